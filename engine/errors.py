@@ -1,0 +1,213 @@
+"""Every error that a user can meet: a stable code, a title, a sentence, and the way out.
+
+Faces print `title`, `str(error)` and `advice`; they translate by `code` and fill in
+`fields`. Foreign exceptions become one of these at the module that imports the library.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake in a request: where it is, a stable code, and what to do about it."""
+
+    path: str
+    code: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+class EngineError(Exception):
+    """The root of the tree; raised only through its subclasses."""
+
+    code: ClassVar[str] = "engine_error"
+    title: ClassVar[str] = "Something went wrong"
+    sentence: ClassVar[str] = "{message}"
+    advice_text: ClassVar[str] = ""
+
+    def __init__(self, **fields: object) -> None:
+        self.fields: dict[str, object] = fields
+        super().__init__(self.sentence.format(**fields))
+
+    @property
+    def advice(self) -> str:
+        """What the user can do now; empty when there is nothing to do."""
+        return self.advice_text.format(**self.fields)
+
+
+class InvalidArguments(EngineError):
+    """A request breaks rules; every mistake is in `problems`, and nothing was started."""
+
+    code = "invalid_arguments"
+    title = "The request has mistakes"
+    sentence = "{message}"
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        self.problems = problems
+        super().__init__(message="; ".join(map(str, problems)))
+
+
+class NotATaskId(EngineError):
+    """Text that should be a task id has another shape; no file was touched."""
+
+    code = "not_a_task_id"
+    title = "Not a task id"
+    sentence = "'{given}' is not a task id (16 lower-case hex digits)"
+    advice_text = "Copy the id from the list."
+
+
+class TaskNotFound(EngineError):
+    """There is no task with this id in this ledger."""
+
+    code = "task_not_found"
+    title = "No such task"
+    sentence = "There is no task {task_id} in {root}."
+    advice_text = "Look at the list, or point --root at another ledger."
+
+
+class TaskRemoved(EngineError):
+    """The task's folder went away while it was being waited for."""
+
+    code = "task_removed"
+    title = "The task was removed"
+    sentence = "Task {task_id} was removed."
+    advice_text = "Its folder is gone from the ledger; start the task again if you need it."
+
+
+class TaskUnreadable(EngineError):
+    """The task's meta.json cannot be used, so the task can be neither changed nor waited for."""
+
+    code = "task_unreadable"
+    title = "The task cannot be read"
+    sentence = "Task {task_id} is unreadable: {reason}"
+    advice_text = "Repair or move away {path}."
+
+
+class TransitionError(EngineError):
+    """A state change that the table forbids was asked for; nothing was written."""
+
+    code = "illegal_transition"
+    title = "That step is not allowed now"
+    sentence = "{subject}: {source} -> {target} is not an allowed step"
+    advice_text = "Look at the task's state first."
+
+
+class LockTimeout(EngineError):
+    """A task's lock stayed taken for the whole time that we wait (15 s)."""
+
+    code = "lock_timeout"
+    title = "The task is locked"
+    sentence = "Task {task_id} stayed locked for {waited_s:.0f} s."
+    advice_text = "Another program is holding it; try again, or run `octask doctor`."
+
+
+class WaitTimeout(EngineError):
+    """A task did not end within the time that was given; it goes on."""
+
+    code = "ETIMEDOUT"
+    title = "Still running"
+    sentence = "Task {task_id} did not end within {timeout_ms} ms."
+    advice_text = "It goes on. Wait longer with --timeout-ms, or cancel it."
+
+
+class LedgerUnusable(EngineError):
+    """The ledger's folder cannot be opened, read or made."""
+
+    code = "ledger_unusable"
+    title = "The task ledger cannot be opened"
+    sentence = "{path}: {reason}"
+    advice_text = "Choose another folder with --root, or mend this one."
+
+
+class LedgerReadOnly(EngineError):
+    """The ledger can be read but not written; nothing new is accepted."""
+
+    code = "ledger_read_only"
+    title = "The ledger is read-only"
+    sentence = "The ledger is read-only: {path}"
+    advice_text = "Make the folder writable, or choose another with --root."
+
+
+class LedgerWriteFailed(EngineError):
+    """A write failed; the old file stands whole."""
+
+    code = "ledger_write_failed"
+    title = "Cannot write the task ledger"
+    sentence = "Cannot write the task ledger: {reason}"
+    advice_text = "Free some space or mend the folder ({path}), then try again."
+
+
+class OwnershipLost(EngineError):
+    """A runner found its task ended by someone else; it stops and keeps its pages."""
+
+    code = "ownership_lost"
+    title = "The task was ended by another process"
+    sentence = "Task {task_id} was ended as {status} by another process while it ran."
+    advice_text = "The finished pages are kept in pages.jsonl."
+
+
+class BrowserMissing(EngineError):
+    """No Chromium could be found."""
+
+    code = "browser_missing"
+    title = "No browser was found"
+    sentence = "Chromium could not be started: no browser was found ({looked})."
+    advice_text = (
+        "Install chromium-headless-shell, Chromium, Chrome or Edge, "
+        "or set OC_BROWSER to the program's path."
+    )
+
+
+class BrowserFailed(EngineError):
+    """Chromium was found but does not start or stay."""
+
+    code = "browser_failed"
+    title = "The browser does not start"
+    sentence = "Chromium could not be started: {reason}"
+    advice_text = "Run `octask doctor` to see which browser was tried."
+
+
+class PageError(EngineError):
+    """One page could not be taken; the crawl goes on. `code` tells the reason by `kind`."""
+
+    code = "page_error"
+    title = "The page could not be taken"
+    sentence = "{message}"
+
+    def __init__(self, kind: str, message: str) -> None:
+        self.kind = kind
+        super().__init__(kind=kind, message=message)
+
+
+class AddressBlocked(PageError):
+    """An address that this task may not reach: refused before the connection was made."""
+
+    code = "address_blocked"
+    title = "Address refused"
+
+    def __init__(self, url: str, reason: str) -> None:
+        self.url = url
+        self.reason = reason
+        super().__init__("blocked", f"blocked: {reason}")
+
+
+class InjectedFault(EngineError):
+    """`failOnPage` was given and that page came up (a fault for tests)."""
+
+    code = "injected_fault"
+    title = "A planned fault"
+    sentence = "failOnPage: page {page} was told to fail"
+
+
+class ShuttingDown(EngineError):
+    """The engine is closing and takes no new work."""
+
+    code = "shutting_down"
+    title = "The program is closing"
+    sentence = "The program is closing and takes no new work."
+    advice_text = "Start the task again after the next start."

@@ -1,0 +1,194 @@
+"""The records that cross seams, as they stand on disk (SPEC names, ms since 1970).
+
+Fast reads decode straight into these; a rewrite never starts from them (they drop
+unknown fields) but from the whole dict, see `store.ledger`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, NewType
+
+import msgspec
+
+TaskId = NewType("TaskId", str)
+
+META_NAME = "meta.json"
+EVENTS_NAME = "events.jsonl"
+PAGES_NAME = "pages.jsonl"
+RESULT_NAME = "result.json"
+ARTIFACTS_NAME = "artifacts"
+
+
+class Status(StrEnum):
+    """The five states on disk. Anything else found there is shown as it is."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
+LIVE = frozenset({Status.PENDING, Status.RUNNING})
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """Base of the flat, frozen records."""
+
+
+class ErrorInfo(Record):
+    """Why a task FAILED: `message` for people, `code` for programs."""
+
+    message: str
+    code: str | None = None
+
+
+class Units(Record):
+    """How far a task is: `total` is None while nobody knows."""
+
+    done: int = 0
+    total: int | None = None
+    message: str | None = None
+
+
+class EngineFields(Record):
+    """Our own additions to meta.json, all under its key `engine`."""
+
+    host: str | None = None
+    boot_id: str | None = None
+    runner: str | None = None
+    owner_started_at: float | None = None
+    run_id: str | None = None
+    contract_id: str | None = None
+    task_run_id: str | None = None
+    parent_task_id: str | None = None
+    name: str | None = None
+    command_task_id: str | None = None
+    units: Units | None = None
+    args: dict[str, Any] | None = None
+    metadata: Any = None
+
+
+class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One meta.json, read-only. No status, kind or number in it is to be trusted.
+
+    `odd` names fields whose value had an unusable shape (a pid that is a text, say); they
+    read as their default here and stand untouched on disk.
+    """
+
+    task_id: str
+    kind: str = ""
+    status: str = ""
+    pid: int | float | None = None
+    created_at: int | float = 0
+    started_at: int | float | None = None
+    ended_at: int | float | None = None
+    last_activity_at: int | float | None = None
+    cancel_requested_at: int | float | None = None
+    args_summary: dict[str, Any] = {}
+    error: ErrorInfo | None = None
+    result_path: str | None = None
+    owner: dict[str, Any] | None = None
+    task_nonce: str | None = None
+    objective: str | None = None
+    phase: str | None = None
+    policy: dict[str, Any] | None = None
+    counters: dict[str, Any] | None = None
+    budget_status: str | None = None
+    budget_exceeded: list[str] | None = None
+    recommended_next: str | None = None
+    engine: EngineFields | None = None
+    odd: tuple[str, ...] = ()
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.status in TERMINAL
+
+    @property
+    def is_live(self) -> bool:
+        return self.status in LIVE
+
+    @property
+    def url(self) -> str:
+        """The address it is about, or nothing. Redacted already."""
+        given = self.args_summary.get("url")
+        return given if isinstance(given, str) else ""
+
+
+class Unreadable(Record):
+    """A task folder whose meta.json cannot be used: shown with the reason, never written."""
+
+    task_id: str
+    reason: str
+    path: str
+    seen_at: int | float = 0
+
+
+class Stamp(Record):
+    """What one stat of a meta.json tells; a changed stamp means: read it again."""
+
+    inode: int
+    mtime_ns: int
+    size: int
+
+
+class TaskView(msgspec.Struct, frozen=True):
+    """One task as every face shows it: the record, how far it is, and who owns it.
+
+    `orphaned` means that its owner is proved dead and nobody has reaped it yet.
+    `ours` means that this very process runs it; `foreign` that another living one does.
+    `last_event_at` is the newest event's time in ms, where the tail was read.
+    """
+
+    entry: TaskRecord | Unreadable
+    units: Units | None = None
+    last_event_at: int | float | None = None
+    orphaned: bool = False
+    ours: bool = False
+    foreign: bool = False
+
+    @property
+    def task_id(self) -> TaskId:
+        return TaskId(self.entry.task_id)
+
+
+class TaskEvent(Record):
+    """One line of events.jsonl. Unknown kinds are kept and shown."""
+
+    ts: int | float
+    kind: str
+    data: dict[str, Any] | None = None
+
+
+class EventSlice(Record):
+    """Events from one byte offset on: ask for `next_offset` to go on.
+
+    `skipped` counts lines that are not events (torn, over 1 MiB, not an object).
+    """
+
+    events: tuple[TaskEvent, ...]
+    next_offset: int
+    skipped: int = 0
+
+
+class Health(Record):
+    """What the status bar says. Every text is for people and already plain.
+
+    `browser`/`engine` are one of: idle, starting, ready, missing, failed.
+    `watcher` is one of: live, polling, gone (the ledger's folder is not there).
+    """
+
+    root: str
+    engine: str = "idle"
+    browser: str = "idle"
+    browser_name: str = ""
+    browser_reason: str = ""
+    watcher: str = "live"
+    watcher_reason: str = ""
+    running: int = 0
+    queued: int = 0
+    slots: int = 0
+    read_only: str = ""
+    warnings: tuple[str, ...] = ()
