@@ -34,18 +34,14 @@ TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
 LIVE = frozenset({Status.PENDING, Status.RUNNING})
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Base of the flat, frozen records."""
-
-
-class ErrorInfo(Record):
+class ErrorInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a task FAILED: `message` for people, `code` for programs."""
 
     message: str
     code: str | None = None
 
 
-class Units(Record):
+class Units(msgspec.Struct, frozen=True, omit_defaults=True):
     """How far a task is: `total` is None while nobody knows."""
 
     done: int = 0
@@ -53,7 +49,7 @@ class Units(Record):
     message: str | None = None
 
 
-class EngineFields(Record):
+class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True):
     """Our own additions to meta.json, all under its key `engine`."""
 
     host: str | None = None
@@ -117,7 +113,7 @@ class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         return given if isinstance(given, str) else ""
 
 
-class Unreadable(Record):
+class Unreadable(msgspec.Struct, frozen=True, omit_defaults=True):
     """A task folder whose meta.json cannot be used: shown with the reason, never written."""
 
     task_id: str
@@ -126,7 +122,7 @@ class Unreadable(Record):
     seen_at: int | float = 0
 
 
-class Stamp(Record):
+class Stamp(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one stat of a meta.json tells; a changed stamp means: read it again."""
 
     inode: int
@@ -154,7 +150,7 @@ class TaskView(msgspec.Struct, frozen=True):
         return TaskId(self.entry.task_id)
 
 
-class TaskEvent(Record):
+class TaskEvent(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line of events.jsonl. Unknown kinds are kept and shown."""
 
     ts: int | float
@@ -162,7 +158,7 @@ class TaskEvent(Record):
     data: dict[str, Any] | None = None
 
 
-class EventSlice(Record):
+class EventSlice(msgspec.Struct, frozen=True, omit_defaults=True):
     """Events from one byte offset on: ask for `next_offset` to go on.
 
     `skipped` counts lines that are not events (torn, over 1 MiB, not an object).
@@ -173,7 +169,7 @@ class EventSlice(Record):
     skipped: int = 0
 
 
-class Health(Record):
+class Health(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the status bar says. Every text is for people and already plain.
 
     `browser`/`engine` are one of: idle, starting, ready, missing, failed.
