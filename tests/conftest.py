@@ -1,0 +1,125 @@
+"""What every test stands on: no real home, no left-over settings, and a runner for `async def` tests.
+
+A test under `tests/gui` runs on the Qt loop (see the conftest there); every other
+`async def` test gets a fresh asyncio loop here. Both fail for work left behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import gc
+import inspect
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+LIMIT_S = 60.0
+SETTLE_TURNS = 10  # turns of the loop in which a task that was just cancelled may end
+
+
+def _leave_the_users_machine_alone() -> Path:
+    """Point every place where a program keeps things into a folder that goes away again."""
+    away = Path(tempfile.mkdtemp(prefix="oc-tests-"))
+    for name in [name for name in os.environ if name.startswith(("OPENCHROME_", "OC_"))]:
+        if name != "OC_BROWSER":  # which browser to test with is the caller's choice
+            del os.environ[name]
+    for name in ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"):
+        os.environ[name] = str(away)
+    for name in ("CONFIG", "CACHE", "DATA", "STATE"):
+        os.environ[f"XDG_{name}_HOME"] = str(away / name.lower())
+    return away
+
+
+AWAY = _leave_the_users_machine_alone()
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+os.environ["QT_API"] = "pyside6"
+
+hypothesis.settings.register_profile(
+    "ci",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.register_profile("deep", max_examples=2_000, deadline=None, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(AWAY, ignore_errors=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run an `async def` test on a fresh loop; leave `tests/gui` to the Qt loop."""
+    if pyfuncitem.path.is_relative_to(TESTS / "gui"):
+        return None
+    limit_s = _limit_s(pyfuncitem)
+    drawn = getattr(pyfuncitem.obj, "hypothesis", None)
+    if drawn is not None and inspect.iscoroutinefunction(drawn.inner_test):
+        drawn.inner_test = _sync(drawn.inner_test, limit_s)
+        return None
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    run_async(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}), limit_s)
+    return True
+
+
+def _limit_s(item: pytest.Function) -> float:
+    """`@pytest.mark.timeout(N)` moves both limits; ours comes first because it can tell more."""
+    mark = item.get_closest_marker("timeout")
+    given = mark.args[0] if mark and mark.args else None
+    return LIMIT_S if given is None else given * 0.9
+
+
+def _sync(test: Callable[..., Coroutine[Any, Any, object]], limit_s: float) -> Callable[..., None]:
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        run_async(test(*args, **kwargs), limit_s)
+
+    return run
+
+
+def run_async(test: Coroutine[Any, Any, object], limit_s: float = LIMIT_S) -> None:
+    """Run `test` to its end on a loop of its own and fail for whatever it leaves behind."""
+    seen: list[dict[str, Any]] = []
+    with asyncio.Runner() as runner:
+        runner.get_loop().set_exception_handler(lambda _, context: seen.append(context))
+        left = runner.run(_bounded(test, limit_s))
+    gc.collect(1)  # a task whose error nobody took speaks up when it is collected
+    assert not left, f"the test left tasks running: {left}"
+    assert not seen, f"the loop's exception handler was told: {seen}"
+
+
+async def _bounded(test: Coroutine[Any, Any, object], limit_s: float) -> list[str]:
+    async with asyncio.timeout(limit_s):
+        await test
+    for _ in range(SETTLE_TURNS):
+        await asyncio.sleep(0)
+    return [repr(task) for task in asyncio.all_tasks() - {asyncio.current_task()}]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """An empty folder in the place of `~/.openchrome`."""
+    place = tmp_path / "home"
+    place.mkdir()
+    return place
+
+
+@pytest.fixture
+def site() -> Iterator[Any]:
+    """The sample site, served on a free port of 127.0.0.1 for this one test."""
+    from engine.sample.site import Site
+
+    with Site() as running:
+        yield running

@@ -1,0 +1,83 @@
+"""The runner for `async def` tests must fail for what a test leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@pytest.fixture
+def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, object]], None]:
+    """The very function that runs the tests, found where pytest has loaded it."""
+    place = Path(__file__).parents[1] / "conftest.py"
+    return next(
+        plugin.run_async
+        for plugin in request.config.pluginmanager.get_plugins()
+        if getattr(plugin, "__file__", None) == str(place)
+    )
+
+
+async def test_a_coroutine_test_runs_inside_a_loop() -> None:
+    assert asyncio.get_running_loop().is_running()
+
+
+@given(st.integers())
+async def test_a_property_may_be_a_coroutine(number: int) -> None:
+    await asyncio.sleep(0)
+    assert number == int(str(number))
+
+
+def test_a_task_left_running_fails_the_test(run: Callable[..., None]) -> None:
+    async def leaves_one() -> None:
+        leaves_one.kept = asyncio.create_task(asyncio.sleep(30), name="left over")  # type: ignore[attr-defined]
+
+    with pytest.raises(AssertionError, match="left over"):
+        run(leaves_one())
+
+
+def test_an_error_that_only_the_loop_saw_fails_the_test(run: Callable[..., None]) -> None:
+    async def fails_aside() -> None:
+        asyncio.get_running_loop().call_soon(lambda: 1 / 0)
+        await asyncio.sleep(0)
+
+    with pytest.raises(AssertionError, match="ZeroDivisionError"):
+        run(fails_aside())
+
+
+def test_a_task_whose_error_nobody_took_fails_the_test(run: Callable[..., None]) -> None:
+    async def breaks() -> None:
+        raise ValueError("nobody looked")
+
+    async def forgets() -> None:
+        asyncio.create_task(breaks())  # noqa: RUF006
+        await asyncio.sleep(0)
+
+    with pytest.raises(AssertionError, match="nobody looked"):
+        run(forgets())
+
+
+def test_a_test_that_hangs_is_ended(run: Callable[..., None]) -> None:
+    async def hangs() -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(TimeoutError):
+        run(hangs(), 0.05)
+
+
+def test_no_test_sees_the_users_home() -> None:
+    assert Path.home().name.startswith("oc-tests-")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such file")
+def test_the_fake_home_is_not_the_accounts_home() -> None:
+    import pwd
+
+    assert Path.home() != Path(pwd.getpwuid(os.getuid()).pw_dir)
