@@ -172,6 +172,15 @@ class BrowserFailed(EngineError):
     advice_text = "Run `octask doctor` to see which browser was tried."
 
 
+class BrowserGone(EngineError):
+    """The browser died while a page was loading; the page may be tried once more."""
+
+    code = "browser_gone"
+    title = "The browser stopped"
+    sentence = "The browser stopped while {url} was loading."
+    advice_text = "It is started again by itself; the page is tried once more."
+
+
 class PageError(EngineError):
     """One page could not be taken; the crawl goes on. `code` tells the reason by `kind`."""
 

@@ -1,0 +1,164 @@
+"""What a task's body is given: units that can be stopped, and places to put what it found.
+
+A body that runs as a task gets the runner's context, which writes to the ledger; a direct
+call gets `MemoryContext`. With the same clock both give the same result, byte for byte.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Protocol
+
+from engine.errors import EngineError
+from engine.records import Units
+
+
+class UnitStopped(Exception):
+    """The task was asked to stop: the unit is over, what is finished stays. Not a failure."""
+
+
+class UnitTimeout(EngineError):
+    """A unit took longer than it may."""
+
+    code = "unit_timeout"
+    title = "It took too long"
+    sentence = "{label}: took longer than {limit_s:.0f} s"
+
+
+class Context(Protocol):
+    """Everything a body may know about where it runs."""
+
+    task_id: str
+
+    @property
+    def stopping(self) -> bool:
+        """Has somebody asked the task to stop?"""
+        ...
+
+    def now_ms(self) -> int:
+        """Wall clock, ms since 1970: for instants that are stored."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go back: for every duration."""
+        ...
+
+    def unit(self, label: str, limit_s: float) -> AbstractAsyncContextManager[None]:
+        """One unit of work, the smallest step after which the task can stop.
+
+        Raises:
+            UnitStopped: the task was asked to stop, before or in the middle of the unit.
+            UnitTimeout: the unit took longer than `limit_s` seconds.
+        """
+        ...
+
+    async def page(self, page: dict[str, Any], units: Units) -> None:
+        """Keep a finished page: `pages.jsonl` first, then the progress event."""
+        ...
+
+    async def log(self, phase: str, note: str, **data: object) -> None:
+        """A line for people who look at the task's events."""
+        ...
+
+    async def artifact(self, name: str, data: bytes) -> str:
+        """Store a file of the task; returns its path inside the task's folder."""
+        ...
+
+    async def pause(self, seconds: float) -> None:
+        """A delay that a stop ends with `UnitStopped`."""
+        ...
+
+
+class Scopes:
+    """The open units of one task. After `stop`, every open and later unit raises `UnitStopped`."""
+
+    def __init__(self) -> None:
+        self._open: set[asyncio.Timeout] = set()
+        self.stopping = False
+
+    def stop(self) -> None:
+        """End every unit in flight at its next await; once is enough."""
+        self.stopping = True
+        now = asyncio.get_running_loop().time()
+        for scope in self._open:
+            if not scope.expired():
+                scope.reschedule(now)
+
+    @asynccontextmanager
+    async def unit(self, label: str, limit_s: float) -> AsyncIterator[None]:
+        """See `Context.unit`."""
+        if self.stopping:
+            raise UnitStopped
+        scope = asyncio.timeout(limit_s)
+        try:
+            async with scope:
+                self._open.add(scope)
+                yield
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            if self.stopping:
+                raise UnitStopped from None
+            raise UnitTimeout(label=label, limit_s=limit_s) from None
+        finally:
+            self._open.discard(scope)
+
+    async def pause(self, seconds: float) -> None:
+        """See `Context.pause`."""
+        async with self.unit("pause", seconds + 60):
+            await asyncio.sleep(seconds)
+
+
+class MemoryContext:
+    """The context of a direct call: pages, log and artifacts stay in memory.
+
+    `on_page` is called after each page, with what was kept; `stop()` ends the work.
+    """
+
+    def __init__(
+        self,
+        *,
+        task_id: str = "0000000000000000",
+        now_ms: Callable[[], int] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        on_page: Callable[[dict[str, Any], Units], None] | None = None,
+    ) -> None:
+        self.task_id = task_id
+        self.monotonic = monotonic
+        self.now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
+        self.pages: list[dict[str, Any]] = []
+        self.progress: list[Units] = []
+        self.notes: list[tuple[str, str, dict[str, object]]] = []
+        self.artifacts: dict[str, bytes] = {}
+        self._scopes = Scopes()
+        self._on_page = on_page
+
+    @property
+    def stopping(self) -> bool:
+        return self._scopes.stopping
+
+    def stop(self) -> None:
+        """Ask the body to stop, as a cancel does."""
+        self._scopes.stop()
+
+    def unit(self, label: str, limit_s: float) -> AbstractAsyncContextManager[None]:
+        return self._scopes.unit(label, limit_s)
+
+    async def pause(self, seconds: float) -> None:
+        await self._scopes.pause(seconds)
+
+    async def page(self, page: dict[str, Any], units: Units) -> None:
+        self.pages.append(page)
+        self.progress.append(units)
+        if self._on_page is not None:
+            self._on_page(page, units)
+
+    async def log(self, phase: str, note: str, **data: object) -> None:
+        self.notes.append((phase, note, data))
+
+    async def artifact(self, name: str, data: bytes) -> str:
+        self.artifacts[name] = data
+        return f"artifacts/{name}"

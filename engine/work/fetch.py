@@ -1,0 +1,90 @@
+"""The seam between a crawl and whatever loads a page: what is asked for, and what comes back."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import msgspec
+
+Screenshot = Literal["none", "failed", "all"]
+EngineName = Literal["browser", "static"]
+
+MAX_PAGE_BYTES = 10 * 1024 * 1024  # of one document's body; the rest is cut off and said
+MAX_LINKS = 2_000  # of one page; a page with more is a generator, not a directory
+
+
+class Credentials(msgspec.Struct, frozen=True):
+    """User and password of a start URL. They answer the HTTP authentication of `origin` only."""
+
+    origin: str
+    username: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"Credentials({self.origin})"
+
+
+class PageOptions(msgspec.Struct, frozen=True):
+    """How one page is to be taken.
+
+    A page is taken when its load event has fired and neither DOM nor resources have
+    changed for `settle_ms`, or when the selector `wait_for` is there, or at `timeout_ms`
+    with what there is (`settled` is then false).
+    """
+
+    timeout_ms: int = 30_000
+    settle_ms: int = 100
+    wait_for: str | None = None
+    block_resources: bool = True
+    screenshot: Screenshot = "none"
+    max_bytes: int = MAX_PAGE_BYTES
+    max_links: int = MAX_LINKS
+
+
+class Fetched(msgspec.Struct):
+    """One answer, whatever its status. All texts are the page's: untrusted.
+
+    `html` is empty for what is not HTML. The browser hands in its *visible* part, pruned
+    of scripts, styles and hidden elements, with `text`, `title` and absolute `links`;
+    the static engine hands in the body as it came and leaves those three to `extract`.
+    `response_ms` ends with the response's headers, `render_ms` is what came after.
+    `bytes` counts the document's body, decoded. `truncated` says that it was cut.
+    `retry_after_s` is the Retry-After header of a 429 or 503, in seconds from now.
+    `needs_browser` is the static engine's word: a script could run, or too little text.
+    """
+
+    url: str
+    final_url: str
+    status: int
+    content_type: str = ""
+    title: str = ""
+    html: str = ""
+    text: str = ""
+    links: list[str] = msgspec.field(default_factory=list)
+    response_ms: float = 0.0
+    render_ms: float = 0.0
+    bytes: int = 0
+    settled: bool = True
+    engine: EngineName = "browser"
+    truncated: bool = False
+    screenshot: bytes | None = None
+    needs_browser: bool = False
+    retry_after_s: float | None = None
+
+
+class Fetcher(Protocol):
+    """Loads pages for one crawl; used by several workers at once."""
+
+    async def fetch(self, url: str, options: PageOptions) -> Fetched:
+        """Load `url`, following redirects (10 at most).
+
+        Raises:
+            PageError: this page could not be taken (also `AddressBlocked`); the crawl goes on.
+            BrowserGone: the browser died under the page; a new one stands ready for the next.
+            BrowserMissing, BrowserFailed: no browser; the crawl ends.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of pages and connections; harmless when called twice."""
+        ...
