@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Literal, Protocol
 
 import msgspec
@@ -67,7 +68,7 @@ class Fetched(msgspec.Struct):
     settled: bool = True
     engine: EngineName = "browser"
     truncated: bool = False
-    screenshot: bytes | None = None
+    screenshot: builtins.bytes | None = None
     needs_browser: bool = False
     retry_after_s: float | None = None
 
