@@ -1,0 +1,117 @@
+"""Is this address on the public internet? Pure rules, no look-ups.
+
+A browser reads a host in more spellings than `ipaddress` does (`127.1`, `0x7f.1`,
+`2130706433`, full-width digits), and an IPv6 address can carry an IPv4 one inside. Both are
+unfolded here before they are judged.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import unicodedata
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+METADATA = frozenset(
+    map(
+        ipaddress.ip_address,
+        (
+            "169.254.169.254",  # most clouds
+            "169.254.170.2",  # container credentials
+            "fd00:ec2::254",
+            "100.100.100.200",
+            "192.0.0.192",
+            "168.63.129.16",  # lies in public space, and answers only inside its cloud
+        ),
+    )
+)
+
+# Prefixes whose addresses hold an IPv4 address, and how far to the right it ends (bits).
+_CARRIERS = (
+    (ipaddress.IPv6Network("::/96"), 0),
+    (ipaddress.IPv6Network("::ffff:0:0/96"), 0),
+    (ipaddress.IPv6Network("::ffff:0:0:0/96"), 0),
+    (ipaddress.IPv6Network("64:ff9b::/96"), 0),
+    (ipaddress.IPv6Network("2002::/16"), 80),
+)
+_TRANSLATED_LOCALLY = ipaddress.IPv6Network("64:ff9b:1::/48")
+_IDEOGRAPHIC_DOTS = str.maketrans({"\u3002": ".", "\uff0e": ".", "\uff61": "."})
+_NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+", re.ASCII)
+_FORBIDDEN_IN_HOST = re.compile(r"[\x00-\x20\x7f#%/:<>?@\[\\\]^|]")
+
+
+def refusal(address: IPAddress) -> str | None:
+    """Why `address` may not be reached, in two words; None when it is public."""
+    for one in _unfolded(address):
+        if one in METADATA:
+            return "metadata address"
+        if one.is_multicast or not one.is_global:
+            return "private address"
+    return None
+
+
+def _unfolded(address: IPAddress) -> Iterator[IPAddress]:
+    if isinstance(address, ipaddress.IPv4Address):
+        yield address
+        return
+    teredo = address.teredo
+    if teredo is not None:
+        yield from teredo
+    for network, shift in _CARRIERS:
+        if address in network:
+            yield ipaddress.IPv4Address(int(address) >> shift & 0xFFFF_FFFF)
+            if network.prefixlen == 96 and int(address) > 1:
+                return  # judged by the IPv4 address inside; the prefix itself is not global
+    if address in _TRANSLATED_LOCALLY:
+        yield ipaddress.IPv4Address("127.0.0.1")
+    yield address
+
+
+def literal(host: str) -> IPAddress | None:
+    """The address that a browser would read in `host`; None when it is a name.
+
+    Raises:
+        ValueError: a number stands last but the whole is no address (a browser refuses it).
+    """
+    if host.startswith("["):
+        return ipaddress.IPv6Address(host.strip("[]"))
+    parts = host.removesuffix(".").split(".")
+    if not _NUMBER.fullmatch(parts[-1]):
+        return None
+    if len(parts) > 4:
+        raise ValueError("more than four numbers")
+    numbers = [_number(part) for part in parts]
+    *firsts, last = numbers
+    if any(number > 255 for number in firsts) or last >= 256 ** (5 - len(numbers)):
+        raise ValueError("a number is too large")
+    value = sum(number << 8 * (3 - at) for at, number in enumerate(firsts)) + last
+    return ipaddress.IPv4Address(value)
+
+
+def _number(part: str) -> int:
+    if not _NUMBER.fullmatch(part) or len(part) > 40:
+        raise ValueError("not a number")
+    if part.startswith("0x"):
+        return int(part[2:] or "0", 16)
+    return int(part, 8) if part.startswith("0") else int(part)
+
+
+def canonical_host(host: str) -> str:
+    """`host` in the one spelling that is compared: lower case, ASCII, no dot at the end.
+
+    Raises:
+        ValueError: it cannot be a host.
+    """
+    if host.startswith("["):
+        return f"[{ipaddress.IPv6Address(host.strip('[]'))}]"
+    plain = unicodedata.normalize("NFKC", unquote(host)).translate(_IDEOGRAPHIC_DOTS)
+    if not plain.isascii():
+        plain = plain.encode("idna").decode("ascii")
+    plain = plain.lower().removesuffix(".")
+    if not plain or _FORBIDDEN_IN_HOST.search(plain):
+        raise ValueError("not a host name")
+    number = literal(plain)
+    return str(number) if number is not None else plain

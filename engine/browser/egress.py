@@ -1,0 +1,213 @@
+"""What a task's browser (and its static engine) may reach.
+
+One `Policy` per task. It answers for every *document*: the start URL, links, each redirect
+hop, meta refresh, script navigation and frames (`browser/gate` asks before a connection is
+made), and for every connection of the static engine (`resolver`). Only http and https, and
+only public addresses, after the name was resolved; except exactly the host and port of a
+start URL that was private when it was first looked at.
+
+What a page requests by itself (images, fetch, WebSocket, beacons) is not asked about yet:
+that control belongs here, as a forwarding proxy which calls `Policy.addresses` and connects
+to what it returned. It will also close the gap between our look-up and the browser's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+import socket
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+
+from engine.browser import addresses
+from engine.browser.addresses import IPAddress
+from engine.errors import AddressBlocked, PageError
+
+if TYPE_CHECKING:
+    from aiohttp.abc import AbstractResolver
+
+KEPT_S = 60.0  # how long an answer of the resolver is believed
+KEPT_FAILED_S = 5.0  # a name that was not found is asked again soon
+LOOKUP_S = 10.0
+MAX_HOSTS = 4_096
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_DROPPED_BY_BROWSERS = re.compile(r"[\t\n\r]")
+_USERINFO = re.compile(r"(?<=//)[^/?#]*@")
+
+
+class Place(NamedTuple):
+    """A host in canonical spelling, and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class Answer(NamedTuple):
+    """What a host's name came to, and until when (monotonic seconds) that is believed."""
+
+    found: tuple[IPAddress, ...]
+    until: float
+
+
+Lookup = Callable[[str], "asyncio.Future[tuple[IPAddress, ...]]"]
+
+
+def without_credentials(url: str) -> str:
+    """`url` as it may be told: no user, no password."""
+    return _USERINFO.sub("", url)
+
+
+def place_of(url: str) -> Place:
+    """The host and port that a browser would connect to for `url`.
+
+    Raises:
+        AddressBlocked: not http or https, or no usable host.
+    """
+    text = _DROPPED_BY_BROWSERS.sub("", url).strip().replace("\\", "/")
+    try:
+        parts = urlsplit(text)
+        if parts.scheme not in _DEFAULT_PORTS:
+            raise AddressBlocked(
+                without_credentials(url), "only http and https addresses can be opened"
+            )
+        authority = parts.netloc.rpartition("@")[2]
+        host = re.sub(r":\d*$", "", authority)
+        return Place(addresses.canonical_host(host), parts.port or _DEFAULT_PORTS[parts.scheme])
+    except ValueError as problem:  # UnicodeError is one
+        raise AddressBlocked(without_credentials(url), "not a usable address") from problem
+
+
+class Policy:
+    """The one answer to "may this task open that address?"; keeps look-ups for a minute."""
+
+    def __init__(
+        self,
+        start: Place | None,
+        allow_private: Iterable[str] = (),
+        *,
+        lookup: Lookup | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._start = start
+        self._start_addresses: frozenset[IPAddress] | None = None  # None: not looked at yet
+        self._allowed = frozenset(text.lower() for text in allow_private)
+        self._lookup = lookup or _resolve
+        self._now = now
+        self._kept: dict[str, Answer] = {}
+        self._in_flight: dict[str, asyncio.Future[tuple[IPAddress, ...]]] = {}
+
+    @classmethod
+    def for_start(cls, url: str, allow_private: Iterable[str] = ()) -> Policy:
+        """The policy of a task that an operator started at `url`.
+
+        Args:
+            allow_private: further `host:port` that are private and may be reached.
+
+        Raises:
+            AddressBlocked: `url` is not an http or https address.
+        """
+        return cls(place_of(url), allow_private)
+
+    async def check(self, url: str) -> None:
+        """Return when `url` may be opened.
+
+        Raises:
+            AddressBlocked: it may not, and why.
+            PageError: its name cannot be resolved ("name not found").
+        """
+        await self.addresses(place_of(url), url)
+
+    async def addresses(self, place: Place, url: str) -> tuple[IPAddress, ...]:
+        """The addresses of `place`, each of them allowed; raises as `check` does."""
+        answer = self._fresh(place.host)
+        found = answer.found if answer else await self._look_up(place.host)
+        if place == self._start and self._start_addresses is None:
+            self._start_addresses = frozenset(a for a in found if addresses.refusal(a))
+        if not found:
+            raise PageError("dns", "name not found")
+        reason = self._refusal(place, found)
+        if reason is not None:
+            raise AddressBlocked(without_credentials(url), reason)
+        return found
+
+    def known(self, url: str) -> bool | None:
+        """The answer that needs no waiting: allowed, refused, or None (then ask `check`)."""
+        try:
+            place = place_of(url)
+        except AddressBlocked:
+            return False
+        answer = self._fresh(place.host)
+        if answer is None or (place == self._start and self._start_addresses is None):
+            return None
+        return bool(answer.found) and self._refusal(place, answer.found) is None
+
+    def resolver(self) -> AbstractResolver:
+        """For aiohttp's connector: connects only to addresses that were judged.
+
+        aiohttp asks no resolver about a host that is a number: `check` every hop as well.
+        """
+        from engine.browser.resolver import PolicyResolver
+
+        return PolicyResolver(self)
+
+    def _refusal(self, place: Place, found: tuple[IPAddress, ...]) -> str | None:
+        if str(place) in self._allowed:
+            return None
+        for address in found:
+            reason = addresses.refusal(address)
+            if reason is None or (reason == "private address" and self._is_start(place, address)):
+                continue
+            return reason
+        return None
+
+    def _is_start(self, place: Place, address: IPAddress) -> bool:
+        # A public name that turns private later (DNS rebinding) was never in this set.
+        return place == self._start and address in (self._start_addresses or ())
+
+    def _fresh(self, host: str) -> Answer | None:
+        number = addresses.literal(host)
+        if number is not None:
+            return Answer((number,), self._now() + KEPT_S)
+        answer = self._kept.get(host)
+        return answer if answer is not None and answer.until > self._now() else None
+
+    async def _look_up(self, host: str) -> tuple[IPAddress, ...]:
+        future = self._in_flight.get(host)
+        if future is None:
+            future = self._in_flight[host] = self._lookup(host)
+            future.add_done_callback(lambda done: self._keep(host, done))
+        try:
+            async with asyncio.timeout(LOOKUP_S):
+                return await asyncio.shield(future)
+        except TimeoutError as slow:
+            raise PageError("dns", f"the name was not resolved within {LOOKUP_S:.0f} s") from slow
+        except OSError:
+            return ()
+
+    def _keep(self, host: str, done: asyncio.Future[tuple[IPAddress, ...]]) -> None:
+        self._in_flight.pop(host, None)
+        if done.cancelled():
+            return
+        found = () if done.exception() else done.result()
+        while len(self._kept) >= MAX_HOSTS:
+            del self._kept[next(iter(self._kept))]
+        self._kept[host] = Answer(found, self._now() + (KEPT_S if found else KEPT_FAILED_S))
+
+
+def _resolve(host: str) -> asyncio.Future[tuple[IPAddress, ...]]:
+    return asyncio.get_running_loop().run_in_executor(None, _getaddrinfo, host)
+
+
+def _getaddrinfo(host: str) -> tuple[IPAddress, ...]:
+    try:
+        rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except UnicodeError as problem:
+        raise OSError(f"{host} cannot be asked for") from problem
+    texts = dict.fromkeys(str(row[4][0]).partition("%")[0] for row in rows)
+    return tuple(map(ipaddress.ip_address, texts))

@@ -1,0 +1,111 @@
+"""Which browser is taken, and what is said when there is none."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.browser import locate
+from engine.errors import BrowserMissing
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="makes programs out of shell scripts")
+
+
+def program(path: Path, says: str = "Chromium 1.2.3.4", then: str = "") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\necho '{says}'\n{then}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with nothing installed, whose path is one empty folder."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr(locate, "downloads", lambda: tmp_path / "browsers")
+    monkeypatch.setattr(locate, "_installed", lambda: iter(()))
+    monkeypatch.setattr(locate, "HEADLESS_SHELL", "no-such-program")
+    return folder
+
+
+@posix
+def test_the_setting_comes_before_everything(bare: Path, tmp_path: Path) -> None:
+    program(bare / "chromium-headless-shell")
+    mine = program(tmp_path / "mine" / "chrome")
+    assert locate.locate(str(mine)).path == str(mine)
+
+
+def test_a_wrong_setting_is_named_and_nothing_else_is_taken(tmp_path: Path) -> None:
+    wrong = str(tmp_path / "no" / "chrome")
+    with pytest.raises(BrowserMissing) as missing:
+        locate.locate(wrong)
+    assert str(missing.value) == (
+        "Chromium could not be started: no browser was found "
+        f"({wrong} is not a program that can be run)."
+    )
+    assert "OC_BROWSER" in missing.value.advice
+
+
+@posix
+def test_the_headless_shell_is_for_headless_work_only(bare: Path) -> None:
+    shell = program(bare / "chromium-headless-shell")
+    chrome = program(bare / "google-chrome")
+    assert locate.locate().path == str(shell)
+    assert locate.locate(headless=False).path == str(chrome)
+
+
+@posix
+def test_chrome_comes_before_edge_and_edge_before_chromium(bare: Path) -> None:
+    for name in ("chromium", "microsoft-edge", "google-chrome"):
+        path = program(bare / name)
+        assert locate.locate().path == str(path)
+
+
+@posix
+def test_our_own_download_comes_before_what_is_installed_and_the_newest_first(
+    bare: Path, tmp_path: Path
+) -> None:
+    program(bare / "google-chrome")
+    for revision in ("999", "1200"):
+        program(tmp_path / "browsers" / f"chromium-{revision}" / "chrome-linux" / "chrome")
+    assert "chromium-1200" in locate.locate().path
+
+
+def test_nothing_at_all_tells_every_place(bare: Path) -> None:
+    with pytest.raises(BrowserMissing) as missing:
+        locate.locate()
+    for name in ("chromium-headless-shell", "google-chrome", "msedge", "chromium"):
+        assert name in str(missing.value)
+
+
+@posix
+def test_a_file_that_cannot_be_run_is_no_browser(bare: Path, tmp_path: Path) -> None:
+    plain = tmp_path / "chrome"
+    plain.write_text("not a program")
+    with pytest.raises(BrowserMissing):
+        locate.locate(str(plain))
+
+
+@posix
+def test_the_doctor_gets_the_version_and_the_places(bare: Path) -> None:
+    path = program(bare / "chromium", says="Chromium 156.0.8078.79 built on Debian")
+    told = locate.describe()
+    assert told.found is not None
+    assert told.found.path == str(path)
+    assert told.version == "156.0.8078.79"
+    assert [place.where for place in told.places if place.found] == ["chromium"]
+
+
+@posix
+def test_a_program_that_never_tells_its_version_costs_a_bounded_wait(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locate, "VERSION_LIMIT_S", 0.2)
+    monkeypatch.setenv("PATH", f"{bare}{os.pathsep}{os.defpath}")
+    path = program(bare / "slow-browser", then="exec sleep 30")
+    assert locate.version_of(str(path)) == ""
