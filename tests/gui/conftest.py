@@ -1,0 +1,87 @@
+"""Window tests: each gets a fresh `Loop`, and fails for what it leaves behind or how it stalls."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import gc
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QSettings
+from PySide6.QtWidgets import QApplication
+
+from gui.heartbeat import Heartbeat
+from gui.loop import Loop
+
+HERE = Path(__file__).resolve().parent
+LIMIT_S = 60.0
+STALL_MS = 250.0  # of this thread's own work in one go; the benches hold the tighter figures
+
+
+@pytest.fixture(autouse=True)
+def own_settings(tmp_path: Path) -> None:
+    """No test reads or writes the settings of another one, let alone the user's."""
+    QSettings.setDefaultFormat(QSettings.Format.IniFormat)
+    QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, str(tmp_path / "ini"))
+
+
+@pytest.fixture
+def qt_loop(qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[Loop]:
+    """A fresh loop on the one application; errors that only the loop saw fail the test."""
+    seen: list[dict[str, Any]] = []
+    loop = Loop(qapp)
+    loop.set_exception_handler(lambda _, context: seen.append(context))
+    asyncio.set_event_loop(loop)
+    beat = Heartbeat()
+    beat.start()
+    yield loop
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        loop.run_until_complete(asyncio.wait(left))
+    pulse = beat.take()
+    beat.stop()
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    gc.collect(1)  # a task whose error nobody took speaks up when it is collected
+    loop.close()
+    asyncio.set_event_loop(None)
+    assert not left, f"the test left tasks running: {left}"
+    assert not seen, f"the loop's exception handler was told: {seen}"
+    if request.node.get_closest_marker("slow_turns") is None:
+        assert pulse.busy_ms < STALL_MS, f"the loop was busy for {pulse.busy_ms:.0f} ms in one go"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow_turns: the test itself keeps the window's loop busy")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if not isinstance(item, pytest.Function) or not item.path.is_relative_to(HERE):
+            continue
+        if inspect.iscoroutinefunction(item.obj) and "qt_loop" not in item.fixturenames:
+            item.fixturenames.insert(0, "qt_loop")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run an `async def` test on its Qt loop."""
+    here = pyfuncitem.path.is_relative_to(HERE)
+    if not here or not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    loop = pyfuncitem.funcargs["qt_loop"]
+    assert isinstance(loop, Loop)
+    names = pyfuncitem._fixtureinfo.argnames
+    test = functools.partial(pyfuncitem.obj, **{name: pyfuncitem.funcargs[name] for name in names})
+    loop.run_until_complete(_bounded(test))
+    return True
+
+
+async def _bounded(test: Any) -> None:
+    async with asyncio.timeout(LIMIT_S):
+        await test()
