@@ -1,0 +1,187 @@
+"""What the file system tells about folders, from watchdog's threads: a hint, never the truth.
+
+The only module that imports watchdog, and only when the first folder is listened to
+(watchdog costs 110 ms of CPU to import). On Linux it uses watchdog's inotify reader
+directly: an `Observer` keeps one thread for each folder and holds one half of a rename
+back for up to 500 ms to pair it with the other; here 400 folders need one thread, and
+only the kinds of event that can change a task are asked for. Opens, closes and appends
+are not among them, so reading a folder never makes a hint.
+Elsewhere one deep `Observer` on the root does it: those systems watch trees natively.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
+
+if TYPE_CHECKING:
+    from watchdog.events import FileSystemEvent
+    from watchdog.observers.api import BaseObserver, ObservedWatch
+    from watchdog.observers.inotify_c import InotifyEvent, InotifyFD, WatchDescriptor
+
+
+class Listener(Protocol):
+    """Called in watchdog's thread: remember and return, nothing else."""
+
+    def heard(self, name: str) -> None:
+        """The entry `name` (below the folder, `/` between parts) came, went or was replaced."""
+
+    def ended(self) -> None:
+        """The folder itself went away, so nothing more will be heard of it."""
+
+    def lost(self) -> None:
+        """Hints were dropped: look at everything again."""
+
+
+class Ears(Protocol):
+    """Listens to folders until closed. Not for two threads at once."""
+
+    @property
+    def deep(self) -> bool:
+        """Does listening to a folder cover the folders in it?"""
+
+    def listen(self, folder: Path, listener: Listener) -> Callable[[], None]:
+        """Start to listen; the answer stops it again. Raises OSError (ENOSPC: no watches left)."""
+
+    def close(self) -> None:
+        """Stop everything and wait until watchdog's threads have ended."""
+
+
+def open_ears() -> Ears:
+    """The best way to listen on this system. Raises OSError (EMFILE: none left)."""
+    return InotifyEars() if sys.platform.startswith("linux") else ObserverEars()
+
+
+class InotifyEars:
+    """One inotify instance and one thread for any number of folders (Linux)."""
+
+    deep = False
+
+    def __init__(self) -> None:
+        from watchdog.observers.inotify_c import InotifyConstants, InotifyFD, Mask
+
+        of = InotifyConstants
+        entries = of.IN_CREATE | of.IN_MOVED_TO | of.IN_MOVED_FROM | of.IN_DELETE
+        itself = of.IN_DELETE_SELF | of.IN_MOVE_SELF | of.IN_ONLYDIR | of.IN_DONT_FOLLOW
+        self._mask = Mask(entries | itself)
+        self._fd: InotifyFD = InotifyFD()
+        self._fd.start()
+
+    def listen(self, folder: Path, listener: Listener) -> Callable[[], None]:
+        from watchdog.observers.inotify_c import CallbackId
+
+        ear = _InotifyEar(listener)
+        number = CallbackId(id(ear))
+        wd = self._fd.add_callback(os.fsencode(folder), self._mask, ear, number)
+        if wd < 0:  # watchdog swallows EACCES here and remembers a watch that is none
+            raise PermissionError(f"{folder} cannot be watched")
+
+        def leave() -> None:
+            if ear.open:
+                ear.open = False
+                self._fd.remove_callbacks([(wd, number)])
+
+        return leave
+
+    def close(self) -> None:
+        self._fd.stop()
+        self._fd.join()
+
+
+class _InotifyEar:
+    """Translates one folder's inotify events for its listener."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self.open = True
+
+    def on_event(self, event: InotifyEvent) -> None:
+        if event.name:
+            self._listener.heard(os.fsdecode(event.name))
+        elif event.is_move_self:  # the watch would follow the folder to its new place
+            self._listener.ended()
+
+    def on_watch_deleted(self, wd: WatchDescriptor) -> None:
+        if self.open:
+            self.open = False
+            self._listener.ended()
+
+    def on_queue_overflow(self) -> None:
+        self._listener.lost()
+
+
+class ObserverEars:
+    """watchdog's own observer, for systems that watch a whole tree at once."""
+
+    deep = True
+
+    def __init__(self) -> None:
+        from watchdog.observers import Observer
+
+        self._observer: BaseObserver = Observer()
+        self._observer.start()
+        self._shared: Counter[ObservedWatch] = Counter()
+        self._complaints = _Complaints()
+        logging.getLogger("watchdog").addHandler(self._complaints)
+
+    def listen(self, folder: Path, listener: Listener) -> Callable[[], None]:
+        from watchdog import events as of
+
+        kinds: list[type[FileSystemEvent]] = [
+            *(of.FileCreatedEvent, of.FileMovedEvent, of.FileDeletedEvent),
+            *(of.DirCreatedEvent, of.DirMovedEvent, of.DirDeletedEvent),
+        ]
+        ear = cast("of.FileSystemEventHandler", _ObserverEar(folder, listener))
+        watch = self._observer.schedule(ear, str(folder), recursive=True, event_filter=kinds)
+        self._shared[watch] += 1
+        self._complaints.listeners.append(listener)
+
+        def leave() -> None:
+            self._complaints.listeners.remove(listener)
+            self._observer.remove_handler_for_watch(ear, watch)
+            self._shared[watch] -= 1
+            if not self._shared[watch]:
+                self._observer.unschedule(watch)
+
+        return leave
+
+    def close(self) -> None:
+        logging.getLogger("watchdog").removeHandler(self._complaints)
+        self._observer.stop()
+        self._observer.join()
+
+
+class _ObserverEar:
+    """Translates one tree's watchdog events for its listener."""
+
+    def __init__(self, folder: Path, listener: Listener) -> None:
+        self._folder = str(folder)
+        self._listener = listener
+
+    def dispatch(self, event: FileSystemEvent) -> None:
+        """Name both ends: an atomic replace shows only in a rename's target."""
+        for path in (event.src_path, event.dest_path):
+            if not path:
+                continue
+            name = os.path.relpath(os.fsdecode(path), self._folder)
+            if name == os.curdir:
+                self._listener.ended()
+            elif not name.startswith(os.pardir):
+                self._listener.heard(name.replace(os.sep, "/"))
+
+
+class _Complaints(logging.Handler):
+    """watchdog tells of dropped events only in its log; so its log is listened to."""
+
+    def __init__(self) -> None:
+        super().__init__(level=logging.WARNING)
+        self.listeners: list[Listener] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        for listener in list(self.listeners):
+            listener.lost()

@@ -1,0 +1,281 @@
+"""Hints become bundles of task ids, and what cannot be heard is looked for."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from engine.records import TaskId
+from engine.store.hints import Ears, InotifyEars, Listener, ObserverEars
+from engine.store.watch import Watch
+from tests.watch.folders import elsewhere, task_id, write_meta
+
+SOON_S = 5.0
+LINUX = pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="inotify is Linux'")
+
+
+@asynccontextmanager
+async def watching(root: Path, **options: object) -> AsyncIterator[Watch]:
+    watch = Watch(root, **options)  # type: ignore[arg-type]
+    await watch.start()
+    try:
+        first = await watch.changes(SOON_S)
+        assert first.rescan
+        yield watch
+    finally:
+        await watch.stop()
+
+
+async def heard(watch: Watch, *numbers: int) -> set[str]:
+    """Collect until all of these were heard."""
+    wanted, seen = {task_id(number) for number in numbers}, set[str]()
+    async with asyncio.timeout(SOON_S):
+        while not wanted <= seen:
+            seen |= (await watch.changes(SOON_S)).ids
+    return seen
+
+
+async def until(watch: Watch, condition: Callable[[], bool]) -> bool:
+    """Take bundles until the condition holds; tells whether a rescan was asked for."""
+    rescan = False
+    async with asyncio.timeout(SOON_S):
+        while not condition():
+            rescan |= (await watch.changes(0.05)).rescan
+    return rescan or (await watch.changes(0.2)).rescan
+
+
+@pytest.fixture(params=[pytest.param(InotifyEars, marks=LINUX), ObserverEars])
+def ears(request: pytest.FixtureRequest) -> Callable[[], Ears]:
+    way: Callable[[], Ears] = request.param
+    return way
+
+
+async def test_a_new_task_and_a_removed_one_are_told(
+    tmp_path: Path, ears: Callable[[], Ears]
+) -> None:
+    folder = write_meta(tmp_path, 1)
+    async with watching(tmp_path, ears=ears) as watch:
+        write_meta(tmp_path, 2)
+        assert await heard(watch, 2) == {task_id(2)}
+        for name in os.listdir(folder):
+            (folder / name).unlink()
+        folder.rmdir()
+        assert await heard(watch, 1) == {task_id(1)}
+
+
+async def test_every_replacement_by_another_process_is_told(
+    tmp_path: Path, ears: Callable[[], Ears]
+) -> None:
+    write_meta(tmp_path, 1)
+    script = "for line in sys.stdin: write_meta(Path(sys.argv[1]), 1, at=line)"
+    async with watching(tmp_path, ears=ears) as watch:
+        watch.follow([TaskId(task_id(1))])
+        child = elsewhere(script, tmp_path)
+        with child:
+            assert child.stdin
+            for number in range(6):  # a watch on the file would go deaf after the first
+                child.stdin.write(f"{number}\n")
+                child.stdin.flush()
+                await heard(watch, 1)
+            child.stdin.close()
+
+
+async def test_locks_temp_names_appends_and_reads_are_not_told(
+    tmp_path: Path, ears: Callable[[], Ears]
+) -> None:
+    folder = write_meta(tmp_path, 1)
+    async with watching(tmp_path, ears=ears) as watch:
+        watch.follow([TaskId(task_id(1))])
+        await watch.changes(0.3)
+        (folder / ".lock.lock").mkdir()
+        (folder / "lock").touch()
+        (folder / ".meta.json.abc.1.tmp").write_text("{}")
+        (folder / "events.jsonl").write_text("{}\n")
+        (tmp_path / ".runners").mkdir()
+        for _ in range(20):
+            (folder / "meta.json").read_bytes()
+        write_meta(tmp_path, 2)
+        assert await heard(watch, 2) == {task_id(2)}
+
+
+@LINUX
+async def test_a_folder_that_is_followed_no_more_is_not_heard(tmp_path: Path) -> None:
+    write_meta(tmp_path, 1)
+    write_meta(tmp_path, 2)
+    async with watching(tmp_path) as watch:
+        watch.follow([TaskId(task_id(1)), TaskId(task_id(2))])
+        await heard(watch, 1, 2)
+        watch.follow([TaskId(task_id(2))])
+        await asyncio.to_thread(watch._listening.mend)
+        write_meta(tmp_path, 1)
+        write_meta(tmp_path, 2)
+        assert await heard(watch, 2) == {task_id(2)}
+
+
+async def test_a_thousand_hints_cost_the_loop_one_callback_per_bundle(tmp_path: Path) -> None:
+    async with watching(tmp_path) as watch:
+        loop = asyncio.get_running_loop()
+        calls: list[object] = []
+        original = loop.call_soon_threadsafe
+        loop.call_soon_threadsafe = lambda *args, **kw: (calls.append(args), original(*args, **kw))[
+            1
+        ]  # type: ignore[method-assign,assignment]
+        for number in range(1_000):
+            watch.nudge(TaskId(task_id(number)))
+        assert len((await watch.changes(SOON_S)).ids) == 1_000
+        assert len(calls) == 1
+
+
+async def test_the_first_hint_goes_out_at_once_and_the_next_ones_in_bundles(tmp_path: Path) -> None:
+    loop = asyncio.get_running_loop()
+    async with watching(tmp_path) as watch:
+        await watch.changes(0.06)  # idle for longer than a bundle takes
+        begin = loop.time()
+        watch.nudge(TaskId(task_id(1)))
+        assert (await watch.changes(SOON_S)).ids == {task_id(1)}
+        first = loop.time()
+        watch.nudge(TaskId(task_id(2)))
+        watch.nudge(TaskId(task_id(3)))
+        assert (await watch.changes(SOON_S)).ids == {task_id(2), task_id(3)}
+        assert first - begin < 0.04 < loop.time() - first
+
+
+async def test_with_nothing_heard_a_rescan_is_due_every_period(tmp_path: Path) -> None:
+    async with watching(tmp_path, scan_s=0.1) as watch:
+        for _ in range(3):
+            assert (await watch.changes(SOON_S)).rescan
+        assert watch.state == "live"
+
+
+class Limited:
+    """Real ears that run out of watches after `left` folders."""
+
+    def __init__(self, left: int) -> None:
+        self.deep = False
+        self.left = left
+        self._ears = InotifyEars()
+
+    def listen(self, folder: Path, listener: Listener) -> Callable[[], None]:
+        if self.left <= 0:
+            raise OSError(errno.ENOSPC, "inotify watch limit reached")
+        self.left -= 1
+        return self._ears.listen(folder, listener)
+
+    def close(self) -> None:
+        self._ears.close()
+
+
+@LINUX
+async def test_too_few_watches_mean_polling_until_there_are_enough(tmp_path: Path) -> None:
+    for number in range(5):
+        write_meta(tmp_path, number)
+    limited = Limited(3)
+    async with watching(tmp_path, poll_s=0.1, ears=lambda: limited) as watch:
+        watch.follow([TaskId(task_id(number)) for number in range(5)])
+        assert await until(watch, lambda: watch.state == "polling")
+        assert watch.reason == (
+            "Looking every 0.1 s: the system's limit of file watches is used up."
+        )
+        limited.left = 10
+        assert await until(watch, lambda: watch.state == "live")
+        assert watch.reason == ""
+        write_meta(tmp_path, 4)
+        await heard(watch, 4)
+
+
+@LINUX
+async def test_no_watcher_left_at_all_means_polling(tmp_path: Path) -> None:
+    def none_left() -> Ears:
+        raise OSError(errno.EMFILE, "inotify instance limit reached")
+
+    async with watching(tmp_path, poll_s=0.1, ears=none_left) as watch:
+        assert watch.state == "polling"
+        assert "open files" in watch.reason
+        assert (await watch.changes(SOON_S)).rescan
+
+
+@LINUX
+async def test_a_queue_that_overflows_is_noticed_and_everything_looked_at(tmp_path: Path) -> None:
+    blocked = threading.Event()
+    write_meta(tmp_path, 1)
+    async with watching(tmp_path, poll_s=0.3) as watch:
+        watch.follow([TaskId(task_id(1))])
+        await heard(watch, 1)
+        gate = watch._listening._held[TaskId(task_id(1))]
+        gate.heard = lambda name: blocked.wait(30) and None  # type: ignore[method-assign]
+        write_meta(tmp_path, 1)
+        limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+        for number in range(limit // 2 + 200):  # nobody reads: two events each
+            place = tmp_path / f"x{number % 2}"
+            place.touch()
+            place.unlink()
+        blocked.set()
+        assert await until(watch, lambda: watch.state == "polling")
+        assert "dropped" in watch.reason
+        assert await until(watch, lambda: watch.state == "live")
+
+
+async def test_what_watchdog_complains_of_in_its_log_counts_as_lost(tmp_path: Path) -> None:
+    async with watching(tmp_path, poll_s=0.3, ears=ObserverEars) as watch:
+        logging.getLogger("watchdog.observers").warning("buffer overflow")
+        assert await until(watch, lambda: watch.state == "polling")
+        assert await until(watch, lambda: watch.state == "live")
+
+
+async def test_a_root_that_goes_and_comes_back_is_watched_again(
+    tmp_path: Path, ears: Callable[[], Ears]
+) -> None:
+    root = tmp_path / "tasks"
+    root.mkdir()
+    async with watching(root, ears=ears) as watch:
+        root.rmdir()
+        assert await until(watch, lambda: watch.state == "gone")
+        assert watch.reason == f"{root}: the ledger folder is gone"
+        root.mkdir()
+        assert await until(watch, lambda: watch.state == "live")
+        write_meta(root, 7)
+        await heard(watch, 7)
+
+
+async def test_a_root_replaced_by_another_folder_is_watched_again(tmp_path: Path) -> None:
+    root = tmp_path / "tasks"
+    root.mkdir()
+    async with watching(root, scan_s=0.2) as watch:
+        root.rename(tmp_path / "old")
+        write_meta(root, 1)
+        async with asyncio.timeout(SOON_S):
+            while not (await watch.changes(0.1)).rescan:
+                pass
+        await watch.changes(0.3)
+        write_meta(root, 8)
+        await heard(watch, 8)
+
+
+async def test_a_root_that_is_missing_or_a_file_is_told_in_a_sentence(tmp_path: Path) -> None:
+    place = tmp_path / "tasks"
+    async with watching(place) as watch:
+        assert (watch.state, watch.reason) == ("gone", f"{place}: the ledger folder is gone")
+    place.write_text("")
+    async with watching(place) as watch:
+        assert (watch.state, watch.reason) == ("gone", f"{place}: this is a file, not a folder")
+
+
+async def test_stopping_leaves_no_thread_and_no_open_file(
+    tmp_path: Path, ears: Callable[[], Ears]
+) -> None:
+    async with watching(tmp_path, ears=ears):
+        pass  # the loop's worker threads exist from here on
+    before = set(threading.enumerate()), len(os.listdir("/proc/self/fd"))
+    async with watching(tmp_path, ears=ears):
+        assert set(threading.enumerate()) > before[0]
+    after = {thread for thread in threading.enumerate() if "asyncio" not in thread.name}
+    assert after <= before[0]
+    assert len(os.listdir("/proc/self/fd")) == before[1]
