@@ -220,3 +220,12 @@ class ShuttingDown(EngineError):
     title = "The program is closing"
     sentence = "The program is closing and takes no new work."
     advice_text = "Start the task again after the next start."
+
+
+class WorkerFailed(EngineError):
+    """A background worker could not take the task."""
+
+    code = "worker_failed"
+    title = "The background worker did not start the task"
+    sentence = "The background worker did not start the task: {reason}"
+    advice_text = "Start it without --detach to see more."

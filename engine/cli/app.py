@@ -1,0 +1,151 @@
+"""The commands: built from the table of verbs, and `start`, `watch`, `doctor`, which show more."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from engine.cli import show
+from engine.cli.calls import BY_STATUS, call, exit_code, refuse
+from engine.cli.place import place_options, settings_from
+from engine.cli.start import start
+from engine.cli.watch import watch
+from engine.cli.worker import worker
+from engine.config import Settings
+from engine.doctor import examine
+from engine.errors import EngineError
+from engine.records import TaskRecord
+from engine.service import Engine
+from engine.verbs import VERBS, Param, Verb
+from engine.version import VERSION
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, message="octask %(version)s")
+def octask() -> None:
+    """Start, watch and stop browser tasks of the ledger under ~/.openchrome/tasks."""
+
+
+def resolve(home: Path | None, root: Path | None, as_json: bool) -> Settings:
+    """The settings that the options mean, or the end with a sentence."""
+    try:
+        return settings_from(home, root)
+    except EngineError as error:
+        refuse(error, as_json=as_json)
+
+
+def _command(verb: Verb) -> click.Command:
+    def run(home: Path | None, root: Path | None, as_json: bool, **given: Any) -> None:
+        settings = resolve(home, root, as_json)
+        RENDERERS[verb.name](verb, settings, given, as_json)
+
+    params = [_param(param) for param in verb.params]
+    command = click.Command(verb.name, params=list(params), callback=run, help=verb.help)
+    return place_options(command)
+
+
+def _param(param: Param) -> click.Parameter:
+    many = param.shape == "many"
+    if param.positional:
+        return click.Argument(
+            [param.name], nargs=-1 if many else 1, required=param.required, metavar=_metavar(param)
+        )
+    option = "--" + param.name.replace("_", "-")
+    if param.shape == "flag":
+        return click.Option([option], is_flag=True, help=param.help)
+    kind = int if param.shape == "number" else str
+    return click.Option(
+        [option],
+        type=kind,
+        multiple=many,
+        default=None if many else param.default,
+        help=param.help,
+        show_default=param.default is not None,
+    )
+
+
+def _metavar(param: Param) -> str:
+    return "ID..." if param.shape == "many" else "ID"
+
+
+def _list(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
+    views = call(settings, lambda engine: verb.call(engine, given), as_json=as_json)
+    if as_json:
+        show.as_json({"tasks": [show.view_data(view) for view in views], "count": len(views)})
+    else:
+        show.table(views, str(settings.root))
+
+
+def _get(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
+    call(
+        settings,
+        lambda engine: show.task(
+            engine, given["task_id"], given["result"], given["events"], as_json
+        ),
+        as_json=as_json,
+    )
+
+
+def _cancel(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
+    async def each(engine: Engine) -> tuple[list[TaskRecord], list[EngineError]]:
+        done: list[TaskRecord] = []
+        refused: list[EngineError] = []
+        for task_id in given["task_ids"]:
+            try:  # one refusal of several must not keep the rest from being asked to stop
+                done.extend(await verb.call(engine, {**given, "task_ids": [task_id]}))
+            except EngineError as error:
+                refused.append(error)
+        return done, refused
+
+    done, refused = call(settings, each, as_json=as_json)
+    show.cancelled(done, refused, as_json)
+    if refused:
+        sys.exit(exit_code(refused[0]))
+
+
+def _wait(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
+    record = call(settings, lambda engine: verb.call(engine, given), as_json=as_json)
+    show.ended(record, as_json)
+    sys.exit(BY_STATUS.get(record.status, 1))
+
+
+def _reap(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
+    records = call(settings, lambda engine: verb.call(engine, given), accepts=True, as_json=as_json)
+    if as_json:
+        show.as_json({"reaped": [show.record_data(record) for record in records]})
+    else:
+        show.reaped_lines(records)
+
+
+RENDERERS: dict[str, Callable[[Verb, Settings, Mapping[str, Any], bool], None]] = {
+    "list": _list,
+    "get": _get,
+    "cancel": _cancel,
+    "wait": _wait,
+    "reap": _reap,
+}
+
+
+@octask.command()
+@place_options
+def doctor(home: Path | None, root: Path | None, as_json: bool) -> None:
+    """Look at browser, ledger, locks, limits and versions; a report to copy."""
+    settings = resolve(home, root, as_json)
+    report = examine(settings)
+    if as_json:
+        click.echo(json.dumps(report.data(), ensure_ascii=False, indent=2))
+    else:
+        click.echo(report.text())
+    sys.exit(0 if report.healthy else 1)
+
+
+octask.add_command(start)
+octask.add_command(watch)
+octask.add_command(worker)
+for _verb in VERBS.values():
+    octask.add_command(_command(_verb))

@@ -1,0 +1,136 @@
+"""A verb from a shell: open the engine, call, close; errors and Ctrl-C become exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from engine.cli.phrases import say
+from engine.config import Settings
+from engine.display import display
+from engine.errors import (
+    EngineError,
+    InvalidArguments,
+    NotATaskId,
+    TaskNotFound,
+    WaitTimeout,
+)
+from engine.logs import log_path, log_to_file
+from engine.records import Status
+from engine.service import Engine
+
+T = TypeVar("T")
+
+OK, FAILED, BAD_USAGE, CANCELLED, NOT_FOUND, WAIT_TIMEOUT, KILLED = 0, 1, 2, 3, 4, 124, 130
+BY_STATUS = {Status.COMPLETED: OK, Status.FAILED: FAILED, Status.CANCELLED: CANCELLED}
+BY_ERROR: tuple[tuple[type[EngineError], int], ...] = (
+    (InvalidArguments, BAD_USAGE),
+    (NotATaskId, BAD_USAGE),
+    (TaskNotFound, NOT_FOUND),
+    (WaitTimeout, WAIT_TIMEOUT),
+)
+
+
+def exit_code(error: EngineError) -> int:
+    """The exit code that an error means; whatever is not told apart is 1."""
+    return next((code for kind, code in BY_ERROR if isinstance(error, kind)), FAILED)
+
+
+def call(
+    settings: Settings,
+    work: Callable[[Engine], Awaitable[T]],
+    *,
+    accepts: bool = False,
+    as_json: bool = False,
+) -> T:
+    """Run `work` on an open engine and return what it returns; a refusal ends the program."""
+    log_to_file()
+    try:
+        return asyncio.run(_opened(settings, work, accepts))
+    except EngineError as error:
+        refuse(error, as_json=as_json)
+    except KeyboardInterrupt:
+        sys.exit(KILLED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader left (`| head`): not an error
+        sys.exit(OK)
+    except (click.exceptions.Exit, click.ClickException, SystemExit):
+        raise
+    except Exception as error:
+        logging.getLogger(__name__).exception("octask failed")
+        click.echo(say("unexpected", name=type(error).__name__), err=True)
+        click.echo(say("unexpected.log", path=log_path()), err=True)
+        sys.exit(FAILED)
+
+
+async def _opened(settings: Settings, work: Callable[[Engine], Awaitable[T]], accepts: bool) -> T:
+    engine = Engine(settings, accepts=accepts)
+    await engine.open()
+    try:
+        return await work(engine)
+    finally:
+        await engine.close()
+
+
+def refuse(error: EngineError, *, as_json: bool) -> NoReturn:
+    """Say what was refused and how to go on, and end with its exit code."""
+    if as_json:
+        click.echo(json.dumps({"error": described(error)}, ensure_ascii=False))
+    elif isinstance(error, InvalidArguments):
+        click.echo(say("mistakes", title=error.title), err=True)
+        for problem in error.problems:
+            click.echo(f"  {display(str(problem))}", err=True)
+    else:
+        click.echo(display(str(error)), err=True)
+        if error.advice:
+            click.echo(display(error.advice), err=True)
+    sys.exit(exit_code(error))
+
+
+def described(error: EngineError) -> dict[str, Any]:
+    """An error as data: the same code and words that people see."""
+    found: dict[str, Any] = {"code": error.code, "title": error.title, "message": str(error)}
+    if error.advice:
+        found["advice"] = error.advice
+    if isinstance(error, InvalidArguments):
+        found["problems"] = [
+            {"path": each.path, "code": each.code, "message": each.message}
+            for each in error.problems
+        ]
+    return found
+
+
+class Interrupts:
+    """Ctrl-C and SIGTERM: the first asks `soft`, the second ends the program at once with 130."""
+
+    def __init__(self, soft: Callable[[], None]) -> None:
+        self._soft = soft
+        self._asked = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Interrupts:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # signal.signal and not the loop's own: Windows has no add_signal_handler.
+            self._before[number] = signal.signal(
+                number, lambda *_: loop.call_soon_threadsafe(self._interrupted)
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _interrupted(self) -> None:
+        if self._asked:
+            os._exit(KILLED)  # the browser goes with us: its driver reads our pipe's end
+        self._asked = True
+        self._soft()

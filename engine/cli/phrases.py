@@ -1,0 +1,36 @@
+"""What only the command line says, by message id; what all faces say is in `words`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+ENGLISH: Final[Mapping[str, str]] = {
+    "list.none": "No tasks in {root}",
+    "result.none": "There is no result yet.",
+    "cancel.asked": "asked to stop",
+    "cancel.already": "already {status}",
+    "reap.none": "Nothing to reap: every live task has a living owner.",
+    "start.accepted": "Started {task_id}",
+    "start.cancelling": "Cancelling; what is finished is kept. Press Ctrl-C again to end at once.",
+    "start.ended": "{task_id}  {status}: {done} in {took}",
+    "start.ended.reason": "{task_id}  {status}: {reason}",
+    "start.result": "Result: {path}",
+    "start.detached.failed": "The background worker ended before it took the task.",
+    "watch.summary": "{total} tasks · {running} running · {root}",
+    "watch.loading": "Reading {loaded} of {total}…",
+    "watch.gone": "The ledger folder is gone: {root}",
+    "unexpected": "Something unexpected happened ({name}).",
+    "unexpected.log": "The details are in {path}",
+    "mistakes": "{title}:",
+    "field.reason": "reason: {value}",
+    "field.file": "file: {value}",
+    "field.arguments": "arguments:",
+    "column.id": "Id",
+    "column.task": "Task",
+}
+
+
+def say(message_id: str, /, **fields: object) -> str:
+    """The message with its fields filled in; an unknown id raises `KeyError` (a bug)."""
+    return ENGLISH[message_id].format(**fields)

@@ -1,0 +1,117 @@
+"""Progress of a task in the foreground: a bar on a terminal, plain lines in a pipe, or nothing."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+from rich.text import Text
+
+from engine.cli.phrases import say
+from engine.display import display
+from engine.records import TaskEvent
+
+
+class Progress(Protocol):
+    """Something that shows how a task goes."""
+
+    def accepted(self, task_id: str) -> None: ...
+    def event(self, event: TaskEvent) -> None: ...
+    def note(self, sentence: str) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+def progress_for(as_json: bool) -> Progress:
+    """A bar where a person looks at standard error, else lines; nothing beside JSON."""
+    if as_json:
+        return Silent()
+    return Bar() if sys.stderr.isatty() else Lines()
+
+
+def _units(event: TaskEvent) -> tuple[int, int | None, str] | None:
+    data = event.data or {}
+    done, total = data.get("unitsDone"), data.get("unitsTotal")
+    if event.kind != "progress" or not isinstance(done, int):
+        return None
+    message = data.get("message")
+    return done, total if isinstance(total, int) else None, str(message or "")
+
+
+class Silent:
+    """For programs: the answer is all they get."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def accepted(self, task_id: str) -> None:
+        pass
+
+    def event(self, event: TaskEvent) -> None:
+        pass
+
+    def note(self, sentence: str) -> None:
+        click.echo(sentence, err=True)
+
+
+class Lines(Silent):
+    """One plain line a unit, on standard error."""
+
+    def accepted(self, task_id: str) -> None:
+        click.echo(say("start.accepted", task_id=task_id), err=True)
+
+    def event(self, event: TaskEvent) -> None:
+        units = _units(event)
+        if units is not None:
+            done, total, message = units
+            of = f"/{total}" if total else ""
+            click.echo(f"{done}{of}  {display(message, 300)}", err=True)
+
+
+class Bar(Silent):
+    """A bar with what is done, and the last page beside it."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        self._bars = Bars(
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[message]}", markup=False),
+            console=self._console,
+            transient=True,
+        )
+        self._bar = self._bars.add_task("", total=None, message="")
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def accepted(self, task_id: str) -> None:
+        self.note(say("start.accepted", task_id=task_id))
+
+    def note(self, sentence: str) -> None:
+        self._console.print(Text(sentence))
+
+    def event(self, event: TaskEvent) -> None:
+        units = _units(event)
+        if units is not None:
+            done, total, message = units
+            values: dict[str, Any] = {"completed": done, "total": total}
+            self._bars.update(self._bar, message=display(message, 80), **values)

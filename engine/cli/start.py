@@ -1,0 +1,157 @@
+"""`octask start KIND [URL]`: in the foreground with progress, or `--detach`ed in a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from engine import words
+from engine.cli.calls import BY_STATUS, FAILED, Interrupts, call, refuse
+from engine.cli.detach import detach
+from engine.cli.phrases import say
+from engine.cli.place import place_options, settings_from
+from engine.cli.progress import Progress, progress_for
+from engine.cli.show import as_json as print_json
+from engine.cli.show import record_data
+from engine.display import display
+from engine.errors import EngineError, InvalidArguments, Problem
+from engine.records import RESULT_NAME, TaskRecord, Units
+from engine.service import Engine
+from engine.work.crawl_args import CRAWL_OPTIONS
+
+LOOK_S = 0.2
+
+
+def _kind_options(command: Any) -> Any:
+    """One option for each argument of a kind. Values pass as they were typed: the engine
+    checks them all at once, so that every mistake is named and not only the first."""
+    for name, help_text in reversed(CRAWL_OPTIONS.items()):
+        option = "--" + name.replace("_", "-")
+        command = click.option(option, name, multiple=True, metavar="VALUE", help=help_text)(
+            command
+        )
+    return command
+
+
+@click.command()
+@click.argument("kind")
+@click.argument("url", required=False)
+@click.option("--args", "args_json", metavar="JSON", help="Arguments as a JSON object.")
+@click.option("--name", help="A name for the list.")
+@click.option("--detach", "detached", is_flag=True, help="Run in the background; print the id.")
+@_kind_options
+@place_options
+def start(kind: str, url: str | None, args_json: str | None, **given: Any) -> None:
+    """Start a task. KIND is `crawl`; URL is where it begins."""
+    name, detached, as_json = given.pop("name"), given.pop("detached"), given.pop("as_json")
+    try:
+        settings = settings_from(given.pop("home"), given.pop("root"))
+        args = gather(url, args_json, given)
+        if detached:
+            record = detach(settings, {"kind": kind, "args": args, "name": name})
+            print_json(record) if as_json else click.echo(record["task_id"])
+            return
+    except EngineError as error:
+        refuse(error, as_json=as_json)
+    show = progress_for(as_json)
+    record_ended = call(
+        settings,
+        lambda engine: _foreground(engine, kind, args, name, show),
+        accepts=True,
+        as_json=as_json,
+    )
+    _report(record_ended, settings.root, as_json)
+    sys.exit(BY_STATUS.get(record_ended.status, FAILED))
+
+
+def gather(
+    url: str | None, args_json: str | None, options: dict[str, tuple[str, ...]]
+) -> dict[str, Any]:
+    """The arguments of a start: the JSON, then what was given by option, then the URL.
+
+    Raises:
+        InvalidArguments: `--args` is not a JSON object.
+    """
+    args: dict[str, Any] = {}
+    if args_json is not None:
+        try:
+            given = json.loads(args_json)
+        except (ValueError, RecursionError) as error:
+            problem = Problem(
+                "--args", "not_json", f"is not valid JSON ({display(str(error), 200)})"
+            )
+            raise InvalidArguments((problem,)) from None
+        if not isinstance(given, dict):
+            raise InvalidArguments((Problem("--args", "wrong_type", "must be a JSON object"),))
+        args.update(given)
+    for name, values in options.items():
+        if values:
+            is_list = name.endswith("_patterns")
+            args[name] = [*values] if is_list else _value(values[-1])
+    if url is not None:
+        args["url"] = url
+    return args
+
+
+def _value(text: str) -> Any:
+    """`8` is a number and `true` a truth value; whatever else was typed stays a text."""
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+async def _foreground(
+    engine: Engine, kind: str, args: dict[str, Any], name: str | None, show: Progress
+) -> TaskRecord:
+    record = await engine.start(kind, args, name=name)
+    task_id = record.task_id
+    cancels: set[asyncio.Task[Any]] = set()
+
+    def soft() -> None:
+        show.note(say("start.cancelling"))
+        cancels.add(asyncio.create_task(engine.cancel(task_id, "Ctrl-C"), name="cancel"))
+
+    with Interrupts(soft), show:
+        show.accepted(task_id)
+        gone = asyncio.create_task(engine.join(task_id), name="join")
+        offset = 0
+        while not gone.done():
+            await asyncio.wait({gone}, timeout=LOOK_S)
+            offset = await _show_new(engine, task_id, offset, show)
+        await _show_new(engine, task_id, offset, show)
+        await asyncio.gather(*cancels, return_exceptions=True)
+    return await engine.wait(task_id, timeout_ms=1_000)
+
+
+async def _show_new(engine: Engine, task_id: str, offset: int, show: Progress) -> int:
+    part = await engine.events(task_id, offset)
+    for event in part.events:
+        show.event(event)
+    return part.next_offset
+
+
+def _report(record: TaskRecord, root: Path, as_json: bool) -> None:
+    if as_json:
+        print_json(record_data(record))
+        return
+    units = record.engine.units if record.engine and record.engine.units else Units()
+    began = record.started_at or record.created_at
+    took = words.took((record.ended_at or time.time() * 1000) - began)
+    done = f"{words.count(units.done)} {words.unit_word(record.kind, units.done)}"
+    click.echo(
+        say("start.ended", task_id=record.task_id, status=record.status, done=done, took=took)
+    )
+    if record.error is not None:
+        click.echo(display(record.error.message), err=True)
+    result = root / record.task_id / RESULT_NAME
+    if result.exists():
+        click.echo(say("start.result", path=result))

@@ -1,0 +1,132 @@
+"""`octask watch`: the live table on a terminal; one line per change in a pipe."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from engine import words
+from engine.attention import standing
+from engine.cli.calls import OK, Interrupts, call, refuse
+from engine.cli.phrases import say
+from engine.cli.place import place_options, settings_from
+from engine.cli.show import as_json as print_json
+from engine.cli.show import cells, rich_table, view_data
+from engine.errors import EngineError
+from engine.records import TaskRecord, TaskView
+from engine.service import Batch, Engine
+
+REDRAW_S = 0.25  # a person reads no faster, and a burst costs one table instead of hundreds
+
+
+@click.command()
+@click.option("--once", is_flag=True, help="Show the list once it is complete, and end.")
+@place_options
+def watch(once: bool, home: Path | None, root: Path | None, as_json: bool) -> None:
+    """Show all tasks and keep the list up to date, until Ctrl-C."""
+    try:
+        settings = settings_from(home, root)
+    except EngineError as error:
+        refuse(error, as_json=as_json)
+    live = sys.stdout.isatty() and not as_json and not once
+    show = _Table(str(settings.root)) if live else _Lines(as_json)
+    call(settings, lambda engine: _follow(engine, show, once), as_json=as_json)
+    sys.exit(OK)
+
+
+async def _follow(engine: Engine, show: _Table | _Lines, once: bool) -> None:
+    work = asyncio.create_task(_batches(engine, show, once), name="follow the ledger")
+    with Interrupts(work.cancel), show:
+        try:
+            await work
+        except asyncio.CancelledError:
+            if not work.cancelled():
+                raise  # it was us who were cancelled, not the following
+
+
+async def _batches(engine: Engine, show: _Table | _Lines, once: bool) -> None:
+    async for batch in engine.changes():
+        show.take(batch, engine)
+        if once and batch.complete:
+            return
+
+
+class _Lines:
+    """One line per task that changed: tab-separated, or JSON."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+
+    def __enter__(self) -> _Lines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def take(self, batch: Batch, engine: Engine) -> None:
+        for view in batch.views:
+            if self._as_json:
+                print_json(view_data(view), indent=None)
+            else:
+                click.echo("\t".join(cells(view)))
+        sys.stdout.flush()
+
+
+class _Table:
+    """The newest tasks that fit the terminal, redrawn at most four times a second."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._views: dict[str, TaskView] = {}
+        self._console = Console()
+        self._live = Live(
+            console=self._console,
+            screen=True,
+            refresh_per_second=1 / REDRAW_S,
+            get_renderable=self._draw,
+        )
+        self._batch: Batch | None = None
+        self._gone = False
+
+    def __enter__(self) -> _Table:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def take(self, batch: Batch, engine: Engine) -> None:
+        self._batch = batch
+        self._gone = engine.health().watcher == "gone"
+        for view in batch.views:
+            self._views[view.task_id] = view
+        for task_id in batch.gone:
+            self._views.pop(task_id, None)
+
+    def _draw(self) -> Group:
+        fits = max(1, self._console.height - 3)
+        newest = sorted(self._views.copy().values(), key=_created, reverse=True)[:fits]
+        return Group(Text(self._headline(), style="bold"), rich_table(newest))
+
+    def _headline(self) -> str:
+        if self._gone:
+            return say("watch.gone", root=self._root)
+        if self._batch is not None and not self._batch.complete:
+            loaded, total = words.count(self._batch.loaded), words.count(self._batch.total)
+            return say("watch.loading", loaded=loaded, total=total)
+        running = sum(standing(view) == "running" for view in self._views.copy().values())
+        return say(
+            "watch.summary", total=words.count(len(self._views)), running=running, root=self._root
+        )
+
+
+def _created(view: TaskView) -> tuple[float, str]:
+    entry = view.entry
+    created = entry.created_at if isinstance(entry, TaskRecord) else entry.seen_at
+    return float(created), view.task_id

@@ -1,0 +1,71 @@
+"""The hidden verb behind `start --detach`: takes one task, owns it, and ends with it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from engine.cli.calls import Interrupts, described
+from engine.cli.show import record_data
+from engine.config import Settings
+from engine.errors import EngineError
+from engine.logs import log_to_file
+from engine.service import Engine
+
+log = logging.getLogger(__name__)
+
+
+@click.command(name="_worker", hidden=True)
+def worker() -> None:
+    """Take one task from standard input and run it to its end."""
+    log_to_file()
+    asked = json.load(sys.stdin)
+    place = asked["place"]
+    settings = Settings.at(home=Path(place["home"]), root=Path(place["root"]))
+    settings = replace(settings, browser_path=place["browser"])
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the terminal may go; the task stays
+    try:
+        asyncio.run(_run(settings, asked["request"]))
+    except EngineError as error:
+        _answer({"error": described(error)})
+    except Exception:
+        log.exception("a background worker failed")
+        sys.exit(1)
+
+
+async def _run(settings: Settings, request: dict[str, Any]) -> None:
+    engine = Engine(settings, accepts=True)
+    await engine.open()
+    cancels: set[asyncio.Task[Any]] = set()
+    try:
+        record = await engine.start(request["kind"], request["args"], name=request["name"])
+
+        def soft() -> None:
+            cancels.add(
+                asyncio.create_task(engine.cancel(record.task_id, "the worker was told to end"))
+            )
+
+        with Interrupts(soft):
+            _answer({"record": record_data(record)})
+            await engine.join(record.task_id)
+            await asyncio.gather(*cancels, return_exceptions=True)
+    finally:
+        await engine.close()
+
+
+def _answer(data: dict[str, Any]) -> None:
+    """Tell the command that waits, once, and let go of its pipe."""
+    os.write(1, json.dumps(data).encode() + b"\n")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

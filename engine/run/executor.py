@@ -1,0 +1,118 @@
+"""Who runs what, and when: a queue in order of acceptance in front of a few local slots."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from engine.errors import ShuttingDown
+from engine.records import TaskId
+from engine.run.kinds import Tools
+from engine.run.runner import Job, Runner
+from engine.run.task_context import TaskContext
+from engine.store.ledger import Ledger
+
+log = logging.getLogger(__name__)
+
+
+class Executor:
+    """Runs accepted jobs in `slots` places; the others wait as PENDING.
+
+    The seam for running elsewhere: a face needs only `submit`, `nudge`, `owns` and `close`.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        tools: Tools,
+        now_ms: Callable[[], int],
+        told: Callable[[TaskId], None],
+    ) -> None:
+        self._ledger = ledger
+        self._tools = tools
+        self._now_ms = now_ms
+        self._told = told
+        self._slots = asyncio.Semaphore(tools.settings.slots)
+        self._work: dict[TaskId, asyncio.Task[None]] = {}
+        self._running: dict[TaskId, Runner] = {}
+        self._closing = False
+        self.trouble = ""
+
+    @property
+    def running(self) -> int:
+        return len(self._running)
+
+    @property
+    def queued(self) -> int:
+        return len(self._work) - len(self._running)
+
+    @property
+    def task_ids(self) -> tuple[TaskId, ...]:
+        """What this process has accepted and not yet ended, oldest first."""
+        return tuple(self._work)
+
+    def owns(self, task_id: TaskId) -> bool:
+        return task_id in self._work
+
+    def submit(self, job: Job) -> None:
+        """Queue `job`; its task is PENDING on disk already.
+
+        Raises:
+            ShuttingDown: the engine is closing.
+        """
+        if self._closing:
+            raise ShuttingDown()
+        work = asyncio.create_task(self._run(job), name=f"task {job.task_id}")
+        self._work[job.task_id] = work
+        work.add_done_callback(lambda ended: self._ended(job.task_id, ended))
+
+    def nudge(self, task_id: TaskId) -> None:
+        """Tell the task's runner that its meta.json changed (a cancel request, mostly)."""
+        runner = self._running.get(task_id)
+        if runner is not None:
+            runner.nudge()
+
+    def drop(self, task_id: TaskId) -> None:
+        """Forget a job that was cancelled before it got a slot; running ones are left alone."""
+        work = self._work.get(task_id)
+        if work is not None and task_id not in self._running:
+            work.cancel()
+
+    async def join(self, task_id: TaskId) -> None:
+        """Wait until the task has left this process, however it ended."""
+        work = self._work.get(task_id)
+        if work is not None:
+            await asyncio.wait({work})
+
+    async def close(self, grace_s: float) -> None:
+        """Take nothing more; give what runs (and was asked to stop) `grace_s`, then cancel it."""
+        self._closing = True
+        work = set(self._work.values())
+        if not work:
+            return
+        _, late = await asyncio.wait(work, timeout=grace_s)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=1.0)
+
+    async def _run(self, job: Job) -> None:
+        async with self._slots:
+            context = TaskContext(self._ledger, job.task_id, self._now_ms, self._told)
+            runner = Runner(self._ledger, job, self._tools, context, self._note_trouble)
+            self._running[job.task_id] = runner
+            try:
+                await runner.run()
+            finally:
+                self._running.pop(job.task_id, None)
+                self._told(job.task_id)
+
+    def _ended(self, task_id: TaskId, work: asyncio.Task[None]) -> None:
+        self._work.pop(task_id, None)
+        self._told(task_id)
+        if not work.cancelled() and work.exception() is not None:
+            log.error("task %s: its runner failed", task_id, exc_info=work.exception())
+
+    def _note_trouble(self, sentence: str) -> None:
+        self.trouble = sentence

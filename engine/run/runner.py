@@ -1,0 +1,192 @@
+"""One task's life: claim → body → settle. The settle is shielded and does not give up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import EngineError, OwnershipLost, TaskNotFound, TransitionError
+from engine.records import ErrorInfo, Status, TaskId, TaskRecord, Unreadable
+from engine.run.kinds import Kind, Tools
+from engine.run.task_context import TaskContext
+from engine.store.assemble import assemble, partial_summary
+from engine.store.ledger import Ledger
+from engine.work.context import UnitStopped
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 0.25  # how often a runner looks at its meta.json while a unit is in flight
+HARD_STOP_S = 1.2  # a stopped body that has not returned by then is cancelled (2 s are promised)
+AGAIN_S = 1.0  # pause between tries to write a change of state (a full disk may be freed)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One accepted task: the full arguments live only here, never on disk."""
+
+    task_id: TaskId
+    kind: Kind
+    args: Any
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a body ended: with a summary, stopped, or with an error."""
+
+    status: Status
+    summary: dict[str, Any] | None = None
+    error: ErrorInfo | None = None
+
+
+class Runner:
+    """Runs one job. `nudge()` makes it look at its meta.json now instead of within 250 ms."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        job: Job,
+        tools: Tools,
+        context: TaskContext,
+        trouble: Callable[[str], None],
+    ) -> None:
+        self._ledger = ledger
+        self._job = job
+        self._tools = tools
+        self._context = context
+        self._trouble = trouble
+        self._look = asyncio.Event()
+        self._lost: TaskRecord | None = None
+
+    def nudge(self) -> None:
+        self._look.set()
+
+    async def run(self) -> TaskRecord | None:
+        """Do the task to its end; None when another process took or ended it first."""
+        if not await self._claim():
+            return None
+        outcome, cancelled = await self._drive()
+        record = await asyncio.shield(self._settle(outcome))
+        if cancelled is not None:
+            raise cancelled
+        return record
+
+    async def _claim(self) -> bool:
+        """PENDING → RUNNING; False when somebody else was first (a cancel, mostly)."""
+        while True:
+            try:
+                await asyncio.to_thread(self._ledger.claim, self._job.task_id)
+            except (TransitionError, TaskNotFound):
+                return False
+            except EngineError as error:
+                await self._wait_out(error)
+            else:
+                return True
+
+    async def _drive(self) -> tuple[Outcome, asyncio.CancelledError | None]:
+        cancelled: asyncio.CancelledError | None = None
+        body = asyncio.create_task(self._body(), name=f"body {self._job.task_id}")
+        watcher = asyncio.create_task(self._watch(), name=f"cancel watch {self._job.task_id}")
+        try:
+            await asyncio.wait({body, watcher}, return_when=asyncio.FIRST_COMPLETED)
+            if not body.done():
+                self._context.stop()
+                await asyncio.wait({body}, timeout=HARD_STOP_S)
+        except asyncio.CancelledError as error:
+            cancelled = error  # raised again once the pages are settled
+            self._context.stop()
+        for task in (body, watcher):
+            task.cancel()
+        ended, _ = await asyncio.gather(body, watcher, return_exceptions=True)
+        outcome = ended if isinstance(ended, Outcome) else Outcome(Status.CANCELLED)
+        return outcome, cancelled
+
+    async def _body(self) -> Outcome:
+        job = self._job
+        try:
+            summary = await job.kind.body(job.args, self._context, self._tools)
+        except UnitStopped:
+            return Outcome(Status.CANCELLED)
+        except EngineError as error:
+            return Outcome(Status.FAILED, error=ErrorInfo(message=str(error), code=error.code))
+        except Exception as error:  # a defect of ours must end as a state that the user can see
+            log.exception("task %s: its body failed", job.task_id)
+            name = type(error).__name__
+            message = f"An unexpected {name} ended the task; the log has the details."
+            return Outcome(Status.FAILED, error=ErrorInfo(message=message, code="internal_error"))
+        stopped = self._context.stopping
+        return Outcome(Status.CANCELLED if stopped else Status.COMPLETED, summary)
+
+    async def _watch(self) -> None:
+        """Return when the task was asked to stop, or was ended by someone else."""
+        seen: object = None
+        while True:
+            try:
+                async with asyncio.timeout(LOOK_S):
+                    await self._look.wait()
+            except TimeoutError:
+                pass
+            self._look.clear()
+            stamp = await asyncio.to_thread(self._ledger.stamp, self._job.task_id)
+            if stamp == seen:
+                continue
+            seen = stamp
+            if await asyncio.to_thread(self._must_stop):
+                return
+
+    def _must_stop(self) -> bool:
+        try:
+            record = self._ledger.read(self._job.task_id)
+        except EngineError:
+            return True  # the folder is gone: nothing left to work for
+        if isinstance(record, Unreadable):
+            return False
+        if record.is_terminal:
+            self._lost = record
+        return record.is_terminal or record.cancel_requested_at is not None
+
+    async def _settle(self, outcome: Outcome) -> TaskRecord | None:
+        """Write the end: result, then terminal meta, then the event. Tries until it is written."""
+        while True:
+            try:
+                return await asyncio.to_thread(self._write_end, outcome)
+            except TransitionError:
+                await self._tell_lost()
+                return None
+            except TaskNotFound:
+                log.warning("task %s: its folder was removed while it ran", self._job.task_id)
+                return None
+            except EngineError as error:
+                await self._wait_out(error)
+
+    async def _wait_out(self, error: EngineError) -> None:
+        """Say what stands in the way (a full disk, a lock) and give it a moment to go."""
+        self._trouble(f"{error.title}: {error}")
+        log.warning("task %s: %s; trying again", self._job.task_id, error)
+        await asyncio.sleep(AGAIN_S)
+
+    def _write_end(self, outcome: Outcome) -> TaskRecord:
+        ledger, task_id = self._ledger, self._job.task_id
+        if self._lost is not None:
+            raise TransitionError(subject=task_id, source=self._lost.status, target=outcome.status)
+        summary = outcome.summary
+        if summary is None:
+            summary = partial_summary(ledger.read_pages(task_id), stopped_by=outcome.status.lower())
+        if outcome.summary is not None or self._context.units.done:
+            ledger.write_result(task_id, self._chunks(summary))
+        record = ledger.finish(
+            task_id, outcome.status, error=outcome.error, units=self._context.units
+        )
+        self._trouble("")
+        return record
+
+    def _chunks(self, summary: dict[str, Any]) -> Iterator[bytes]:
+        return assemble(summary, self._ledger.raw_pages(self._job.task_id))
+
+    async def _tell_lost(self) -> None:
+        status = self._lost.status if self._lost else "ended"
+        error = OwnershipLost(task_id=self._job.task_id, status=status)
+        log.warning("%s", error)
+        await self._context.log("lost ownership", str(error))

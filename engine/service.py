@@ -1,0 +1,282 @@
+"""The facade: every verb that a face offers, on one ledger. Nothing here blocks the loop.
+
+Built for one running asyncio loop; `open` first, `close` last. An engine that does not
+accept tasks (`accepts=False`) only looks: it takes no lease, reaps nothing, writes nothing
+but a cancel request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Collection, Mapping
+from typing import Any, BinaryIO
+
+from engine.admission import Request, admit
+from engine.browser.session import BrowserSession
+from engine.config import Settings
+from engine.errors import EngineError, LedgerReadOnly, ShuttingDown
+from engine.feed import Batch, Feed
+from engine.records import EngineFields, EventSlice, Health, TaskId, TaskRecord, TaskView
+from engine.run.executor import Executor
+from engine.run.kinds import Tools
+from engine.run.runner import Job
+from engine.store.lease import Lease
+from engine.store.ledger import Ledger
+from engine.store.reaper import Reaper
+from engine.store.wait import wait_terminal
+from engine.store.watch import Watch
+
+log = logging.getLogger(__name__)
+
+
+def now_ms() -> int:
+    """Wall clock, ms since 1970: for instants that are stored."""
+    return time.time_ns() // 1_000_000
+
+
+class Engine:
+    """One ledger, one browser, a few slots; see the module."""
+
+    def __init__(self, settings: Settings, *, accepts: bool) -> None:
+        self.settings = settings
+        self.accepts = accepts
+        self._lease: Lease | None = None
+        self._ledger = Ledger(settings.root)
+        self._browser = BrowserSession(settings.browser_path)
+        self._executor: Executor | None = None
+        self._feeds: set[Feed] = set()
+        self._upkeep: asyncio.Task[None] | None = None
+        self._warming: asyncio.Task[None] | None = None
+        self._state = "idle"
+        self._read_only = ""
+        self.reaped: list[TaskRecord] = []  # what `open` ended of dead processes
+
+    async def open(self) -> None:
+        """Make ready: take a lease, sweep and reap before anything is accepted.
+
+        A ledger that cannot be written opens read-only (see `health`); looking still works.
+
+        Raises:
+            LedgerUnusable: the root is no folder, or cannot be read or made.
+        """
+        if self.accepts:
+            try:
+                self._lease = await asyncio.to_thread(Lease.acquire, self.settings.root)
+            except LedgerReadOnly as error:
+                self._read_only = str(error)
+            else:
+                self._ledger = Ledger(self.settings.root, lease=self._lease)
+                self.reaped = await self.reap()
+                self._upkeep = asyncio.create_task(self._keep_up(), name="reap now and then")
+        tools = Tools(self.settings, self._browser)
+        self._executor = Executor(self._ledger, tools, now_ms, self._nudge)
+        self._state = "ready"
+
+    async def close(self, grace_s: float = 5.0) -> None:
+        """Ask what runs to stop, wait until it is settled, and end the browser.
+
+        At most about `grace_s` seconds; harmless when called twice.
+        """
+        self._state = "closing"
+        for task in (self._upkeep, self._warming):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait({task})
+        self._upkeep = self._warming = None
+        if self._executor is not None:
+            await self._stop_work(self._executor, grace_s)
+        for feed in tuple(self._feeds):
+            await feed.close()
+        await self._browser.aclose()
+        if self._lease is not None:
+            lease, self._lease = self._lease, None
+            await asyncio.to_thread(lease.release)
+
+    async def start(
+        self,
+        kind: str,
+        args: Mapping[str, Any],
+        *,
+        name: str | None = None,
+        parent: str | None = None,
+    ) -> TaskRecord:
+        """Accept a task: PENDING on disk, in the queue, before this returns.
+
+        Raises:
+            InvalidArguments: with every mistake; nothing was written.
+            LedgerReadOnly, LedgerWriteFailed: it could not be written down, so it does not run.
+            ShuttingDown: the engine is closing.
+        """
+        request = admit(kind, args, name)
+        if self._executor is None or self._state == "closing":
+            raise ShuttingDown()
+        if self._lease is None:
+            raise LedgerReadOnly(path=str(self.settings.root))
+        record = await asyncio.to_thread(self._create, request, parent)
+        job = Job(TaskId(record.task_id), request.kind, request.parsed)
+        self._executor.submit(job)
+        self._nudge(job.task_id)
+        return record
+
+    async def cancel(self, task_id: str, reason: str | None = None) -> TaskRecord:
+        """Ask for a stop; a task that had not begun is CANCELLED at once, an ended one unchanged.
+
+        Raises:
+            NotATaskId, TaskNotFound, TaskUnreadable, LockTimeout, LedgerWriteFailed.
+        """
+        record = await asyncio.to_thread(self._ledger.request_cancel, task_id, reason)
+        if self._executor is not None:
+            if record.is_terminal:
+                self._executor.drop(TaskId(record.task_id))
+            self._executor.nudge(TaskId(record.task_id))
+        self._nudge(TaskId(record.task_id))
+        return record
+
+    async def wait(self, task_id: str, timeout_ms: int = 60_000) -> TaskRecord:
+        """The record once the task has ended.
+
+        Raises:
+            WaitTimeout: it did not end within `timeout_ms`; it goes on.
+            NotATaskId, TaskNotFound, TaskRemoved, TaskUnreadable.
+        """
+        return await wait_terminal(self._ledger, task_id, timeout_ms)
+
+    async def get(self, task_id: str) -> TaskView:
+        """One task as the list shows it.
+
+        Raises:
+            NotATaskId, TaskNotFound.
+        """
+        return (await self._views([TaskId(task_id)]))[0]
+
+    async def list(
+        self,
+        *,
+        status: Collection[str] = (),
+        kind: Collection[str] = (),
+        since: int | None = None,
+        limit: int | None = 50,
+    ) -> list[TaskView]:
+        """Tasks, newest first. `since` is ms since 1970; without `limit` all of them."""
+        entries = await asyncio.to_thread(
+            self._ledger.list, status=status, kind=kind, since=since, limit=limit
+        )
+        return await self._views([TaskId(entry.task_id) for entry in entries])
+
+    async def meta(self, task_id: str) -> dict[str, Any]:
+        """The whole meta.json as it stands, fields of others included.
+
+        Raises:
+            NotATaskId, TaskNotFound, TaskUnreadable.
+        """
+        return await asyncio.to_thread(self._ledger.read_raw, task_id)
+
+    async def result(self, task_id: str) -> BinaryIO | None:
+        """The result file, open for reading, or None while there is none."""
+        try:
+            return await asyncio.to_thread(self._ledger.open_result, task_id)
+        except FileNotFoundError:
+            return None
+
+    async def events(self, task_id: str, offset: int = 0) -> EventSlice:
+        """Events from a byte offset on, at most about 1 MiB at a time; go on at `next_offset`."""
+        return await asyncio.to_thread(self._ledger.read_events, task_id, offset)
+
+    async def reap(self) -> list[TaskRecord]:
+        """End what dead processes left behind; returns what was ended."""
+        return await asyncio.to_thread(Reaper(self._ledger).reap)
+
+    async def changes(self) -> AsyncIterator[Batch]:
+        """The live list: all tasks in batches, newest first, then what changes."""
+        feed = Feed(self._ledger, Watch(self.settings.root), ours=self.owns)
+        self._feeds.add(feed)
+        try:
+            async for batch in feed.batches():
+                yield batch
+        finally:
+            self._feeds.discard(feed)
+            await feed.close()
+
+    def rescan(self) -> None:
+        """Look at every folder again, now."""
+        for feed in self._feeds:
+            feed.rescan()
+
+    def owns(self, task_id: str) -> bool:
+        """Does this very process run (or queue) the task?"""
+        return self._executor is not None and self._executor.owns(TaskId(task_id))
+
+    @property
+    def own_tasks(self) -> tuple[TaskId, ...]:
+        """What this process has accepted and not yet ended, oldest first."""
+        return self._executor.task_ids if self._executor is not None else ()
+
+    async def join(self, task_id: str) -> None:
+        """Wait until an own task has left this process."""
+        if self._executor is not None:
+            await self._executor.join(TaskId(task_id))
+
+    async def warm(self) -> None:
+        """Start the browser now, so that no task need wait; lack of one shows in `health`."""
+        if self._warming is None:
+            self._warming = asyncio.create_task(self._warm(), name="warm the browser")
+        await asyncio.shield(self._warming)
+
+    def health(self) -> Health:
+        """What the status bar says, at once and from memory."""
+        state, name, reason = self._browser.status()
+        watch = next((feed.watch for feed in self._feeds), None)
+        executor = self._executor
+        return Health(
+            root=str(self.settings.root),
+            engine=self._state,
+            browser=state,
+            browser_name=name,
+            browser_reason=reason,
+            watcher=watch.state if watch else "live",
+            watcher_reason=watch.reason if watch else "",
+            running=executor.running if executor else 0,
+            queued=executor.queued if executor else 0,
+            slots=self.settings.slots,
+            read_only=self._read_only,
+            warnings=(executor.trouble,) if executor and executor.trouble else (),
+        )
+
+    def _create(self, request: Request, parent: str | None) -> TaskRecord:
+        fields = EngineFields(name=request.name, parent_task_id=parent)
+        return self._ledger.create(request.kind.name, request.args, engine=fields)
+
+    async def _views(self, task_ids: list[TaskId]) -> list[TaskView]:
+        feed = Feed(self._ledger, None, ours=self.owns)
+        return await asyncio.to_thread(feed.look, task_ids)
+
+    def _nudge(self, task_id: TaskId) -> None:
+        for feed in self._feeds:
+            feed.nudge(task_id)
+
+    async def _stop_work(self, executor: Executor, grace_s: float) -> None:
+        for task_id in executor.task_ids:
+            try:
+                await self.cancel(task_id, "the program that ran it was closed")
+            except EngineError as error:
+                log.warning("task %s: could not be asked to stop: %s", task_id, error)
+        await executor.close(grace_s)
+
+    async def _keep_up(self) -> None:
+        while True:
+            await asyncio.sleep(self.settings.reap_s)
+            try:
+                await self.reap()
+            except EngineError as error:
+                log.warning("reaping failed, trying again later: %s", error)
+
+    async def _warm(self) -> None:
+        try:
+            await self._browser.warm()
+        except EngineError as error:
+            log.info("the browser is not warm: %s", error)
+
+
+__all__ = ["Batch", "Engine"]
