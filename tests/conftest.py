@@ -1,4 +1,4 @@
-"""What every test stands on: no real home, no left-over settings, and a runner for `async def` tests.
+"""What every test stands on: no real home, no left-over settings, a runner for `async def`.
 
 A test under `tests/gui` runs on the Qt loop (see the conftest there); every other
 `async def` test gets a fresh asyncio loop here. Both fail for work left behind.

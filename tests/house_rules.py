@@ -1,0 +1,308 @@
+"""What imports alone cannot show, as rules over syntax trees: each yields (line, sentence).
+
+The tables name the only places where a thing may be done; a new entry needs a reason
+beside it. `tests/test_architecture.py` runs every rule over every module.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+
+Found = Iterator[tuple[int, str]]
+Rule = Callable[[str, ast.Module], Found]
+
+# A library of the outside world -> the only places that may import it.
+SEAMS = {
+    "playwright": ("engine/browser/",),
+    "watchdog": ("engine/store/hints.py",),
+    "filelock": ("engine/store/lock.py", "engine/store/lease.py"),
+    "qasync": ("gui/loop.py", "gui/app.py"),
+    "PySide6": ("gui/",),
+    "shiboken6": ("gui/",),
+    "click": ("engine/cli/",),
+    "rich": ("engine/cli/",),
+}
+# All that the window may know of the engine: its verbs, its records and its words.
+GUI_MAY_IMPORT = frozenset(
+    {"service", "records", "words", "query", "errors", "config", "feed"}
+    | {"attention", "display", "messages", "pace", "version", "logs"}
+)
+WRITERS = {
+    "engine/store/files.py": "the only writer of ledger files",
+    "engine/logs.py": "the log is no part of a ledger and must work when the ledger does not",
+}
+SPAWNERS = {
+    "gui/bridge.py": "the window's TaskSet",
+    "gui/loop.py": "starts the main coroutine",
+    "engine/run/executor.py": "one task for each running body, kept until it is settled",
+    "engine/run/runner.py": "the body and its watcher, both awaited before the settle",
+    "engine/service.py": "upkeep and warming, ended by close()",
+    "engine/store/watch.py": "the keeper of the watch, ended by stop()",
+    "engine/store/wait.py": "the look-out of one wait, ended with it",
+    "engine/cli/start.py": "Ctrl-C starts a cancel; gathered before the command returns",
+    "engine/cli/watch.py": "the table that Ctrl-C ends; awaited at once",
+    "engine/cli/worker.py": "a signal starts a cancel; gathered before the worker ends",
+}
+ENVIRONMENT = {
+    "engine/cli/": "the command line turns variables into settings",
+    "gui/app.py": "the window turns variables into settings",
+    "gui/loop.py": "tells qasync which Qt to take, before it is imported",
+}
+PRINTERS = {
+    "engine/cli/": "the command line",
+    "engine/sample/site.py": "says at which port it serves",
+}
+BROAD_CATCHERS = {
+    "engine/run/runner.py": "settle: any failure of a body becomes FAILED with its reason",
+    "gui/bridge.py": "TaskSet: any failure becomes a sentence in the window",
+    "engine/cli/calls.py": "the last resort: no traceback reaches a user, it goes to the log",
+    "engine/cli/worker.py": "the last resort of a process that nobody looks at",
+}
+CANCEL_KEEPERS = {
+    "engine/run/runner.py": "kept while the pages are settled, then raised again",
+}
+MODULE_LINES = 300
+FUNCTION_LINES = 25
+NESTING = 3
+# (module, function) -> why it may be longer.
+LONG_FUNCTIONS: dict[tuple[str, str], str] = {}
+
+WRITE_CALLS = frozenset(
+    {"os.replace", "os.rename", "os.renames", "os.mkdir", "os.makedirs", "os.unlink", "os.remove"}
+    | {"os.rmdir", "os.removedirs", "os.link", "os.symlink", "os.truncate", "os.utime", "os.chmod"}
+    | {"shutil.move", "shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.copytree"}
+    | {"shutil.rmtree", "tempfile.mkdtemp", "tempfile.mkstemp"}
+)
+WRITE_METHODS = frozenset(
+    {"write_text", "write_bytes", "touch", "mkdir", "unlink", "rmdir"}
+    | {"symlink_to", "hardlink_to"}
+)
+WRITE_FLAGS = frozenset({"O_WRONLY", "O_RDWR", "O_CREAT", "O_APPEND"})
+RICH_TEXT = frozenset(
+    {"setHtml", "insertHtml", "appendHtml", "QTextEdit", "QTextBrowser", "setTextFormat"}
+)
+BROAD = ("Exception", "BaseException")
+UNSAFE = frozenset({"eval", "exec", "os.system", "os.popen", "pickle.load", "pickle.loads"})
+
+
+def _within(path: str, places: Iterable[str]) -> bool:
+    return any(path == place or path.startswith(place) for place in places)
+
+
+def _dotted(node: ast.expr) -> str:
+    """`os.path.join` as text; an empty text for what is no plain chain of names."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (head := _dotted(node.value)):
+        return f"{head}.{node.attr}"
+    return ""
+
+
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _calls(tree: ast.AST) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def _imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module == "engine":
+            yield from ((node.lineno, f"engine.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.lineno, node.module
+
+
+def outside_things_have_one_seam(path: str, tree: ast.Module) -> Found:
+    for line, name in _imports(tree):
+        places = SEAMS.get(name.partition(".")[0])
+        if places and not _within(path, places):
+            yield line, f"imports {name}; only {', '.join(places)} may"
+
+
+def the_window_knows_only_the_engines_face(path: str, tree: ast.Module) -> Found:
+    for line, name in _imports(tree):
+        head, _, rest = name.partition(".")
+        if path.startswith("gui/") and head == "engine" and rest not in GUI_MAY_IMPORT:
+            yield line, f"imports {name}; the window may import {', '.join(sorted(GUI_MAY_IMPORT))}"
+
+
+def files_are_written_in_one_place(path: str, tree: ast.Module) -> Found:
+    if path in WRITERS:
+        return
+    for call in _calls(tree):
+        name, last = _dotted(call.func), _last(call.func)
+        # A text's replace() takes two; one argument alone is Path.replace().
+        one = last == "replace" and len(call.args) == 1 and not call.keywords
+        as_path_replace = one and path.startswith("engine/")
+        if name in WRITE_CALLS or last in WRITE_METHODS or as_path_replace or _opens_to_write(call):
+            yield call.lineno, f"{name or last}(…) writes; call engine.store.files instead"
+
+
+def _opens_to_write(call: ast.Call) -> bool:
+    name = _dotted(call.func)
+    if name == "os.open":
+        nowhere = bool(call.args) and _dotted(call.args[0]) == "os.devnull"
+        used = {_last(node) for node in ast.walk(call) if isinstance(node, ast.Attribute)}
+        return bool(used & WRITE_FLAGS) and not nowhere
+    if _last(call.func) not in ("open", "fdopen"):
+        return False
+    at = 1 if name in ("open", "io.open", "os.fdopen") else 0
+    modes = call.args[at : at + 1] + [word.value for word in call.keywords if word.arg == "mode"]
+    texts = [mode.value for mode in modes if isinstance(mode, ast.Constant)]
+    return any(set(text) & set("wax+") for text in texts if isinstance(text, str))
+
+
+def no_dialog_runs_a_loop_of_its_own(path: str, tree: ast.Module) -> Found:
+    for call in _calls(tree):
+        name = _dotted(call.func)
+        nested = _last(call.func) in ("exec", "exec_") and isinstance(call.func, ast.Attribute)
+        if path.startswith("gui/") and (nested or "QMessageBox." in name):
+            yield call.lineno, f"{name}(…) nests a loop and strands other tasks; use open()"
+
+
+def background_tasks_have_an_owner(path: str, tree: ast.Module) -> Found:
+    if path in SPAWNERS:
+        return
+    groups = {
+        _last(item.optional_vars)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.AsyncWith)
+        for item in node.items
+        if item.optional_vars
+        and _last(getattr(item.context_expr, "func", item.context_expr)) == "TaskGroup"
+    }
+    for call in _calls(tree):
+        spawns = _last(call.func) in ("create_task", "ensure_future", "run_coroutine_threadsafe")
+        holder = _last(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        if spawns and holder not in groups:
+            yield call.lineno, "starts a task outside a TaskGroup and outside its owners"
+
+
+def text_from_outside_stays_plain(path: str, tree: ast.Module) -> Found:
+    if not path.startswith("gui/") or path == "gui/theme.py":
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _last(node.func) in {"QLabel", *RICH_TEXT}:
+            yield node.lineno, f"{_last(node.func)} may render markup; use theme.plain_label"
+        if isinstance(node, ast.ClassDef) and {_last(b) for b in node.bases} & {
+            "QLabel",
+            *RICH_TEXT,
+        }:
+            yield node.lineno, f"class {node.name} may render markup; make it from theme's labels"
+
+
+def only_the_faces_read_the_environment(path: str, tree: ast.Module) -> Found:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute):
+            continue
+        name = _dotted(node)
+        if name in ("os.environ", "os.getenv", "os.environb") and not _within(path, ENVIRONMENT):
+            yield (
+                node.lineno,
+                f"{name}: take it as an argument; only {', '.join(ENVIRONMENT)} read it",
+            )
+
+
+def only_the_command_line_prints(path: str, tree: ast.Module) -> Found:
+    for call in _calls(tree):
+        if _dotted(call.func) == "print" and not _within(path, PRINTERS):
+            yield call.lineno, "prints; standard output belongs to the command line"
+
+
+def broad_excepts_stand_at_the_edges(path: str, tree: ast.Module) -> Found:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ExceptHandler) and path not in BROAD_CATCHERS:
+            kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+            broad = any(kind is None or _last(kind) in BROAD for kind in kinds)
+            passes_on = isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None
+            if broad and not passes_on:
+                yield node.lineno, "catches everything; name the errors that are meant"
+
+
+def cancelling_is_passed_on(path: str, tree: ast.Module) -> Found:
+    if path in CANCEL_KEEPERS:
+        return
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ExceptHandler) or node.type is None:
+            continue
+        names = {_last(kind) for kind in ast.walk(node.type) if isinstance(kind, ast.expr)}
+        raises = any(isinstance(inner, ast.Raise) for inner in ast.walk(node))
+        if "CancelledError" in names and not raises:
+            yield node.lineno, "swallows CancelledError; raise it again"
+
+
+def nothing_is_run_from_text(path: str, tree: ast.Module) -> Found:
+    for call in _calls(tree):
+        shell = any(word.arg == "shell" for word in call.keywords)
+        if _dotted(call.func) in UNSAFE or shell or _last(call.func) == "create_subprocess_shell":
+            yield call.lineno, f"{_dotted(call.func)}(…) runs text"
+
+
+def modules_and_functions_stay_short(path: str, tree: ast.Module) -> Found:
+    for node in ast.walk(tree):
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        lines = _lines(node)
+        if lines > FUNCTION_LINES and (path, node.name) not in LONG_FUNCTIONS:
+            yield node.lineno, f"{node.name}() has {lines} lines; {FUNCTION_LINES} are allowed"
+        deepest = _depth(node.body)
+        if deepest > NESTING:
+            yield node.lineno, f"{node.name}() nests {deepest} deep; {NESTING} are allowed"
+
+
+def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """From the first statement after the docstring to the last."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def _depth(body: list[ast.stmt]) -> int:
+    return max(map(_depth_of, body), default=0)
+
+
+def _depth_of(node: ast.stmt) -> int:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return 0  # a function of its own
+    if isinstance(node, (ast.With, ast.AsyncWith)):
+        return _depth(node.body)  # a scope, no turn of the road
+    parts = [getattr(node, name, []) for name in ("body", "finalbody")]
+    parts += [part.body for part in (*getattr(node, "handlers", []), *getattr(node, "cases", []))]
+    other = getattr(node, "orelse", [])
+    inner = max(map(_depth, parts), default=0)
+    if len(other) == 1 and isinstance(other[0], ast.If):  # elif reads as the same level
+        return max(1 + inner, _depth_of(other[0]))
+    blocks = any(parts) or bool(other)
+    return (1 if blocks else 0) + max(inner, _depth(other))
+
+
+def modules_say_what_they_are_for(path: str, tree: ast.Module) -> Found:
+    if tree.body and not ast.get_docstring(tree):
+        yield 1, "has no docstring"
+
+
+RULES: tuple[Rule, ...] = (
+    outside_things_have_one_seam,
+    the_window_knows_only_the_engines_face,
+    files_are_written_in_one_place,
+    no_dialog_runs_a_loop_of_its_own,
+    background_tasks_have_an_owner,
+    text_from_outside_stays_plain,
+    only_the_faces_read_the_environment,
+    only_the_command_line_prints,
+    broad_excepts_stand_at_the_edges,
+    cancelling_is_passed_on,
+    nothing_is_run_from_text,
+    modules_and_functions_stay_short,
+    modules_say_what_they_are_for,
+)
+
+
+def break_in(path: str, source: str, rule: Rule) -> list[str]:
+    """Every place in `source` (called `path`) that breaks `rule`, one sentence each."""
+    found = rule(path, ast.parse(source))
+    return [f"{path}:{line}: {sentence}" for line, sentence in found]

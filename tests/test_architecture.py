@@ -1,0 +1,139 @@
+"""The house as it is planned: who may import whom, and what may be done where."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.house_rules import (
+    BROAD_CATCHERS,
+    CANCEL_KEEPERS,
+    ENVIRONMENT,
+    MODULE_LINES,
+    PRINTERS,
+    RULES,
+    SPAWNERS,
+    WRITERS,
+    Rule,
+    break_in,
+)
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULES = sorted(
+    place.relative_to(ROOT).as_posix()
+    for room in ("engine", "gui")
+    for place in (ROOT / room).rglob("*.py")
+)
+VAGUE = {"utils", "util", "helpers", "helper", "manager", "common", "misc", "base"}
+
+# For each rule a module that breaks it: a rule that cannot fail holds nothing.
+BROKEN = {
+    "outside_things_have_one_seam": (
+        "engine/words.py",
+        "def f():\n    import playwright.async_api",
+    ),
+    "the_window_knows_only_the_engines_face": (
+        "gui/rows.py",
+        "from engine.store.ledger import Ledger",
+    ),
+    "files_are_written_in_one_place": ("engine/feed.py", "with open('x', mode='ab') as out: pass"),
+    "no_dialog_runs_a_loop_of_its_own": ("gui/dialogs/start.py", "dialog.exec()"),
+    "background_tasks_have_an_owner": ("engine/words.py", "asyncio.create_task(work())"),
+    "text_from_outside_stays_plain": ("gui/rows.py", "class Name(QLabel): pass"),
+    "only_the_faces_read_the_environment": ("engine/config.py", "home = os.environ['HOME']"),
+    "only_the_command_line_prints": ("engine/words.py", "print('hello')"),
+    "broad_excepts_stand_at_the_edges": (
+        "engine/words.py",
+        "try: f()\nexcept (OSError, Exception): pass",
+    ),
+    "cancelling_is_passed_on": ("engine/words.py", "try: f()\nexcept asyncio.CancelledError: pass"),
+    "nothing_is_run_from_text": ("engine/words.py", "subprocess.run(line, shell=True)"),
+    "modules_and_functions_stay_short": ("engine/words.py", "def f():\n" + "    f()\n" * 26),
+    "modules_say_what_they_are_for": ("engine/words.py", "x = 1"),
+}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_house_rule_holds(rule: Rule) -> None:
+    found = [
+        line for path in MODULES for line in break_in(path, (ROOT / path).read_text("utf-8"), rule)
+    ]
+    assert not found, "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_house_rule_can_be_broken(rule: Rule) -> None:
+    path, source = BROKEN[rule.__name__]
+    assert break_in(path, source, rule)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "path.write_bytes(b'')",
+        "os.open(name, os.O_RDONLY | os.O_CREAT)",
+        "place.open('w')",
+        "os.replace(a, b)",
+        "temporary.replace(target)",
+        "io.open(name, 'r+')",
+    ],
+)
+def test_every_way_to_write_a_file_is_seen(source: str) -> None:
+    rule = next(rule for rule in RULES if rule.__name__ == "files_are_written_in_one_place")
+    assert break_in("engine/feed.py", source, rule)
+
+
+@pytest.mark.parametrize("source", ["open(name)", "place.open('rb')", "'a'.replace('a', 'b')"])
+def test_reading_is_not_taken_for_writing(source: str) -> None:
+    rule = next(rule for rule in RULES if rule.__name__ == "files_are_written_in_one_place")
+    assert not break_in("engine/feed.py", source, rule)
+
+
+def test_a_task_group_may_start_tasks_anywhere() -> None:
+    source = "async def f():\n async with asyncio.TaskGroup() as group:\n  group.create_task(g())"
+    rule = next(rule for rule in RULES if rule.__name__ == "background_tasks_have_an_owner")
+    assert not break_in("engine/words.py", source, rule)
+
+
+def test_every_exception_to_a_rule_is_still_needed() -> None:
+    """A table that names what is gone would quietly allow it to come back."""
+    tables = (WRITERS, SPAWNERS, ENVIRONMENT, PRINTERS, BROAD_CATCHERS, CANCEL_KEEPERS)
+    gone = [place for table in tables for place in table if not (ROOT / place).exists()]
+    assert not gone, f"named in tests/house_rules.py, but not there: {gone}"
+
+
+def test_no_module_needs_a_table_of_contents() -> None:
+    sizes = {path: len((ROOT / path).read_text("utf-8").splitlines()) for path in MODULES}
+    long = {path: lines for path, lines in sizes.items() if lines > MODULE_LINES}
+    assert not long, f"longer than {MODULE_LINES} lines: {long}"
+
+
+def test_no_module_is_an_attic() -> None:
+    vague = [path for path in MODULES if set(Path(path).with_suffix("").parts) & VAGUE]
+    assert not vague, f"a name that says nothing draws in everything: {vague}"
+
+
+def test_every_module_parses_on_the_oldest_python() -> None:
+    for path in MODULES:
+        ast.parse((ROOT / path).read_text("utf-8"), filename=path, feature_version=(3, 11))
+
+
+def test_the_layers_hold() -> None:
+    linter = [
+        sys.executable,
+        "-c",
+        "from importlinter.cli import lint_imports_command as run; run()",
+    ]
+    done = subprocess.run(
+        [*linter, "--no-cache", "--no-logo"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
