@@ -1,0 +1,112 @@
+"""The command line or the window killed with -9 in the middle of a crawl: what is left, what is kept."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+from engine.config import Settings
+from engine.records import TaskRecord
+from engine.sample.site import Site
+from engine.store.lease import Lease
+from engine.store.ledger import Ledger
+from engine.store.reaper import Reaper
+
+LIMIT_S = 5.0
+REPO = Path(__file__).resolve().parents[2]
+
+
+def wait_for(condition: object, limit_s: float = 60.0) -> float:
+    """Wait until `condition()` holds; seconds that it took, or `limit_s` when it never did."""
+    began = time.monotonic()
+    while time.monotonic() - began < limit_s:
+        if condition():  # type: ignore[operator]
+            return time.monotonic() - began
+        time.sleep(0.02)
+    return limit_s
+
+
+def crawling(home: Path, site: Site) -> list[str]:
+    """The command that crawls without end with a real browser."""
+    options = ["--delay-ms", "0", "--max-pages", "100000", "--max-depth", "100", "--concurrency", "4"]
+    return [sys.executable, "-m", "engine.cli", "start", "crawl", site.url, *options, "--home", str(home)]
+
+
+def pages_of(root: Path) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in root.glob("*/pages.jsonl"))
+
+
+def family(pid: int) -> list[psutil.Process]:
+    """Driver, browser and renderers of a run, as identities that survive the parent's death."""
+    return psutil.Process(pid).children(recursive=True)
+
+
+def kill_once(home: Path, command: list[str], pages: int) -> dict[str, object]:
+    """Start `command`, kill it after `pages` pages, and tell what came of it."""
+    root = Settings.at(home=home).root
+    environment = {**os.environ, "PYTHONPATH": str(REPO), "QT_QPA_PLATFORM": "offscreen"}
+    program = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    wait_for(lambda: pages_of(root) >= pages)
+    children = family(program.pid)
+    program.send_signal(signal.SIGKILL)
+    program.wait()
+    gone_s = wait_for(lambda: not [c for c in children if alive(c)], LIMIT_S)
+    left = [child for child in children if alive(child)]
+    return {"processes": len(children), "left": len(left), "gone_s": round(gone_s, 2), **reaped(root)}
+
+
+def alive(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+def reaped(root: Path) -> dict[str, object]:
+    """What the next start makes of the ledger: the task reaped, its pages offered."""
+    on_disk = pages_of(root)
+    lease = Lease.acquire(root)
+    try:
+        ended = Reaper(Ledger(root, lease=lease)).reap()
+    finally:
+        lease.release()
+    offered = 0
+    for record in ended:
+        assert isinstance(record, TaskRecord)
+        result = json.loads((root / record.task_id / "result.json").read_bytes())
+        offered += len(result["pages"])
+    return {"reaped": len(ended), "pages": on_disk, "offered": offered}
+
+
+def main(argv: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="hard kill_program", description=__doc__)
+    parser.add_argument("tries", type=int, nargs="?", default=5)
+    tries = parser.parse_args(argv).tries
+    outcomes = []
+    with Site(pages=500) as site:
+        for number in range(tries):
+            with tempfile.TemporaryDirectory() as folder:
+                home = Path(folder)
+                outcome = kill_once(home, crawling(home, site), 3 + 5 * number)
+                outcomes.append({"program": "octask", **outcome})
+                print(outcomes[-1], flush=True)
+    worst = {
+        "kills": len(outcomes),
+        "left": sum(int(str(o["left"])) for o in outcomes),
+        "slowest_gone_s": max(float(str(o["gone_s"])) for o in outcomes),
+        "all_pages_offered": all(o["pages"] == o["offered"] for o in outcomes),
+        "all_reaped": all(o["reaped"] == 1 for o in outcomes),
+    }
+    print(json.dumps({"hard": "kill_program", **worst}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

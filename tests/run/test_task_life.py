@@ -1,0 +1,248 @@
+"""One task's life in a real engine: accepted, run, cancelled, failed, lost; always on disk first."""
+
+import asyncio
+import errno
+import json
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.config import Settings
+from engine.errors import InvalidArguments, LedgerReadOnly, ShuttingDown, WaitTimeout
+from engine.records import Status, TaskRecord, TaskView
+from engine.service import Engine
+from engine.store.ledger import Ledger
+
+STATIC = {"engine": "static", "delay_ms": 0, "respect_robots": False}
+
+
+@asynccontextmanager
+async def opened(home: Path, **settings: Any) -> AsyncIterator[Engine]:
+    engine = Engine(Settings(home=home, root=home / "tasks", **settings), accepts=True)
+    await engine.open()
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def pages_on_disk(home: Path, task_id: str) -> list[dict[str, Any]]:
+    path = home / "tasks" / task_id / "pages.jsonl"
+    return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+
+
+def result_of(home: Path, task_id: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((home / "tasks" / task_id / "result.json").read_bytes())
+    return found
+
+
+def kinds_of_events(home: Path, task_id: str) -> list[str]:
+    lines = (home / "tasks" / task_id / "events.jsonl").read_bytes().splitlines()
+    return [json.loads(line)["kind"] for line in lines]
+
+
+def record_of(view: TaskView) -> TaskRecord:
+    assert isinstance(view.entry, TaskRecord)
+    return view.entry
+
+
+async def test_a_task_is_pending_on_disk_before_start_returns(home: Path, site: Any) -> None:
+    async with opened(home) as engine:
+        record = await engine.start("crawl", {"url": site.url, **STATIC, "max_pages": 1})
+        assert record.status == Status.PENDING
+        assert (home / "tasks" / record.task_id / "meta.json").exists()
+        assert (await engine.wait(record.task_id)).status == Status.COMPLETED
+
+
+async def test_a_finished_crawl_has_result_then_state_then_event(home: Path, site: Any) -> None:
+    async with opened(home) as engine:
+        started = await engine.start("crawl", {"url": site.url, **STATIC, "max_pages": 5})
+        record = await engine.wait(started.task_id)
+        await engine.join(started.task_id)
+    assert record.status == Status.COMPLETED
+    assert record.result_path == str(home / "tasks" / record.task_id / "result.json")
+    result = result_of(home, record.task_id)
+    assert result["summary"]["total_pages"] == len(result["pages"]) == 5
+    assert result["summary"]["stopped_by"] == "max_pages"
+    assert result["pages"] == pages_on_disk(home, record.task_id)
+    assert record.engine is not None
+    assert record.engine.units is not None
+    assert record.engine.units.done == 5
+    kinds = kinds_of_events(home, record.task_id)
+    assert kinds[0] == "started"
+    assert kinds[-1] == "completed"
+    assert kinds.count("progress") == 5
+
+
+async def test_a_cancelled_crawl_keeps_every_finished_page(home: Path, site: Any) -> None:
+    async with opened(home) as engine:
+        args = {"url": site.url, **STATIC, "max_pages": 10_000, "max_depth": 100, "delay_ms": 20}
+        task_id = (await engine.start("crawl", args)).task_id
+        await until(lambda: len(pages_on_disk(home, task_id)) >= 3)
+        await engine.cancel(task_id, "seen enough")
+        record = await engine.wait(task_id, timeout_ms=2_000)
+        await engine.join(task_id)
+    assert record.status == Status.CANCELLED
+    assert record.result_path is None
+    result = result_of(home, task_id)
+    assert result["summary"]["stopped_by"] == "cancelled"
+    assert result["pages"] == pages_on_disk(home, task_id)
+    assert result["summary"]["total_pages"] == len(result["pages"]) >= 3
+    kinds = kinds_of_events(home, task_id)
+    assert kinds.count("cancel_requested") == 1
+    assert kinds[-1] == "cancelled"
+
+
+async def test_a_page_that_never_answers_does_not_hold_up_a_cancel(home: Path, site: Any) -> None:
+    async with opened(home) as engine:
+        task_id = (await engine.start("crawl", {"url": site.url + "/hang", **STATIC})).task_id
+        await until(lambda: site.hits["/hang"] > 0)
+        await engine.cancel(task_id)
+        assert (await engine.wait(task_id, timeout_ms=2_000)).status == Status.CANCELLED
+
+
+async def test_a_queued_task_is_cancelled_at_once_and_never_runs(home: Path, site: Any) -> None:
+    async with opened(home, slots=1) as engine:
+        first = await engine.start("crawl", {"url": site.url + "/hang", **STATIC})
+        await until(lambda: site.hits["/hang"] > 0)
+        second = await engine.start("crawl", {"url": site.url, **STATIC})
+        assert engine.health().queued == 1
+        assert (await engine.cancel(second.task_id)).status == Status.CANCELLED
+        await engine.join(second.task_id)
+        assert engine.health().queued == 0
+        await engine.cancel(first.task_id)
+        await engine.wait(first.task_id, timeout_ms=2_000)
+    assert record_of(TaskView(Ledger(home / "tasks").read(second.task_id))).started_at is None
+    assert site.hits["/"] == 0
+
+
+async def test_a_planned_fault_ends_failed_and_keeps_the_pages_before_it(
+    home: Path, site: Any
+) -> None:
+    async with opened(home) as engine:
+        args = {"url": site.url, **STATIC, "failOnPage": 2, "concurrency": 1}
+        record = await engine.wait((await engine.start("crawl", args)).task_id)
+    assert record.status == Status.FAILED
+    assert record.error is not None
+    assert record.error.code == "injected_fault"
+    result = result_of(home, record.task_id)
+    assert len(result["pages"]) == 1
+    assert result["summary"]["stopped_by"] == "failed"
+    # The lock is free: another process' change goes through at once.
+    assert Ledger(home / "tasks").request_cancel(record.task_id).status == Status.FAILED
+
+
+async def test_a_refused_request_writes_nothing_and_names_every_mistake(home: Path) -> None:
+    async with opened(home) as engine:
+        args = {"url": "ftp://example.com", "max_pages": 0, "concurrency": 99}
+        with pytest.raises(InvalidArguments) as refused:
+            await engine.start("crawl", args)
+        assert await engine.list() == []
+    assert {problem.path for problem in refused.value.problems} == {"url", "max_pages", "concurrency"}
+
+
+async def test_an_unknown_kind_is_refused_with_the_known_ones(home: Path) -> None:
+    async with opened(home) as engine:
+        with pytest.raises(InvalidArguments, match="known: .*crawl"):
+            await engine.start("crawlz", {})
+
+
+async def test_a_task_ended_by_someone_else_stops_and_says_so(home: Path, site: Any) -> None:
+    async with opened(home) as engine:
+        args = {"url": site.url, **STATIC, "max_pages": 10_000, "max_depth": 100, "delay_ms": 20}
+        task_id = (await engine.start("crawl", args)).task_id
+        await until(lambda: len(pages_on_disk(home, task_id)) >= 2)
+        meta = home / "tasks" / task_id / "meta.json"
+        ended = {**json.loads(meta.read_bytes()), "status": "FAILED", "ended_at": 1}
+        other = meta.with_name("other")
+        other.write_text(json.dumps(ended))
+        os.replace(other, meta)
+        before = meta.read_bytes()
+        await engine.join(task_id)
+    assert meta.read_bytes() == before
+    notes = (home / "tasks" / task_id / "events.jsonl").read_text()
+    assert "lost ownership" in notes
+    assert len(pages_on_disk(home, task_id)) >= 2
+
+
+async def test_closing_cancels_what_runs_and_keeps_its_pages(home: Path, site: Any) -> None:
+    async with opened(home) as engine:
+        args = {"url": site.url, **STATIC, "max_pages": 10_000, "max_depth": 100, "delay_ms": 20}
+        task_id = (await engine.start("crawl", args)).task_id
+        await until(lambda: len(pages_on_disk(home, task_id)) >= 2)
+    record = Ledger(home / "tasks").read(task_id)
+    assert isinstance(record, TaskRecord)
+    assert record.status == Status.CANCELLED
+    assert len(result_of(home, task_id)["pages"]) >= 2
+
+
+async def test_a_closed_engine_takes_nothing_new(home: Path, site: Any) -> None:
+    async with opened(home) as engine:
+        pass
+    with pytest.raises(ShuttingDown):
+        await engine.start("crawl", {"url": site.url})
+
+
+@pytest.mark.skipif(os.name == "nt", reason="folder modes do not bind on Windows")
+async def test_a_read_only_ledger_can_be_looked_at_but_takes_no_task(
+    home: Path, site: Any, read_only: Callable[[Path], None]
+) -> None:
+    async with opened(home) as engine:
+        task_id = (await engine.start("crawl", {"url": site.url, **STATIC, "max_pages": 1})).task_id
+        await engine.wait(task_id)
+        await engine.join(task_id)
+    read_only(home / "tasks")
+    async with opened(home) as engine:
+        assert engine.health().read_only
+        assert [view.task_id for view in await engine.list()] == [task_id]
+        with pytest.raises(LedgerReadOnly):
+            await engine.start("crawl", {"url": site.url})
+
+
+async def test_waiting_too_short_is_a_typed_refusal_and_the_task_goes_on(
+    home: Path, site: Any
+) -> None:
+    async with opened(home) as engine:
+        task_id = (await engine.start("crawl", {"url": site.url + "/hang", **STATIC})).task_id
+        with pytest.raises(WaitTimeout) as late:
+            await engine.wait(task_id, timeout_ms=50)
+        assert late.value.code == "ETIMEDOUT"
+        assert record_of(await engine.get(task_id)).is_live
+
+
+async def test_a_full_disk_at_the_end_is_waited_out_and_nothing_is_lost(
+    home: Path, site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = {"full": False}
+    fsync = os.fsync
+
+    def full_or_not(descriptor: int) -> None:
+        if disk["full"]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full_or_not)
+    monkeypatch.setattr("engine.run.runner.AGAIN_S", 0.02)
+    async with opened(home) as engine:
+        args = {"url": site.url, **STATIC, "max_pages": 3, "delay_ms": 100}
+        task_id = (await engine.start("crawl", args)).task_id
+        await until(lambda: len(pages_on_disk(home, task_id)) >= 1)
+        disk["full"] = True
+        await until(lambda: bool(engine.health().warnings))
+        assert os.strerror(errno.ENOSPC) in engine.health().warnings[0]
+        assert record_of(await engine.get(task_id)).status == Status.RUNNING
+        disk["full"] = False
+        assert (await engine.wait(task_id)).status == Status.COMPLETED
+        await engine.join(task_id)
+        assert engine.health().warnings == ()
+    assert len(result_of(home, task_id)["pages"]) == 3
