@@ -1,0 +1,207 @@
+"""Between the window and the engine: typed signals out, plain methods in. Owns the tasks it starts.
+
+Nothing here is waited for by a slot: a slot calls a method, the answer comes as a signal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.feed import Batch
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from engine.errors import EngineError, InvalidArguments
+from engine.records import EventSlice, Health, TaskId, TaskRecord
+from engine.service import Engine
+from gui.flow import Flow
+
+log = logging.getLogger(__name__)
+
+HEALTH_MS = 1000
+EVENTS_S = 0.25  # how soon a line that somebody appended is seen in the details
+AT_ONCE = 4  # cancel requests under way together: each waits for a disk
+AGAIN_S = 2.0  # until the ledger is tried again after it could not be followed
+CLOSE_S = 5.0
+
+
+class TaskSet:
+    """Background tasks with one owner. Nothing spawned here outlives `close`."""
+
+    def __init__(self, report: Callable[[Exception], None]) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._report = report
+
+    def spawn(self, work: Coroutine[Any, Any, object], *, name: str) -> asyncio.Task[Any]:
+        """Start `work`; a failure goes to `report` at once, never to the void."""
+        task = asyncio.get_running_loop().create_task(self._guard(work), name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def close(self) -> None:
+        """Cancel every task and wait until each has finished its own cleanup."""
+        pending = list(self._tasks)  # the set shrinks while we wait
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+
+    async def _guard(self, work: Coroutine[Any, Any, object]) -> None:
+        try:
+            await work
+        except Exception as error:  # the one place where a failure becomes something to see
+            self._report(error)
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """What came of cancelling several tasks: the records as they stand now, and the refusals."""
+
+    records: tuple[TaskRecord, ...]
+    refused: tuple[EngineError, ...]
+
+
+class Bridge(QObject):
+    """One engine as the window sees it. Every signal carries one record."""
+
+    opened = Signal()
+    batch = Signal(Batch)
+    health = Signal(Health)
+    started = Signal(TaskRecord)
+    refused = Signal(InvalidArguments)
+    cancelled = Signal(Cancelled)
+    events = Signal(str, EventSlice)
+    failed = Signal(EngineError)
+    broken = Signal(Exception)
+
+    def __init__(self, engine: Engine, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.engine = engine
+        self._tasks = TaskSet(self._tell)
+        self._followed: asyncio.Task[Any] | None = None
+        self._flow = Flow(self)
+        self._flow.batch.connect(self.batch)
+        self._last_health: Health | None = None
+        self._pulse = QTimer(self, interval=HEALTH_MS)
+        self._pulse.timeout.connect(self.show_health)
+
+    def open(self) -> None:
+        """Open the ledger and follow it from now on."""
+        self._pulse.start()
+        self._tasks.spawn(self._open(), name="open the ledger")
+
+    def warm(self) -> None:
+        """Start the browser in the background, so that the first task need not wait for it."""
+        self._tasks.spawn(self._warm(), name="warm the browser")
+
+    def start(self, kind: str, args: Mapping[str, Any], parent: str | None = None) -> None:
+        """Start a task: `started` or, for mistakes in it, `refused`."""
+        self._tasks.spawn(self._start(kind, args, parent), name=f"start {kind}")
+
+    def cancel(self, task_ids: Iterable[str], reason: str | None = None) -> None:
+        """Ask these tasks to stop: one `cancelled` for all of them."""
+        self._tasks.spawn(self._cancel(list(task_ids), reason), name="cancel")
+
+    def follow_events(self, task_id: str | None) -> None:
+        """Send the events of this task, from its first one on, and of no other any more."""
+        if self._followed is not None:
+            self._followed.cancel()
+            self._followed = None
+        if task_id is not None:
+            self._followed = self._tasks.spawn(self._follow_events(task_id), name="events")
+
+    def rescan(self) -> None:
+        """Look at every folder again, now."""
+        self.engine.rescan()
+        self.show_health()
+
+    def spawn(self, work: Coroutine[Any, Any, object], *, name: str) -> None:
+        """Run `work` as one of the bridge's own tasks."""
+        self._tasks.spawn(work, name=name)
+
+    @property
+    def own_tasks(self) -> tuple[TaskId, ...]:
+        """What this window runs or has queued."""
+        return self.engine.own_tasks
+
+    async def close(self) -> None:
+        """Stop following, ask what runs here to stop, end the browser; about 5 s at most."""
+        self._pulse.stop()
+        await self._tasks.close()
+        await self.engine.close(CLOSE_S)
+
+    def show_health(self) -> None:
+        """Send the engine's health if it has changed."""
+        health = self.engine.health()
+        if health != self._last_health:
+            self._last_health = health
+            self.health.emit(health)
+
+    async def _open(self) -> None:
+        await self.engine.open()
+        self.show_health()
+        self.opened.emit()
+        while True:
+            try:
+                async for batch in self.engine.changes():
+                    self._flow.add(batch)
+                return
+            except EngineError as error:  # the folder may come back
+                self.failed.emit(error)
+                self.show_health()
+                await asyncio.sleep(AGAIN_S)
+
+    async def _warm(self) -> None:
+        warming = asyncio.ensure_future(self.engine.warm())
+        await asyncio.sleep(0)
+        self.show_health()  # "starting"
+        await warming
+        self.show_health()
+
+    async def _start(self, kind: str, args: Mapping[str, Any], parent: str | None) -> None:
+        try:
+            record = await self.engine.start(kind, args, parent=parent)
+        except InvalidArguments as mistakes:
+            self.refused.emit(mistakes)
+            return
+        self.started.emit(record)
+        self.show_health()
+
+    async def _cancel(self, task_ids: list[str], reason: str | None) -> None:
+        gate = asyncio.Semaphore(AT_ONCE)
+
+        async def one(task_id: str) -> TaskRecord | EngineError:
+            async with gate:
+                try:
+                    return await self.engine.cancel(task_id, reason)
+                except EngineError as error:
+                    return error
+
+        answers = await asyncio.gather(*map(one, task_ids))
+        self.cancelled.emit(
+            Cancelled(
+                tuple(answer for answer in answers if isinstance(answer, TaskRecord)),
+                tuple(answer for answer in answers if isinstance(answer, EngineError)),
+            )
+        )
+
+    async def _follow_events(self, task_id: str) -> None:
+        offset, first = 0, True
+        while True:
+            piece = await self.engine.events(task_id, offset)
+            if first or piece.next_offset != offset:
+                self.events.emit(task_id, piece)
+            more, offset, first = piece.next_offset != offset, piece.next_offset, False
+            if not more:
+                await asyncio.sleep(EVENTS_S)
+
+    def _tell(self, error: Exception) -> None:
+        if isinstance(error, EngineError):
+            self.failed.emit(error)
+            self.show_health()
+        else:
+            log.error("a task of the window failed", exc_info=error)
+            self.broken.emit(error)

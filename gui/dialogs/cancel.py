@@ -1,0 +1,125 @@
+"""What cancelling a selection would do, counted honestly, and the dialog that asks first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from PySide6.QtWidgets import QLineEdit, QWidget
+
+from engine.attention import Standing, standing
+from engine.records import TaskId, TaskView
+from engine.words import count, task_name
+from gui.dialogs.question import Question
+from gui.theme import plain_label
+
+MAX_REASON = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A selection sorted by what a cancel request does to each task."""
+
+    pending: tuple[TaskView, ...] = ()
+    running: tuple[TaskView, ...] = ()
+    foreign: tuple[TaskView, ...] = ()
+    asked: int = 0
+    ended: int = 0
+    lost: int = 0
+
+    @property
+    def ids(self) -> tuple[TaskId, ...]:
+        """The tasks that a request goes to."""
+        return tuple(view.task_id for view in (*self.pending, *self.running, *self.foreign))
+
+    @property
+    def needs_a_question(self) -> bool:
+        """One that has not begun is cancelled at once and can be undone; all else is asked."""
+        return bool(self.running or self.foreign) or len(self.pending) > 1
+
+
+def plan_cancel(views: Iterable[TaskView]) -> Plan:
+    """Sort `views`; `lost` counts what nobody can stop: unreadable ones and orphans."""
+    groups: dict[str, list[TaskView]] = {}
+    for view in views:
+        groups.setdefault(_group(view), []).append(view)
+    return Plan(
+        pending=tuple(groups.get("pending", ())),
+        running=tuple(groups.get("running", ())),
+        foreign=tuple(groups.get("foreign", ())),
+        asked=len(groups.get("asked", ())),
+        ended=len(groups.get("ended", ())),
+        lost=len(groups.get("lost", ())),
+    )
+
+
+def _group(view: TaskView) -> str:
+    state = standing(view)
+    if state is Standing.PENDING:
+        return "pending"
+    if state is Standing.RUNNING:
+        return "running" if view.ours else "foreign"
+    if state is Standing.CANCELLING:
+        return "asked"
+    return "lost" if state in (Standing.ORPHANED, Standing.UNREADABLE) else "ended"
+
+
+class CancelDialog(Question):
+    """Asks before running work is stopped; the default is to keep it running."""
+
+    def __init__(self, plan: Plan, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._plan = plan
+        self.ask(self.tr("Cancel"), self._headline())
+        for line in self._lines():
+            self.add_text(line)
+        if plan.asked + plan.ended + plan.lost:
+            self.add_text(self._skipped(), tone="muted")
+        self._reason = QLineEdit(self)
+        self._reason.setMaxLength(MAX_REASON)
+        self._reason.setPlaceholderText(self.tr("optional, kept with the task"))
+        name = plain_label(self.tr("Reason"))
+        name.setBuddy(self._reason)
+        self.body.addSpacing(4)
+        self.body.addWidget(name)
+        self.body.addWidget(self._reason)
+        self.add_button("cancel", self._verb())
+        self.add_button("keep", self.tr("Keep running"), default=True)
+
+    @property
+    def reason(self) -> str | None:
+        return self._reason.text().strip() or None
+
+    def _headline(self) -> str:
+        ids = self._plan.ids
+        if len(ids) == 1:
+            view = (*self._plan.pending, *self._plan.running, *self._plan.foreign)[0]
+            return self.tr("Cancel “{0}”?").format(task_name(view))
+        return self.tr("Cancel {0} tasks?").format(count(len(ids)))
+
+    def _verb(self) -> str:
+        number = len(self._plan.ids)
+        return self.tr("Cancel task") if number == 1 else self.tr("Cancel {0} tasks").format(number)
+
+    def _lines(self) -> list[str]:
+        plan = self._plan
+        if len(plan.running) == 1:
+            running = self.tr("1 running: it stops within 2 seconds; its finished pages are kept.")
+        else:
+            running = self.tr("{0} running: they stop within 2 seconds; finished pages are kept.")
+        pending = self.tr("{0} waiting: removed from the queue.")
+        foreign = self.tr(
+            "{0} owned by another process: the request is written, that process must act."
+        )
+        pairs = ((running, plan.running), (pending, plan.pending), (foreign, plan.foreign))
+        return [words.format(count(len(views))) for words, views in pairs if views]
+
+    def _skipped(self) -> str:
+        plan, parts = self._plan, []
+        if plan.ended:
+            parts.append(self.tr("{0} already finished").format(count(plan.ended)))
+        if plan.asked:
+            parts.append(self.tr("{0} already asked to stop").format(count(plan.asked)))
+        if plan.lost:
+            parts.append(self.tr("{0} without a living owner").format(count(plan.lost)))
+        return self.tr("Skipped: {0}.").format(", ".join(parts))

@@ -1,0 +1,71 @@
+"""A calm question or message: a headline, sentences in plain text, buttons that say what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from gui.theme import heading, plain_label
+
+WIDTH = 440
+
+
+class Question(QDialog):
+    """`answer` is the key of the pressed button, or of the default one when it was closed.
+
+    Opened with `open()`, never `exec()`: a nested loop would strand coroutines for ever.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setModal(True)
+        self.setMinimumWidth(WIDTH)
+        self.answer = ""
+        self.body = QVBoxLayout()
+        self.body.setSpacing(8)
+        self._row = QHBoxLayout()
+        self._row.setSpacing(8)
+        self._row.addStretch()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 18, 20, 16)
+        column.setSpacing(14)
+        self._headline = heading("", self, grow=1.2)
+        self._headline.setWordWrap(True)
+        column.addWidget(self._headline)
+        column.addLayout(self.body)
+        column.addStretch()
+        column.addLayout(self._row)
+
+    def ask(self, title: str, headline: str) -> None:
+        """What stands in the title bar, and what leads the text."""
+        self.setWindowTitle(title)
+        self._headline.show_text(headline)
+        self.setAccessibleName(headline)
+
+    def add_text(self, text: str, tone: str = "") -> None:
+        """A paragraph; it can be selected and copied."""
+        label = plain_label(text, self, tone=tone, wrap=True)
+        label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.body.addWidget(label)
+
+    def add_button(self, key: str, text: str, *, default: bool = False) -> QPushButton:
+        """A button that ends the question with `key`; the default is also what Esc means."""
+        button = QPushButton(text, self)
+        button.setAutoDefault(default)
+        button.setDefault(default)
+        button.clicked.connect(lambda: self._end(key))
+        self._row.addWidget(button)
+        if default:
+            self.answer = key
+            button.setFocus()
+        return button
+
+    def when_answered(self, act: Callable[[str], object]) -> None:
+        """Call `act` with the answer, once, however the question ends."""
+        self.finished.connect(lambda _: act(self.answer))
+
+    def _end(self, key: str) -> None:
+        self.answer = key
+        self.accept()

@@ -1,0 +1,139 @@
+"""The window's signs: the desktop's own where it has them, else drawn here in the text's colour.
+
+Drawn ones are lines on a grid of 24, so they are sharp at any size and need no files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QIcon, QPainter, QPainterPath, QPalette, QPen, QPixmap
+from PySide6.QtWidgets import QApplication
+
+GRID: Final = 24.0
+STROKE: Final = 2.0
+SIZES: Final = (16, 20, 24, 32)
+_THEME: Final = QIcon.ThemeIcon
+
+
+def icon(name: str) -> QIcon:
+    """The sign called `name`, in the colours of the application's palette as it is now."""
+    drawn = _drawn(name)
+    theme = _NAMES.get(name)
+    return drawn if theme is None else QIcon.fromTheme(theme, drawn)
+
+
+def _drawn(name: str) -> QIcon:
+    palette = QApplication.palette()
+    found = QIcon()
+    for mode, group in (
+        (QIcon.Mode.Normal, QPalette.ColorGroup.Active),
+        (QIcon.Mode.Disabled, QPalette.ColorGroup.Disabled),
+    ):
+        colour = palette.color(group, QPalette.ColorRole.ButtonText)
+        for size in SIZES:
+            for scale in (1, 2):
+                found.addPixmap(glyph(name, size, colour, scale), mode)
+    return found
+
+
+def glyph(name: str, size: int, colour: QColor, scale: float = 1.0) -> QPixmap:
+    """One drawn sign, `size` logical pixels square."""
+    side = round(size * scale)
+    pixmap = QPixmap(side, side)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.scale(side / GRID, side / GRID)
+    pen = QPen(colour, STROKE)
+    pen.setCapStyle(Qt.PenCapStyle.RoundCap)
+    pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+    painter.setPen(pen)
+    painter.drawPath(_PATHS[name]())
+    painter.end()
+    pixmap.setDevicePixelRatio(scale)
+    return pixmap
+
+
+def _lines(*runs: tuple[tuple[float, float], ...]) -> Callable[[], QPainterPath]:
+    """A path of open lines, each a run of points."""
+
+    def draw() -> QPainterPath:
+        path = QPainterPath()
+        for run in runs:
+            path.moveTo(QPointF(*run[0]))
+            for point in run[1:]:
+                path.lineTo(QPointF(*point))
+        return path
+
+    return draw
+
+
+def _round(*shapes: QRectF, runs: tuple[tuple[tuple[float, float], ...], ...] = ()) -> Callable[[], QPainterPath]:
+    """Rounded boxes, and lines on top."""
+
+    def draw() -> QPainterPath:
+        path = _lines(*runs)()
+        for shape in shapes:
+            path.addRoundedRect(shape, 2.5, 2.5)
+        return path
+
+    return draw
+
+
+def _refresh() -> QPainterPath:
+    path = QPainterPath()
+    box = QRectF(4.5, 4.5, 15, 15)
+    path.arcMoveTo(box, 40)
+    path.arcTo(box, 40, 290)
+    path.moveTo(QPointF(18.5, 3.2))
+    path.lineTo(QPointF(18.2, 7.6))
+    path.lineTo(QPointF(13.8, 7.3))
+    return path
+
+
+def _warning() -> QPainterPath:
+    path = _lines(((12, 4), (21, 19.5), (3, 19.5), (12, 4)), ((12, 10), (12, 14)))()
+    path.addEllipse(QPointF(12, 16.8), 0.3, 0.3)
+    return path
+
+
+def _search() -> QPainterPath:
+    path = _lines(((15.3, 15.3), (20, 20)))()
+    path.addEllipse(QPointF(10.5, 10.5), 6, 6)
+    return path
+
+
+def _info() -> QPainterPath:
+    path = _lines(((12, 11), (12, 16.5)))()
+    path.addEllipse(QPointF(12, 12), 9, 9)
+    path.addEllipse(QPointF(12, 7.7), 0.3, 0.3)
+    return path
+
+
+_PATHS: Final[dict[str, Callable[[], QPainterPath]]] = {
+    "new": _lines(((12, 5), (12, 19)), ((5, 12), (19, 12))),
+    "stop": _round(QRectF(6, 6, 12, 12)),
+    "refresh": _refresh,
+    "folder": _lines(
+        ((3, 18.5), (3, 5.5), (9.5, 5.5), (12, 8.5), (21, 8.5), (21, 18.5), (3, 18.5))
+    ),
+    "sidebar": _round(QRectF(3, 5, 18, 14), runs=(((9, 5), (9, 19)),)),
+    "details": _round(QRectF(3, 5, 18, 14), runs=(((3, 13.5), (21, 13.5)),)),
+    "sample": _lines(((8, 5), (18.5, 12), (8, 19), (8, 5))),
+    "close": _lines(((6.5, 6.5), (17.5, 17.5)), ((17.5, 6.5), (6.5, 17.5))),
+    "more": _lines(((9, 6), (15, 12), (9, 18))),
+    "less": _lines(((6, 9), (12, 15), (18, 9))),
+    "warning": _warning,
+    "search": _search,
+    "info": _info,
+    "list": _lines(((4, 7), (20, 7)), ((4, 12), (20, 12)), ((4, 17), (14, 17))),
+}
+_NAMES: Final = {
+    "new": _THEME.ListAdd,
+    "stop": _THEME.ProcessStop,
+    "refresh": _THEME.ViewRefresh,
+    "folder": _THEME.FolderOpen,
+}

@@ -1,0 +1,202 @@
+"""What stands in the table's place when there is nothing to list, and the banner above it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QEvent, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette
+from PySide6.QtWidgets import (
+    QApplication,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gui.icons import glyph, icon
+from gui.theme import heading, plain_label, tone
+
+CARD_WIDTH = 460
+SKELETON_ROW = 28
+SKELETON_BARS = ((0.04, 0.10), (0.17, 0.42), (0.62, 0.78), (0.84, 0.90), (0.93, 0.98))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One button: what it says and what it does. The first one of a card is the default."""
+
+    text: str
+    act: Callable[[], object]
+
+
+class Card(QWidget):
+    """A sign, a headline, a sentence and a way on, in the middle of an empty place."""
+
+    def __init__(self, sign: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._sign = sign
+        self._picture = QLabel(self)
+        self._headline = heading("", grow=1.35)
+        self._sentence = plain_label(tone="muted", wrap=True)
+        self._detail = plain_label(tone="muted", wrap=True)
+        self._buttons = QHBoxLayout()
+        self._buttons.setSpacing(8)
+        column = QVBoxLayout()
+        column.setSpacing(10)
+        for label in (self._picture, self._headline, self._sentence):
+            label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+            column.addWidget(label)
+        column.addSpacing(6)
+        column.addLayout(self._buttons)
+        column.addSpacing(6)
+        self._detail.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self._detail.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        column.addWidget(self._detail)
+        box = QWidget(self)
+        box.setFixedWidth(CARD_WIDTH)
+        box.setLayout(column)
+        around = QVBoxLayout(self)
+        around.addStretch(2)
+        around.addWidget(box, 0, Qt.AlignmentFlag.AlignHCenter)
+        around.addStretch(3)
+        self.setAutoFillBackground(True)
+        self.setBackgroundRole(QPalette.ColorRole.Base)
+        self._draw()
+
+    def show_words(self, headline: str, sentence: str, detail: str = "") -> None:
+        self._headline.show_text(headline)
+        self._sentence.show_text(sentence)
+        self._detail.show_text(detail)
+        self._detail.setVisible(bool(detail))
+
+    def show_choices(self, choices: tuple[Choice, ...]) -> None:
+        """Replace the buttons; the first is the one that Enter presses."""
+        while (item := self._buttons.takeAt(0)) is not None:
+            if (old := item.widget()) is not None:
+                old.deleteLater()
+        self._buttons.addStretch()
+        for number, choice in enumerate(choices):
+            button = QPushButton(choice.text, self)
+            button.setDefault(number == 0)
+            button.clicked.connect(choice.act)
+            self._buttons.addWidget(button)
+        self._buttons.addStretch()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._draw()
+
+    def _draw(self) -> None:
+        colour = tone("muted", QApplication.palette())
+        self._picture.setPixmap(glyph(self._sign, 44, colour, self.devicePixelRatioF()))
+
+
+class Skeleton(QWidget):
+    """Grey bars where rows will be: the ledger is being read."""
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self.palette().base())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        colour = QColor(tone("track", self.palette()))
+        for number in range(self.height() // SKELETON_ROW):
+            colour.setAlphaF(max(0.15, 1.0 - number * 0.09))
+            painter.setBrush(colour)
+            for left, right in SKELETON_BARS:
+                x = left * self.width()
+                bar = QRectF(x, number * SKELETON_ROW + 9, (right - left) * self.width(), 10)
+                painter.drawRoundedRect(bar, 4, 4)
+        painter.end()
+
+
+class Banner(QFrame):
+    """One line above the table: something is wrong, and this is the way out."""
+
+    closed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._tone = "warning"
+        self._picture = QLabel(self)
+        self._title = heading("", grow=1.0)
+        self._sentence = plain_label(wrap=True)
+        self._sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._sentence.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self._buttons = QHBoxLayout()
+        self._close = QToolButton(self)
+        self._close.setAutoRaise(True)
+        self._close.setAccessibleName(self.tr("Close this message"))
+        self._close.setToolTip(self._close.accessibleName())
+        self._close.clicked.connect(self._dismiss)
+        words = QVBoxLayout()
+        words.setSpacing(1)
+        words.addWidget(self._title)
+        words.addWidget(self._sentence)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 8, 8, 8)
+        row.setSpacing(10)
+        row.addWidget(self._picture, 0, Qt.AlignmentFlag.AlignTop)
+        row.addLayout(words, 1)
+        row.addLayout(self._buttons)
+        row.addWidget(self._close, 0, Qt.AlignmentFlag.AlignTop)
+        self.setVisible(False)
+        self._draw()
+
+    def tell(
+        self, title: str, sentence: str, choices: tuple[Choice, ...] = (), tone_name: str = "warning"
+    ) -> None:
+        """Show it; whoever listens to a screen reader hears it too."""
+        self._tone = tone_name
+        self._title.show_text(title)
+        self._sentence.show_text(sentence)
+        self._sentence.setVisible(bool(sentence))
+        self.setAccessibleName(f"{title}. {sentence}")
+        while (item := self._buttons.takeAt(0)) is not None:
+            if (old := item.widget()) is not None:
+                old.deleteLater()
+        for choice in choices:
+            button = QPushButton(choice.text, self)
+            button.clicked.connect(choice.act)
+            self._buttons.addWidget(button)
+        self._draw()
+        self.setVisible(True)
+
+    @property
+    def title(self) -> str:
+        """What it says now; empty when it is not shown."""
+        return self._title.text() if self.isVisibleTo(self.parentWidget()) else ""
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._draw()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        colour = QColor(tone(self._tone, QApplication.palette()))
+        edge = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
+        colour.setAlphaF(0.55)
+        painter.setPen(colour)
+        colour.setAlphaF(0.10)
+        painter.setBrush(colour)
+        painter.drawRoundedRect(edge, 6, 6)
+        painter.end()
+
+    def _dismiss(self) -> None:
+        self.setVisible(False)
+        self.closed.emit()
+
+    def _draw(self) -> None:
+        colour = tone(self._tone, QApplication.palette())
+        sign = "info" if self._tone in ("accent", "muted", "good") else "warning"
+        self._picture.setPixmap(glyph(sign, 20, colour, self.devicePixelRatioF()))
+        self._close.setIcon(icon("close"))

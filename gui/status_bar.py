@@ -1,0 +1,130 @@
+"""The line at the bottom: engine and browser, work and slots, the watcher, and where the ledger is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QStatusBar, QWidget
+
+from engine.records import Health
+from gui.theme import PlainLabel, TonedLabel, plain_label, plain_tip
+
+ROOT_CHARS = 60
+
+
+class _Sign(QWidget):
+    """A coloured dot and what it means in words; never the colour alone."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._dot = TonedLabel("●", "muted")
+        self._words = plain_label()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(5)
+        row.addWidget(self._dot)
+        row.addWidget(self._words)
+
+    @property
+    def text(self) -> str:
+        return self._words.text()
+
+    def show_state(self, tone_name: str, words: str, hint: str = "") -> None:
+        self._dot.show_tone(tone_name)
+        self._words.show_text(words)
+        self.setToolTip(plain_tip(hint))
+        self.setAccessibleName(words)
+        self.setAccessibleDescription(hint)
+
+
+class _Link(PlainLabel):
+    """A text that can be clicked."""
+
+    clicked = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("", parent)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton:
+            self.clicked.emit()
+
+
+class StatusBar(QStatusBar):
+    """Shows one `Health`; says nothing that is not in it."""
+
+    root_clicked = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.engine, self.watcher = _Sign(self), _Sign(self)
+        self.work, self.root = plain_label(parent=self), _Link(self)
+        self.setSizeGripEnabled(False)
+        self.setContentsMargins(8, 0, 8, 0)
+        for number, part in enumerate((self.engine, self.work, self.watcher)):
+            if number:
+                self.addWidget(_rule(self))
+            self.addWidget(part)
+        self.addPermanentWidget(self.root)
+        self.root.clicked.connect(self.root_clicked)
+
+    def show_health(self, health: Health) -> None:
+        self.engine.show_state(*self._engine(health))
+        self.watcher.show_state(*self._watcher(health))
+        self.work.show_text(self._work(health))
+        self.root.show_text(short_path(health.root))
+        self.root.setToolTip(plain_tip(self.tr("Open {0}").format(health.root)))
+
+    def _engine(self, health: Health) -> tuple[str, str, str]:
+        browser = health.browser_name or self.tr("browser")
+        words = {
+            "idle": ("muted", self.tr("Engine ready · {0} not started").format(browser)),
+            "starting": ("warning", self.tr("Engine ready · starting {0}…").format(browser)),
+            "ready": ("good", self.tr("Engine ready · {0}").format(browser)),
+            "missing": ("bad", self.tr("No browser found")),
+            "failed": ("bad", self.tr("The browser does not start")),
+        }
+        if health.engine == "closing":
+            return "warning", self.tr("Closing…"), ""
+        if health.engine != "ready":
+            return "muted", self.tr("Opening the ledger…"), ""
+        if health.read_only:
+            return "warning", self.tr("Read-only: nothing new is started"), health.read_only
+        return *words.get(health.browser, words["idle"]), health.browser_reason
+
+    def _watcher(self, health: Health) -> tuple[str, str, str]:
+        words = {
+            "live": ("good", self.tr("Live")),
+            "polling": ("warning", self.tr("Polling")),
+            "gone": ("bad", self.tr("Folder gone")),
+        }
+        tone_name, text = words.get(health.watcher, words["live"])
+        hint = health.watcher_reason or self.tr("Changes in the ledger are seen at once.")
+        return tone_name, text, hint
+
+    def _work(self, health: Health) -> str:
+        words = self.tr("{0} running · {1} slots").format(health.running, health.slots)
+        if health.queued:
+            words += " · " + self.tr("{0} waiting").format(health.queued)
+        return words
+
+
+def short_path(path: str) -> str:
+    """`path` with the home folder as ~, and its middle left out when it is long."""
+    home = str(Path.home())
+    if path == home or path.startswith(home + "/"):
+        path = "~" + path[len(home) :]
+    if len(path) <= ROOT_CHARS:
+        return path
+    half = (ROOT_CHARS - 1) // 2
+    return f"{path[:half]}…{path[-half:]}"
+
+
+def _rule(parent: QWidget) -> QFrame:
+    rule = QFrame(parent)
+    rule.setFrameShape(QFrame.Shape.VLine)
+    rule.setForegroundRole(rule.foregroundRole().Mid)
+    return rule
