@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from engine.admission import Request, admit
 from engine.browser.session import BrowserSession
 from engine.config import Settings
-from engine.errors import EngineError, LedgerReadOnly, ShuttingDown
+from engine.errors import EngineError, InvalidArguments, LedgerReadOnly, Problem, ShuttingDown
 from engine.feed import Batch, Feed
 from engine.records import EngineFields, EventSlice, Health, TaskId, TaskRecord, TaskView
 from engine.run.executor import Executor
@@ -119,6 +119,15 @@ class Engine:
         self._executor.submit(job)
         self._nudge(job.task_id)
         return record
+
+    @staticmethod
+    def problems(kind: str, args: Mapping[str, Any]) -> tuple[Problem, ...]:
+        """What `start` would refuse in this request; nothing is started."""
+        try:
+            admit(kind, args)
+        except InvalidArguments as error:
+            return error.problems
+        return ()
 
     async def cancel(self, task_id: str, reason: str | None = None) -> TaskRecord:
         """Ask for a stop; a task that had not begun is CANCELLED at once, an ended one unchanged.
