@@ -1,0 +1,152 @@
+"""What a task's state really is to an operator, and whether it needs one. One place for both."""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+
+from engine.pace import STALL_MIN_MS
+from engine.records import Status, TaskRecord, TaskView, Unreadable
+
+FAILED_RECENTLY_MS = 24 * 3600 * 1000
+ORPHANED_CODE = "orphaned"
+# ms of the year 9999: what lies beyond is not a time but damage.
+_LAST_MS = 253_402_300_799_000.0
+
+
+class Standing(StrEnum):
+    """The state as shown: the five of the ledger, what follows from them, and the unknown."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    CANCELLING = "cancelling"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    ORPHANED = "orphaned"
+    UNREADABLE = "unreadable"
+    UNKNOWN = "unknown"
+
+
+class Facet(StrEnum):
+    """What the list can be narrowed to; a task may be in several."""
+
+    ALL = "all"
+    ATTENTION = "attention"
+    PENDING = "pending"
+    RUNNING = "running"
+    CANCELLING = "cancelling"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    ORPHANED = "orphaned"
+    UNREADABLE = "unreadable"
+
+
+class Reason(StrEnum):
+    """Why a task needs attention, most pressing first."""
+
+    UNREADABLE = "unreadable"
+    ORPHANED = "orphaned"
+    FAILED = "failed"
+    BUDGET = "budget"
+    STALLED = "stalled"
+
+
+_STANDING = {
+    Status.PENDING.value: Standing.PENDING,
+    Status.RUNNING.value: Standing.RUNNING,
+    Status.COMPLETED.value: Standing.COMPLETED,
+    Status.FAILED.value: Standing.FAILED,
+    Status.CANCELLED.value: Standing.CANCELLED,
+}
+
+
+def moment(value: object) -> float | None:
+    """A time in ms, or None: what a folder says about time is not to be trusted."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return float(value) if 0 < value < _LAST_MS else None
+
+
+def standing(view: TaskView) -> Standing:
+    """The state as an operator should read it."""
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return Standing.UNREADABLE
+    if view.orphaned and entry.is_live:
+        return Standing.ORPHANED
+    if entry.status == Status.RUNNING and entry.cancel_requested_at is not None:
+        return Standing.CANCELLING
+    return _STANDING.get(entry.status, Standing.UNKNOWN)
+
+
+def updated_at(view: TaskView) -> float | None:
+    """The newest of ended, started, last activity and the last event; else when it was made."""
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return moment(entry.seen_at)
+    known = (
+        entry.ended_at,
+        entry.started_at,
+        entry.last_activity_at,
+        view.last_event_at,
+    )
+    times = [at for at in map(moment, known) if at is not None]
+    return max(times) if times else moment(entry.created_at)
+
+
+def stalls_at(view: TaskView, after_ms: float = STALL_MIN_MS) -> float | None:
+    """When silence becomes a stall; None for a task that is not running.
+
+    `after_ms` is `Pace.stall_after_ms` where the pace is known. A `browser_task` waits for
+    its host agent by nature and never stalls.
+    """
+    entry = view.entry
+    if isinstance(entry, Unreadable) or entry.kind == "browser_task":
+        return None
+    if standing(view) not in (Standing.RUNNING, Standing.CANCELLING):
+        return None
+    last = updated_at(view)
+    return None if last is None else last + after_ms
+
+
+def reasons(
+    view: TaskView, now_ms: float, stall_after_ms: float = STALL_MIN_MS
+) -> tuple[Reason, ...]:
+    """Why this task needs a person, most pressing first; empty when it does not."""
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return (Reason.UNREADABLE,)
+    found: list[Reason] = []
+    if view.orphaned and entry.is_live:
+        found.append(Reason.ORPHANED)
+    if entry.status == Status.FAILED and _failed_recently(entry, now_ms):
+        found.append(Reason.FAILED)
+    if entry.budget_status == "exceeded":
+        found.append(Reason.BUDGET)
+    stall = stalls_at(view, stall_after_ms)
+    if stall is not None and now_ms >= stall:
+        found.append(Reason.STALLED)
+    return tuple(found)
+
+
+def _failed_recently(record: TaskRecord, now_ms: float) -> bool:
+    ended = moment(record.ended_at) or moment(record.created_at)
+    # Without a usable time it stays in sight: a failure nobody can date is still one.
+    return ended is None or now_ms - ended < FAILED_RECENTLY_MS
+
+
+def facets(view: TaskView, state: Standing, needs: tuple[Reason, ...]) -> frozenset[Facet]:
+    """Every facet this task counts in."""
+    found = {Facet.ALL}
+    if needs:
+        found.add(Facet.ATTENTION)
+    if state is not Standing.UNKNOWN:
+        found.add(Facet(state.value))
+    entry = view.entry
+    if isinstance(entry, TaskRecord) and entry.error and entry.error.code == ORPHANED_CODE:
+        found.add(Facet.ORPHANED)
+    return frozenset(found)

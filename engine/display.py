@@ -1,0 +1,64 @@
+"""Text from folders and pages made safe to look at: one function for every face.
+
+What a page or a folder says may hold line breaks, terminal escapes, direction overrides
+(which make `gpj.exe` read as `exe.jpg`) and halves of surrogate pairs (which no encoder
+takes). None of that reaches a label, a terminal or the clipboard.
+"""
+
+from __future__ import annotations
+
+import re
+
+ELLIPSIS = "…"
+_REPLACEMENT = "\ufffd"
+_BLANKS = re.compile("[\t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]+")
+# Controls, direction marks and overrides, invisible operators, surrogates, interlinear
+# marks, the byte-order mark and tag characters. Joiners (U+200C, U+200D) stay: Persian,
+# Indic scripts and emoji need them.
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+_UNSAFE_LINES = re.compile(_UNSAFE.pattern.replace("\x00-\x1f", "\x00-\x09\x0b-\x1f"))
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def display(text: str, limit: int = 0) -> str:
+    """`text` on one line, without anything that could lie or break; cut at `limit` characters.
+
+    Line breaks and tabs become one space, everything unsafe U+FFFD. 0 means no limit.
+    """
+    if not text.isprintable():  # true for nearly everything, and far cheaper than a pattern
+        text = _UNSAFE.sub(_REPLACEMENT, _BLANKS.sub(" ", text))
+    return elide_right(text, limit) if limit else text
+
+
+def display_lines(text: str, limit: int = 0) -> str:
+    """As `display`, but line feeds stay: for blocks such as pretty-printed JSON."""
+    levelled = text.replace("\r\n", "\n").replace("\t", "  ")
+    safe = _UNSAFE_LINES.sub(_REPLACEMENT, re.sub("[\v\f\r\x85\u2028\u2029]", "\n", levelled))
+    return elide_right(safe, limit) if limit else safe
+
+
+def elide_right(text: str, limit: int) -> str:
+    """At most `limit` characters; what is lost is lost at the end."""
+    return text if len(text) <= limit else text[: max(0, limit - 1)] + ELLIPSIS
+
+
+def elide_middle(text: str, limit: int) -> str:
+    """At most `limit` characters; both ends stay readable (addresses, paths, ids)."""
+    if len(text) <= limit:
+        return text
+    keep = max(0, limit - 1)
+    tail = keep // 2
+    return text[: keep - tail] + ELLIPSIS + (text[-tail:] if tail else "")
+
+
+def clipboard_cell(text: str) -> str:
+    """`text` as one cell of a table on the clipboard: no breaks, and never a formula.
+
+    A cell that a spreadsheet would calculate gets an apostrophe in front (OWASP).
+    """
+    # Looked at before `display` levels the leading tab and return away.
+    risky = text.startswith(_FORMULA_STARTS) or text.lstrip().startswith(_FORMULA_STARTS)
+    return "'" + display(text) if risky else display(text)

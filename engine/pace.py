@@ -1,0 +1,70 @@
+"""How fast a task goes, from the units seen: rate, time left, and when silence is a stall."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from statistics import median
+
+RATE_WINDOW_S = 30.0
+ETA_MIN_UNITS = 5
+ETA_MIN_MS = 10_000
+STALL_MIN_MS = 30_000
+STALL_UNITS = 5
+_KEPT_UNITS = 15
+
+
+class Pace:
+    """The speed of one live task. Times are ms since 1970, `rate` is units per second."""
+
+    __slots__ = ("_done", "_first_at", "_first_done", "_rate", "_seen_at", "_unit_ms")
+
+    def __init__(self, started_at: float | None = None) -> None:
+        self._first_at = self._seen_at = started_at
+        self._first_done = self._done = 0
+        self._rate: float | None = None
+        self._unit_ms: deque[float] = deque(maxlen=_KEPT_UNITS)
+
+    def seen(self, done: int, at_ms: float) -> None:
+        """Take note that `done` units were finished at `at_ms`; out-of-order news are dropped."""
+        if self._seen_at is None or self._first_at is None or done < self._done:
+            self._first_at = self._seen_at = at_ms
+            self._first_done = self._done = done
+            return
+        passed_ms = at_ms - self._seen_at
+        if done == self._done or passed_ms <= 0:
+            return
+        new = done - self._done
+        self._unit_ms.append(passed_ms / new)
+        self._blend(new * 1000 / passed_ms, passed_ms / 1000)
+        self._done, self._seen_at = done, at_ms
+
+    def _blend(self, latest: float, over_s: float) -> None:
+        """Exponentially weighted by time, so that bursts and gaps count for what they lasted."""
+        if self._rate is None:
+            self._rate = latest
+            return
+        weight = 1 - math.exp(-over_s / RATE_WINDOW_S)
+        self._rate += weight * (latest - self._rate)
+
+    @property
+    def rate(self) -> float | None:
+        """Units per second; None until a unit was seen to finish."""
+        return self._rate
+
+    @property
+    def stall_after_ms(self) -> float:
+        """Silence longer than this is a stall: 30 s, or five times the usual unit."""
+        usual = median(self._unit_ms) if self._unit_ms else 0.0
+        return max(STALL_MIN_MS, STALL_UNITS * usual)
+
+    def ends_at(self, total: int | None) -> float | None:
+        """When the last unit should be done; None while too little is known to say it."""
+        if not self._rate or total is None or total <= self._done:
+            return None
+        if self._seen_at is None or self._first_at is None:
+            return None
+        enough = self._done - self._first_done >= ETA_MIN_UNITS
+        if not enough or self._seen_at - self._first_at < ETA_MIN_MS:
+            return None
+        return self._seen_at + (total - self._done) * 1000 / self._rate

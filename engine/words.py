@@ -1,0 +1,247 @@
+"""What a user reads: messages by id, and the small phrases that every face shows alike.
+
+The sentences stand in `messages`; here they are filled in, and ages, counts, rates and
+progress are put into words. Nothing here knows Qt or a terminal.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from engine.attention import Reason, Standing, moment, standing, updated_at
+from engine.display import display
+from engine.messages import ENGLISH
+from engine.records import TaskRecord, TaskView, Units, Unreadable
+
+NONE: Final = "–"
+_NAME_LIMIT = 300
+_SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
+
+
+def say(message_id: str, /, **fields: object) -> str:
+    """The message with its fields filled in; an unknown id raises `KeyError` (a bug)."""
+    return ENGLISH[message_id].format(**fields)
+
+
+def count(number: int) -> str:
+    """12480 → `12,480`."""
+    return f"{number:,}"
+
+
+def status_word(view: TaskView) -> str:
+    """The state in a word; a status that we do not know is shown as it is on disk."""
+    state = standing(view)
+    if state is not Standing.UNKNOWN or isinstance(view.entry, Unreadable):
+        return say(f"status.{state.value}")
+    return display(view.entry.status, 40) or say("status.nameless")
+
+
+def span(ms: float) -> str:
+    """A length of time, coarse and short: `8 s`, `4 min`, `2 h`, `3 d`."""
+    if ms < _MINUTE:
+        return f"{max(0, int(ms // _SECOND))} s"
+    if ms < _HOUR:
+        return f"{int(ms // _MINUTE)} min"
+    if ms < 2 * _DAY:
+        return f"{int(ms // _HOUR)} h"
+    return f"{count(int(ms // _DAY))} d"
+
+
+def took(ms: float) -> str:
+    """A finished length of time, in two steps: `0.4 s`, `4 min 05 s`, `2 h 10 min`."""
+    if ms < 10 * _SECOND:
+        return f"{max(0.0, ms) / _SECOND:.1f} s"
+    if ms < _MINUTE:
+        return span(ms)
+    if ms < _HOUR:
+        return f"{int(ms // _MINUTE)} min {int(ms % _MINUTE // _SECOND):02d} s"
+    if ms < _DAY:
+        return f"{int(ms // _HOUR)} h {int(ms % _HOUR // _MINUTE):02d} min"
+    return f"{count(int(ms // _DAY))} d {int(ms % _DAY // _HOUR)} h"
+
+
+def ago(at_ms: float | None, now_ms: float) -> str:
+    """How long ago, as `span`; a clock that runs ahead of ours reads as now."""
+    return NONE if at_ms is None else span(max(0.0, now_ms - at_ms))
+
+
+def time_left(ms: float) -> str:
+    """An estimate, rounded so that it does not flicker: `~10 s`, `~4 min`, `~2 h`."""
+    if ms < _MINUTE:
+        return f"~{max(5, round(ms / 5000) * 5)} s" if ms < 57_500 else "~1 min"
+    if ms < 90 * _MINUTE:
+        return f"~{round(ms / _MINUTE)} min"
+    return f"~{round(ms / _HOUR)} h" if ms < 2 * _DAY else f"~{count(round(ms / _DAY))} d"
+
+
+def clock(at_ms: float | None, now_ms: float | None = None) -> str:
+    """Local time; the date is left out when it is the day of `now_ms`."""
+    if at_ms is None:
+        return NONE
+    try:
+        at = time.localtime(at_ms / 1000)
+        today = now_ms is not None and time.localtime(now_ms / 1000)[:3] == at[:3]
+    except (
+        OverflowError,
+        OSError,
+        ValueError,
+    ):  # beyond what the platform's clock knows
+        return NONE
+    return time.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S", at)
+
+
+def rate(per_second: float | None) -> str:
+    """`1.3/s`, `24/s`, `12/min`; nothing while it is unknown."""
+    if per_second is None or per_second <= 0:
+        return ""
+    if per_second < 0.1:
+        return say("rate.per_minute", rate=f"{per_second * 60:.1f}")
+    digits = 0 if per_second >= 10 else 1
+    return say("rate.per_second", rate=f"{per_second:,.{digits}f}")
+
+
+def unit_word(kind: str, number: int) -> str:
+    """What one unit of this kind is called, for `number` of them."""
+    noun = "pages" if kind in ("crawl", "crawl_sitemap") else "units"
+    return say(f"unit.{noun}.{'one' if number == 1 else 'many'}")
+
+
+def progress(kind: str, units: Units | None) -> str:
+    """`41/120`, or `137 pages` while the total is not known; nothing before the first word."""
+    if units is None:
+        return ""
+    if units.total is not None and units.total > 0:
+        return say("progress.known", done=count(units.done), total=count(units.total))
+    return say("progress.open", done=count(units.done), unit=unit_word(kind, units.done))
+
+
+def attention(reason: Reason, silence_ms: float = 0) -> str:
+    """Why a task needs a person, in a sentence without its stop."""
+    return say(f"attention.{reason.value}", silence=span(silence_ms))
+
+
+def showing(shown: int, total: int, selected: int = 0) -> str:
+    """`Showing 214 of 12,480 · 3 selected`."""
+    if total == 0:
+        return say("filter.none")
+    if shown == total:
+        words = say("filter.all.one") if total == 1 else say("filter.all", total=count(total))
+    else:
+        words = say("filter.showing", shown=count(shown), total=count(total))
+    return f"{words} · {say('filter.selected', selected=count(selected))}" if selected else words
+
+
+def task_name(view: TaskView) -> str:
+    """What a task is about, in one line: its name, address or objective; else kind and id."""
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return say("task.unreadable", task_id=entry.task_id)
+    name = entry.engine.name if entry.engine is not None else None
+    sitemap = entry.args_summary.get("sitemap_url")
+    found = name or bare_address(entry.url) or entry.objective
+    if not found and isinstance(sitemap, str):
+        found = bare_address(sitemap)
+    shown = display(found or "", _NAME_LIMIT).strip()
+    kind = display(entry.kind, 40)
+    return shown or say("task.unnamed", kind=kind, task_id=entry.task_id).strip()
+
+
+def bare_address(url: str) -> str:
+    """An address as people say it: `https://example.com/` → `example.com`."""
+    bare = url.removeprefix("https://")
+    return bare.removesuffix("/") if bare.count("/") == 1 else bare
+
+
+def row_sentence(view: TaskView, status: str) -> str:
+    """One task for ears: `crawl example.com, running, 41 of 120 pages`."""
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return f"{task_name(view)}, {status}"
+    name = task_name(view)
+    kind = display(entry.kind, 40)
+    said = name if name.startswith(kind) else f"{kind} {name}"
+    parts = [said.strip(), status.removesuffix("…").lower()]
+    if view.units is not None:
+        parts.append(progress_spoken(entry.kind, view.units))
+    if view.foreign:
+        parts.append(say("row.sentence.foreign"))
+    return ", ".join(parts)
+
+
+def progress_spoken(kind: str, units: Units) -> str:
+    """`41 of 120 pages`, `137 pages`."""
+    if units.total is None or units.total <= 0:
+        return say("progress.open", done=count(units.done), unit=unit_word(kind, units.done))
+    unit = unit_word(kind, units.total)
+    return say("progress.of", done=count(units.done), total=count(units.total), unit=unit)
+
+
+def why(view: TaskView, now_ms: float, stalled: bool = False) -> str:
+    """One sentence on why the task stands where it stands right now."""
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return say("why.unreadable", reason=display(entry.reason, 500))
+    state = standing(view)
+    if state is Standing.UNKNOWN:
+        return say("why.unknown", status=display(entry.status, 40))
+    if entry.is_terminal:
+        return _why_ended(entry, state)
+    foreign = ".foreign" if view.foreign else ""
+    if state is Standing.CANCELLING:
+        return say(f"why.cancelling{foreign}", ago=ago(moment(entry.cancel_requested_at), now_ms))
+    if state is Standing.RUNNING:
+        return _why_running(view, now_ms, stalled)
+    return say(f"why.{state.value}{foreign if state is Standing.PENDING else ''}")
+
+
+def _why_running(view: TaskView, now_ms: float, stalled: bool) -> str:
+    at = updated_at(view)
+    message = display(view.units.message or "", 300) if view.units is not None else ""
+    if view.foreign:
+        said = [say("why.running.foreign", owner=owner(view))]
+    else:
+        said = [say("why.running" if view.ours else "why.running.unknown")]
+    if message:
+        said = [say("why.running.doing", message=message)]
+    if stalled and at is not None:
+        said.insert(0, say("why.stalled", silence=span(now_ms - at)))
+    return " ".join(said)
+
+
+def _why_ended(record: TaskRecord, state: Standing) -> str:
+    started, ended = moment(record.started_at), moment(record.ended_at)
+    if state is Standing.CANCELLED and started is None:
+        return say("why.cancelled.early")
+    lasted = took(ended - started) if started is not None and ended is not None else NONE
+    if state is not Standing.FAILED:
+        return say(f"why.{state.value}", took=lasted)
+    reason = error_text(record)
+    return (
+        say("why.failed", took=lasted, reason=reason)
+        if reason
+        else say("why.failed.plain", took=lasted)
+    )
+
+
+def error_text(record: TaskRecord) -> str:
+    """The error with its code; empty when the task has none."""
+    if record.error is None:
+        return ""
+    message = display(record.error.message, 2000)
+    if not record.error.code:
+        return message
+    return say("error.with_code", message=message, code=display(record.error.code, 80)).strip()
+
+
+def owner(view: TaskView) -> str:
+    """Who runs it: `process 4312 on crawler-1`."""
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return say("owner.unknown")
+    parts = []
+    if entry.pid is not None:
+        parts.append(say("owner.pid", pid=display(f"{entry.pid}", 24)))
+    if entry.engine is not None and entry.engine.host:
+        parts.append(say("owner.host", host=display(entry.engine.host, 80)))
+    return " ".join(parts) or say("owner.unknown")

@@ -1,0 +1,218 @@
+"""The table's columns as data: adding one is one entry here. Knows no Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from engine import words
+from engine.attention import Standing
+from engine.display import display
+from engine.messages import ENGLISH
+from engine.records import Status, TaskRecord
+from gui.rows import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: what it is called, how wide, what it says, and what it sorts by.
+
+    `width` counts average characters. `paint` tells the delegate what to draw. `shows`
+    names the row's fields that the cell depends on; `ticks` says that time alone changes it.
+    """
+
+    key: str
+    width: int
+    text: Callable[[Row, float], str]
+    sort: Callable[[Any], Any]
+    shows: Callable[[Any], Any]
+    paint: str = "text"
+    align: str = "left"
+    ticks: bool = False
+    hidden: bool = False
+
+    @property
+    def title(self) -> str:
+        return words.say(f"column.{self.key}")
+
+    @property
+    def long_title(self) -> str:
+        """The title for ears and menus, where a sign alone says nothing."""
+        key = f"column.{self.key}.long"
+        return words.say(key) if key in ENGLISH else self.title
+
+    def differs(self, before: Row, after: Row) -> bool:
+        return bool(self.shows(before) != self.shows(after))
+
+
+def _attention_text(row: Row, now_ms: float) -> str:
+    silence = now_ms - row.updated_at if row.updated_at is not None else 0
+    return "; ".join(words.attention(reason, silence) for reason in row.needs)
+
+
+def _progress_text(row: Row, _now_ms: float) -> str:
+    entry = row.view.entry
+    kind = entry.kind if isinstance(entry, TaskRecord) else ""
+    return words.progress(kind, row.view.units)
+
+
+def _rate_text(row: Row, _now_ms: float) -> str:
+    return "" if not _is_running(row) or row.stalled else words.rate(row.rate)
+
+
+def _eta_text(row: Row, now_ms: float) -> str:
+    if not _is_running(row):
+        return ""
+    if row.stalled:
+        return words.NONE
+    return "" if row.ends_at is None else words.time_left(row.ends_at - now_ms)
+
+
+def _is_running(row: Row) -> bool:
+    entry = row.view.entry
+    return isinstance(entry, TaskRecord) and entry.status == Status.RUNNING
+
+
+def _fraction_key(row: Row) -> float | None:
+    fraction = row.fraction
+    # Without a total, more pages still come after fewer, and all of them before 0 %.
+    return fraction if fraction is not None or row.done is None else -1 / (row.done + 2)
+
+
+def _rate_key(row: Row) -> float | None:
+    return row.rate if row.live and not row.stalled else None
+
+
+def _eta_key(row: Row) -> float | None:
+    return row.ends_at if row.live and not row.stalled else None
+
+
+def _age_key(row: Row) -> float | None:
+    return None if row.created_at is None else -row.created_at
+
+
+_STANDING_RANK = {state: number for number, state in enumerate(Standing)}
+
+
+def _status_key(row: Row) -> int:
+    return _STANDING_RANK[row.standing]
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column(
+        "attention",
+        3,
+        _attention_text,
+        lambda row: -row.urgency,
+        attrgetter("needs"),
+        paint="attention",
+        align="center",
+    ),
+    Column(
+        "status",
+        15,
+        lambda row, _: row.status,
+        _status_key,
+        attrgetter("standing", "status", "view.foreign"),
+        paint="status",
+    ),
+    Column(
+        "task",
+        44,
+        lambda row, _: row.name,
+        attrgetter("folded_name"),
+        attrgetter("name"),
+        paint="task",
+    ),
+    Column("kind", 14, lambda row, _: row.kind, attrgetter("kind"), attrgetter("kind")),
+    Column(
+        "progress",
+        20,
+        _progress_text,
+        _fraction_key,
+        attrgetter("done", "total", "standing"),
+        paint="progress",
+    ),
+    Column(
+        "rate",
+        8,
+        _rate_text,
+        _rate_key,
+        attrgetter("rate", "needs", "standing"),
+        align="right",
+    ),
+    Column(
+        "eta",
+        9,
+        _eta_text,
+        _eta_key,
+        attrgetter("ends_at", "needs", "standing"),
+        align="right",
+        ticks=True,
+    ),
+    Column(
+        "age",
+        8,
+        lambda row, now: words.ago(row.created_at, now),
+        _age_key,
+        attrgetter("created_at"),
+        align="right",
+        ticks=True,
+    ),
+    Column(
+        "updated",
+        9,
+        lambda row, now: words.ago(row.updated_at, now),
+        attrgetter("updated_at"),
+        attrgetter("updated_at"),
+        align="right",
+        ticks=True,
+    ),
+    Column(
+        "id",
+        18,
+        lambda row, _: display(row.task_id),
+        attrgetter("task_id"),
+        attrgetter("task_id"),
+        paint="id",
+        hidden=True,
+    ),
+)
+COLUMN_AT = {column.key: number for number, column in enumerate(COLUMNS)}
+
+
+def hint(row: Row, column: Column, now_ms: float) -> str:
+    """What a pointer resting on the cell is told, beyond what fits into it. Plain text."""
+    if column.key in ("status", "attention", "eta"):
+        return words.why(row.view, now_ms, row.stalled)
+    if column.key == "task":
+        entry = row.view.entry
+        full = display(entry.url) if isinstance(entry, TaskRecord) else row.name
+        return row.name if not full or row.name in full else f"{row.name}\n{full}"
+    if column.key == "progress":
+        return _progress_hint(row)
+    if column.key in ("age", "updated"):
+        return words.clock(row.created_at if column.key == "age" else row.updated_at)
+    return column.text(row, now_ms)
+
+
+def _progress_hint(row: Row) -> str:
+    entry, units = row.view.entry, row.view.units
+    if units is None or not isinstance(entry, TaskRecord):
+        return ""
+    said = words.progress_spoken(entry.kind, units)
+    if row.fraction is None:
+        return said
+    return f"{said}, {words.say('progress.percent', percent=int(row.fraction * 100))}"
+
+
+def spoken(row: Row, column: Column, now_ms: float) -> str:
+    """The cell for ears: the whole row at its head and its name, else title and value."""
+    if column.key in ("attention", "task"):
+        sentence = words.row_sentence(row.view, row.status)
+        needs = column.text(row, now_ms) if column.key == "attention" else ""
+        return f"{sentence}. {needs}" if needs else sentence
+    text = _progress_hint(row) if column.key == "progress" else column.text(row, now_ms)
+    return f"{column.long_title}: {text or words.NONE}"

@@ -1,0 +1,374 @@
+"""The table's model: an order kept in Python, told to Qt change by change.
+
+No sort or filter proxy: each `data()` that a proxy asks costs 15-35 µs, a sort of 100,000
+rows asks millions, `list.sort` none. Cells repaint only where the view says it is looking.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    Qt,
+    QTimer,
+    Signal,
+)
+
+from engine.query import SortKey
+from engine.records import TaskView
+from gui.columns import COLUMNS, Column, hint, spoken
+from gui.rows import Row
+from gui.task_order import TaskOrder
+from gui.theme import plain_tip
+
+AnyIndex = QModelIndex | QPersistentModelIndex
+
+_ROOT = QModelIndex()
+_FLAGS = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemNeverHasChildren
+_NO_FLAGS = Qt.ItemFlag.NoItemFlags
+_DISPLAY = int(Qt.ItemDataRole.DisplayRole)
+_TOOL_TIP = int(Qt.ItemDataRole.ToolTipRole)
+_ALIGNMENT = int(Qt.ItemDataRole.TextAlignmentRole)
+_SPOKEN = int(Qt.ItemDataRole.AccessibleTextRole)
+_SPOKEN_MORE = int(Qt.ItemDataRole.AccessibleDescriptionRole)
+ID_ROLE = int(Qt.ItemDataRole.UserRole)
+_ALIGN = {
+    "left": Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter,
+    "right": Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter,
+    "center": Qt.AlignmentFlag.AlignCenter,
+}
+# More single insertions than this cost more than one batch at the end and one sort.
+_FEW = 16
+# More separate runs of removed rows than this: the view is quicker with a reset.
+_MANY_RUNS = 64
+# An order that live values keep upsetting is mended at most this often, and takes at most
+# a twentieth of the time.
+_RESORT_MS = 250
+_RESORT_SHARE = 20
+_TICKING = [number for number, column in enumerate(COLUMNS) if column.ticks]
+
+
+def wall_ms() -> float:
+    return time.time() * 1000
+
+
+def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Ascending numbers as runs of neighbours: 1 2 3 7 → (1, 3), (7, 7)."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return runs
+
+
+class TaskModel(QAbstractItemModel):
+    """All tasks by id; rows in order. Positions change, ids do not: selection follows ids."""
+
+    counts_changed = Signal(object)
+    shown_changed = Signal(int, int)
+
+    def __init__(
+        self, parent: QObject | None = None, *, now_ms: Callable[[], float] = wall_ms
+    ) -> None:
+        super().__init__(parent)
+        self._order = TaskOrder()
+        self._now_ms = now_ms
+        self._window: tuple[int, int] | None = None
+        self._unsorted = self._held = False
+        self._told: tuple[dict[str, int], int] = ({}, -1)
+        self._resort = QTimer(self)
+        self._resort.setSingleShot(True)
+        self._resort.timeout.connect(self.settle)
+
+    # What the window asks and tells.
+
+    def put_many(self, views: Iterable[TaskView]) -> None:
+        """Show the newest word about these tasks: insert, remove by filter, repaint cells."""
+        order, now = self._order, self._now_ms()
+        arrived: list[Row] = []
+        left: set[str] = set()
+        changed: dict[str, tuple[Row, Row]] = {}
+        for view in views:
+            before, after = order.take(view, now)
+            task_id = after.task_id
+            was_shown = task_id in order.shown
+            if before is None or before.haystack is not after.haystack:
+                passes = order.passes(after)
+            else:
+                passes = was_shown
+            if not passes:
+                if was_shown:
+                    left.add(task_id)
+            elif was_shown and before is not None:
+                first = changed[task_id][0] if task_id in changed else before
+                changed[task_id] = (first, after)
+            else:
+                arrived.append(after)
+                order.shown.add(task_id)
+        self._apply(arrived, left, changed)
+
+    def drop_many(self, ids: Iterable[str]) -> None:
+        """Forget tasks whose folders are gone."""
+        order = self._order
+        gone = {task_id for task_id in ids if task_id in order.rows}
+        shown = gone & order.shown
+        self._remove(shown)
+        order.shown -= shown
+        for task_id in gone:
+            order.forget(task_id)
+        self._tell()
+
+    def set_filter(self, text: str, statuses: Iterable[str] = ()) -> None:
+        """Show only tasks in which every word of `text` occurs and that have one of the facets."""
+        self._order.set_filter(text, statuses)
+        ids = self._order.arranged()
+        self._unsorted = False
+        if ids == self._order.ids:
+            return
+        self.beginResetModel()
+        self._order.replace(ids)
+        self.endResetModel()
+        self._tell()
+
+    def set_sort(self, keys: Sequence[SortKey]) -> None:
+        """Order by these columns (key, descending), the first counting most."""
+        self._order.set_sort(keys)
+        self._rearrange()
+        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(COLUMNS) - 1)
+
+    @property
+    def sort_keys(self) -> tuple[SortKey, ...]:
+        return self._order.sort_keys
+
+    def settle(self) -> None:
+        """Mend the order now if live values have upset it."""
+        if self._unsorted and not self._held:
+            self._rearrange()
+
+    def hold(self, held: bool) -> None:
+        """While held, no row jumps: a person is about to click on one."""
+        self._held = held
+        if not held and self._unsorted and not self._resort.isActive():
+            self._resort.start(0)
+
+    def set_window(self, first: int, last: int) -> None:
+        """Only rows `first` to `last` are in sight: cells elsewhere need no repaint."""
+        self._window = (first, last)
+
+    def tick(self, everything: bool = False) -> None:
+        """Time went on: repaint what time alone changes, for live rows or for all in sight."""
+        now = self._now_ms()
+        self.put_many(self._order.due(now))
+        rows = self._order.rows
+        first, last = self._in_sight()
+        ids = self._order.ids
+        ticking = [at for at in range(first, last + 1) if everything or rows[ids[at]].live]
+        for start, end in _runs(ticking):
+            self.dataChanged.emit(self.index(start, _TICKING[0]), self.index(end, _TICKING[-1]))
+
+    @property
+    def has_running(self) -> bool:
+        """Does any task run, in sight or not?"""
+        return self._order.has_running
+
+    @property
+    def has_live_in_sight(self) -> bool:
+        """Is any task in sight still to end?"""
+        first, last = self._in_sight()
+        rows, ids = self._order.rows, self._order.ids
+        return any(rows[ids[at]].live for at in range(first, last + 1))
+
+    def row_of(self, task_id: str) -> int:
+        """Where a task stands in the table; -1 when it is not shown."""
+        return self._order.ids.index(task_id) if task_id in self._order.shown else -1
+
+    def rows_of(self, ids: Iterable[str]) -> list[int]:
+        """Where these tasks stand, ascending; one pass however many they are."""
+        wanted = set(ids) & self._order.shown
+        if not wanted:
+            return []
+        return [at for at, task_id in enumerate(self._order.ids) if task_id in wanted]
+
+    def id_at(self, row: int) -> str:
+        return self._order.ids[row]
+
+    def row_at(self, row: int) -> Row:
+        """What the table knows of the task in this row; the delegate paints from it."""
+        return self._order.rows[self._order.ids[row]]
+
+    def view_of(self, task_id: str) -> TaskView | None:
+        row = self._order.rows.get(task_id)
+        return None if row is None else row.view
+
+    def counts(self) -> dict[str, int]:
+        """How many tasks each facet has; kept while tasks change, never counted anew."""
+        return self._order.counts
+
+    @property
+    def total(self) -> int:
+        """All tasks, shown or not."""
+        return len(self._order.rows)
+
+    def now_ms(self) -> float:
+        return self._now_ms()
+
+    # What Qt asks.
+
+    def rowCount(self, parent: AnyIndex = _ROOT) -> int:
+        return 0 if parent.isValid() else len(self._order.ids)
+
+    def columnCount(self, parent: AnyIndex = _ROOT) -> int:
+        return 0 if parent.isValid() else len(COLUMNS)
+
+    def index(self, row: int, column: int, parent: AnyIndex = _ROOT) -> QModelIndex:
+        if parent.isValid() or not 0 <= row < len(self._order.ids):
+            return QModelIndex()
+        return self.createIndex(row, column) if 0 <= column < len(COLUMNS) else QModelIndex()
+
+    def parent(self, child: AnyIndex = _ROOT) -> QModelIndex:  # type: ignore[override]
+        return QModelIndex()
+
+    def flags(self, index: AnyIndex) -> Qt.ItemFlag:
+        return _FLAGS if index.isValid() else _NO_FLAGS
+
+    def data(self, index: AnyIndex, role: int = _DISPLAY) -> Any:
+        if not index.isValid():
+            return None
+        row, column = self.row_at(index.row()), COLUMNS[index.column()]
+        if role == _DISPLAY:
+            return column.text(row, self._now_ms())
+        if role == ID_ROLE:
+            return row.task_id
+        if role == _TOOL_TIP:
+            return plain_tip(hint(row, column, self._now_ms()))
+        if role == _SPOKEN:
+            return spoken(row, column, self._now_ms())
+        if role == _SPOKEN_MORE:
+            return COLUMNS[0].text(row, self._now_ms())
+        return _ALIGN[column.align] if role == _ALIGNMENT else None
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = _DISPLAY) -> Any:
+        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(COLUMNS):
+            return None
+        column = COLUMNS[section]
+        if role == _DISPLAY:
+            return column.title + self._rank(column)
+        if role in (_TOOL_TIP, _SPOKEN):
+            return column.long_title
+        return _ALIGN[column.align] if role == _ALIGNMENT else None
+
+    def _rank(self, column: Column) -> str:
+        """Which of several sort keys this is; the first has Qt's own arrow."""
+        for number, (key, descending) in enumerate(self._order.sort_keys):
+            if key == column.key and number:
+                return f" {'▾' if descending else '▴'}{number + 1}"
+        return ""
+
+    # How a change is told to Qt.
+
+    def _apply(
+        self, arrived: list[Row], left: set[str], changed: dict[str, tuple[Row, Row]]
+    ) -> None:
+        order = self._order
+        for task_id in left:
+            changed.pop(task_id, None)
+        self._remove(left)
+        order.shown -= left
+        if not self._unsorted:
+            self._unsorted = any(order.moved(*pair) for pair in changed.values())
+        # What arrived may have been put twice in one batch: the newest word counts.
+        self._insert([order.rows[row.task_id] for row in arrived if row.task_id not in left])
+        if self._unsorted and not self._resort.isActive() and not self._held:
+            self._rearrange()
+        self._repaint(changed)
+        self._tell()
+
+    def _insert(self, rows: list[Row]) -> None:
+        if not rows:
+            return
+        order = self._order
+        if len(rows) <= _FEW and not self._unsorted:
+            for row in rows:
+                at = order.place_of(row)
+                self.beginInsertRows(_ROOT, at, at)
+                order.ids.insert(at, row.task_id)
+                self.endInsertRows()
+            return
+        batch = order.in_batch_order(rows)
+        self._unsorted = self._unsorted or not order.follows(batch[0])
+        start = len(order.ids)
+        self.beginInsertRows(_ROOT, start, start + len(batch) - 1)
+        order.ids.extend(row.task_id for row in batch)
+        self.endInsertRows()
+
+    def _remove(self, gone: set[str]) -> None:
+        if not gone:
+            return
+        order = self._order
+        runs = _runs([at for at, task_id in enumerate(order.ids) if task_id in gone])
+        if len(runs) > _MANY_RUNS:
+            self.beginResetModel()
+            order.ids = [task_id for task_id in order.ids if task_id not in gone]
+            self.endResetModel()
+            return
+        for start, end in reversed(runs):
+            self.beginRemoveRows(_ROOT, start, end)
+            del order.ids[start : end + 1]
+            self.endRemoveRows()
+
+    def _rearrange(self) -> None:
+        """Put the rows in order; what Qt holds on to (selection, current) moves along."""
+        began = time.perf_counter()
+        ids = self._order.arranged()
+        self._unsorted = False
+        took_ms = int((time.perf_counter() - began) * 1000)
+        self._resort.start(max(_RESORT_MS, took_ms * _RESORT_SHARE))
+        if ids == self._order.ids:
+            return
+        self.layoutAboutToBeChanged.emit()
+        held = self.persistentIndexList()
+        wanted = {self._order.ids[index.row()] for index in held}
+        moved = {task_id: at for at, task_id in enumerate(ids) if task_id in wanted}
+        targets = [
+            self.createIndex(moved[self._order.ids[index.row()]], index.column()) for index in held
+        ]
+        self._order.ids = ids
+        self.changePersistentIndexList(held, targets)
+        self.layoutChanged.emit()
+
+    def _repaint(self, changed: dict[str, tuple[Row, Row]]) -> None:
+        if not changed:
+            return
+        first, last = self._in_sight()
+        ids = self._order.ids
+        for at in range(first, last + 1):
+            pair = changed.get(ids[at])
+            if pair is None:
+                continue
+            cells = [n for n, column in enumerate(COLUMNS) if column.differs(*pair)]
+            for start, end in _runs(cells):
+                self.dataChanged.emit(self.index(at, start), self.index(at, end))
+
+    def _in_sight(self) -> tuple[int, int]:
+        end = len(self._order.ids) - 1
+        if self._window is None:
+            return 0, end
+        return max(0, self._window[0]), min(self._window[1], end)
+
+    def _tell(self) -> None:
+        counts, shown = self._order.counts, len(self._order.ids)
+        if counts == self._told[0] and shown == self._told[1]:
+            return
+        new_counts = counts != self._told[0]
+        self._told = (counts, shown)
+        if new_counts:
+            self.counts_changed.emit(counts)
+        self.shown_changed.emit(shown, self.total)

@@ -1,0 +1,163 @@
+"""Which tasks the table shows, in which order, and how many each facet has. Knows no Qt.
+
+Everything known is in `rows`; `ids` is what passes the filter, in order. Positions are not
+stored: an update touches no list, and only what moves pays for finding its place.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import count
+
+from engine.attention import FAILED_RECENTLY_MS, Facet, Reason
+from engine.pace import Pace
+from engine.query import Order, SortKey, in_order, place, terms
+from engine.records import Status, TaskRecord, TaskView
+from gui.columns import COLUMN_AT, COLUMNS
+from gui.rows import FACET_BIT, Row, facet_mask, make_row, moved_on
+
+NEWEST_FIRST: tuple[SortKey, ...] = (("age", False),)
+
+
+class TaskOrder:
+    """Rows by id, the filtered order of ids, and the facets' counts."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Row] = {}
+        self.ids: list[str] = []
+        self.shown: set[str] = set()
+        self.silent: set[str] = set()
+        self._paces: dict[str, Pace] = {}
+        self._counts = dict.fromkeys(Facet, 0)
+        self._arrival: dict[str, int] = {}
+        self._next_arrival = count()
+        self._terms: tuple[str, ...] = ()
+        self._mask = 0
+        self.sort_keys: tuple[SortKey, ...] = ()
+        self._orders: tuple[Order, ...] = ()
+        self.set_sort(NEWEST_FIRST)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many tasks each facet has, by its key."""
+        return {facet.value: number for facet, number in self._counts.items()}
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self._terms or self._mask)
+
+    def take(self, view: TaskView, now_ms: float) -> tuple[Row | None, Row]:
+        """Keep the newest word about a task; returns what was known before, and the row now."""
+        task_id = view.entry.task_id
+        before = self.rows.get(task_id)
+        pace = self._pace(task_id, view, now_ms)
+        after = moved_on(before, view, pace, now_ms) if before is not None and pace else None
+        if after is None:
+            after = make_row(view, pace, now_ms)
+            self._count(before, after)
+            self._watch(after)
+        if before is None:
+            self._arrival[task_id] = next(self._next_arrival)
+        self.rows[task_id] = after
+        return before, after
+
+    def forget(self, task_id: str) -> bool:
+        """Drop a task that is gone; False when it was not known. `ids` is not touched."""
+        row = self.rows.pop(task_id, None)
+        if row is None:
+            return False
+        self._count(row, None)
+        self._paces.pop(task_id, None)
+        self.silent.discard(task_id)
+        del self._arrival[task_id]
+        return True
+
+    def passes(self, row: Row) -> bool:
+        """Does this row pass the filter?"""
+        if self._mask and not row.facets & self._mask:
+            return False
+        return all(term in row.haystack for term in self._terms)
+
+    def due(self, now_ms: float) -> list[TaskView]:
+        """The tasks whose need for attention changes now, only because time has passed."""
+        rows = map(self.rows.__getitem__, self.silent)
+        return [row.view for row in rows if _is_due(row, now_ms)]
+
+    @property
+    def has_running(self) -> bool:
+        return bool(self._paces)
+
+    def set_filter(self, text: str, statuses: Iterable[str]) -> None:
+        self._terms, self._mask = terms(text), facet_mask(statuses)
+
+    def set_sort(self, keys: Sequence[SortKey]) -> None:
+        """Order by these columns; unknown ones are left out, none at all means newest first."""
+        known = tuple((key, down) for key, down in keys if key in COLUMN_AT)
+        self.sort_keys = known or NEWEST_FIRST
+        self._orders = tuple(Order(COLUMNS[COLUMN_AT[key]].sort, d) for key, d in self.sort_keys)
+
+    def arranged(self) -> list[str]:
+        """The ids that pass the filter, in order, made from scratch."""
+        rows: Iterable[Row] = self.rows.values()
+        if self._mask:
+            mask = self._mask
+            rows = [row for row in rows if row.facets & mask]
+        for term in self._terms:
+            rows = [row for row in rows if term in row.haystack]
+        return [row.task_id for row in in_order(list(rows), self._orders)]
+
+    def replace(self, ids: list[str]) -> None:
+        self.ids, self.shown = ids, set(ids)
+
+    def in_batch_order(self, rows: Sequence[Row]) -> list[Row]:
+        return in_order(rows, self._orders)
+
+    def moved(self, before: Row, after: Row) -> bool:
+        """Would this change move the row?"""
+        return any(order.value(before) != order.value(after) for order in self._orders)
+
+    def place_of(self, row: Row) -> int:
+        """Where this row belongs in `ids`, which must be in order."""
+        return bisect_right(self.ids, self._place(row.task_id), key=self._place)
+
+    def follows(self, row: Row) -> bool:
+        """Does this row belong behind all of `ids`?"""
+        return not self.ids or self._place(self.ids[-1]) <= self._place(row.task_id)
+
+    def _place(self, task_id: str) -> tuple[object, ...]:
+        return (*place(self._orders, self.rows[task_id]), self._arrival[task_id])
+
+    def _pace(self, task_id: str, view: TaskView, now_ms: float) -> Pace | None:
+        entry = view.entry
+        if not isinstance(entry, TaskRecord) or entry.status != Status.RUNNING:
+            self._paces.pop(task_id, None)
+            return None
+        pace = self._paces.get(task_id)
+        if pace is None:
+            pace = self._paces[task_id] = Pace(entry.started_at)
+        if view.units is not None:
+            pace.seen(view.units.done, view.last_event_at or now_ms)
+        return pace
+
+    def _watch(self, row: Row) -> None:
+        """Keep in mind the rows that may need attention just because time goes on, or cease to."""
+        if row.stalls_at is not None or Reason.FAILED in row.needs:
+            self.silent.add(row.task_id)
+        else:
+            self.silent.discard(row.task_id)
+
+    def _count(self, before: Row | None, after: Row | None) -> None:
+        was, now = before.facets if before else 0, after.facets if after else 0
+        if was == now:
+            return
+        for facet, bit in FACET_BIT.items():
+            self._counts[facet] += bool(now & bit) - bool(was & bit)
+
+
+def _is_due(row: Row, now_ms: float) -> bool:
+    if row.stalls_at is not None and not row.stalled:
+        return now_ms >= row.stalls_at
+    if Reason.FAILED not in row.needs or row.updated_at is None:
+        return False
+    return now_ms - row.updated_at >= FAILED_RECENTLY_MS
