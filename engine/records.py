@@ -1,4 +1,4 @@
-"""The records that cross seams, as they stand on disk (SPEC names, ms since 1970).
+"""The records that cross seams, as they stand on disk (the ledger's own names, ms since 1970).
 
 Fast reads decode straight into these; a rewrite never starts from them (they drop
 unknown fields) but from the whole dict, see `store.ledger`.
