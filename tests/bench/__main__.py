@@ -7,16 +7,16 @@ import sys
 from pathlib import Path
 
 
-def run() -> int:
-    """Hand the remaining words to the benchmark's `main()`; its return value ends the program."""
-    names = sorted(place.stem for place in Path(__file__).parent.glob("[!_]*.py"))
-    if len(sys.argv) < 2 or sys.argv[1] not in names:
+def run(words: list[str]) -> int:
+    """Hand the words behind the name to the benchmark's `main`; what it returns ends the program."""
+    found = {place.stem: place for place in sorted(Path(__file__).parent.glob("[!_]*.py"))}
+    names = [name for name, place in found.items() if "\ndef main(" in place.read_text("utf-8")]
+    if not words or words[0] not in names:
         print(f"Give one of: {', '.join(names)}", file=sys.stderr)
         return 2
-    bench = importlib.import_module(f"tests.bench.{sys.argv[1]}")
-    del sys.argv[1]
-    return bench.main() or 0
+    bench = importlib.import_module(f"tests.bench.{words[0]}")
+    return bench.main(words[1:]) or 0
 
 
 if __name__ == "__main__":
-    sys.exit(run())
+    sys.exit(run(sys.argv[1:]))
