@@ -31,8 +31,9 @@ INSIDE = re.compile(
             r"/tmp/pl" + r"an\b",
             r"\bSP" + r"EC\b",
             r"(?<!\w)sha" + r"red/(?=\w+\.md|open|corpus)",
-            r"\b(?:STACK|UX|RELIABILITY|PERFORMANCE|FORMAT|STYLE|ARCHITECTURE)(?:\.md| §)",
-            r"(?<!qasync )\bissues? #?\d+\b",
+            r"\b(?:STACK|UX|FORMAT|STYLE)(?:\.md| §)",
+            r"\b(?:RELIABIL" + r"ITY|PERFOR" + r"MANCE|ARCHITEC" + r"TURE)\b",
+            r"\bissues? #?\d{1,2}\b",
             r"\bissues sh" + r"ow\b",
         )
     )

@@ -1,0 +1,59 @@
+"""The documents say what is there: a module or field that is added must be told, too."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from engine.records import EngineFields, ErrorInfo, Status, TaskRecord, Units
+
+ROOT = Path(__file__).resolve().parents[2]
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+LEDGER = (ROOT / "docs" / "ledger.md").read_text("utf-8")
+
+
+def rooms(package: str) -> list[str]:
+    found = {place.stem for place in (ROOT / package).glob("[!_.]*.py")}
+    found |= {place.name for place in (ROOT / package).iterdir() if any(place.glob("*.py"))}
+    return sorted(found)
+
+
+@pytest.mark.parametrize("package", ["engine", "gui"])
+def test_the_picture_of_the_house_shows_every_room(package: str) -> None:
+    rows = "\n".join(line for line in ARCHITECTURE.splitlines() if line.startswith("|"))
+    missing = [room for room in rooms(package) if f"`{room}`" not in rows]
+    assert not missing
+
+
+def test_the_picture_of_the_house_shows_no_room_that_is_gone() -> None:
+    there = {*rooms("engine"), *rooms("gui")}
+    first = [line.split("|")[1] for line in ARCHITECTURE.splitlines() if line.startswith("| `")]
+    shown = {name for cell in first for name in re.findall(r"`(\w+)`", cell)}
+    assert shown <= there, shown - there
+
+
+@pytest.mark.parametrize("record", [TaskRecord, EngineFields, ErrorInfo, Units])
+def test_every_stored_field_is_told(record: type) -> None:
+    missing = [
+        name
+        for name in record.__struct_fields__
+        if f"`{name}`" not in LEDGER and f'"{name}"' not in LEDGER
+    ]
+    assert not missing
+
+
+def test_the_example_of_meta_is_one_that_we_read() -> None:
+    example = re.search(r"## meta\.json\s+```json\n(.*?)```", LEDGER, re.DOTALL)
+    assert example is not None
+    raw = json.loads(example[1])
+    assert set(raw) <= set(TaskRecord.__struct_fields__)
+    assert raw["status"] == Status.COMPLETED
+
+
+def test_the_example_of_events_is_one_that_we_read() -> None:
+    example = re.search(r"## events\.jsonl.*?```json\n(.*?)```", LEDGER, re.DOTALL)
+    assert example is not None
+    assert all({"ts", "kind"} <= set(json.loads(line)) for line in example[1].splitlines())
