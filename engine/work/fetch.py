@@ -46,8 +46,9 @@ class Fetched(msgspec.Struct):
     """One answer, whatever its status. All texts are the page's: untrusted.
 
     `html` is empty for what is not HTML. The browser hands in its *visible* part, pruned
-    of scripts, styles and hidden elements, with `text`, `title` and absolute `links`;
-    the static engine hands in the body as it came and leaves those three to `extract`.
+    of scripts, styles and hidden elements, with `text`, `title`, `description` and absolute
+    `links`; the static engine hands in the body as it came and leaves those to `extract`.
+    What is text but not HTML (plain, JSON, XML) stands in `text` alone.
     `response_ms` ends with the response's headers, `render_ms` is what came after.
     `bytes` counts the document's body, decoded. `truncated` says that it was cut.
     `retry_after_s` is the Retry-After header of a 429 or 503, in seconds from now.
@@ -59,6 +60,7 @@ class Fetched(msgspec.Struct):
     status: int
     content_type: str = ""
     title: str = ""
+    description: str = ""
     html: str = ""
     text: str = ""
     links: list[str] = msgspec.field(default_factory=list)

@@ -1,0 +1,156 @@
+"""One spelling for one page: how a URL is cleaned, told apart from others, and matched by globs.
+
+An `Address` has two faces: `url` is what gets opened (as written, but without fragment and
+credentials, percent-encoded, dot segments resolved), `key` is what is compared (the same
+with the query's keys in order). A slash at the end counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import quote, unquote, urljoin
+
+from engine.browser.addresses import canonical_host
+from engine.work.fetch import Credentials
+
+MAX_URL_CHARS = 8_192  # longer ones are traps; servers refuse them as well
+_PARTS = re.compile(r"(?i:(https?)):/*([^/?#\\]+)([^?#]*)(\?[^#]*)?")
+_PORTS = {"http": "80", "https": "443"}
+_TRIMMED = "".join(map(chr, range(33)))  # control characters and the space, as browsers trim
+_DROPPED = re.compile(r"[\t\n\r]")
+_PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9_~.\-]*)*/?")
+_PATH_SAFE = "/%:@!$&'()*+,;=~-._[]|^"
+_QUERY_SAFE = _PATH_SAFE + "?`{}\\"
+
+
+class Address(NamedTuple):
+    """A web address: open `url`, compare `key`; `origin` is scheme, host and port."""
+
+    url: str
+    key: str
+    origin: str
+
+
+@lru_cache(maxsize=65_536)  # shared links come back on every page
+def address_of(text: str) -> Address | None:
+    """The address that a browser would open for `text`; None when it is not http(s)."""
+    text = _DROPPED.sub("", text.strip(_TRIMMED))
+    found = _PARTS.match(text) if len(text) <= MAX_URL_CHARS else None
+    if found is None:
+        return None
+    scheme, authority, path, query = found.groups("")
+    origin = _origin(scheme.lower(), authority)
+    if origin is None:
+        return None
+    front = origin + _clean_path(path)
+    query = _encoded(query, _QUERY_SAFE)
+    url = front + query
+    return Address(url, front + _ordered(query) if "&" in query else url, origin)
+
+
+def link_address(base: str, href: str) -> Address | None:
+    """Where a link leads from the page at `base`; None when that is not http(s)."""
+    href = href.strip(_TRIMMED)
+    if href.startswith(("http://", "https://")):
+        return address_of(href)
+    try:
+        return address_of(urljoin(base, href))
+    except ValueError:  # an unclosed [ in the host
+        return None
+
+
+def credentials_of(text: str) -> Credentials | None:
+    """User and password that stand in a typed URL, if any."""
+    address, found = address_of(text), _PARTS.match(_DROPPED.sub("", text.strip(_TRIMMED)))
+    if address is None or found is None or "@" not in found[2]:
+        return None
+    user, _, password = found[2].rpartition("@")[0].partition(":")
+    return Credentials(address.origin, unquote(user), unquote(password))
+
+
+@lru_cache(maxsize=1_024)
+def _origin(scheme: str, authority: str) -> str | None:
+    host, port = authority.rpartition("@")[2], ""
+    if found := re.search(r":([0-9]*)$", host):
+        host, port = host[: found.start()], found[1].lstrip("0")
+    if len(port) > 5 or (port and int(port) > 65_535):
+        return None
+    try:
+        host = canonical_host(host)
+    except ValueError:
+        return None
+    return f"{scheme}://{host}" + (f":{port}" if port and port != _PORTS[scheme] else "")
+
+
+def _clean_path(path: str) -> str:
+    if _PLAIN_PATH.fullmatch(path):
+        return path or "/"
+    kept: list[str] = []
+    parts = (
+        path.replace("\\", "/").lstrip("/") if path.startswith("\\") else path.replace("\\", "/")
+    )
+    segments = parts.split("/")[1:] if parts.startswith("/") else parts.split("/")
+    for segment in segments:
+        plain = segment.lower().replace("%2e", ".")
+        if plain == "..":
+            del kept[-1:]
+        elif plain != ".":
+            kept.append(segment)
+    if plain in {".", ".."}:
+        kept.append("")
+    return _encoded("/" + "/".join(kept), _PATH_SAFE)
+
+
+def _encoded(text: str, safe: str) -> str:
+    return quote(text, safe=safe, errors="replace") if text else text
+
+
+def _ordered(query: str) -> str:
+    """The query with its keys in order; values of one key keep theirs, which may matter."""
+    pairs = sorted(query[1:].split("&"), key=lambda pair: pair.partition("=")[0])
+    return "?" + "&".join(pairs)
+
+
+def glob_matcher(globs: Iterable[str]) -> Callable[[Address], bool]:
+    """A test whether any of `globs` fits an address.
+
+    `**` stands for anything, `*` for anything without a slash, `?` for one such character. A
+    glob that begins with a slash is held against path and query, any other against the URL.
+    """
+    of_path: list[str] = []
+    of_url: list[str] = []
+    for glob in globs:
+        (of_path if glob.startswith("/") else of_url).append(_pattern(glob))
+    path = re.compile("|".join(of_path) or r"(?!)", re.DOTALL)
+    url = re.compile("|".join(of_url) or r"(?!)", re.DOTALL)
+
+    def matches(address: Address) -> bool:
+        if url.fullmatch(address.url):
+            return True
+        return bool(of_path) and path.fullmatch(address.url[len(address.origin) :]) is not None
+
+    return matches
+
+
+def _pattern(glob: str) -> str:
+    """`glob` as a regular expression whose time does not explode.
+
+    The leftmost fit of what stands between two wildcards leaves the most for the rest, so
+    every piece but the last may be atomic.
+    """
+    first, *rest = re.split(r"\*{2,}", glob)
+    if not rest:
+        return _chunk(first, last=True)
+    middle = "".join(f"(?>.*?{_chunk(chunk)})" for chunk in rest[:-1])
+    return f"{_chunk(first)}{middle}.*{_chunk(rest[-1], last=True)}"
+
+
+def _chunk(text: str, *, last: bool = False) -> str:
+    first, *rest = (re.escape(piece).replace(r"\?", "[^/]") for piece in text.split("*"))
+    if not rest:
+        return first
+    middle = "".join(f"(?>[^/]*?{piece})" for piece in rest[:-1])
+    return f"{first}{middle}[^/]*{rest[-1]}" if last else f"{first}{middle}(?>[^/]*?{rest[-1]})"

@@ -1,0 +1,82 @@
+"""What robots.txt allows (RFC 9309), asked once per origin and run."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from engine.errors import PageError
+from engine.work.addresses import Address
+from engine.work.fetch import Fetched, Fetcher, PageOptions
+
+if TYPE_CHECKING:
+    from protego import Protego
+
+TOKEN = "OpenChromeMonitor"
+MAX_ROBOTS_BYTES = 512 * 1024  # RFC 9309 asks for at least 500 KiB
+MAX_CRAWL_DELAY_S = 30.0
+_LIMIT_MS = 15_000
+_OWN_GROUP = re.compile(rf"(?im)^[ \t]*user-?agent[ \t]*:[ \t]*{TOKEN}[ \t]*(?:#.*)?\r?$")
+
+
+class Rules(NamedTuple):
+    """One origin's answer: a parsed file, or all the same for everything (`verdict`)."""
+
+    verdict: bool
+    parsed: Protego | None = None
+    agent: str = "*"
+
+    def allows(self, url: str) -> bool:
+        return self.verdict if self.parsed is None else self.parsed.can_fetch(url, self.agent)
+
+    @property
+    def delay_s(self) -> float:
+        """The Crawl-delay for us, in seconds, never more than 30."""
+        asked = None if self.parsed is None else self.parsed.crawl_delay(self.agent)
+        return min(asked or 0.0, MAX_CRAWL_DELAY_S)
+
+
+class Robots:
+    """Asks each origin once, through the crawl's own HTTP client and so its egress policy.
+
+    4xx, and a redirect that leads nowhere, mean that everything is allowed; 5xx and
+    silence that nothing is, for this run.
+    """
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self._fetcher = fetcher
+        self._rules: dict[str, asyncio.Task[Rules]] = {}
+
+    async def rules(self, address: Address, group: asyncio.TaskGroup) -> Rules:
+        """The rules of `address`' origin; `group` owns the request while it runs."""
+        task = self._rules.get(address.origin)
+        if task is None:
+            work = self._ask(address.origin)
+            task = self._rules[address.origin] = group.create_task(work, name="robots.txt")
+        return await asyncio.shield(task)  # one worker that stops must not stop the others
+
+    async def _ask(self, origin: str) -> Rules:
+        options = PageOptions(timeout_ms=_LIMIT_MS, max_bytes=MAX_ROBOTS_BYTES)
+        try:
+            fetched = await self._fetcher.fetch(f"{origin}/robots.txt", options)
+        except PageError as failed:
+            return Rules(verdict=failed.kind == "redirects")
+        if fetched.status >= 500:
+            return Rules(verdict=False)
+        if not 200 <= fetched.status < 300:
+            return Rules(verdict=True)
+        return await asyncio.to_thread(parse, _text_of(fetched))
+
+
+def _text_of(fetched: Fetched) -> str:
+    return (fetched.text or fetched.html).removeprefix("\ufeff")
+
+
+def parse(text: str) -> Rules:
+    """The rules that `text` has for us: those of our own token if it is named, else of `*`."""
+    from protego import Protego
+
+    # Protego takes a name that is only the beginning of ours for ours; the RFC does not.
+    agent = TOKEN if _OWN_GROUP.search(text) else "*"
+    return Rules(True, Protego.parse(text), agent)
