@@ -88,6 +88,15 @@ class TaskUnreadable(EngineError):
     advice_text = "Repair or move away {path}."
 
 
+class ResultMissing(EngineError):
+    """The task has no result.json (yet)."""
+
+    code = "result_missing"
+    title = "There is no result"
+    sentence = "Task {task_id} has no result yet."
+    advice_text = "Wait until it has ended; its finished pages are in pages.jsonl."
+
+
 class TransitionError(EngineError):
     """A state change that the table forbids was asked for; nothing was written."""
 

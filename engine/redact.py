@@ -1,0 +1,151 @@
+"""The one redactor, for every sink: what is stored, logged, shown or exported passes here.
+
+It knows secrets by their key (`password`, `Authorization`, …) and by their place in an
+address (`user:pass@`, `?token=…`), also when the address stands inside a longer text. A
+secret given by reference, `{"secret": "env:NAME"}`, holds nothing and is kept.
+Redacting twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import unquote_plus
+
+MARK: Final = "[redacted]"
+SUMMARY_BYTES: Final = 2_048  # OpenChrome's limit, in UTF-8 bytes
+WORDS: Final = (
+    "password",
+    "passwd",
+    "secret",
+    "token",
+    "apikey",
+    "authorization",
+    "cookie",
+    "credential",
+    "session",
+)
+_QUERY_WORDS: Final = (*WORDS, "accesskey", "privatekey", "signature", "sessid")
+_QUERY_NAMES: Final = frozenset({"auth", "bearer", "jwt", "pass", "pwd", "sid", "sig"})
+_MAYBE_NAMES: Final = frozenset(
+    {"code", "key"}
+)  # a product's as often as a secret: the value tells
+_MAX_DEPTH: Final = 64
+
+_NOT_WORD = re.compile(r"[\W_]+")
+_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
+_RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.~%+/=-]{20,}")
+# Browsers take one slash, two, or none after these schemes, and either kind.
+_USER = re.compile(
+    r"(?P<scheme>\b(?:https?|wss?|ftps?):[/\\]*|\b[a-z][a-z0-9+.-]{0,30}://|^//)[^/\\?#\s]*@", re.I
+)
+_PAIR = re.compile(r"(?P<lead>[?&;#])(?P<name>[^=&;#?\s\"<>]{1,200})=(?P<value>[^&#\s\"<>]*)")
+_JWT = re.compile(r"\beyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*")
+_HEADER = re.compile(
+    r"(?P<lead>\b(?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?(?:(?:bearer|basic|token)\s+)?"
+    r"|\b(?:set-)?cookie[\"']?\s*:\s*[\"']?"
+    r"|\b(?:bearer|basic)\s+(?=[\w.~+/=-]{8})(?=(?-i:\S*[\d=]|\S+[A-Z])))"
+    r"(?P<value>(?!\[redacted\])[^\s,;\"']+(?:;\s*[^\s;\"']+)*)",
+    re.I,
+)
+_ASSIGNED = re.compile(
+    r"(?P<lead>[\"']?\b[\w-]{0,40}(?:password|passwd|secret|token|api[_-]?key|credential)[\w-]{0,40}"
+    r"[\"']?\s*[=:]\s*)(?P<value>\"(?!\[redacted\])(?:[^\"\\]|\\.)*\"?"
+    r"|'(?!\[redacted\])(?:[^'\\]|\\.)*'?|(?![\"'{\[]|env:)[^\s,;&\"'{}\[\]]+)",
+    re.I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Arguments as they may be stored.
+
+    `stored` is what `args_summary` holds (at most 2,048 UTF-8 bytes, else
+    `{_truncated, _bytes}`); `whole` is the same before it was cut. `was_redacted` tells
+    that something was taken out, so that these arguments cannot start the task again.
+    """
+
+    stored: dict[str, Any]
+    whole: dict[str, Any]
+    was_redacted: bool
+
+    @property
+    def was_cut(self) -> bool:
+        return self.stored is not self.whole
+
+
+def summarise(args: Mapping[str, Any]) -> Summary:
+    """What may be kept of a request's arguments (seed 000: redacted, 2 KiB)."""
+    given = dict(args)
+    whole = value(given)
+    size = len(_utf8(whole))
+    stored = whole if size <= SUMMARY_BYTES else {"_truncated": True, "_bytes": size}
+    return Summary(stored=stored, whole=whole, was_redacted=whole != given)
+
+
+def value(given: Any, key: str = "", depth: int = 0) -> Any:
+    """`given` with every secret in it replaced, however deep; other values are the same."""
+    if key and is_secret_key(key) and not _holds_nothing(given):
+        return MARK
+    if isinstance(given, str):
+        return text(given)
+    if not isinstance(given, Mapping | list | tuple):
+        return given
+    if depth > _MAX_DEPTH:
+        return MARK  # nothing that deep is read again, and it could hide anything
+    if isinstance(given, Mapping):
+        return {text(str(name)): value(item, str(name), depth + 1) for name, item in given.items()}
+    return [value(item, "", depth + 1) for item in given]
+
+
+def is_secret_key(key: str) -> bool:
+    """Does a value under this key have to be hidden?"""
+    plain = _NOT_WORD.sub("", key).lower()
+    return any(word in plain for word in WORDS)
+
+
+def url(address: str) -> str:
+    """An address without user, password and token-like query values."""
+    return _PAIR.sub(_pair, _USER.sub(r"\g<scheme>", address))
+
+
+def text(given: str) -> str:
+    """Any text (a log line, an error, a note) without what a secret looks like in it."""
+    clean = _JWT.sub(MARK, url(given))
+    if ":" in clean or "=" in clean or " " in clean:
+        clean = _ASSIGNED.sub(_assigned, _HEADER.sub(_assigned, clean))
+    return clean
+
+
+def _holds_nothing(given: Any) -> bool:
+    """Nothing, a switch, or the name of a place where the secret is."""
+    if given is None or isinstance(given, bool) or given in ("", MARK):
+        return True
+    if isinstance(given, Mapping):
+        return set(given) == {"secret"} and _is_reference(given["secret"])
+    return _is_reference(given)
+
+
+def _is_reference(given: object) -> bool:
+    return isinstance(given, str) and _REFERENCE.fullmatch(given) is not None
+
+
+def _pair(found: re.Match[str]) -> str:
+    plain = _NOT_WORD.sub("", unquote_plus(found["name"])).lower()
+    secret = plain in _QUERY_NAMES or any(word in plain for word in _QUERY_WORDS)
+    secret = secret or (plain in _MAYBE_NAMES and _RANDOM.fullmatch(found["value"]) is not None)
+    if not secret or not found["value"]:
+        return found[0]
+    return f"{found['lead']}{found['name']}={MARK}"
+
+
+def _assigned(found: re.Match[str]) -> str:
+    return found["lead"] + MARK
+
+
+def _utf8(given: Any) -> bytes:
+    as_text = json.dumps(given, ensure_ascii=False, separators=(",", ":"), default=str)
+    return as_text.encode("utf-8", "backslashreplace")

@@ -1,0 +1,169 @@
+"""Who is alive: each engine process holds one locked file for its life.
+
+`<root>/.runners/<nonce>` is locked by the kernel, which lets go when the process dies,
+however it dies. So a lease proves life and death without trusting a pid or a clock.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import filelock
+import msgspec
+
+from engine.errors import LedgerUnusable
+from engine.store import machine
+from engine.store.files import LOCK_FLAGS, READ_FLAGS, Folder, Unusable, writing
+
+RUNNERS: Final = ".runners"
+_NONCE = re.compile(r"[0-9a-f]{16}", re.ASCII)
+
+
+class Lease:
+    """This process' sign of life in one ledger, and the names of its temp files.
+
+    `nonce` names it in `meta.json` (`engine.runner`); `host`, `boot_id`, `pid` and
+    `started_at` (ms since 1970) say which process that is.
+    """
+
+    def __init__(self, root: Path, nonce: str, fd: int) -> None:
+        self.root = root
+        self.nonce = nonce
+        self.host = machine.host()
+        self.boot_id = machine.boot_id()
+        self.pid, self.started_at = machine.me()
+        self._fd: int | None = fd
+        self._numbers = itertools.count(1)
+
+    @classmethod
+    def acquire(cls, root: Path) -> Lease:
+        """Take a new lease in the ledger at `root`, making the folders (0700) where missing.
+
+        Raises:
+            LedgerUnusable: `root` is no folder, or neither it nor its parent's parent is there.
+            LedgerReadOnly: nothing may be written there.
+            LedgerWriteFailed: a full disk, say.
+        """
+        make_root(root)
+        with writing(str(root)), Folder.at(str(root)) as top:
+            with suppress(FileExistsError):
+                top.make_folder(RUNNERS)
+            with top.enter(RUNNERS) as runners:
+                return cls._lock_new(root, runners)
+
+    @classmethod
+    def _lock_new(cls, root: Path, runners: Folder) -> Lease:
+        while True:
+            nonce = secrets.token_hex(8)
+            fd = runners.open(nonce, LOCK_FLAGS)
+            # A looker may be asking about it just now, or a sweeper may have removed it as dead.
+            if filelock.lock_descriptor(fd, blocking=False) and runners.has(nonce):
+                lease = cls(root, nonce, fd)
+                os.write(fd, lease._described())
+                return lease
+            os.close(fd)
+
+    def _described(self) -> bytes:
+        facts = {
+            "host": self.host,
+            "boot_id": self.boot_id,
+            "pid": self.pid,
+            "started_at": self.started_at,
+        }
+        return msgspec.json.encode(facts)
+
+    def temp_name(self, name: str) -> str:
+        """A fresh name to stage `name` under; a sweep knows by it whose litter it is."""
+        return f".{name}.{self.nonce}.{next(self._numbers)}.tmp"
+
+    def release(self) -> None:
+        """Let go: whatever this process still owns counts as orphaned. Harmless when repeated."""
+        fd, self._fd = self._fd, None
+        if fd is None:
+            return
+        forget(self.root, [self.nonce])
+        os.close(fd)
+        forget(self.root, [self.nonce])  # Windows does not unlink what is open
+
+
+def is_alive(root: Path, nonce: str) -> bool | None:
+    """Is the process with this lease alive? None when nobody can tell. Writes nothing."""
+    if not _NONCE.fullmatch(nonce):
+        return None
+    try:
+        with Folder.at(str(root)) as top, top.enter(RUNNERS) as runners:
+            return _is_locked(runners, nonce)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return None
+
+
+def _is_locked(runners: Folder, nonce: str) -> bool | None:
+    try:
+        fd = runners.open(nonce, READ_FLAGS)
+    except FileNotFoundError:
+        return False
+    except (Unusable, OSError):
+        return None
+    try:
+        return not filelock.lock_descriptor(fd, blocking=False)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def dead_leases(root: Path) -> list[str]:
+    """The leases of processes that died without letting go."""
+    try:
+        with Folder.at(str(root)) as top, top.enter(RUNNERS) as runners:
+            nonces = [name for name in runners.names() if _NONCE.fullmatch(name)]
+            return [nonce for nonce in nonces if _is_locked(runners, nonce) is False]
+    except OSError:
+        return []
+
+
+def forget(root: Path, nonces: list[str]) -> None:
+    """Remove lease files that nobody holds any more."""
+    with suppress(OSError), Folder.at(str(root)) as top, top.enter(RUNNERS) as runners:
+        for nonce in nonces:
+            runners.remove(nonce)
+
+
+@contextmanager
+def momentary(root: Path, lease: Lease | None) -> Iterator[Lease]:
+    """`lease`, or one for this single operation (a cancel from the command line, say)."""
+    if lease is not None:
+        yield lease
+        return
+    own = Lease.acquire(root)
+    try:
+        yield own
+    finally:
+        own.release()
+
+
+def make_root(root: Path) -> None:
+    """Make the ledger's folder, and its parent, where they are missing.
+
+    Raises:
+        LedgerUnusable: something that is no folder is in the way, or no place to make it in.
+        LedgerReadOnly, LedgerWriteFailed: the system refuses.
+    """
+    for folder in (root.parent, root):
+        if folder.is_dir():
+            continue
+        if os.path.lexists(folder):
+            raise LedgerUnusable(path=str(folder), reason="this is not a folder")
+        if not folder.parent.is_dir():
+            raise LedgerUnusable(path=str(root), reason=f"its parent {folder.parent} is not there")
+        with writing(str(folder)), suppress(FileExistsError):
+            folder.mkdir(mode=0o700)

@@ -1,0 +1,167 @@
+"""Looking at many tasks at once, writing nothing: no lock, no path objects, one open root.
+
+Measured on 10,000 tasks: decoding straight into records costs 1.4 x the bare
+scandir + open + read; everything that is done for each task here is counted.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Final, NamedTuple
+
+from engine.records import META_NAME, Stamp, TaskId, TaskRecord, Unreadable
+from engine.store import meta
+from engine.store.files import (
+    HAS_DIR_FD,
+    LINK_REASON,
+    READ_FLAGS,
+    Folder,
+    Unusable,
+    read_fully,
+    refusal,
+)
+
+UNFINISHED_MS: Final = 5_000  # so long a folder may be without its meta.json
+Decode = Callable[[bytes, str], TaskRecord]
+_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
+_is_id = _ID.fullmatch
+
+
+class Found(NamedTuple):
+    """One task of a listing; the stamp is None where there is no meta.json to stamp."""
+
+    task_id: TaskId
+    entry: TaskRecord | Unreadable
+    stamp: Stamp | None
+
+
+def is_task_id(text: str) -> bool:
+    """Is this the name of a task's folder? Anything else never becomes a path."""
+    return _is_id(text) is not None
+
+
+def task_ids(root: Folder) -> Iterator[TaskId]:
+    """The task folders; links, files and other names are passed over."""
+    for entry in root.scan():
+        if _is_id(entry.name) and entry.is_dir(follow_symlinks=False):
+            yield TaskId(entry.name)
+
+
+def stamps(root: Folder) -> Iterator[tuple[TaskId, Stamp | None]]:
+    """Each task with the stamp of its meta.json, or None while it has none."""
+    for task_id in task_ids(root):
+        yield task_id, stamp(root, _below(task_id))
+
+
+def stamp(folder: Folder, name: str) -> Stamp | None:
+    """What one stat tells about a meta.json; None where there is none."""
+    try:
+        return _known(folder.facts(name))
+    except OSError:
+        return None
+
+
+def newest(
+    found: Iterable[Found], status: Collection[str], kind: Collection[str], since: float | None
+) -> list[TaskRecord | Unreadable]:
+    """The entries that match, newest first; equal times are ordered by id."""
+    entries = [item.entry for item in found]
+    if status or kind:
+        entries = [
+            entry
+            for entry in entries
+            if isinstance(entry, TaskRecord)
+            and (not status or entry.status in status)
+            and (not kind or entry.kind in kind)
+        ]
+    dated = [(_made(entry), entry.task_id, entry) for entry in entries]
+    if since is not None:
+        dated = [item for item in dated if item[0] >= since]
+    dated.sort(key=lambda item: item[:2], reverse=True)
+    return [entry for _, _, entry in dated]
+
+
+def _made(entry: TaskRecord | Unreadable) -> float:
+    return entry.created_at if isinstance(entry, TaskRecord) else entry.seen_at
+
+
+def read_many(
+    root: Folder, ids: Iterable[str], now_ms: int, decode: Decode = meta.glance
+) -> Iterator[Found]:
+    """Each of `ids` as it stands; one that is gone, or not begun to be written, is left out."""
+    for task_id in ids:
+        found = _read(root, task_id, now_ms, decode)
+        if found is not None:
+            yield found
+
+
+def _read(root: Folder, task_id: str, now_ms: int, decode: Decode) -> Found | None:
+    mark: Stamp | None = None
+    try:
+        data, mark = _meta_bytes(root, task_id)
+        return Found(TaskId(task_id), decode(data, task_id), mark)
+    except Unusable as error:
+        reason = str(error)
+    except FileNotFoundError:
+        return _unfinished(root, task_id, now_ms)
+    except OSError as error:
+        if error.errno == errno.ENOTDIR:
+            return None
+        reason = link_or(error)
+    mark = mark or stamp(root, _below(task_id))
+    seen_ms = mark.mtime_ns // 1_000_000 if mark else now_ms
+    return Found(TaskId(task_id), unreadable(root, task_id, reason, seen_ms), mark)
+
+
+def link_or(error: OSError) -> str:
+    """Why the system keeps something back, in words."""
+    return LINK_REASON if error.errno == errno.ELOOP else error.strerror or str(error)
+
+
+def _meta_bytes(root: Folder, task_id: str) -> tuple[bytes, Stamp]:
+    if not HAS_DIR_FD:
+        with root.enter(task_id) as folder:
+            return folder.read(META_NAME, meta.META_CAP), _known(folder.facts(META_NAME))
+    try:
+        fd = os.open(_below(task_id), READ_FLAGS, dir_fd=root.fd)
+    except OSError as error:
+        raise refusal(error) from error
+    try:
+        facts = os.fstat(fd)
+        if not stat.S_ISREG(facts.st_mode):
+            raise Unusable("not a regular file")
+        if facts.st_size > meta.META_CAP:
+            raise Unusable("larger than 1 MiB")
+        return read_fully(fd, facts.st_size), _known(facts)
+    finally:
+        os.close(fd)
+
+
+def _known(facts: os.stat_result) -> Stamp:
+    return Stamp(facts.st_ino, facts.st_mtime_ns, facts.st_size)
+
+
+def _unfinished(root: Folder, task_id: str, now_ms: int) -> Found | None:
+    """A folder without meta.json: about to be written at first, given up on after 5 s."""
+    try:
+        facts = root.facts(task_id)
+    except OSError:
+        return None
+    made_ms = facts.st_mtime_ns // 1_000_000
+    if not stat.S_ISDIR(facts.st_mode) or abs(now_ms - made_ms) < UNFINISHED_MS:
+        return None
+    return Found(TaskId(task_id), unreadable(root, task_id, "was never finished", made_ms), None)
+
+
+def unreadable(root: Folder, task_id: str, reason: str, seen_ms: int) -> Unreadable:
+    """The row that is shown instead of a record, with its place for the way out."""
+    path = os.path.join(root.path, task_id, META_NAME)
+    return Unreadable(task_id=task_id, reason=reason, path=path, seen_at=seen_ms)
+
+
+def _below(task_id: str) -> str:
+    return f"{task_id}/{META_NAME}"

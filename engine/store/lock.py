@@ -1,0 +1,227 @@
+"""The two locks of a task folder: one between our processes, one shared with OpenChrome.
+
+First `lock`, which the kernel holds for us and drops when we die; then the directory
+`.lock.lock`, which is how OpenChrome (npm proper-lockfile) locks. Only the holder of the
+first may touch a stale second, so two of ours never take it over at once. Nothing is ever
+put into that directory and its time is never changed: either would end the peer.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import secrets
+import stat
+import time
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Final
+
+import filelock
+import msgspec
+
+from engine.errors import LockTimeout
+from engine.store import machine
+from engine.store.files import LOCK_FLAGS, NEW_FLAGS, Folder, read_fully
+
+OURS, TARGET, PEERS = "lock", ".lock", ".lock.lock"
+TIMEOUT_S: Final = 15.0
+STALE_S: Final = 12.0  # OpenChrome calls 10 s stale, and may set a time up to 1 s ahead
+WATCH_S: Final = 1.0
+BUSY_S, ROOM_S = 2.0, 0.15  # OpenChrome tries every 100 ms and gives up after 100 tries
+_RECORD_BYTES = 512
+_CLOCKS_APART = time.time() - time.monotonic()  # moves only when the clock is set, or after a sleep
+
+
+class LockLost(Exception):
+    """Our `.lock.lock` is not there any more: what was read under it may be old."""
+
+
+class TaskLock:
+    """Both locks of the task in `folder`, for one read-modify-write of its meta.json.
+
+    Used once. Entering raises LockTimeout after `timeout_s`, or OSError and Unusable for
+    a folder that cannot be written.
+    """
+
+    def __init__(self, folder: Folder, task_id: str, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._folder = folder
+        self._task_id = task_id
+        self._timeout_s = timeout_s
+        self._fd = -1
+        self._identity: tuple[int, int] | None = None
+        self._record: dict[str, Any] = {}
+
+    def __enter__(self) -> TaskLock:
+        began = time.monotonic()
+        self._take_ours(began)
+        try:
+            self._record = self._recorded()
+            self._leave_room()
+            self._take_peers(began)
+        except BaseException:
+            os.close(self._fd)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if self._look() == self._identity:
+                with suppress(
+                    OSError
+                ):  # still on record as ours, so the next of us takes it at once
+                    self._folder.remove_folder(PEERS)
+                    self._record["dir"] = None
+            with suppress(OSError):
+                self._write_record(last=time.monotonic())
+        finally:
+            os.close(self._fd)
+
+    def check(self) -> None:
+        """Raise LockLost unless `.lock.lock` is still the one that we made."""
+        if self._look() != self._identity:
+            raise LockLost(self._task_id)
+
+    def _take_ours(self, began: float) -> None:
+        while True:
+            fd = self._folder.open(OURS, LOCK_FLAGS)
+            try:
+                # A file that lost its name while we opened it guards nothing: take the new one.
+                if filelock.lock_descriptor(fd, blocking=False) and os.fstat(fd).st_nlink:
+                    self._fd = fd
+                    return
+            except BaseException:
+                os.close(fd)
+                raise
+            os.close(fd)
+            self._give_up_or_wait(began, 0.002, 0.012)
+
+    def _give_up_or_wait(self, began: float, least_s: float, most_s: float) -> None:
+        waited_s = time.monotonic() - began
+        if waited_s > self._timeout_s:
+            raise LockTimeout(task_id=self._task_id, waited_s=waited_s)
+        time.sleep(random.uniform(least_s, most_s))
+
+    def _leave_room(self) -> None:
+        """After 2 s in which we all used this task without a break, let the peer in for 150 ms.
+
+        All of ours wait at `lock` meanwhile. The monotonic clock is the same for every
+        process until the machine is started anew, and then it is smaller.
+        """
+        now = time.monotonic()
+        since, last = self._record.get("since", now), self._record.get("last", 0.0)
+        if not 0 <= now - last < ROOM_S or not 0 <= now - since:
+            since = now
+        if now - since > BUSY_S:
+            time.sleep(ROOM_S)
+            since = time.monotonic()
+        self._record["since"] = since
+
+    def _take_peers(self, began: float) -> None:
+        if not self._folder.has(TARGET):  # OpenChrome asks for its real path
+            self._make_target()
+        seen: tuple[tuple[int, int], float] | None = None
+        while True:
+            if self._made_directory():
+                return
+            identity = self._look()
+            if identity is not None:
+                now = time.monotonic()
+                if seen is None or seen[0] != identity:
+                    seen = (identity, now)
+                if self._was_ours(identity) or _is_stale(identity[1], now - seen[1]):
+                    self._take_over(identity)
+                    continue
+            self._give_up_or_wait(began, 0.005, 0.05)
+
+    def _make_target(self) -> None:
+        with suppress(FileExistsError):
+            fd = self._folder.open(TARGET, NEW_FLAGS)
+            try:
+                os.write(fd, b"{}")
+            finally:
+                os.close(fd)
+
+    def _made_directory(self) -> bool:
+        try:
+            self._folder.make_folder(PEERS)
+        except FileExistsError:
+            return False
+        except PermissionError as error:
+            # Windows says so while a removed directory is still open somewhere: that is "busy".
+            if error.errno == errno.EROFS or not self._folder.is_writable():
+                raise
+            return False
+        self._identity = self._look()
+        self._record["dir"] = self._identity
+        self._write_record()
+        return True
+
+    def _look(self) -> tuple[int, int] | None:
+        """What tells one `.lock.lock` from another: inode and time (an inode is soon used again)."""
+        try:
+            facts = self._folder.facts(PEERS)
+        except OSError:
+            return None
+        return (facts.st_ino, facts.st_mtime_ns) if stat.S_ISDIR(facts.st_mode) else None
+
+    def _was_ours(self, identity: tuple[int, int]) -> bool:
+        """Made by one of us that died inside: it no longer holds `lock`, for we do."""
+        recorded = self._record.get("dir")
+        return isinstance(recorded, list) and tuple(recorded) == identity
+
+    def _take_over(self, identity: tuple[int, int]) -> None:
+        """Move the dead directory aside, make sure that it was that one, and remove it."""
+        aside = f"{PEERS}.dead-{secrets.token_hex(8)}"
+        with suppress(OSError):  # gone, or busy: the next round sees
+            self._folder.rename(PEERS, aside)
+            facts = self._folder.facts(aside)
+            if facts.st_ino != identity[0] and not self._folder.has(PEERS):
+                self._folder.rename(aside, PEERS)  # a living peer was quicker: it is put back
+                return
+            self._folder.remove_folder(aside)
+
+    def _recorded(self) -> dict[str, Any]:
+        os.lseek(self._fd, 0, os.SEEK_SET)
+        try:
+            found = msgspec.json.decode(read_fully(self._fd, _RECORD_BYTES), type=_Record)
+        except (msgspec.DecodeError, OSError):
+            return {}
+        return msgspec.structs.asdict(found)
+
+    def _write_record(self, last: float | None = None) -> None:
+        """Note in `lock` who holds `.lock.lock`, for the next of us after a sudden death."""
+        if last is not None:
+            self._record["last"] = last
+        self._record["pid"], self._record["started_at"] = machine.me()
+        data = msgspec.json.encode(self._record)
+        os.lseek(self._fd, 0, os.SEEK_SET)
+        os.write(self._fd, data.ljust(_RECORD_BYTES))
+
+
+class _Record(msgspec.Struct):
+    """What `lock` holds: the last holder of `.lock.lock`, and since when we use it without a break."""
+
+    dir: list[int] | None = None
+    since: float = 0.0
+    last: float = 0.0
+    pid: int = 0
+    started_at: float = 0.0
+
+
+def _is_stale(mtime_ns: int, watched_s: float) -> bool:
+    """Did the holder die? Its time must be old, and must not have moved while we watched.
+
+    When this machine's clock was set, or it slept, ages mean nothing for a while: then
+    only what we watched ourselves counts, so that no living lock is taken.
+    """
+    steady = abs(time.time() - time.monotonic() - _CLOCKS_APART) < WATCH_S
+    if not steady:
+        return watched_s > STALE_S
+    return time.time() - mtime_ns / 1e9 > STALE_S and watched_s >= WATCH_S

@@ -1,0 +1,184 @@
+"""The half of the ledger that only looks: nothing here creates, changes or touches a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from engine.errors import LedgerUnusable, NotATaskId, TaskNotFound, TaskUnreadable
+from engine.records import (
+    EVENTS_NAME,
+    META_NAME,
+    PAGES_NAME,
+    RESULT_NAME,
+    EventSlice,
+    Stamp,
+    TaskId,
+    TaskRecord,
+    Units,
+    Unreadable,
+)
+from engine.store import journal, listing, meta, opening, outcome
+from engine.store.files import MIB, Folder, Unusable
+from engine.store.machine import wall_ms
+
+
+class LedgerLook:
+    """Tasks below `root`, read-only; the root may be missing, and then there are none.
+
+    Raises LedgerUnusable when `root` is no folder or may not be read. Calls with a task
+    id raise NotATaskId or TaskNotFound.
+    """
+
+    def __init__(self, root: Path, *, now_ms: Callable[[], int] = wall_ms) -> None:
+        self.root = root.absolute()
+        self._now_ms = now_ms
+        found = self._open_root()
+        if found is not None:
+            found.close()
+
+    def read(self, task_id: str) -> TaskRecord | Unreadable:
+        """One task as it stands, judged strictly; Unreadable tells why it cannot be used."""
+        with self._task(task_id):
+            root = self._open_root()
+        if root is not None:
+            with root:
+                for found in listing.read_many(root, [task_id], self._now_ms(), meta.strict):
+                    return found.entry
+        raise TaskNotFound(task_id=task_id, root=str(self.root))
+
+    def read_raw(self, task_id: str) -> dict[str, Any]:
+        """The whole meta.json with every field. Raises TaskUnreadable."""
+        with self._task(task_id) as folder:
+            return self._whole(folder, task_id)[1]
+
+    def read_many(self, ids: Iterable[str]) -> list[listing.Found]:
+        """(id, record or Unreadable, stamp) of each task that is there; the way for lists."""
+        root = self._open_root()
+        if root is None:
+            return []
+        with root:
+            return list(listing.read_many(root, ids, self._now_ms()))
+
+    def scan(self) -> Iterator[tuple[TaskId, Stamp | None]]:
+        """Every task with the stamp of its meta.json (None: it has none): one cheap pass."""
+        root = self._open_root()
+        if root is not None:
+            with root:
+                yield from listing.stamps(root)
+
+    def stamp(self, task_id: str) -> Stamp | None:
+        """The stamp of one meta.json; None when it is not there."""
+        with self._task(task_id) as folder:
+            return listing.stamp(folder, META_NAME)
+
+    def list(
+        self,
+        *,
+        status: Collection[str] = (),
+        kind: Collection[str] = (),
+        since: float | None = None,
+        limit: int | None = 50,
+    ) -> list[TaskRecord | Unreadable]:
+        """The newest `limit` tasks (None: all) that match; Unreadable ones only without a filter.
+
+        `since` is in ms since 1970 and includes its own moment. Source: seed 000, invariant 8.
+        """
+        root = self._open_root()
+        if root is None:
+            return []
+        with root:
+            found = listing.read_many(root, listing.task_ids(root), self._now_ms())
+            return listing.newest(found, status, kind, since)[:limit]
+
+    def read_events(
+        self, task_id: str, offset: int = 0, limit_bytes: int = MIB, *, whole: bool = False
+    ) -> EventSlice:
+        """Events from byte `offset` on, about `limit_bytes` of them; go on at `next_offset`.
+
+        A last line that is not ended is left for the next call, or counted as skipped when
+        `whole` says that nothing more will come.
+        """
+        with self._task(task_id) as folder, self._readable(task_id, EVENTS_NAME):
+            return journal.read_events(folder, EVENTS_NAME, offset, limit_bytes, whole)
+
+    def tail_units(
+        self, task_id: str, from_offset: int = 0
+    ) -> tuple[Units | None, float | None, int]:
+        """What came behind `from_offset`: progress, the newest event's time, where to go on.
+
+        None where nothing came. Reads 64 KiB at most, so it is cheap on any file.
+        """
+        with self._task(task_id) as folder:
+            return journal.tail(folder, EVENTS_NAME, from_offset)
+
+    def read_pages(self, task_id: str, offset: int = 0) -> Iterator[dict[str, Any]]:
+        """The finished units in order, one at a time; torn lines are passed over."""
+        for line in self.raw_pages(task_id, offset):
+            yield journal.page(line)
+
+    def raw_pages(self, task_id: str, offset: int = 0) -> Iterator[bytes]:
+        """The same as whole JSON objects in bytes, for `assemble`."""
+        with self._task(task_id) as folder, self._readable(task_id, PAGES_NAME):
+            yield from journal.page_lines(folder, PAGES_NAME, offset)
+
+    def open_result(self, task_id: str) -> BinaryIO:
+        """result.json by its place (never by `result_path`). Raises ResultMissing."""
+        with self._task(task_id) as folder, self._readable(task_id, RESULT_NAME):
+            return outcome.open_result(folder, task_id)
+
+    def has_result(self, task_id: str) -> bool:
+        with self._task(task_id) as folder:
+            return folder.has(RESULT_NAME)
+
+    def concerns(self) -> tuple[str, ...]:
+        """Why this ledger is less private than it should be; empty when all is well."""
+        return opening.concerns(self.root)
+
+    def _open_root(self) -> Folder | None:
+        return opening.open_root(self.root)
+
+    @contextmanager
+    def _task(self, task_id: str) -> Iterator[Folder]:
+        """The task's folder, held open: nothing in it can be swapped from under us."""
+        if not listing.is_task_id(task_id):
+            raise NotATaskId(given=task_id)
+        root = self._open_root()
+        if root is None:
+            raise TaskNotFound(task_id=task_id, root=str(self.root))
+        with root:
+            try:
+                folder = root.enter(task_id)
+            except (FileNotFoundError, NotADirectoryError) as error:
+                raise TaskNotFound(task_id=task_id, root=str(self.root)) from error
+            except OSError as error:
+                reason = listing.link_or(error)
+                raise LedgerUnusable(path=str(self.root / task_id), reason=reason) from error
+        with folder:
+            yield folder
+
+    @contextmanager
+    def _readable(self, task_id: str, name: str) -> Iterator[None]:
+        """Say of a file that is no file, or that the system keeps back, why it cannot be read."""
+        try:
+            yield
+        except Unusable as error:
+            raise self._unreadable(task_id, str(error), name) from error
+        except OSError as error:
+            raise self._unreadable(task_id, listing.link_or(error), name) from error
+
+    def _unreadable(self, task_id: str, reason: str, name: str = META_NAME) -> TaskUnreadable:
+        path = os.path.join(self.root, task_id, name)
+        return TaskUnreadable(task_id=task_id, reason=reason, path=path)
+
+    def _whole(self, folder: Folder, task_id: str) -> tuple[bytes, dict[str, Any]]:
+        """meta.json as bytes and as the whole dict, judged strictly."""
+        with self._readable(task_id, META_NAME):
+            try:
+                data = folder.read(META_NAME, meta.META_CAP)
+            except FileNotFoundError as error:
+                raise Unusable("was never finished") from error
+            return data, meta.opened(data)

@@ -1,0 +1,112 @@
+"""This machine and its processes: host, boot, and when a process started.
+
+Every difference between platforms in telling one process from another is here. A pid
+alone proves nothing: it is reused, so it always goes with its start time.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import sys
+import time
+from enum import Enum
+from pathlib import Path
+
+import psutil
+
+PID_LIMIT = 2**31  # no system hands out more, and the kernel's type ends here
+REUSE_SLACK_MS = (
+    2_000  # a start time is rounded to clock ticks, and a record is written a bit later
+)
+
+
+class Presence(Enum):
+    """What can be said of a pid."""
+
+    GONE = "gone"
+    REUSED = "reused"
+    ALIVE = "alive"
+    UNKNOWN = "unknown"
+
+
+def wall_ms() -> int:
+    """Milliseconds since 1970: for instants that are stored, never for durations."""
+    return time.time_ns() // 1_000_000
+
+
+@functools.cache
+def host() -> str:
+    """This machine's name, as it is written beside a task."""
+    return platform.node() or "localhost"
+
+
+@functools.cache
+def boot_id() -> str:
+    """Changes with every start of the machine; empty where nobody can tell."""
+    if sys.platform.startswith("linux"):
+        try:
+            return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        except OSError:
+            return ""
+    # Other systems only know the moment of the boot, which moves with the clock: a minute is certain.
+    return f"boot-{round(psutil.boot_time() / 60)}"
+
+
+def same_boot(recorded: str) -> bool:
+    """Was `recorded` made since this machine was started? True when nobody can tell."""
+    mine = boot_id()
+    if not mine or not recorded or recorded == mine:
+        return True
+    numbers = [text.removeprefix("boot-") for text in (recorded, mine)]
+    if all(number.isdecimal() for number in numbers):
+        return abs(int(numbers[0]) - int(numbers[1])) <= 1
+    return False
+
+
+def started_at_ms(pid: int) -> float | None:
+    """When the process began, in ms since 1970; None when it is gone or hidden."""
+    try:
+        return float(psutil.Process(pid).create_time() * 1_000)
+    except (psutil.Error, OSError, ValueError):
+        return None
+
+
+@functools.cache
+def own_start_ms(pid: int) -> float:
+    """Start time of this process (`pid` is given so that a fork asks again)."""
+    return started_at_ms(pid) or float(wall_ms())
+
+
+def me() -> tuple[int, float]:
+    """This process' pid and start time (ms since 1970)."""
+    return os.getpid(), own_start_ms(os.getpid())
+
+
+def as_pid(value: object) -> int | None:
+    """`value` as a pid that may be asked about; None for anything that cannot be one.
+
+    0 and -1 address groups of processes, so they must never reach a system call.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if value != value or value != int(min(max(value, -PID_LIMIT), PID_LIMIT)):
+        return None
+    return int(value) if 0 < value < PID_LIMIT else None
+
+
+def presence(pid: int, since_ms: float | None) -> Presence:
+    """Is the process `pid`, which was there at `since_ms`, still the same and running?"""
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return Presence.GONE
+        started_ms = process.create_time() * 1_000
+    except psutil.NoSuchProcess:
+        return Presence.GONE
+    except (psutil.Error, OSError, ValueError):
+        return Presence.UNKNOWN
+    if since_ms is not None and started_ms > since_ms + REUSE_SLACK_MS:
+        return Presence.REUSED
+    return Presence.ALIVE

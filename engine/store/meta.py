@@ -1,0 +1,188 @@
+"""meta.json as bytes, as a whole dict and as a record.
+
+Two ways in. A *look* decodes straight into the record, fast, and forgives: a field of an
+unusable shape reads as its default and is named in `odd`. An *opening*, before a rewrite
+or when one task is asked for, takes the whole dict and is strict, because what two
+programs read differently must not be written back.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, Final
+
+import msgspec
+
+from engine.records import EngineFields, ErrorInfo, TaskRecord, Units
+from engine.store.files import MIB, Unusable
+
+META_CAP: Final = MIB
+MAX_DEPTH: Final = 64
+MAX_DIGITS: Final = 400
+MAX_EXACT: Final = 2**53  # beyond it JavaScript, which shares the file, loses digits
+
+_fast = msgspec.json.Decoder(TaskRecord)
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_BRACKET = re.compile(rb"[\[\]{}]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_NESTED: Final[dict[str, type[msgspec.Struct]]] = {
+    "engine": EngineFields,
+    "error": ErrorInfo,
+    "units": Units,
+}
+
+
+def glance(data: bytes, task_id: str) -> TaskRecord:
+    """The record in `data`, for a list: fast, forgiving. Raises Unusable."""
+    try:
+        record = _fast.decode(data)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return as_record(_parse(data, strict=False), task_id)
+    # The folder's name is the id, whatever the file says.
+    return record if record.task_id == task_id else msgspec.structs.replace(record, task_id=task_id)
+
+
+def opened(data: bytes) -> dict[str, Any]:
+    """The whole of `data`, judged strictly: for one task that is opened or rewritten. Raises Unusable."""
+    raw = _parse(data, strict=True)
+    _check_exact(raw)
+    if not isinstance(raw.get("task_id"), str):
+        raise Unusable("it has no task_id")
+    return raw
+
+
+def strict(data: bytes, task_id: str) -> TaskRecord:
+    """The record in `data`, for a task that is opened: judged as before a rewrite. Raises Unusable."""
+    opened(data)
+    return glance(data, task_id)
+
+
+def encoded(raw: dict[str, Any]) -> bytes:
+    """The file that OpenChrome writes, too: 2 spaces, raw UTF-8, no last newline.
+
+    A lone surrogate (OpenChrome cuts texts in the middle of a pair) stays the escape it was.
+    """
+    text = json.dumps(raw, indent=2, ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "backslashreplace")
+
+
+def as_record(raw: dict[str, Any], task_id: str) -> TaskRecord:
+    """`raw` as a record, field by field; what has an unusable shape is named in `odd`."""
+    if not isinstance(raw.get("task_id"), str):
+        raise Unusable("it has no task_id")
+    odd: list[str] = []
+    fields = _coerced({**raw, "odd": ()}, TaskRecord, odd, "")
+    fields["task_id"] = task_id
+    fields["odd"] = tuple(odd)
+    return TaskRecord(**fields)
+
+
+def _coerced(
+    raw: dict[str, Any], into: type[msgspec.Struct], odd: list[str], path: str
+) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for field in msgspec.structs.fields(into):
+        value = raw.get(field.encode_name)
+        if value is None:
+            continue
+        name = path + field.name
+        nested = _NESTED.get(field.name)
+        try:
+            if nested is not None and isinstance(value, dict):
+                kept[field.name] = nested(**_coerced(value, nested, odd, f"{name}."))
+            else:
+                kept[field.name] = msgspec.convert(shown(value), field.type)
+        except (msgspec.ValidationError, TypeError, RecursionError):
+            odd.append(name)
+    return kept
+
+
+def shown(value: Any) -> Any:
+    """`value` without lone surrogates, which no UTF-8 output can carry."""
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [shown(item) for item in value]
+    if isinstance(value, dict):
+        return {shown(key): shown(item) for key, item in value.items()}
+    return value
+
+
+def _parse(data: bytes, *, strict: bool) -> dict[str, Any]:
+    _check_depth(data)
+    try:
+        text = data.decode("utf-8")
+        raw = json.loads(
+            text,
+            object_pairs_hook=_without_doubles if strict else None,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+            parse_int=_whole,
+        )
+    except UnicodeDecodeError as error:
+        raise Unusable("not valid UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise Unusable(_broken(error, data)) from error
+    if not isinstance(raw, dict):
+        raise Unusable("not a JSON object")
+    return raw
+
+
+def _broken(error: json.JSONDecodeError, data: bytes) -> str:
+    if not data.strip(b" \t\r\n\0"):
+        return "meta.json is empty"
+    if data.startswith(b"\xef\xbb\xbf"):
+        return "it starts with a byte order mark"
+    cut = error.msg.startswith("Unterminated string") or error.pos >= len(error.doc.rstrip())
+    return "meta.json is cut short" if cut else "not valid JSON"
+
+
+def _check_depth(data: bytes) -> None:
+    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
+        return
+    depth = 0
+    for bracket in _BRACKET.findall(_STRING.sub(b"", data)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > MAX_DEPTH:
+            raise Unusable(f"nested deeper than {MAX_DEPTH} levels")
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        name = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise Unusable(f"the key '{shown(name)[:40]}' is there twice")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise Unusable("not valid JSON")  # NaN and Infinity are Python's, not JSON's
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise Unusable("not valid JSON")
+    return number
+
+
+def _whole(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise Unusable(f"it holds a number of {len(text)} digits")
+    return int(text)
+
+
+def _check_exact(raw: dict[str, Any]) -> None:
+    # A pid that cannot be one is a known mischief: its task must stay reapable.
+    left: list[Any] = [value for key, value in raw.items() if key != "pid"]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            left.extend(value.values())
+        elif isinstance(value, list):
+            left.extend(value)
+        elif isinstance(value, int) and abs(value) > MAX_EXACT:
+            raise Unusable("it holds a number beyond 2^53")

@@ -1,0 +1,85 @@
+"""A task's other files: its first placing, its pages, its result and its artifacts."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, BinaryIO, Final
+
+from engine import redact
+from engine.errors import ResultMissing
+from engine.records import ARTIFACTS_NAME, META_NAME, RESULT_NAME
+from engine.store.files import READ_FLAGS, Folder
+from engine.store.lease import Lease
+from engine.store.opening import discard
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE | re.ASCII)
+_NAME_LENGTH: Final = 100
+_ECHOED: Final = ("url", "final_url", "error")
+
+
+def place_task(root: Folder, task_id: str, data: bytes, temp: str) -> bool:
+    """Make the folder of a new task, whole with its meta.json; False when the id is taken.
+
+    It is made under a temp name, which everybody skips, and then renamed: a rename onto
+    a folder that is there fails just as an exclusive mkdir does, and a sudden death leaves
+    no half-made task in anybody's list.
+    """
+    root.make_folder(temp)
+    try:
+        with root.enter(temp) as folder:
+            folder.write_new(META_NAME, data)
+            folder.sync()
+        if root.has(task_id):  # an empty folder would be replaced
+            discard(root, temp)
+            return False
+        root.rename(temp, task_id)
+    except OSError:
+        discard(root, temp)
+        if root.has(task_id):
+            return False
+        raise
+    root.sync()
+    return True
+
+
+def clean_page(page: Mapping[str, Any]) -> dict[str, Any]:
+    """A page as it may be stored: no secret in its addresses and its error."""
+    clean = dict(page)
+    for name in _ECHOED:
+        if name in clean:
+            clean[name] = redact.value(clean[name])
+    return clean
+
+
+def open_result(folder: Folder, task_id: str) -> BinaryIO:
+    """result.json, open for reading. Raises ResultMissing, Unusable, OSError."""
+    try:
+        return os.fdopen(folder.open(RESULT_NAME, READ_FLAGS), "rb")
+    except FileNotFoundError as error:
+        raise ResultMissing(task_id=task_id) from error
+
+
+def write_artifact(folder: Folder, name: str, data: bytes, lease: Lease) -> str:
+    """Keep `data` under a safe form of `name`; its place relative to the task's folder."""
+    safe = safe_name(name)
+    with suppress(FileExistsError):
+        folder.make_folder(ARTIFACTS_NAME)
+    with folder.enter(ARTIFACTS_NAME) as artifacts:
+        artifacts.replace(safe, [data], temp=lease.temp_name(safe), durable=False)
+    return f"{ARTIFACTS_NAME}/{safe}"
+
+
+def safe_name(name: str) -> str:
+    """`name` as a plain file name on every system: no path, no dot in front, no device."""
+    stem = _UNSAFE.sub("_", name).strip("._")
+    if not stem or _DEVICE.fullmatch(stem):
+        stem = f"file_{stem}"
+    if len(stem) <= _NAME_LENGTH:
+        return stem
+    head, dot, kind = stem.rpartition(".")
+    kind = dot + kind if dot and len(kind) <= 8 else ""
+    return (head if kind else stem)[: _NAME_LENGTH - len(kind)] + kind

@@ -1,0 +1,192 @@
+"""Proves owners dead, and ends what they left: an orphan becomes FAILED, its pages a result.
+
+A death must be proved, never guessed: by a lease that can be locked or another boot for
+our own tasks, by a pid that is gone or has become another process for all others. Who
+cannot be judged (another machine, say) counts as alive.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from engine.errors import EngineError, TaskNotFound
+from engine.records import LIVE, EngineFields, TaskId, TaskRecord, Unreadable
+from engine.store import changes, lease, machine, meta
+from engine.store.assemble import assemble, partial_summary
+from engine.store.files import Unusable
+from engine.store.ledger import Ledger
+
+log = logging.getLogger(__name__)
+
+ENVELOPE_GRACE_MS: Final = 24 * 3_600_000  # an envelope's host may come back after a night
+
+
+class Life(Enum):
+    """What is known of a task's owner."""
+
+    DEAD = "dead"
+    ALIVE = "alive"
+    UNKNOWN = "unknown"
+
+
+class Verdict(NamedTuple):
+    """`life`, and why in words that fit behind "orphaned:"."""
+
+    life: Life
+    sentence: str
+
+    @property
+    def is_dead(self) -> bool:
+        return self.life is Life.DEAD
+
+
+def owner_is_dead(record: TaskRecord, root: Path, now_ms: int) -> Verdict:
+    """Is the owner of a PENDING or RUNNING task proved dead? A look: nothing is written."""
+    if record.status not in LIVE:
+        return Verdict(Life.UNKNOWN, "the task has ended")
+    if record.kind == changes.ENVELOPE:
+        return _envelope(record, now_ms)
+    if record.engine is not None and record.engine.runner:
+        return _ours(record, record.engine, root)
+    return _foreign(record)
+
+
+def _ours(record: TaskRecord, owner: EngineFields, root: Path) -> Verdict:
+    if owner.host and owner.host != machine.host():
+        return Verdict(Life.UNKNOWN, f"running on {owner.host}")
+    if owner.boot_id and not machine.same_boot(owner.boot_id):
+        return Verdict(Life.DEAD, "the machine was restarted since")
+    alive = lease.is_alive(root, owner.runner or "")
+    if alive is None:
+        return Verdict(Life.UNKNOWN, "its lease cannot be read")
+    if alive:
+        return Verdict(Life.ALIVE, f"process {record.pid} is running")
+    return Verdict(Life.DEAD, f"process {record.pid} is gone")
+
+
+def _foreign(record: TaskRecord) -> Verdict:
+    pid = machine.as_pid(record.pid)
+    if pid is None:
+        return Verdict(Life.DEAD, "its owner is not a process")
+    since_ms = record.started_at if record.started_at is not None else record.created_at
+    match machine.presence(pid, float(since_ms) if since_ms else None):
+        case machine.Presence.GONE:
+            return Verdict(Life.DEAD, f"process {pid} is gone")
+        case machine.Presence.REUSED:
+            return Verdict(Life.DEAD, f"process {pid} is another one now (its number was reused)")
+        case machine.Presence.ALIVE:
+            return Verdict(Life.ALIVE, f"process {pid} is running")
+    return Verdict(Life.UNKNOWN, f"process {pid} cannot be asked")
+
+
+def _envelope(record: TaskRecord, now_ms: int) -> Verdict:
+    """A browser_task is worked on from outside: its maker's death alone does not end it."""
+    verdict = _foreign(record)
+    last_ms = record.last_activity_at or record.created_at
+    if verdict.is_dead and now_ms - last_ms < ENVELOPE_GRACE_MS:
+        return Verdict(Life.UNKNOWN, "its host may come back within a day of its last activity")
+    return verdict
+
+
+class Reaper:
+    """Ends orphans of one ledger. Keep it between runs: what has ended is not looked at again.
+
+    `failures` tells, after a run, which tasks could not be ended and why; they are tried
+    again in the next one.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._ended: set[TaskId] = set()
+        self.failures: dict[TaskId, EngineError] = {}
+
+    def owner_is_dead(self, record: TaskRecord) -> Verdict:
+        """See the function of this name."""
+        return owner_is_dead(record, self._ledger.root, machine.wall_ms())
+
+    def reap(self) -> list[TaskRecord]:
+        """End every task whose owner is proved dead: FAILED, `orphaned`; the records as they stand.
+
+        Source: seed 000, invariant 2 (before any new task is accepted).
+        """
+        self.failures = {}
+        reaped: list[TaskRecord] = []
+        for record in self._live():
+            task_id = TaskId(record.task_id)
+            if not self.owner_is_dead(record).is_dead:
+                continue
+            try:
+                ended = self._end(task_id)
+            except TaskNotFound:
+                continue
+            except EngineError as error:
+                log.warning("task %s: could not be reaped: %s", task_id, error)
+                self.failures[task_id] = error
+                continue
+            if ended is not None:
+                reaped.append(ended)
+        return reaped
+
+    def _live(self) -> list[TaskRecord]:
+        ids = [task_id for task_id, _ in self._ledger.scan() if task_id not in self._ended]
+        live: list[TaskRecord] = []
+        for found in self._ledger.read_many(ids):
+            if isinstance(found.entry, Unreadable):
+                continue
+            if found.entry.is_terminal:
+                self._ended.add(found.task_id)  # for good: terminal is final
+            elif found.entry.is_live:
+                live.append(found.entry)
+        return live
+
+    def _end(self, task_id: TaskId) -> TaskRecord | None:
+        """Result first, then the record, then the event: the order of every end."""
+        self._keep_pages(task_id)
+        was: list[str] = []
+
+        def bury(raw: dict[str, Any]) -> None:
+            was.clear()
+            verdict = self._judged_again(raw, task_id)
+            if verdict.is_dead:
+                was.append(f"orphaned: {verdict.sentence}")
+                changes.orphan(raw, was[0], machine.wall_ms())
+
+        record = self._ledger.mutate(task_id, bury, durable=True)
+        if not was:
+            return None
+        event = {"code": "orphaned", "message": was[0], "pid": record.pid}
+        self._ledger.note(task_id, [("failed", event)], durable=True)
+        return record
+
+    def _judged_again(self, raw: dict[str, Any], task_id: TaskId) -> Verdict:
+        """Under the lock the task may have ended, or found another owner, since we looked."""
+        try:
+            return self.owner_is_dead(meta.as_record(raw, task_id))
+        except Unusable as error:
+            return Verdict(Life.UNKNOWN, str(error))
+
+    def _keep_pages(self, task_id: TaskId) -> None:
+        """Make the pages of a killed crawl its partial result, unless it left one itself."""
+        ledger = self._ledger
+        if ledger.has_result(task_id) or next(ledger.raw_pages(task_id), None) is None:
+            return
+        record = ledger.read(task_id)
+        if isinstance(record, Unreadable):
+            return
+        _, last_ms, _ = ledger.tail_units(task_id)
+        began_ms = record.started_at or record.created_at
+        summary = partial_summary(
+            ledger.read_pages(task_id),
+            stopped_by="failed",
+            duration_ms=max(0, (last_ms or began_ms) - began_ms),
+            scope=_scope(record),
+        )
+        ledger.write_result(task_id, assemble(summary, ledger.raw_pages(task_id)))
+
+
+def _scope(record: TaskRecord) -> str:
+    scope = record.args_summary.get("scope")
+    return scope if isinstance(scope, str) else ""
