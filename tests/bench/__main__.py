@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def run(words: list[str]) -> int:
-    """Hand the words behind the name to the benchmark's `main`; what it returns ends the program."""
+    """Hand the words behind the name to that benchmark; what it returns is the exit code."""
     found = {place.stem: place for place in sorted(Path(__file__).parent.glob("[!_]*.py"))}
     names = [name for name, place in found.items() if "\ndef main(" in place.read_text("utf-8")]
     if not words or words[0] not in names:

@@ -8,6 +8,8 @@ import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import psutil
+
 
 def report(
     name: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], facts: Mapping[str, Any]
@@ -15,14 +17,14 @@ def report(
     """Print `rows` under `heads` and `facts` as JSON, with the machine they were measured on."""
     table = [list(heads), *([_cell(value) for value in row] for row in rows)]
     widths = [max(len(row[column]) for row in table) for column in range(len(heads))]
-    print(f"{name} (load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores)")
+    print(f"{name} (load {psutil.getloadavg()[0]:.1f} on {os.cpu_count()} cores)")
     for row in table:
         first = row[0].ljust(widths[0])
         others = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
         print("  ".join([first, *others]).rstrip())
     machine = {"python": platform.python_version(), "cores": os.cpu_count()}
     kept = {key: _rounded(value) for key, value in facts.items()}
-    print(json.dumps({"bench": name, **kept, **machine, "load": _rounded(os.getloadavg()[0])}))
+    print(json.dumps({"bench": name, **kept, **machine, "load": _rounded(psutil.getloadavg()[0])}))
 
 
 def share(values: Sequence[float], part: float) -> float:

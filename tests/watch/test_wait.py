@@ -1,0 +1,154 @@
+"""`wait_terminal` tells of a task's end, and of everything else that can come of waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.errors import NotATaskId, TaskNotFound, TaskRemoved, TaskUnreadable, WaitTimeout
+from engine.store import wait
+from engine.store.hints import Ears
+from engine.store.ledger import Ledger
+from engine.store.wait import wait_terminal
+from tests.watch.folders import elsewhere, now_ns, task_id, write_meta
+
+ENDS = """
+root = Path(sys.argv[1])
+for line in sys.stdin:
+    for count in range(5):
+        write_meta(root, 1, at=count)
+    began = now_ns()
+    write_meta(root, 1, line.strip())
+    print(began, flush=True)
+"""
+
+
+def deaf() -> Ears:
+    raise OSError("no watcher is left")
+
+
+@pytest.mark.parametrize("hears", [True, False])
+async def test_the_end_made_by_another_process_is_told_within_200_ms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hears: bool
+) -> None:
+    if not hears:
+        monkeypatch.setattr(wait, "open_ears", deaf)
+    ledger = Ledger(tmp_path)
+    with elsewhere(ENDS, tmp_path) as child:
+        assert child.stdin
+        assert child.stdout
+        late: list[float] = []
+        for status in ("COMPLETED", "FAILED", "CANCELLED"):
+            write_meta(tmp_path, 1, "RUNNING")
+            waiting = asyncio.create_task(wait_terminal(ledger, task_id(1), 20_000))
+            await asyncio.sleep(0)
+            child.stdin.write(f"{status}\n")
+            child.stdin.flush()
+            assert (await waiting).status == status
+            told = now_ns()
+            late.append((told - int(await asyncio.to_thread(child.stdout.readline))) / 1e6)
+        child.stdin.close()
+    assert sorted(late)[1] < 200
+
+
+async def test_a_task_that_has_already_ended_is_told_at_once(tmp_path: Path) -> None:
+    write_meta(tmp_path, 1, "FAILED", error={"message": "no"})
+    record = await wait_terminal(Ledger(tmp_path), task_id(1), 0)
+    assert record.status == "FAILED"
+
+
+async def test_the_limit_is_kept_and_named(tmp_path: Path) -> None:
+    write_meta(tmp_path, 1)
+    begin = time.monotonic()
+    with pytest.raises(WaitTimeout) as late:
+        await wait_terminal(Ledger(tmp_path), task_id(1), 300)
+    took = time.monotonic() - begin
+    assert 0.3 <= took < 0.5
+    assert late.value.code == "ETIMEDOUT"
+    assert str(late.value) == f"Task {task_id(1)} did not end within 300 ms."
+
+
+async def test_unknown_ids_and_other_shapes_are_refused(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    with pytest.raises(TaskNotFound):
+        await wait_terminal(ledger, task_id(1), 1_000)
+    with pytest.raises(NotATaskId):
+        await wait_terminal(ledger, "../../etc/passwd", 1_000)
+
+
+async def test_a_folder_removed_meanwhile_is_told(tmp_path: Path) -> None:
+    folder = write_meta(tmp_path, 1)
+    waiting = asyncio.create_task(wait_terminal(Ledger(tmp_path), task_id(1), 20_000))
+    await _watched()
+    shutil.rmtree(folder)
+    with pytest.raises(TaskRemoved, match="was removed"):
+        await waiting
+
+
+async def test_a_meta_that_cannot_be_used_ends_the_wait(tmp_path: Path) -> None:
+    folder = write_meta(tmp_path, 1)
+    waiting = asyncio.create_task(wait_terminal(Ledger(tmp_path), task_id(1), 20_000))
+    await _watched()
+    (folder / "meta.json").write_text("{")
+    with pytest.raises(TaskUnreadable, match="cut short"):
+        await waiting
+
+
+async def test_a_meta_that_is_torn_for_a_moment_only_does_not_end_the_wait(tmp_path: Path) -> None:
+    folder = write_meta(tmp_path, 1)
+    waiting = asyncio.create_task(wait_terminal(Ledger(tmp_path), task_id(1), 20_000))
+    await _watched()
+    (folder / "meta.json").write_text("")
+    write_meta(tmp_path, 1, "COMPLETED")
+    assert (await waiting).status == "COMPLETED"
+
+
+async def test_many_waits_share_one_lookout_and_all_are_told(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    for number in range(200):
+        write_meta(tmp_path, number)
+    before = threading.active_count()
+    waits = [
+        asyncio.create_task(wait_terminal(ledger, task_id(number), 20_000)) for number in range(200)
+    ]
+    await _watched()
+    workers = min(32, (os.cpu_count() or 1) + 4)
+    assert threading.active_count() <= before + workers + 1
+    assert len([one for one in asyncio.all_tasks() if one.get_name() == "wait lookout"]) == 1
+    for number in range(200):
+        write_meta(tmp_path, number, "COMPLETED")
+    assert {record.status for record in await asyncio.gather(*waits)} == {"COMPLETED"}
+
+
+async def test_a_cancelled_wait_leaves_nothing_behind(tmp_path: Path) -> None:
+    write_meta(tmp_path, 1)
+    ledger = Ledger(tmp_path)
+    with pytest.raises(WaitTimeout):  # starts the loop's worker threads
+        await wait_terminal(ledger, task_id(1), 1)
+    before = set(threading.enumerate()), len(os.listdir("/proc/self/fd"))
+    waiting = asyncio.create_task(wait_terminal(ledger, task_id(1), 20_000))
+    await _watched()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    after = {thread for thread in threading.enumerate() if "asyncio" not in thread.name}
+    assert after <= before[0]
+    assert len(os.listdir("/proc/self/fd")) == before[1]
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert not wait._lookouts.get(asyncio.get_running_loop())
+
+
+async def _watched() -> None:
+    """Return when the lookout has had its first look."""
+    async with asyncio.timeout(10):
+        while True:
+            here = wait._lookouts.get(asyncio.get_running_loop())
+            if here and all(lookout._stamps for lookout in here.values()):
+                return
+            await asyncio.sleep(0.01)
