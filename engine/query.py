@@ -91,8 +91,9 @@ def in_order(subjects: Sequence[V], orders: Sequence[Order]) -> list[V]:
     rows = list(subjects)
     for order in reversed(orders):
         value = order.value
-        without = [row for row in rows if value(row) is None]
-        if without:
+        without: list[V] = []
+        if None in map(value, rows):
+            without = [row for row in rows if value(row) is None]
             rows = [row for row in rows if value(row) is not None]
         rows.sort(key=value, reverse=order.descending)  # type: ignore[arg-type]
         rows += without

@@ -8,10 +8,9 @@ from operator import attrgetter
 from typing import Any
 
 from engine import words
-from engine.attention import Standing
 from engine.display import display
 from engine.messages import ENGLISH
-from engine.records import Status, TaskRecord
+from engine.records import TaskRecord
 from gui.rows import Row
 
 
@@ -58,46 +57,12 @@ def _progress_text(row: Row, _now_ms: float) -> str:
     return words.progress(kind, row.view.units)
 
 
-def _rate_text(row: Row, _now_ms: float) -> str:
-    return "" if not _is_running(row) or row.stalled else words.rate(row.rate)
-
-
 def _eta_text(row: Row, now_ms: float) -> str:
-    if not _is_running(row):
+    if not row.running:
         return ""
     if row.stalled:
         return words.NONE
     return "" if row.ends_at is None else words.time_left(row.ends_at - now_ms)
-
-
-def _is_running(row: Row) -> bool:
-    entry = row.view.entry
-    return isinstance(entry, TaskRecord) and entry.status == Status.RUNNING
-
-
-def _fraction_key(row: Row) -> float | None:
-    fraction = row.fraction
-    # Without a total, more pages still come after fewer, and all of them before 0 %.
-    return fraction if fraction is not None or row.done is None else -1 / (row.done + 2)
-
-
-def _rate_key(row: Row) -> float | None:
-    return row.rate if row.live and not row.stalled else None
-
-
-def _eta_key(row: Row) -> float | None:
-    return row.ends_at if row.live and not row.stalled else None
-
-
-def _age_key(row: Row) -> float | None:
-    return None if row.created_at is None else -row.created_at
-
-
-_STANDING_RANK = {state: number for number, state in enumerate(Standing)}
-
-
-def _status_key(row: Row) -> int:
-    return _STANDING_RANK[row.standing]
 
 
 COLUMNS: tuple[Column, ...] = (
@@ -105,7 +70,7 @@ COLUMNS: tuple[Column, ...] = (
         "attention",
         3,
         _attention_text,
-        lambda row: -row.urgency,
+        attrgetter("calm"),
         attrgetter("needs"),
         paint="attention",
         align="center",
@@ -114,7 +79,7 @@ COLUMNS: tuple[Column, ...] = (
         "status",
         15,
         lambda row, _: row.status,
-        _status_key,
+        attrgetter("rank"),
         attrgetter("standing", "status", "view.foreign"),
         paint="status",
     ),
@@ -131,24 +96,24 @@ COLUMNS: tuple[Column, ...] = (
         "progress",
         20,
         _progress_text,
-        _fraction_key,
+        attrgetter("share"),
         attrgetter("done", "total", "standing"),
         paint="progress",
     ),
     Column(
         "rate",
         8,
-        _rate_text,
-        _rate_key,
-        attrgetter("rate", "needs", "standing"),
+        lambda row, _: words.rate(row.rate),
+        attrgetter("rate"),
+        attrgetter("rate"),
         align="right",
     ),
     Column(
         "eta",
         9,
         _eta_text,
-        _eta_key,
-        attrgetter("ends_at", "needs", "standing"),
+        attrgetter("ends_at"),
+        attrgetter("ends_at", "needs", "running"),
         align="right",
         ticks=True,
     ),
@@ -156,7 +121,7 @@ COLUMNS: tuple[Column, ...] = (
         "age",
         8,
         lambda row, now: words.ago(row.created_at, now),
-        _age_key,
+        attrgetter("newness"),
         attrgetter("created_at"),
         align="right",
         ticks=True,
