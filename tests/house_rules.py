@@ -27,10 +27,12 @@ SEAMS = {
 GUI_MAY_IMPORT = frozenset(
     {"service", "records", "words", "query", "errors", "config", "feed"}
     | {"attention", "display", "messages", "pace", "version", "logs"}
+    | {"sample.site"}  # what the empty window offers to crawl
 )
 WRITERS = {
     "engine/store/files.py": "the only writer of ledger files",
     "engine/logs.py": "the log is no part of a ledger and must work when the ledger does not",
+    "gui/instance.py": "the folder of the single-instance lock, outside of every ledger",
 }
 SPAWNERS = {
     "gui/bridge.py": "the window's TaskSet",
@@ -48,6 +50,7 @@ ENVIRONMENT = {
     "engine/cli/": "the command line turns variables into settings",
     "gui/app.py": "the window turns variables into settings",
     "gui/loop.py": "tells qasync which Qt to take, before it is imported",
+    "gui/instance.py": "tells the users of one Windows machine apart",
 }
 PRINTERS = {
     "engine/cli/": "the command line",
@@ -175,6 +178,11 @@ def background_tasks_have_an_owner(path: str, tree: ast.Module) -> Found:
         for item in node.items
         if item.optional_vars
         and _last(getattr(item.context_expr, "func", item.context_expr)) == "TaskGroup"
+    }
+    groups |= {
+        node.arg
+        for node in ast.walk(tree)
+        if isinstance(node, ast.arg) and node.annotation and _last(node.annotation) == "TaskGroup"
     }
     for call in _calls(tree):
         spawns = _last(call.func) in ("create_task", "ensure_future", "run_coroutine_threadsafe")
