@@ -11,7 +11,7 @@ import pytest
 from engine.records import EngineFields, ErrorInfo, Status, TaskRecord, Units
 
 ROOT = Path(__file__).resolve().parents[2]
-ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+HOUSE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 LEDGER = (ROOT / "docs" / "ledger.md").read_text("utf-8")
 
 
@@ -23,14 +23,14 @@ def rooms(package: str) -> list[str]:
 
 @pytest.mark.parametrize("package", ["engine", "gui"])
 def test_the_picture_of_the_house_shows_every_room(package: str) -> None:
-    rows = "\n".join(line for line in ARCHITECTURE.splitlines() if line.startswith("|"))
+    rows = "\n".join(line for line in HOUSE.splitlines() if line.startswith("|"))
     missing = [room for room in rooms(package) if f"`{room}`" not in rows]
     assert not missing
 
 
 def test_the_picture_of_the_house_shows_no_room_that_is_gone() -> None:
     there = {*rooms("engine"), *rooms("gui")}
-    first = [line.split("|")[1] for line in ARCHITECTURE.splitlines() if line.startswith("| `")]
+    first = [line.split("|")[1] for line in HOUSE.splitlines() if line.startswith("| `")]
     shown = {name for cell in first for name in re.findall(r"`(\w+)`", cell)}
     assert shown <= there, shown - there
 
