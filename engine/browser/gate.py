@@ -1,0 +1,144 @@
+"""Asks the task's policy about every document before a connection for it is made.
+
+One DevTools `Fetch` session per browser, for requests of the type Document only: it sees
+the first address, each redirect hop, meta refresh, script navigation, frames (also those in
+processes of their own) and windows that a page opens. Requests of other types are left
+alone here (see `egress`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from playwright.async_api import Error
+
+from engine.browser.egress import Policy, place_of
+from engine.errors import AddressBlocked, PageError
+from engine.work.fetch import Credentials
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, CDPSession
+
+_DOCUMENTS = {"patterns": [{"resourceType": "Document"}], "handleAuthRequests": True}
+_NEEDS_NO_CONNECTION = ("about:", "data:", "blob:")
+
+
+class Ward:
+    """One tab under the gate's watch: its policy, its credentials, and what it was refused."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        credentials: Credentials | None,
+        frames: Callable[[], Awaitable[frozenset[str]]],
+    ) -> None:
+        self.policy = policy
+        self.credentials = credentials
+        self.frames = frames
+        self.refused: PageError | None = None
+        self.answered: str | None = None  # the request whose challenge was answered
+
+    def clear(self) -> None:
+        """Forget what happened to the page before."""
+        self.refused = None
+
+
+class Gate:
+    """Lets documents through, or fails their request before it leaves the machine."""
+
+    def __init__(self, session: CDPSession) -> None:
+        self._session = session
+        self._wards: dict[str, Ward] = {}  # by the id of the tab's main frame
+        self._public = Policy(None)  # for frames and windows whose tab is not known
+
+    @classmethod
+    async def open(cls, browser: Browser) -> Gate:
+        """Stand before every document of `browser` from now on."""
+        session = await browser.new_browser_cdp_session()
+        gate = cls(session)
+        session.on("Fetch.requestPaused", gate._on_paused)
+        session.on("Fetch.authRequired", gate._on_challenge)
+        await session.send("Fetch.enable", _DOCUMENTS)
+        return gate
+
+    def admit(self, frame_id: str, ward: Ward) -> None:
+        """Judge the documents of this tab by `ward` until it is dismissed."""
+        self._wards[frame_id] = ward
+
+    def dismiss(self, frame_id: str) -> None:
+        """The tab is gone."""
+        self._wards.pop(frame_id, None)
+
+    async def _on_paused(self, event: dict[str, Any]) -> None:
+        url = str(event["request"]["url"])
+        frame_id = str(event.get("frameId", ""))
+        ward = self._wards.get(frame_id)
+        refused = await (self._judge(ward, url) if ward else self._judge_stray(frame_id, url))
+        request = {"requestId": event["requestId"]}
+        if refused is None:
+            await self._say("Fetch.continueRequest", request)
+            return
+        if ward is not None:
+            ward.refused = refused
+        await self._say("Fetch.failRequest", {**request, "errorReason": "BlockedByClient"})
+
+    async def _judge(self, ward: Ward, url: str) -> PageError | None:
+        if ward.policy.known(url) or url.startswith(_NEEDS_NO_CONNECTION):
+            return None
+        return await _refusal(ward.policy, url)
+
+    async def _judge_stray(self, frame_id: str, url: str) -> PageError | None:
+        """A frame or a new window: what is public may be opened; private places only by their tab.
+
+        Which tab a frame belongs to is asked only then, so it costs nothing on public sites.
+        """
+        if url.startswith(_NEEDS_NO_CONNECTION):
+            return None
+        refused = await _refusal(self._public, url)
+        if refused is None:
+            return None
+        for ward in list(self._wards.values()):
+            if await _refusal(ward.policy, url) is None and frame_id in await ward.frames():
+                return None
+        return refused
+
+    async def _on_challenge(self, event: dict[str, Any]) -> None:
+        ward = self._wards.get(str(event.get("frameId", "")))
+        known = ward.credentials if ward else None
+        response: dict[str, str] = {"response": "CancelAuth"}
+        asked = str(event["requestId"])
+        if ward and known and ward.answered != asked and _is_for(known, event["authChallenge"]):
+            ward.answered = asked
+            response = {
+                "response": "ProvideCredentials",
+                "username": known.username,
+                "password": known.password,
+            }
+        answer = {"requestId": asked, "authChallengeResponse": response}
+        await self._say("Fetch.continueWithAuth", answer)
+
+    async def _say(self, method: str, params: dict[str, Any]) -> None:
+        try:
+            await self._session.send(method, params)
+        except Error:
+            return  # the tab, or the whole browser, went away meanwhile
+
+
+async def _refusal(policy: Policy, url: str) -> PageError | None:
+    try:
+        await policy.check(url)
+    except PageError as refused:
+        return refused
+    return None
+
+
+def _is_for(known: Credentials, challenge: dict[str, Any]) -> bool:
+    if challenge.get("source") != "Server":
+        return False
+    given = str(challenge.get("origin", ""))
+    try:
+        same_place = place_of(given) == place_of(known.origin)
+    except AddressBlocked:
+        return False
+    return same_place and given.partition(":")[0] == known.origin.partition(":")[0]

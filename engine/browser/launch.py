@@ -1,0 +1,181 @@
+"""Starts Chromium through Playwright, and ends what was started, by force if need be."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from typing import TYPE_CHECKING
+
+import psutil
+from playwright.async_api import Error, async_playwright
+
+from engine.browser.gate import Gate
+from engine.browser.locate import Found
+from engine.errors import BrowserFailed
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, Playwright
+
+LAUNCH_S = 20.0
+TRIES = 3
+CLOSE_S = 2.0
+FLAGS = (
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-domain-reliability",
+    "--disable-sync",
+    "--disable-quic",
+    "--disable-gpu",
+    "--dns-prefetch-disable",
+    "--no-pings",
+    "--mute-audio",
+    # WebRTC would tell addresses of this machine and send datagrams past every check.
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+    # The headless shell has no popup blocker of its own; the full browser does (see below).
+    "--block-new-web-contents",
+)
+# Per browser, hence two browsers if two crawls disagree; free of charge, where a
+# rule for each request would cost 40 % more CPU a page.
+LEAN_FLAGS = (
+    "--disable-remote-fonts",
+    "--blink-settings=imagesEnabled=false,forcePreloadNoneForMediaElements=true",
+)
+_DROPPED_DEFAULTS = ["--disable-popup-blocking"]
+_EXIT = re.compile(r"exitCode=(\d+)")
+_SAID = re.compile(r"\[err\] (.+)")
+
+
+class Chromium:
+    """One running browser with its gate."""
+
+    def __init__(self, browser: Browser, gate: Gate, found: Found) -> None:
+        self.browser = browser
+        self.gate = gate
+        self.found = found
+        self.dropped = False
+
+    @property
+    def alive(self) -> bool:
+        """Does it still answer to us?"""
+        return not self.dropped and self.browser.is_connected()
+
+    async def kill(self) -> None:
+        """End it at once; whoever waits for a page of it gets an error."""
+        self.dropped = True
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self.browser.close()
+        except (TimeoutError, Error):
+            return  # `Driver.stop` ends the processes
+
+
+async def launch(playwright: Playwright, found: Found, *, lean: bool) -> Chromium:
+    """Start `found`, with a fresh profile and our flags; up to three tries.
+
+    Raises:
+        BrowserFailed: it did not start.
+    """
+    reason = ""
+    for _ in range(TRIES):
+        try:
+            browser = await playwright.chromium.launch(
+                executable_path=found.path,
+                headless=True,
+                args=[*FLAGS, *(LEAN_FLAGS if lean else ())],
+                ignore_default_args=_DROPPED_DEFAULTS,
+                chromium_sandbox=not _is_root(),
+                handle_sigint=False,
+                handle_sigterm=False,
+                handle_sighup=False,
+                timeout=LAUNCH_S * 1000,
+            )
+            return Chromium(browser, await Gate.open(browser), found)
+        except Error as failed:
+            reason = _reason(failed.message)
+            if _is_final(failed.message):
+                break
+    raise BrowserFailed(reason=f"{found.path}: {reason}")
+
+
+def _is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def _is_final(message: str) -> bool:
+    """A second try would take as long and end the same way."""
+    return "Timeout" in message or "Connection closed" in message
+
+
+def _reason(message: str) -> str:
+    """Playwright's report, which runs over many lines, in one."""
+    if "Timeout" in message:
+        return f"it did not answer within {LAUNCH_S:.0f} s"
+    code = _EXIT.search(message)
+    said = _SAID.search(message)
+    parts = [f"it ended at once (exit code {code.group(1)})"] if code else []
+    parts += [said.group(1).strip()[:200]] if said else []
+    return "; ".join(parts) or message.partition("\n")[0][:200]
+
+
+class Driver:
+    """Playwright's own process, below which every browser of ours runs."""
+
+    def __init__(self, playwright: Playwright, process: psutil.Process | None) -> None:
+        self.playwright = playwright
+        self._process = process
+
+    @classmethod
+    async def start(cls) -> Driver:
+        """Start the driver (about 0.3 s)."""
+        before = {child.pid for child in psutil.Process().children()}
+        playwright = await async_playwright().start()
+        return cls(playwright, _driver_process(before))
+
+    @property
+    def alive(self) -> bool:
+        return self._process is None or (
+            self._process.is_running() and self._process.status() != psutil.STATUS_ZOMBIE
+        )
+
+    async def stop(self, limit_s: float) -> None:
+        """End the driver and its browsers; by force what is left after `limit_s`."""
+        tree = self._tree()
+        try:
+            async with asyncio.timeout(limit_s):
+                await self.playwright.stop()
+        except (TimeoutError, Error):
+            pass  # force follows
+        for process in tree:
+            _end(process)
+
+    def _tree(self) -> list[psutil.Process]:
+        """Every process below the driver and itself; psutil remembers when each began."""
+        if self._process is None:
+            return []
+        try:
+            return [*self._process.children(recursive=True), self._process]
+        except psutil.Error:
+            return []
+
+
+def _driver_process(before: set[int]) -> psutil.Process | None:
+    for child in psutil.Process().children():
+        if child.pid in before:
+            continue
+        try:
+            if "run-driver" in child.cmdline():
+                return child
+        except psutil.Error:
+            continue
+    return None
+
+
+def _end(process: psutil.Process) -> None:
+    try:
+        if process.is_running():  # the same process, not another with its number
+            process.kill()
+    except psutil.Error:
+        return

@@ -1,0 +1,239 @@
+"""One reusable tab: load an address, wait inside the page, hand over what a reader would see.
+
+A page costs one navigation, one call that makes a world of our own in it, and one call that
+waits and extracts there. Nothing is intercepted but documents (`gate`), nothing is polled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from playwright.async_api import Error
+from playwright.async_api import TimeoutError as PlaywrightTimeout
+
+from engine.browser.egress import without_credentials
+from engine.browser.failures import net_failure, no_answer
+from engine.browser.gate import Gate, Ward
+from engine.browser.taken import Taken, as_fetched
+from engine.errors import PageError
+from engine.work.fetch import Fetched, PageOptions
+
+if TYPE_CHECKING:
+    from playwright.async_api import CDPSession, Dialog, Page, Response
+
+GRACE_S = 1.0  # for the call that extracts, after the page's own limit
+CLOSE_S = 2.0
+SCREENSHOT_S = 5.0
+MAX_SCREENSHOT = 8 * 1024 * 1024
+MAX_TEXT = 1024 * 1024  # characters; four times of what a crawl keeps
+MAX_HTML = 4 * 1024 * 1024  # characters
+MAX_TEXTS = 100_000  # pieces of text; a page with more is cut there
+MAX_DOCUMENTS = 10  # a page that sends itself on more often than this goes nowhere
+WORLD = "openchrome-monitor"
+_GOING_AWAY = ("context was destroyed", "context with specified id", "navigated", "No frame")
+
+
+@cache
+def _script() -> str:
+    return files("engine.browser").joinpath("take.js").read_text("utf-8").strip()
+
+
+class Tab:
+    """A page of the browser that takes one address after another until it is spoiled."""
+
+    def __init__(self, page: Page, wire: CDPSession, frame_id: str) -> None:
+        self.frame_id = frame_id
+        self.spoiled: str | None = None  # why it may not be used again
+        self.taken = 0
+        self.ward: Ward | None = None
+        self._page = page
+        self._wire = wire
+        self._scope: asyncio.Timeout | None = None
+        self._told = {"frameId": frame_id, "worldName": WORLD}
+        page.on("dialog", self._on_dialog)
+        page.on("popup", self._on_popup)
+        page.on("download", lambda _: self._spoil("download"))
+        page.on("crash", lambda _: self._on_crash())
+
+    async def take(self, url: str, options: PageOptions) -> Fetched:
+        """Load `url` and return what is there when it is ready, or at the limit.
+
+        Raises:
+            PageError: it could not be taken; `spoiled` says whether the tab is done for.
+            playwright.Error: the browser, or this tab, is gone.
+        """
+        self.taken += 1
+        limit_s = options.timeout_ms / 1000
+        try:
+            async with asyncio.timeout(limit_s + GRACE_S) as self._scope:
+                return await self._take(without_credentials(url).partition("#")[0], url, options)
+        except (TimeoutError, PlaywrightTimeout) as slow:
+            self._spoil("timeout")
+            if self.spoiled == "crash":
+                raise PageError("crash", "the page crashed") from slow
+            raise no_answer(options.timeout_ms) from slow
+        except asyncio.CancelledError:
+            self._spoil("cancelled")
+            raise
+        finally:
+            self._scope = None
+
+    async def _take(self, address: str, url: str, options: PageOptions) -> Fetched:
+        deadline = asyncio.get_running_loop().time() + options.timeout_ms / 1000
+        if self.ward:
+            self.ward.clear()
+        response = await self._open(address, options)
+        taken = await self._extract(deadline, options)
+        headers = response.headers if response else {}
+        status = response.status if response and response.url == taken.url else taken.status
+        fetched = as_fetched(taken, url, status, headers)
+        failed = status >= 400
+        if options.screenshot == "all" or (failed and options.screenshot == "failed"):
+            fetched.screenshot = await self.screenshot()
+        return fetched
+
+    async def _open(self, address: str, options: PageOptions) -> Response | None:
+        limit_ms = options.timeout_ms
+        for last in (False, False, True):
+            try:
+                return await self._page.goto(address, wait_until="commit", timeout=limit_ms)
+            except PlaywrightTimeout:
+                raise
+            except Error as failed:
+                # The page before, or the error shown for it, may still be on its way.
+                if last or "interrupted by another navigation" not in failed.message:
+                    raise self._why(failed) from failed
+        return None
+
+    def _why(self, failed: Error) -> Exception:
+        """The page's own error for a failed navigation, or `failed` when the tab is gone."""
+        if self.ward and self.ward.refused:
+            return self.ward.refused
+        if self.spoiled == "download" or "Download is starting" in failed.message:
+            self._spoil("download")
+            return PageError("download", "download skipped")
+        if self.spoiled == "crash" or "crashed" in failed.message:
+            self._spoil("crash")
+            return PageError("crash", "the page crashed")
+        return net_failure(failed.message) or failed
+
+    async def _extract(self, deadline: float, options: PageOptions) -> Taken:
+        for _ in range(MAX_DOCUMENTS):
+            left_ms = max(0.0, (deadline - asyncio.get_running_loop().time()) * 1000)
+            try:
+                taken = await self._ask(self._question(left_ms, options))
+            except Error as failed:
+                if not any(sign in failed.message for sign in _GOING_AWAY):
+                    raise self._why(failed) from failed
+                continue  # the page sent itself on: take what comes
+            if taken.url.startswith(("http://", "https://")):
+                return taken
+            raise self._strayed()
+        raise PageError("redirects", "too many redirects")
+
+    def _strayed(self) -> PageError:
+        if self.ward and self.ward.refused:
+            return self.ward.refused
+        return PageError("navigation", "the page led to an address that cannot be opened")
+
+    def _question(self, left_ms: float, options: PageOptions) -> dict[str, Any]:
+        ask = {
+            "limitMs": left_ms,
+            "settleMs": options.settle_ms,
+            "waitFor": options.wait_for,
+            "maxLinks": options.max_links,
+            "maxText": min(options.max_bytes, MAX_TEXT),
+            "maxHtml": min(options.max_bytes, MAX_HTML),
+            "maxTexts": MAX_TEXTS,
+        }
+        return {
+            "expression": f"{_script()}({json.dumps(ask)})",
+            "awaitPromise": True,
+            "returnByValue": True,
+        }
+
+    async def _ask(self, question: dict[str, Any]) -> Taken:
+        world = await self._wire.send("Page.createIsolatedWorld", self._told)
+        question["contextId"] = world["executionContextId"]
+        answer = await self._wire.send("Runtime.evaluate", question)
+        if "exceptionDetails" in answer:
+            told = str(answer["exceptionDetails"].get("exception", {}).get("description", ""))
+            if "is not a valid selector" in told:
+                raise PageError("wait_for", "wait_for is not a selector that a browser knows")
+            raise PageError("script", "the page could not be read")
+        try:
+            return msgspec.convert(answer["result"].get("value"), Taken)
+        except msgspec.ValidationError as odd:
+            raise PageError("script", "the page could not be read") from odd
+
+    async def screenshot(self) -> bytes | None:
+        """A PNG of what a screen would show, or None when it cannot be made in time."""
+        try:
+            async with asyncio.timeout(SCREENSHOT_S):
+                shot = await self._page.screenshot(type="png", animations="disabled")
+        except (TimeoutError, Error):
+            return None
+        return shot if len(shot) <= MAX_SCREENSHOT else None
+
+    async def frames(self) -> frozenset[str]:
+        """The ids of every frame in this tab; empty when it does not tell in time."""
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                tree = await self._wire.send("Page.getFrameTree")
+        except (TimeoutError, Error):
+            return frozenset()
+        waiting, found = [tree["frameTree"]], set()
+        while waiting:
+            node = waiting.pop()
+            found.add(str(node["frame"]["id"]))
+            waiting.extend(node.get("childFrames", ()))
+        return frozenset(found)
+
+    async def close(self) -> bool:
+        """Close the tab; False when it did not close within 2 s."""
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self._page.close()
+        except TimeoutError:
+            return False
+        except Error:
+            return True  # it was gone already
+        return True
+
+    def _spoil(self, why: str) -> None:
+        self.spoiled = self.spoiled or why
+
+    def _on_crash(self) -> None:
+        self.spoiled = "crash"
+        if self._scope is not None and not self._scope.expired():
+            # The answer that is being waited for will not come.
+            self._scope.reschedule(asyncio.get_running_loop().time())
+
+    async def _on_dialog(self, dialog: Dialog) -> None:
+        self._spoil("dialog")
+        try:
+            await dialog.dismiss()
+        except Error:
+            return  # answered by the page's own end
+
+    async def _on_popup(self, popup: Page) -> None:
+        self._spoil("popup")
+        try:
+            await popup.close()
+        except Error:
+            return  # gone already
+
+
+async def open_tab(page: Page, gate: Gate, make_ward: Any) -> Tab:
+    """A tab around `page`, with the gate watching its documents."""
+    wire = await page.context.new_cdp_session(page)
+    told = await wire.send("Target.getTargetInfo")
+    tab = Tab(page, wire, str(told["targetInfo"]["targetId"]))
+    tab.ward = make_ward(tab.frames)
+    gate.admit(tab.frame_id, tab.ward)
+    return tab

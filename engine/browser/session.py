@@ -1,0 +1,147 @@
+"""One Chromium for the whole engine: started when it is first needed, started again when it dies.
+
+Playwright is imported with the first start, never before. Crawls that leave images, fonts
+and media out share one browser; a crawl that wants them gets a second one (see `launch`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from engine.browser.egress import Policy
+from engine.browser.locate import Found, locate
+from engine.errors import BrowserFailed, BrowserMissing, ShuttingDown
+from engine.work.fetch import Credentials, Fetcher
+
+if TYPE_CHECKING:
+    from engine.browser.launch import Chromium, Driver
+
+CLOSE_S = 5.0
+FAILED_FOR_S = 10.0  # whoever asks within this time of a failed start gets the same answer
+State = Literal["idle", "starting", "ready", "missing", "failed"]
+
+
+class FetcherOptions(msgspec.Struct, frozen=True):
+    """What one crawl asks of its browser: where it may go, and how many tabs it keeps."""
+
+    policy: Policy
+    pages: int = 3
+    credentials: Credentials | None = None
+    block_resources: bool = True
+    locale: str | None = None
+
+
+class BrowserSession:
+    """The engine's browser. Loop-bound; nothing runs before `warm` or the first page."""
+
+    def __init__(self, path: str | None = None) -> None:
+        """`path`: the program that the user set, or None to look for one."""
+        self._path = path
+        self._driver: Driver | None = None
+        self._running: dict[bool, Chromium] = {}
+        self._starting = asyncio.Lock()
+        self._state: State = "idle"
+        self._name = ""
+        self._reason = ""
+        self._failure: tuple[float, BrowserFailed] | None = None
+        self._closed = False
+        self.starts = 0  # how often a browser was started, restarts included
+
+    def status(self) -> tuple[State, str, str]:
+        """(state, name and version, reason): for the status bar and the doctor."""
+        if self._state == "ready" and not any(one.alive for one in self._running.values()):
+            return "idle", self._name, "the browser stopped; it starts again when it is needed"
+        return self._state, self._name, self._reason
+
+    async def warm(self) -> None:
+        """Start the browser now, so that the first page need not wait for it.
+
+        Raises:
+            BrowserMissing, BrowserFailed: there is none, or it does not start.
+        """
+        await self._chromium(lean=True)
+
+    @asynccontextmanager
+    async def fetcher(self, options: FetcherOptions) -> AsyncIterator[Fetcher]:
+        """Tabs for one crawl, closed with the block; the browser starts with the first page."""
+        from engine.browser.pool import TabPool
+
+        pool = TabPool(options, self._chromium)
+        try:
+            yield pool
+        finally:
+            await pool.close()
+
+    async def aclose(self) -> None:
+        """End everything that was started, within 5 s; by force what does not go."""
+        self._closed = True
+        deadline = asyncio.get_running_loop().time() + CLOSE_S
+        running, self._running = self._running, {}
+        await asyncio.gather(*(one.kill() for one in running.values()))
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            await driver.stop(max(0.5, deadline - asyncio.get_running_loop().time()))
+        self._state = "idle"
+
+    async def _chromium(self, lean: bool) -> Chromium:
+        """The running browser of this kind, started if there is none.
+
+        Raises:
+            BrowserMissing, BrowserFailed, ShuttingDown
+        """
+        running = self._running.get(lean)
+        if running is not None and running.alive:
+            return running
+        async with self._starting:
+            running = self._running.get(lean)
+            if running is not None and running.alive:
+                return running
+            return await self._start(lean)
+
+    async def _start(self, lean: bool) -> Chromium:
+        if self._closed:
+            raise ShuttingDown()
+        if self._failure and time.monotonic() - self._failure[0] < FAILED_FOR_S:
+            raise self._failure[1]
+        self._state = "starting"
+        try:
+            started = await self._launch(lean)
+        except BrowserMissing as missing:
+            self._state, self._reason = "missing", str(missing)
+            raise
+        except BrowserFailed as failed:
+            self._state, self._reason = "failed", str(failed)
+            self._failure = (time.monotonic(), failed)
+            raise
+        except asyncio.CancelledError:
+            self._state = "idle"
+            raise
+        self._running[lean] = started
+        self.starts += 1
+        self._state, self._reason, self._failure = "ready", "", None
+        self._name = f"{started.found.name} {started.browser.version}"
+        return started
+
+    async def _launch(self, lean: bool) -> Chromium:
+        found: Found = await asyncio.to_thread(locate, self._path)
+        # The import takes about 0.3 s: on a thread it does not hold the loop up.
+        await asyncio.to_thread(_import_playwright)
+        from engine.browser.launch import Driver, launch
+
+        if self._driver is not None and not self._driver.alive:
+            self._driver, self._running = None, {}
+        if self._driver is None:
+            self._driver = await Driver.start()
+        return await launch(self._driver.playwright, found, lean=lean)
+
+
+def _import_playwright() -> None:
+    importlib.import_module("engine.browser.launch")
+    importlib.import_module("engine.browser.pool")
