@@ -20,12 +20,12 @@ from weakref import WeakKeyDictionary
 from engine.errors import TaskNotFound, TaskRemoved, TaskUnreadable, WaitTimeout
 from engine.records import META_NAME, TaskId, TaskRecord, Unreadable
 from engine.store.hints import Ears, open_ears
-from engine.store.ledger import Ledger
+from engine.store.look import LedgerLook
 
 POLL_S = 0.1
 
 
-async def wait_terminal(ledger: Ledger, task_id: str, timeout_ms: int = 60_000) -> TaskRecord:
+async def wait_terminal(ledger: LedgerLook, task_id: str, timeout_ms: int = 60_000) -> TaskRecord:
     """The record once the task has ended; at once when it already has.
 
     Raises:
@@ -47,7 +47,7 @@ async def wait_terminal(ledger: Ledger, task_id: str, timeout_ms: int = 60_000) 
         raise WaitTimeout(task_id=task_id, timeout_ms=timeout_ms) from late
 
 
-async def _end(ledger: Ledger, task_id: TaskId, woken: asyncio.Event) -> TaskRecord:
+async def _end(ledger: LedgerLook, task_id: TaskId, woken: asyncio.Event) -> TaskRecord:
     doubted = False
     while True:
         woken.clear()

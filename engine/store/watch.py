@@ -74,6 +74,10 @@ class Watch:
         """Tell of a change made by this very process, without waiting for the file system."""
         self._post.put(task_id)
 
+    def rescan(self) -> None:
+        """Ask for a look at everything, now."""
+        self._post.put(rescan=True)
+
     async def changes(self, within_s: float | None = None) -> Changes:
         """Wait for the next bundle; an empty one when `within_s` is over or `state` changed."""
         return await self._post.take(within_s)

@@ -10,6 +10,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,14 +121,19 @@ async def test_a_folder_that_is_followed_no_more_is_not_heard(tmp_path: Path) ->
         assert await heard(watch, 2) == {task_id(2)}
 
 
-async def test_a_thousand_hints_cost_the_loop_one_callback_per_bundle(tmp_path: Path) -> None:
+async def test_a_thousand_hints_cost_the_loop_one_callback_per_bundle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with watching(tmp_path) as watch:
         loop = asyncio.get_running_loop()
         calls: list[object] = []
         original = loop.call_soon_threadsafe
-        loop.call_soon_threadsafe = lambda *args, **kw: (calls.append(args), original(*args, **kw))[
-            1
-        ]  # type: ignore[method-assign,assignment]
+
+        def counted(*args: Any, **kw: Any) -> asyncio.Handle:
+            calls.append(args)
+            return original(*args, **kw)
+
+        monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
         for number in range(1_000):
             watch.nudge(TaskId(task_id(number)))
         assert len((await watch.changes(SOON_S)).ids) == 1_000
@@ -203,14 +209,16 @@ async def test_no_watcher_left_at_all_means_polling(tmp_path: Path) -> None:
 
 
 @LINUX
-async def test_a_queue_that_overflows_is_noticed_and_everything_looked_at(tmp_path: Path) -> None:
+async def test_a_queue_that_overflows_is_noticed_and_everything_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     blocked = threading.Event()
     write_meta(tmp_path, 1)
     async with watching(tmp_path, poll_s=0.3) as watch:
         watch.follow([TaskId(task_id(1))])
         await heard(watch, 1)
         gate = watch._listening._held[TaskId(task_id(1))]
-        gate.heard = lambda name: blocked.wait(30) and None  # type: ignore[method-assign]
+        monkeypatch.setattr(gate, "heard", lambda name: blocked.wait(30))
         write_meta(tmp_path, 1)
         limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
         for number in range(limit // 2 + 200):  # nobody reads: two events each

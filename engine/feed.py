@@ -1,0 +1,153 @@
+"""The live list: every task in bundles, newest first, and then whatever changes.
+
+All reading happens in worker threads (`store.picture`); `store.watch` says when.
+Source: ARCHITECTURE "From a changed folder to a repainted cell".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from functools import partial
+
+import msgspec
+
+from engine.errors import LedgerUnusable
+from engine.records import TaskId, TaskView
+from engine.store.look import LedgerLook
+from engine.store.picture import Difference, Picture
+from engine.store.post import Changes
+from engine.store.watch import Watch
+
+FIRST = 100  # a screen or two, at once
+PART = 500
+PULSE_S = 0.25  # progress of live tasks: 4 Hz is as fast as eyes read numbers
+NOTHING = Difference()
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """Tasks that are new or look other than before, and tasks that went.
+
+    `loaded` of `total` tasks were told so far; `complete` once all were. An empty batch
+    tells that the watch's `state` changed, or that there is nothing.
+    """
+
+    views: tuple[TaskView, ...] = ()
+    gone: tuple[TaskId, ...] = ()
+    loaded: int = 0
+    total: int = 0
+    complete: bool = False
+
+
+class Feed:
+    """One reader's live picture of a ledger. Without a watch it can only `look`.
+
+    `ours` tells whether this very process runs a task; it is called in worker threads.
+    """
+
+    def __init__(
+        self, ledger: LedgerLook, watch: Watch | None, *, ours: Callable[[TaskId], bool]
+    ) -> None:
+        self.watch = watch
+        self._ledger = ledger
+        self._picture = Picture(ledger, ours)
+        self._todo: list[TaskId] = []
+        self._loading = True
+        self._closed = threading.Event()
+
+    def look(self, task_ids: Iterable[str]) -> list[TaskView]:
+        """These tasks as the list shows them, in this order; for a worker thread.
+
+        Raises:
+            NotATaskId, TaskNotFound.
+        """
+        return [self._picture.of(self._ledger.read(task_id)) for task_id in task_ids]
+
+    def nudge(self, task_id: TaskId) -> None:
+        """Tell of a change made by this very process, at once. From any thread."""
+        if self.watch is not None:
+            self.watch.nudge(task_id)
+
+    def rescan(self) -> None:
+        """Look at every folder again, now."""
+        if self.watch is not None:
+            self.watch.rescan()
+
+    async def close(self) -> None:
+        """End `batches`. Harmless when called twice."""
+        self._closed.set()
+        if self.watch is not None:
+            self.watch.rescan()  # whoever waits for changes looks up and finds it closed
+            await self.watch.stop()
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        """All tasks, newest-changed first, then changes, until `close`. For one reader."""
+        watch = self.watch
+        if watch is None:
+            return
+        await watch.start()
+        told, pulse_at = "", time.monotonic()
+        try:
+            while not self._closed.is_set():
+                changes = await watch.changes(self._patience_s(pulse_at))
+                if pulse := time.monotonic() >= pulse_at:
+                    pulse_at = time.monotonic() + PULSE_S
+                for look in self._looks(changes, pulse):
+                    difference = await self._looked(look, watch)
+                    if difference.views or difference.gone:
+                        yield self._batch(difference)
+                    if self._closed.is_set():
+                        return
+                if watch.state != told:
+                    told = watch.state
+                    yield self._batch(NOTHING)
+                watch.follow(self._picture.restless)
+        finally:
+            await watch.stop()
+
+    def _looks(self, changes: Changes, pulse: bool) -> Iterator[Callable[[], Difference]]:
+        """What to do in a worker thread, step by step; each step waits for the one before."""
+        if changes.ids:
+            yield partial(self._picture.look, changes.ids)
+        if changes.rescan:
+            self._loading = not len(self._picture)
+            yield self._survey
+            size = FIRST
+            while self._todo:
+                part, self._todo = self._todo[:size], self._todo[size:]
+                size = PART
+                yield partial(self._picture.look, part)
+        if pulse:
+            yield self._picture.pulse
+
+    def _survey(self) -> Difference:
+        """Compare all stamps; what differs is read in the next steps."""
+        self._todo, gone = self._picture.survey()
+        return Difference(gone=gone)
+
+    async def _looked(self, look: Callable[[], Difference], watch: Watch) -> Difference:
+        try:
+            return await asyncio.to_thread(look)
+        except LedgerUnusable:
+            # With no descriptor left, say, nothing is known: the next rescan will tell.
+            self._todo = []
+            return Difference(gone=self._picture.clear()) if watch.state == "gone" else NOTHING
+
+    def _batch(self, difference: Difference) -> Batch:
+        loaded = len(self._picture)
+        left = len(self._todo) if self._loading else 0
+        return Batch(
+            views=difference.views,
+            gone=difference.gone,
+            loaded=loaded,
+            total=loaded + left,
+            complete=not left,
+        )
+
+    def _patience_s(self, pulse_at: float) -> float | None:
+        """How long to wait for a hint: with nothing live there is no pulse to keep."""
+        if not self._picture.restless:
+            return None
+        return max(0.0, pulse_at - time.monotonic())

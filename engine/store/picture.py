@@ -1,0 +1,233 @@
+"""What every task looks like now: read once, then only where its stamp has changed.
+
+Synchronous, for worker threads, one call at a time. Looking writes nothing. Long passes
+rest every few ms, because a thread that decodes holds the GIL and a window's loop wants it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from engine.errors import TaskNotFound, TaskUnreadable
+from engine.records import (
+    EVENTS_NAME,
+    Stamp,
+    Status,
+    TaskId,
+    TaskRecord,
+    TaskView,
+    Units,
+    Unreadable,
+)
+from engine.store.listing import Found
+from engine.store.look import LedgerLook
+from engine.store.reaper import owner_is_dead
+
+AT_ONCE = 32  # about a millisecond of reading
+BUSY_S = 0.002
+REST_S = 0.0002  # long enough for a waiting thread to wake up and take the GIL
+VERDICT_S = 3.0  # how old the word on an owner's life may get
+TURN = 500  # live tasks looked at in one pulse
+
+Item = TypeVar("Item")
+
+
+def paced(items: Iterable[Item]) -> Iterator[Item]:
+    """`items`, with a short rest for other threads after every few ms of work."""
+    until = time.perf_counter() + BUSY_S
+    for item in items:
+        yield item
+        if time.perf_counter() >= until:
+            time.sleep(REST_S)
+            until = time.perf_counter() + BUSY_S
+
+
+@dataclass(slots=True)
+class _Live:
+    """What is known of a live task beyond its record."""
+
+    offset: int = 0
+    size: int = -1
+    units: Units | None = None
+    last_at: int | float | None = None
+    dead: bool = False
+    judged_at: float = float("-inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a look found: views that are new or other than before, and tasks that went."""
+
+    views: tuple[TaskView, ...] = ()
+    gone: tuple[TaskId, ...] = ()
+
+
+class Picture:
+    """All tasks of one ledger as they were last seen.
+
+    `ours` tells whether this very process runs a task; it is asked in the worker thread.
+    """
+
+    def __init__(self, ledger: LedgerLook, ours: Callable[[TaskId], bool]) -> None:
+        self._ledger = ledger
+        self._ours = ours
+        self._views: dict[TaskId, TaskView] = {}
+        self._stamps: dict[TaskId, Stamp | None] = {}
+        self._live: dict[TaskId, _Live] = {}
+        self._unfinished: set[TaskId] = set()
+        self._round: list[TaskId] = []
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+    @property
+    def restless(self) -> frozenset[TaskId]:
+        """The tasks that may change without a hint from the root: live, or being made."""
+        return frozenset(self._live) | self._unfinished
+
+    def survey(self) -> tuple[list[TaskId], tuple[TaskId, ...]]:
+        """One cheap pass over all folders: who is to be read, newest first, and who went.
+
+        Raises LedgerUnusable; then nothing is known, and nobody is taken to be gone.
+        """
+        found = dict(paced(self._ledger.scan()))
+        gone = tuple(task_id for task_id in self._views if task_id not in found)
+        for task_id in (*gone, *(self._unfinished - found.keys())):
+            self._forget(task_id)
+        known = self._stamps
+        changed = [
+            (stamp.mtime_ns if stamp else 0, task_id)
+            for task_id, stamp in paced(found.items())
+            if task_id not in known or known[task_id] != stamp
+        ]
+        changed.sort(reverse=True)
+        return [task_id for _, task_id in changed], gone
+
+    def clear(self) -> tuple[TaskId, ...]:
+        """Forget all; tells who was shown."""
+        gone = tuple(self._views)
+        for task_id in (*gone, *self._unfinished):
+            self._forget(task_id)
+        return gone
+
+    def look(self, task_ids: Iterable[TaskId]) -> Difference:
+        """Read these tasks again. Raises LedgerUnusable."""
+        left = dict.fromkeys(task_ids)
+        views: list[TaskView] = []
+        for task_id, entry, stamp in self._entries(tuple(left)):
+            del left[task_id]
+            self._unfinished.discard(task_id)
+            # A stamp says nothing of rights or a failing disk: these are read at every survey.
+            self._stamps[task_id] = None if isinstance(entry, Unreadable) else stamp
+            self._show(task_id, self._view(task_id, entry), views)
+        return Difference(tuple(views), tuple(filter(self._went, left)))
+
+    def pulse(self) -> Difference:
+        """Look at what makes no hint: progress, dead owners, folders that stay empty."""
+        views: list[TaskView] = []
+        for task_id in paced(self._turn()):
+            if self._moves(task_id, self._live[task_id]):
+                self._show(task_id, self._view(task_id, self._views[task_id].entry), views)
+        made = self.look(self._unfinished)
+        return Difference((*views, *made.views), made.gone)
+
+    def of(self, entry: TaskRecord | Unreadable) -> TaskView:
+        """One task as a list shows it, for a record that was just read."""
+        return self._view(TaskId(entry.task_id), entry)
+
+    def _entries(self, task_ids: tuple[TaskId, ...]) -> Iterator[Found]:
+        for at in paced(range(0, len(task_ids), AT_ONCE)):
+            yield from self._ledger.read_many(task_ids[at : at + AT_ONCE])
+
+    def _show(self, task_id: TaskId, view: TaskView, into: list[TaskView]) -> None:
+        if self._views.get(task_id) != view:
+            self._views[task_id] = view
+            into.append(view)
+
+    def _went(self, task_id: TaskId) -> bool:
+        """Nothing could be read: is it gone, or has it no meta.json (yet)?"""
+        if os.path.isdir(self._ledger.root / task_id):
+            if task_id not in self._views:
+                self._unfinished.add(task_id)
+            return False
+        shown = task_id in self._views
+        self._forget(task_id)
+        return shown
+
+    def _turn(self) -> list[TaskId]:
+        """The next few live tasks: with thousands of them each waits for its turn."""
+        if not self._round:
+            self._round = list(self._live)
+        turn, self._round = self._round[:TURN], self._round[TURN:]
+        return [task_id for task_id in turn if task_id in self._live]
+
+    def _moves(self, task_id: TaskId, live: _Live) -> bool:
+        view = self._views[task_id]
+        if not view.ours and time.monotonic() - live.judged_at > VERDICT_S:
+            return True
+        return live.size >= 0 and self._events_size(task_id) != live.size
+
+    def _view(self, task_id: TaskId, entry: TaskRecord | Unreadable) -> TaskView:
+        if isinstance(entry, Unreadable):
+            self._live.pop(task_id, None)
+            return TaskView(entry)
+        stored = entry.engine.units if entry.engine else None
+        if not entry.is_live:
+            return TaskView(entry, stored or self._last_units(task_id))
+        live = self._live.setdefault(task_id, _Live())
+        if entry.status == Status.RUNNING:
+            self._read_on(task_id, live)
+        ours = self._ours(task_id)
+        dead = not ours and self._is_dead(entry, live)
+        return TaskView(
+            entry=entry,
+            units=live.units or stored,
+            last_event_at=live.last_at,
+            orphaned=dead,
+            ours=ours,
+            foreign=not ours and not dead,
+        )
+
+    def _last_units(self, task_id: TaskId) -> Units | None:
+        """How far a task got that was live when last seen; others say it in their record."""
+        live = self._live.pop(task_id, None)
+        if live is not None:
+            self._read_on(task_id, live)
+            return live.units
+        before = self._views.get(task_id)
+        return before.units if before else None
+
+    def _read_on(self, task_id: TaskId, live: _Live) -> None:
+        """Take in the events behind the last look."""
+        size = self._events_size(task_id)
+        if size != live.size:
+            live.size = size
+            try:
+                units, last_at, live.offset = self._ledger.tail_units(task_id, live.offset)
+            except (TaskNotFound, TaskUnreadable):
+                return  # it is just going; the next look finds out
+            live.units = units or live.units
+            live.last_at = last_at or live.last_at
+
+    def _events_size(self, task_id: TaskId) -> int:
+        try:
+            return os.lstat(os.path.join(self._ledger.root, task_id, EVENTS_NAME)).st_size
+        except OSError:
+            return 0
+
+    def _is_dead(self, entry: TaskRecord, live: _Live) -> bool:
+        now = time.monotonic()
+        if now - live.judged_at > VERDICT_S:
+            live.judged_at = now
+            live.dead = owner_is_dead(self._ledger.root, entry).dead
+        return live.dead
+
+    def _forget(self, task_id: TaskId) -> None:
+        self._views.pop(task_id, None)
+        self._stamps.pop(task_id, None)
+        self._live.pop(task_id, None)
+        self._unfinished.discard(task_id)
