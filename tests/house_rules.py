@@ -33,6 +33,8 @@ WRITERS = {
     "engine/store/files.py": "the only writer of ledger files",
     "engine/logs.py": "the log is no part of a ledger and must work when the ledger does not",
     "gui/instance.py": "the folder of the single-instance lock, outside of every ledger",
+    "gui/app.py": "the crash file beside the log: the interpreter itself writes it",
+    "gui/scenes.py": "the throw-away ledger of a picture",
 }
 SPAWNERS = {
     "gui/bridge.py": "the window's TaskSet",
@@ -64,6 +66,7 @@ BROAD_CATCHERS = {
 }
 CANCEL_KEEPERS = {
     "engine/run/runner.py": "kept while the pages are settled, then raised again",
+    "gui/app.py": "the program's end: a signal becomes its exit code",
 }
 MODULE_LINES = 300
 FUNCTION_LINES = 25
