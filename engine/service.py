@@ -10,13 +10,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from typing import Any, BinaryIO
 
 from engine.admission import Request, admit
 from engine.browser.session import BrowserSession
 from engine.config import Settings
-from engine.errors import EngineError, InvalidArguments, LedgerReadOnly, Problem, ShuttingDown
+from engine.errors import (
+    EngineError,
+    InvalidArguments,
+    LedgerReadOnly,
+    Problem,
+    ResultMissing,
+    ShuttingDown,
+)
 from engine.feed import Batch, Feed
 from engine.records import EngineFields, EventSlice, Health, TaskId, TaskRecord, TaskView
 from engine.run.executor import Executor
@@ -29,6 +36,9 @@ from engine.store.wait import wait_terminal
 from engine.store.watch import Watch
 
 log = logging.getLogger(__name__)
+
+Records = list[TaskRecord]
+Views = list[TaskView]  # named, because inside the class `list` is the verb
 
 
 def now_ms() -> int:
@@ -51,7 +61,7 @@ class Engine:
         self._warming: asyncio.Task[None] | None = None
         self._state = "idle"
         self._read_only = ""
-        self.reaped: list[TaskRecord] = []  # what `open` ended of dead processes
+        self.reaped: Records = []  # what `open` ended of dead processes
 
     async def open(self) -> None:
         """Make ready: take a lease, sweep and reap before anything is accepted.
@@ -167,7 +177,7 @@ class Engine:
         kind: Collection[str] = (),
         since: int | None = None,
         limit: int | None = 50,
-    ) -> list[TaskView]:
+    ) -> Views:
         """Tasks, newest first. `since` is ms since 1970; without `limit` all of them."""
         entries = await asyncio.to_thread(
             self._ledger.list, status=status, kind=kind, since=since, limit=limit
@@ -186,14 +196,14 @@ class Engine:
         """The result file, open for reading, or None while there is none."""
         try:
             return await asyncio.to_thread(self._ledger.open_result, task_id)
-        except FileNotFoundError:
+        except ResultMissing:
             return None
 
     async def events(self, task_id: str, offset: int = 0) -> EventSlice:
         """Events from a byte offset on, at most about 1 MiB at a time; go on at `next_offset`."""
         return await asyncio.to_thread(self._ledger.read_events, task_id, offset)
 
-    async def reap(self) -> list[TaskRecord]:
+    async def reap(self) -> Records:
         """End what dead processes left behind; returns what was ended."""
         return await asyncio.to_thread(Reaper(self._ledger).reap)
 
@@ -257,7 +267,7 @@ class Engine:
         fields = EngineFields(name=request.name, parent_task_id=parent)
         return self._ledger.create(request.kind.name, request.args, engine=fields)
 
-    async def _views(self, task_ids: list[TaskId]) -> list[TaskView]:
+    async def _views(self, task_ids: Iterable[TaskId]) -> Views:
         feed = Feed(self._ledger, None, ours=self.owns)
         return await asyncio.to_thread(feed.look, task_ids)
 

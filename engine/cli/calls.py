@@ -30,7 +30,7 @@ from engine.service import Engine
 T = TypeVar("T")
 
 OK, FAILED, BAD_USAGE, CANCELLED, NOT_FOUND, WAIT_TIMEOUT, KILLED = 0, 1, 2, 3, 4, 124, 130
-BY_STATUS = {Status.COMPLETED: OK, Status.FAILED: FAILED, Status.CANCELLED: CANCELLED}
+BY_STATUS: dict[str, int] = {Status.COMPLETED: OK, Status.FAILED: FAILED, Status.CANCELLED: CANCELLED}
 BY_ERROR: tuple[tuple[type[EngineError], int], ...] = (
     (InvalidArguments, BAD_USAGE),
     (NotATaskId, BAD_USAGE),
@@ -111,7 +111,7 @@ def described(error: EngineError) -> dict[str, Any]:
 class Interrupts:
     """Ctrl-C and SIGTERM: the first asks `soft`, the second ends the program at once with 130."""
 
-    def __init__(self, soft: Callable[[], None]) -> None:
+    def __init__(self, soft: Callable[[], object]) -> None:
         self._soft = soft
         self._asked = False
         self._before: dict[int, Any] = {}

@@ -88,7 +88,7 @@ def rich_table(views: Iterable[TaskView]) -> Table:
         ("Updated", {"no_wrap": True, "justify": "right"}),
         ("Task", {"no_wrap": True, "ratio": 1, "overflow": "ellipsis"}),
     ):
-        made.add_column(title, **options)  # type: ignore[arg-type]
+        made.add_column(title, **options)
     for view in views:
         task_id, status, *rest = cells(view)
         colour = COLOURS.get(standing(view).value, "")
@@ -186,7 +186,7 @@ def _task_lines(view: TaskView) -> list[str]:
             say("field.file", value=display(entry.path)),
         ]
     facts = {
-        "why": words.why_now(view, now_ms()),
+        "why": words.why(view, now_ms()),
         "kind": display(entry.kind),
         "progress": words.progress(entry.kind, view.units),
         "created": words.clock(moment(entry.created_at)),

@@ -14,6 +14,7 @@ import click
 from engine import words
 from engine.cli.calls import BY_STATUS, FAILED, Interrupts, call, refuse
 from engine.cli.detach import detach
+from engine.cli.options import crawl_options, given_options
 from engine.cli.phrases import say
 from engine.cli.place import place_options, settings_from
 from engine.cli.progress import Progress, progress_for
@@ -23,20 +24,8 @@ from engine.display import display
 from engine.errors import EngineError, InvalidArguments, Problem
 from engine.records import RESULT_NAME, TaskRecord, Units
 from engine.service import Engine
-from engine.work.crawl_args import CRAWL_OPTIONS
 
 LOOK_S = 0.2
-
-
-def _kind_options(command: Any) -> Any:
-    """One option for each argument of a kind. Values pass as they were typed: the engine
-    checks them all at once, so that every mistake is named and not only the first."""
-    for name, help_text in reversed(CRAWL_OPTIONS.items()):
-        option = "--" + name.replace("_", "-")
-        command = click.option(option, name, multiple=True, metavar="VALUE", help=help_text)(
-            command
-        )
-    return command
 
 
 @click.command()
@@ -45,7 +34,7 @@ def _kind_options(command: Any) -> Any:
 @click.option("--args", "args_json", metavar="JSON", help="Arguments as a JSON object.")
 @click.option("--name", help="A name for the list.")
 @click.option("--detach", "detached", is_flag=True, help="Run in the background; print the id.")
-@_kind_options
+@crawl_options
 @place_options
 def start(kind: str, url: str | None, args_json: str | None, **given: Any) -> None:
     """Start a task. KIND is `crawl`; URL is where it begins."""
@@ -90,23 +79,10 @@ def gather(
         if not isinstance(given, dict):
             raise InvalidArguments((Problem("--args", "wrong_type", "must be a JSON object"),))
         args.update(given)
-    for name, values in options.items():
-        if values:
-            is_list = name.endswith("_patterns")
-            args[name] = [*values] if is_list else _value(values[-1])
+    args.update(given_options(options))
     if url is not None:
         args["url"] = url
     return args
-
-
-def _value(text: str) -> Any:
-    """`8` is a number and `true` a truth value; whatever else was typed stays a text."""
-    if text in ("true", "false"):
-        return text == "true"
-    try:
-        return int(text)
-    except ValueError:
-        return text
 
 
 async def _foreground(

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from engine.browser.session import BrowserSession
+import msgspec
+
+from engine.browser.egress import Policy
+from engine.browser.session import BrowserSession, FetcherOptions
 from engine.config import Settings
 from engine.errors import InvalidArguments, Problem
 from engine.work.context import Context
+from engine.work.crawl import crawl
+from engine.work.crawl_args import CrawlArgs, parse_crawl
+from engine.work.fetch import Fetcher
+from engine.work.static import open_static
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +37,27 @@ class Kind:
     body: Callable[[Any, Context, Tools], Awaitable[dict[str, Any]]]
 
 
-KINDS: dict[str, Kind] = {}
+async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> dict[str, Any]:
+    """A crawl with the engine's own browser; the start URL says what it may reach."""
+    policy = Policy.for_start(args.url)
+
+    def open_fetcher(engine: str, args: CrawlArgs) -> AbstractAsyncContextManager[Fetcher]:
+        if engine == "static":
+            return open_static(policy, args)
+        options = FetcherOptions(
+            policy=policy,
+            pages=args.concurrency,
+            credentials=args.credentials,
+            block_resources=args.block_resources,
+        )
+        return tools.browser.fetcher(options)
+
+    outcome = await crawl(args, context, open_fetcher)
+    summary: dict[str, Any] = msgspec.to_builtins(outcome.summary)
+    return summary
+
+
+KINDS: dict[str, Kind] = {"crawl": Kind("crawl", parse_crawl, _crawl)}
 
 
 def kind_of(name: str) -> Kind:

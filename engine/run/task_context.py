@@ -27,7 +27,8 @@ class TaskContext:
         now_ms: Callable[[], int],
         nudge: Callable[[TaskId], None],
     ) -> None:
-        self.task_id = task_id
+        self.task_id: str = task_id
+        self._id = task_id
         self.units = Units()
         self._ledger = ledger
         self._scopes = Scopes()
@@ -59,7 +60,7 @@ class TaskContext:
         """Keep a finished page: `pages.jsonl` first, so that a kill loses none, then the event."""
         self.units = units
         await asyncio.shield(asyncio.to_thread(self._keep, page, units))
-        self._nudge(self.task_id)
+        self._nudge(self._id)
 
     async def log(self, phase: str, note: str, **data: object) -> None:
         await asyncio.to_thread(

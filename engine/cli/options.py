@@ -1,0 +1,60 @@
+"""The arguments of each kind as options, with the help that a person reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import click
+
+CRAWL: Final[Mapping[str, str]] = {
+    "max_pages": "Stop after so many pages (1 to 1,000,000; 20).",
+    "max_depth": "Follow links so deep (0 to 100; 2).",
+    "scope": "Only addresses that match this pattern (the start's origin).",
+    "include_patterns": "Only addresses that match one of these patterns (again for more).",
+    "exclude_patterns": "No address that matches one of these patterns (again for more).",
+    "output_format": "markdown, text or structured (markdown).",
+    "engine": "browser, static or auto (browser).",
+    "concurrency": "So many pages at once (1 to 16; 3).",
+    "delay_ms": "Wait between two pages of one host, in ms (1000).",
+    "respect_robots": "true or false: obey robots.txt (true).",
+    "block_resources": "true or false: leave out images, fonts and media (true).",
+    "screenshot": "none, failed or all (none).",
+    "settle_ms": "A page is ready when nothing changed for so many ms (100).",
+    "wait_for": "A page is ready when this CSS selector is there.",
+    "timeout_ms": "Take a page as it is after so many ms (30000).",
+}
+LISTS: Final = frozenset({"include_patterns", "exclude_patterns"})
+
+Command = Callable[..., None]
+
+
+def crawl_options(command: Command) -> Command:
+    """One option for each argument of a crawl.
+
+    Values pass as they were typed: the engine checks them all at once, so that every
+    mistake is named and not only the first.
+    """
+    for name, text in reversed(tuple(CRAWL.items())):
+        option = "--" + name.replace("_", "-")
+        command = click.option(option, name, multiple=True, metavar="VALUE", help=text)(command)
+    return command
+
+
+def given_options(options: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """What was typed, as arguments: lists stay lists, of the rest the last one counts."""
+    return {
+        name: [*values] if name in LISTS else _value(values[-1])
+        for name, values in options.items()
+        if values
+    }
+
+
+def _value(text: str) -> Any:
+    """`8` is a number and `true` a truth value; whatever else was typed stays a text."""
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return int(text)
+    except ValueError:
+        return text
