@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from engine.errors import LedgerUnusable
 
 
 def default_slots() -> int:
@@ -33,3 +36,32 @@ class Settings:
         """Settings for another home (moves everything) and/or another root (moves the tasks)."""
         base = home or Path.home() / ".openchrome"
         return cls(home=base, root=root or base / "tasks")
+
+    @classmethod
+    def chosen(
+        cls, environ: Mapping[str, str], *, home: Path | None = None, root: Path | None = None
+    ) -> Settings:
+        """What was asked for wins, then what the environment says, then the home folder.
+
+        `home` moves everything, whatever `environ` says. OPENCHROME_HOME does not move the
+        tasks: OpenChrome, which shares them, does not either.
+
+        Raises:
+            LedgerUnusable: OPENCHROME_TASK_ROOT is not an absolute path.
+        """
+        given_root = environ.get("OPENCHROME_TASK_ROOT")
+        if home is None and root is None and given_root:
+            root = Path(given_root)
+            if not root.is_absolute():
+                reason = "OPENCHROME_TASK_ROOT must be an absolute path"
+                raise LedgerUnusable(path=given_root, reason=reason)
+        if home is not None:
+            settings = cls.at(home=home.absolute(), root=root.absolute() if root else None)
+        else:
+            base, given_home = cls(), environ.get("OPENCHROME_HOME")
+            settings = replace(
+                base,
+                home=Path(given_home).absolute() if given_home else base.home,
+                root=root.absolute() if root else base.root,
+            )
+        return replace(settings, browser_path=environ.get("OC_BROWSER") or None)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from engine.feed import Batch
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from engine.errors import EngineError, InvalidArguments
+from engine.errors import EngineError, InvalidArguments, LedgerUnusable, Problem
+from engine.feed import Batch
 from engine.records import EventSlice, Health, TaskId, TaskRecord
 from engine.service import Engine
 from gui.flow import Flow
@@ -26,6 +27,8 @@ EVENTS_S = 0.25  # how soon a line that somebody appended is seen in the details
 AT_ONCE = 4  # cancel requests under way together: each waits for a disk
 AGAIN_S = 2.0  # until the ledger is tried again after it could not be followed
 CLOSE_S = 5.0
+SAMPLE_PAGES = 24
+SAMPLE_ARGS = {"max_pages": 25, "delay_ms": 200, "concurrency": 2}
 
 
 class TaskSet:
@@ -52,7 +55,7 @@ class TaskSet:
     async def _guard(self, work: Coroutine[Any, Any, object]) -> None:
         try:
             await work
-        except Exception as error:  # the one place where a failure becomes something to see
+        except Exception as error:  # noqa: BLE001 - here a failure becomes something to see
             self._report(error)
 
 
@@ -75,6 +78,7 @@ class Bridge(QObject):
     cancelled = Signal(Cancelled)
     events = Signal(str, EventSlice)
     failed = Signal(EngineError)
+    unusable = Signal(EngineError)
     broken = Signal(Exception)
 
     def __init__(self, engine: Engine, parent: QObject | None = None) -> None:
@@ -85,6 +89,8 @@ class Bridge(QObject):
         self._flow = Flow(self)
         self._flow.batch.connect(self.batch)
         self._last_health: Health | None = None
+        self._look = asyncio.Event()
+        self._site: Any = None
         self._pulse = QTimer(self, interval=HEALTH_MS)
         self._pulse.timeout.connect(self.show_health)
 
@@ -113,10 +119,20 @@ class Bridge(QObject):
         if task_id is not None:
             self._followed = self._tasks.spawn(self._follow_events(task_id), name="events")
 
+    def start_sample(self) -> None:
+        """Crawl the small site that comes with the program; it is served from here."""
+        self._tasks.spawn(self._start_sample(), name="sample crawl")
+
     def rescan(self) -> None:
-        """Look at every folder again, now."""
+        """Look at every folder again, now; also try again a ledger that could not be opened."""
+        self._look.set()
         self.engine.rescan()
         self.show_health()
+
+    @staticmethod
+    def problems(kind: str, args: Mapping[str, Any]) -> tuple[Problem, ...]:
+        """What the engine would refuse in this request, without starting it."""
+        return Engine.problems(kind, args)
 
     def spawn(self, work: Coroutine[Any, Any, object], *, name: str) -> None:
         """Run `work` as one of the bridge's own tasks."""
@@ -132,6 +148,8 @@ class Bridge(QObject):
         self._pulse.stop()
         await self._tasks.close()
         await self.engine.close(CLOSE_S)
+        if self._site is not None:
+            await asyncio.to_thread(self._site.stop)
 
     def show_health(self) -> None:
         """Send the engine's health if it has changed."""
@@ -141,18 +159,28 @@ class Bridge(QObject):
             self.health.emit(health)
 
     async def _open(self) -> None:
-        await self.engine.open()
-        self.show_health()
-        self.opened.emit()
+        """Open and follow the ledger, again and again while it cannot be used: it may come back."""
+        opened = False
         while True:
             try:
+                if not opened:
+                    await self.engine.open()
+                    opened = True
+                    self.show_health()
+                    self.opened.emit()
                 async for batch in self.engine.changes():
                     self._flow.add(batch)
                 return
-            except EngineError as error:  # the folder may come back
-                self.failed.emit(error)
+            except LedgerUnusable as error:
+                self.unusable.emit(error)
                 self.show_health()
-                await asyncio.sleep(AGAIN_S)
+            await self._pause()
+
+    async def _pause(self) -> None:
+        self._look.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(AGAIN_S):
+                await self._look.wait()
 
     async def _warm(self) -> None:
         warming = asyncio.ensure_future(self.engine.warm())
@@ -169,6 +197,14 @@ class Bridge(QObject):
             return
         self.started.emit(record)
         self.show_health()
+
+    async def _start_sample(self) -> None:
+        if self._site is None:
+            from engine.sample.site import Site  # few windows ever need it
+
+            self._site = Site(SAMPLE_PAGES)
+            await asyncio.to_thread(self._site.start)
+        await self._start("crawl", {"url": self._site.url, **SAMPLE_ARGS}, None)
 
     async def _cancel(self, task_ids: list[str], reason: str | None) -> None:
         gate = asyncio.Semaphore(AT_ONCE)

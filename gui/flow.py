@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from engine.feed import Batch
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
+from engine.feed import Batch
 from engine.records import TaskId, TaskView
 
 PERIOD_MS = 40

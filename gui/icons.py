@@ -71,7 +71,9 @@ def _lines(*runs: tuple[tuple[float, float], ...]) -> Callable[[], QPainterPath]
     return draw
 
 
-def _round(*shapes: QRectF, runs: tuple[tuple[tuple[float, float], ...], ...] = ()) -> Callable[[], QPainterPath]:
+def _round(
+    *shapes: QRectF, runs: tuple[tuple[tuple[float, float], ...], ...] = ()
+) -> Callable[[], QPainterPath]:
     """Rounded boxes, and lines on top."""
 
     def draw() -> QPainterPath:

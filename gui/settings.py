@@ -5,6 +5,7 @@ An ini file of the user's, outside the ledger. A damaged or unwritable one is th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,14 @@ class Memory:
 
     def keep_names(self, key: str, names: tuple[str, ...]) -> None:
         self.keep_text(key, " ".join(names))
+
+    def sort_keys(self) -> tuple[tuple[str, bool], ...]:
+        """(column, descending), the first counting most."""
+        words = self.names("sort")
+        return tuple((word.lstrip("-"), word.startswith("-")) for word in words)
+
+    def keep_sort(self, keys: Sequence[tuple[str, bool]]) -> None:
+        self.keep_names("sort", tuple(f"{'-' if down else ''}{key}" for key, down in keys))
 
     @property
     def theme(self) -> Theme:

@@ -23,6 +23,7 @@ from gui.icons import glyph, icon
 from gui.theme import heading, plain_label, tone
 
 CARD_WIDTH = 460
+BUTTON_HEIGHT = 32
 SKELETON_ROW = 28
 SKELETON_BARS = ((0.04, 0.10), (0.17, 0.42), (0.62, 0.78), (0.84, 0.90), (0.93, 0.98))
 
@@ -84,7 +85,8 @@ class Card(QWidget):
         for number, choice in enumerate(choices):
             button = QPushButton(choice.text, self)
             button.setDefault(number == 0)
-            button.clicked.connect(choice.act)
+            button.setMinimumHeight(BUTTON_HEIGHT)
+            button.clicked.connect(lambda _=False, act=choice.act: act())
             self._buttons.addWidget(button)
         self._buttons.addStretch()
 
@@ -151,7 +153,11 @@ class Banner(QFrame):
         self._draw()
 
     def tell(
-        self, title: str, sentence: str, choices: tuple[Choice, ...] = (), tone_name: str = "warning"
+        self,
+        title: str,
+        sentence: str,
+        choices: tuple[Choice, ...] = (),
+        tone_name: str = "warning",
     ) -> None:
         """Show it; whoever listens to a screen reader hears it too."""
         self._tone = tone_name
@@ -164,7 +170,7 @@ class Banner(QFrame):
                 old.deleteLater()
         for choice in choices:
             button = QPushButton(choice.text, self)
-            button.clicked.connect(choice.act)
+            button.clicked.connect(lambda _=False, act=choice.act: act())
             self._buttons.addWidget(button)
         self._draw()
         self.setVisible(True)
@@ -172,7 +178,7 @@ class Banner(QFrame):
     @property
     def title(self) -> str:
         """What it says now; empty when it is not shown."""
-        return self._title.text() if self.isVisibleTo(self.parentWidget()) else ""
+        return "" if self.isHidden() else self._title.text()
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

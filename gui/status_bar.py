@@ -1,4 +1,4 @@
-"""The line at the bottom: engine and browser, work and slots, the watcher, and where the ledger is."""
+"""The line at the bottom: engine and browser, work and slots, the watcher, and the ledger."""
 
 from __future__ import annotations
 

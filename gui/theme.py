@@ -222,6 +222,7 @@ class TonedLabel(PlainLabel):
     def __init__(self, text: str, tone_name: str, parent: QWidget | None = None) -> None:
         self._tone = tone_name
         super().__init__(text, parent)
+        self.setForegroundRole(QPalette.ColorRole.WindowText)  # whatever its parent stands on
         self._colour()
 
     def show_tone(self, tone_name: str) -> None:

@@ -70,7 +70,7 @@ class CancelDialog(Question):
     def __init__(self, plan: Plan, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._plan = plan
-        self.ask(self.tr("Cancel"), self._headline())
+        self.ask(self.tr("Cancel"), self._question())
         for line in self._lines():
             self.add_text(line)
         if plan.asked + plan.ended + plan.lost:
@@ -90,7 +90,7 @@ class CancelDialog(Question):
     def reason(self) -> str | None:
         return self._reason.text().strip() or None
 
-    def _headline(self) -> str:
+    def _question(self) -> str:
         ids = self._plan.ids
         if len(ids) == 1:
             view = (*self._plan.pending, *self._plan.running, *self._plan.foreign)[0]

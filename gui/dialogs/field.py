@@ -18,6 +18,9 @@ from PySide6.QtWidgets import (
 from gui.theme import plain_label
 
 
+EDITOR_HEIGHT = 28
+
+
 class Field(QWidget):
     """An editor with a key of the request; `mistake` shows what is wrong with it."""
 
@@ -36,6 +39,8 @@ class Field(QWidget):
         editor.setAccessibleName(name)
         editor.setAccessibleDescription(hint)
         editor.installEventFilter(self)
+        if not isinstance(editor, QPlainTextEdit | QCheckBox):
+            editor.setMinimumHeight(EDITOR_HEIGHT)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(3)
@@ -138,4 +143,3 @@ def _write(editor: QWidget, value: Any) -> None:
         editor.setPlainText("\n".join(line for line in value if isinstance(line, str)))
     elif isinstance(editor, QLineEdit) and isinstance(value, str):
         editor.setText(value)
-

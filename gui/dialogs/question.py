@@ -1,15 +1,16 @@
-"""A calm question or message: a headline, sentences in plain text, buttons that say what they do."""
+"""A calm question: a headline, sentences in plain text, buttons that say what they do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from gui.theme import heading, plain_label
 
 WIDTH = 440
+BUTTON = QSize(96, 30)
 
 
 class Question(QDialog):
@@ -53,6 +54,7 @@ class Question(QDialog):
     def add_button(self, key: str, text: str, *, default: bool = False) -> QPushButton:
         """A button that ends the question with `key`; the default is also what Esc means."""
         button = QPushButton(text, self)
+        button.setMinimumSize(BUTTON)
         button.setAutoDefault(default)
         button.setDefault(default)
         button.clicked.connect(lambda: self._end(key))

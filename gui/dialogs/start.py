@@ -22,10 +22,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.errors import EngineError, Problem
+from engine.errors import EngineError, InvalidArguments, Problem
 from engine.records import TaskRecord
 from gui.dialogs.address import address_in, complete
 from gui.dialogs.field import Field, Patterns, choice, number
+from gui.dialogs.question import BUTTON
 from gui.icons import icon
 from gui.states import Banner
 from gui.theme import heading, plain_label, plain_tip
@@ -83,6 +84,10 @@ class StartDialog(QDialog):
         self._touched = True
         self._place(problems)
 
+    def show_refusal(self, mistakes: InvalidArguments) -> None:
+        """The engine would not take it after all."""
+        self.show_problems(mistakes.problems)
+
     def show_error(self, error: EngineError) -> None:
         """Something else went wrong; what was typed stays."""
         self._busy(False)
@@ -113,8 +118,7 @@ class StartDialog(QDialog):
         column.setSpacing(12)
         column.addWidget(heading(self.tr("Crawl a site"), grow=1.3))
         column.addWidget(self._banner)
-        column.addWidget(url.name)
-        column.addWidget(url)
+        column.addLayout(self._grid("url", columns=1))
         column.addWidget(self._offer, 0, Qt.AlignmentFlag.AlignLeft)
         column.addLayout(self._make_limits())
         column.addWidget(self._toggle, 0, Qt.AlignmentFlag.AlignLeft)
@@ -137,8 +141,8 @@ class StartDialog(QDialog):
             ("text", self.tr("Plain text")),
             ("structured", self.tr("Structured (JSON)")),
         )
-        self._add("max_pages", self.tr("Pages at most"), number(1, 1_000_000, 20))
-        self._add("max_depth", self.tr("Links deep at most"), number(0, 100, 2))
+        self._add("max_pages", self.tr("Pages, at most"), number(1, 1_000_000, 20))
+        self._add("max_depth", self.tr("Links deep, at most"), number(0, 100, 2))
         self._add("engine", self.tr("Engine"), choice(engines))
         self._add("output_format", self.tr("Content as"), choice(formats))
         return self._grid("max_pages", "max_depth", "engine", "output_format")
@@ -180,16 +184,19 @@ class StartDialog(QDialog):
         area.setVisible(False)
         return area
 
-    def _grid(self, *keys: str) -> QGridLayout:
-        """Fields two by two, each name above its editor."""
+    def _grid(self, *keys: str, columns: int = 2) -> QGridLayout:
+        """Fields side by side, each name above its editor."""
         grid = QGridLayout()
         grid.setHorizontalSpacing(16)
-        grid.setVerticalSpacing(4)
-        for number_, key in enumerate(keys):
-            row, column = 2 * (number_ // 2), number_ % 2
-            grid.addWidget(self._fields[key].name, row, column)
-            grid.addWidget(self._fields[key], row + 1, column, Qt.AlignmentFlag.AlignTop)
-            grid.setColumnStretch(column, 1)
+        grid.setVerticalSpacing(10)
+        for place, key in enumerate(keys):
+            cell = QVBoxLayout()
+            cell.setSpacing(4)
+            cell.addWidget(self._fields[key].name)
+            cell.addWidget(self._fields[key])
+            cell.addStretch()
+            grid.addLayout(cell, place // columns, place % columns)
+            grid.setColumnStretch(place % columns, 1)
         return grid
 
     def _make_toggle(self) -> QToolButton:
@@ -206,6 +213,8 @@ class StartDialog(QDialog):
         box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, parent=self)
         self._start = QPushButton(self.tr("Start"), self)
         box.addButton(self._start, QDialogButtonBox.ButtonRole.AcceptRole)
+        for button in (self._start, box.button(QDialogButtonBox.StandardButton.Cancel)):
+            button.setMinimumSize(BUTTON)
         self._start.setDefault(True)
         self._start.clicked.connect(self._ask)
         box.rejected.connect(self.reject)

@@ -1,0 +1,171 @@
+"""`openchrome-monitor`: the program around the window."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import faulthandler
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from PySide6.QtCore import QLibraryInfo, QLocale, QTranslator
+from PySide6.QtWidgets import QApplication
+
+from engine.config import Settings
+from engine.errors import EngineError
+from engine.logs import log_path, log_to_file
+from engine.version import VERSION
+from gui.alarm import Alarm, log_qt_messages
+from gui.instance import Instance
+from gui.loop import run
+from gui.scenes import SCENES, self_test, shoot
+from gui.session import Session
+from gui.settings import Memory
+from gui.theme import apply_theme
+
+APP_NAME = "openchrome-monitor"
+DESKTOP_ID = "io.github.openchrome.monitor"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Open the window; returns the exit code: 0, 1 when it could not, 2 for bad usage."""
+    options = _parse(sys.argv[1:] if argv is None else argv)
+    try:
+        settings = Settings.chosen(os.environ, home=options.home, root=options.root)
+    except EngineError as error:
+        return _refuse(error)
+    os.environ.update(platform_for(os.environ, sys.platform))
+    log_to_file()
+    _write_crashes_down()
+    log_qt_messages()
+    app = make_application()
+    if options.self_test:
+        code, words = run(app, self_test(app, settings.browser_path))
+        _say(words)
+        return code
+    if options.shot:
+        return run(app, shoot(app, settings, options.shot, options.scene))
+    try:
+        return run(app, _windows(app, settings, new_window=options.new_window))
+    except asyncio.CancelledError:
+        return 130  # ended by a signal, everything closed
+
+
+def make_application() -> QApplication:
+    """The one application object, named so that desktops know whose window this is."""
+    app = QApplication([APP_NAME])
+    app.setApplicationName(APP_NAME)
+    app.setApplicationDisplayName("OpenChrome Monitor")
+    app.setApplicationVersion(VERSION)
+    app.setOrganizationName("OpenChrome")
+    app.setDesktopFileName(DESKTOP_ID)
+    words = QTranslator(app)
+    folder = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
+    if words.load(QLocale(), "qtbase", "_", folder):
+        app.installTranslator(words)
+    return app
+
+
+def platform_for(environ: Mapping[str, str], platform: str) -> dict[str, str]:
+    """What Qt should draw on where nobody has said: without a screen, on an invisible one."""
+    if not platform.startswith("linux") or environ.get("QT_QPA_PLATFORM"):
+        return {}
+    screens = [
+        name
+        for name, variable in (("wayland", "WAYLAND_DISPLAY"), ("xcb", "DISPLAY"))
+        if environ.get(variable)
+    ]
+    return {"QT_QPA_PLATFORM": ";".join([*screens, "offscreen"])}
+
+
+async def _windows(app: QApplication, settings: Settings, *, new_window: bool) -> int:
+    """One window after the other, as the user opens folders; the exit code."""
+    memory, alarm = Memory(), Alarm()
+    alarm.install()
+    alarm.watch_loop(asyncio.get_running_loop())
+    apply_theme(app, memory.theme)
+    app.styleHints().colorSchemeChanged.connect(lambda _: apply_theme(app, memory.theme))
+    instance = Instance(settings.root)
+    if not new_window and not instance.claim():
+        return _hand_over(instance, settings.root)
+    while True:
+        session = Session(settings, memory, alarm)
+        instance.called.connect(session.come_forward)
+        session.open()
+        try:
+            folder = await session.ended()
+        finally:
+            session.window.remember()
+            await session.close()
+            instance.release()
+        if folder is None:
+            return 0
+        settings = replace(settings, root=folder)
+        instance = Instance(folder)
+        if not new_window and not instance.claim():
+            return _hand_over(instance, folder)
+
+
+def _hand_over(instance: Instance, root: Path) -> int:
+    """Let the window that shows this ledger already come forward."""
+    if instance.hand_over({"raise": True}):
+        return 0
+    _say(
+        f"Another window already shows {root}, but it does not answer. "
+        "End it, or use --new-window.",
+        wrong=True,
+    )
+    return 1
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog=APP_NAME,
+        description="Watch and run browser tasks in a window.",
+        epilog="Without a screen the window is drawn on an invisible one; `octask` needs none.",
+    )
+    parser.add_argument("--root", type=Path, metavar="DIR", help="the folder with the tasks")
+    parser.add_argument("--home", type=Path, metavar="DIR", help="the folder of everything")
+    parser.add_argument("--new-window", action="store_true", help="do not hand over to another")
+    parser.add_argument("--shot", type=Path, metavar="FILE.png", help="save a picture and exit")
+    parser.add_argument(
+        "--scene", choices=SCENES, default="main", help="what the picture shows (default: main)"
+    )
+    parser.add_argument(
+        "--self-test", action="store_true", help="crawl the bundled site and exit 0 if it works"
+    )
+    parser.add_argument("--version", action="version", version=f"{APP_NAME} {VERSION}")
+    return parser.parse_args(argv)
+
+
+def _refuse(error: EngineError) -> int:
+    _say(f"{error} {error.advice}".strip(), wrong=True)
+    return 1
+
+
+def _say(words: str, *, wrong: bool = False) -> None:
+    """A sentence on the terminal; a program without one (Windows) has nobody to tell."""
+    stream = sys.stderr if wrong else sys.stdout
+    if stream is not None:
+        stream.write(f"{words}\n")
+        stream.flush()
+
+
+def _write_crashes_down() -> None:
+    """A crash of the interpreter itself leaves its stack beside the log."""
+    try:
+        log_path().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # kept open for the life of the process: faulthandler writes to its number
+        file = os.open(
+            log_path().with_suffix(".crash"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
+        )
+    except OSError:
+        return
+    faulthandler.enable(file)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

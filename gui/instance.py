@@ -1,0 +1,108 @@
+"""One window per ledger: a second start hands over to the first and ends.
+
+The lock lies outside the ledger (a ledger may be on a read-only or shared disk) and dies with
+its process. What is handed over is one JSON line over a socket that only this user may use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+from PySide6.QtCore import QLockFile, QObject, Signal
+from PySide6.QtNetwork import QLocalServer, QLocalSocket
+
+from gui.settings import APP_FOLDER
+
+ANSWER_MS = 2000
+MAX_BYTES = 64 * 1024
+
+
+def _key(root: Path) -> str:
+    return hashlib.sha256(os.path.realpath(root).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+class Instance(QObject):
+    """The claim of this process to be the window of one ledger; `called` is another start."""
+
+    called = Signal(object)
+
+    def __init__(self, root: Path, folder: Path | None = None) -> None:
+        super().__init__()
+        place = folder or Path(platformdirs.user_runtime_dir(APP_FOLDER, appauthor=False))
+        self._place = place
+        self._name = f"{APP_FOLDER}-{_user()}-{_key(root)}"
+        self._lock: QLockFile | None = None
+        self._server: QLocalServer | None = None
+
+    def claim(self) -> bool:
+        """Become the ledger's window; False when another process is it. A place that cannot
+        be written is no reason not to open."""
+        try:
+            self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError:
+            return True
+        lock = QLockFile(str(self._place / f"{self._name}.lock"))
+        lock.setStaleLockTime(0)  # only a dead process loses it, never a slow one
+        if not lock.tryLock(0):
+            return lock.error() != QLockFile.LockError.LockFailedError
+        self._lock = lock
+        self._listen()
+        return True
+
+    def hand_over(self, message: dict[str, Any]) -> bool:
+        """Ask the ledger's window to come forward; False when it does not answer in 2 s."""
+        socket = QLocalSocket()
+        socket.connectToServer(self._name)
+        if not socket.waitForConnected(ANSWER_MS):
+            return False
+        socket.write(json.dumps(message).encode() + b"\n")
+        return socket.waitForBytesWritten(ANSWER_MS) and socket.waitForReadyRead(ANSWER_MS)
+
+    def release(self) -> None:
+        """Let go, for the next one."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        if self._lock is not None:
+            self._lock.unlock()
+            self._lock = None
+
+    def _listen(self) -> None:
+        QLocalServer.removeServer(self._name)  # of a process that was killed: the lock is ours
+        self._server = QLocalServer(self)
+        self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
+        self._server.newConnection.connect(self._take_call)
+        self._server.listen(self._name)
+
+    def _take_call(self) -> None:
+        if self._server is None:
+            return
+        socket = self._server.nextPendingConnection()
+        socket.setParent(self)
+        socket.readyRead.connect(lambda: self._read(socket))
+        socket.disconnected.connect(socket.deleteLater)
+
+    def _read(self, socket: QLocalSocket) -> None:
+        if not socket.canReadLine():
+            if socket.bytesAvailable() > MAX_BYTES:
+                socket.abort()
+            return
+        try:
+            message = json.loads(bytes(socket.readLine(MAX_BYTES).data()))
+        except ValueError:
+            message = None
+        if isinstance(message, dict):
+            self.called.emit(message)
+            socket.write(b"ok\n")
+            socket.flush()
+        socket.disconnectFromServer()
+
+
+def _user() -> str:
+    """Two users of one machine share the names of sockets in some systems."""
+    return str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")

@@ -1,0 +1,136 @@
+"""The place of the list: the table, or what is said instead while there is nothing in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtWidgets import QProgressBar, QStackedWidget, QVBoxLayout, QWidget
+
+from engine.errors import EngineError
+from engine.words import count
+from gui.states import Card, Choice, Skeleton
+from gui.theme import plain_label
+
+
+@dataclass(frozen=True, slots=True)
+class WaysOut:
+    """What the buttons of the empty places do."""
+
+    new_task: Callable[[], object]
+    sample: Callable[[], object]
+    open_folder: Callable[[], object]
+    clear_filter: Callable[[], object]
+    rescan: Callable[[], object]
+
+
+class ListArea(QWidget):
+    """Decides between table, loading, empty, empty by filter, and ledger trouble."""
+
+    def __init__(self, table: QWidget, ways: WaysOut, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._shown = self._total = 0
+        self._complete = False
+        self._trouble: EngineError | None = None
+        self._root = ""
+        self._ways = ways
+        self._table, self._skeleton = table, Skeleton(self)
+        self._empty = Card("list", self)
+        self._unmatched = Card("search", self)
+        self._broken = Card("warning", self)
+        self._stack = QStackedWidget(self)
+        for page in (table, self._skeleton, self._empty, self._unmatched, self._broken):
+            self._stack.addWidget(page)
+        self._reading = plain_label(tone="muted", parent=self)
+        self._bar = QProgressBar(self)
+        self._bar.setTextVisible(False)
+        self._bar.setFixedHeight(4)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._bar)
+        column.addWidget(self._stack, 1)
+        column.addWidget(self._reading)
+        self._unmatched.show_choices((Choice(self.tr("Clear the filter"), ways.clear_filter),))
+        self._broken.show_choices(
+            (
+                Choice(self.tr("Try again"), ways.rescan),
+                Choice(self.tr("Open another folder…"), ways.open_folder),
+            )
+        )
+        self.show_accepting(True)
+        self._choose()
+
+    @property
+    def state(self) -> str:
+        """loading, table, empty, unmatched or trouble."""
+        names = {
+            self._table: "table",
+            self._skeleton: "loading",
+            self._empty: "empty",
+            self._unmatched: "unmatched",
+        }
+        page = self._stack.currentWidget()
+        return names.get(page, "trouble") if page is not None else "loading"
+
+    def show_root(self, root: str) -> None:
+        self._root = root
+        self._choose()
+
+    def show_accepting(self, accepts: bool) -> None:
+        """A read-only ledger offers to look elsewhere, not to start something."""
+        other = Choice(self.tr("Open another folder…"), self._ways.open_folder)
+        starting = (
+            Choice(self.tr("New task…"), self._ways.new_task),
+            Choice(self.tr("Try the sample crawl"), self._ways.sample),
+        )
+        self._empty.show_choices((*starting, other) if accepts else (other,))
+
+    def show_loading(self, loaded: int, total: int, complete: bool) -> None:
+        """The ledger is being read: `loaded` of `total` tasks are in the table."""
+        self._complete = complete
+        self._trouble = None
+        self._bar.setRange(0, max(1, total))
+        self._bar.setValue(loaded)
+        self._reading.show_text(
+            "" if complete else self.tr("Reading {0} / {1}…").format(count(loaded), count(total))
+        )
+        self._choose()
+
+    def show_numbers(self, shown: int, total: int) -> None:
+        """How many tasks the filter lets through, of how many."""
+        self._shown, self._total = shown, total
+        self._choose()
+
+    def show_trouble(self, error: EngineError) -> None:
+        """The ledger cannot be used at all."""
+        self._trouble = error
+        self._broken.show_words(error.title, str(error), error.advice)
+        self._choose()
+
+    def _choose(self) -> None:
+        reading = not self._complete and self._trouble is None
+        self._bar.setVisible(reading and self._total > 0)
+        self._reading.setVisible(reading and self._total > 0)
+        if self._trouble is not None:
+            page: QWidget = self._broken
+        elif self._shown:
+            page = self._table
+        elif not self._complete:
+            page = self._skeleton
+        elif self._total:
+            page = self._unmatched
+            self._unmatched.show_words(
+                self.tr("No task matches"),
+                self.tr("{0} tasks are here; the filter hides all of them.").format(
+                    count(self._total)
+                ),
+            )
+        else:
+            page = self._empty
+            self._empty.show_words(
+                self.tr("No tasks yet"),
+                self.tr("Start a crawl, or try one on a small site that runs on this machine."),
+                self.tr("Watching {0}").format(self._root),
+            )
+        self._stack.setCurrentWidget(page)

@@ -1,0 +1,326 @@
+"""The window: where everything stands, and which action does what. Slots are plain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QEvent, Qt, QUrl, Signal
+from PySide6.QtGui import QCloseEvent, QDesktopServices, QGuiApplication
+from PySide6.QtWidgets import (
+    QApplication,
+    QFileDialog,
+    QMainWindow,
+    QSplitter,
+    QToolBar,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.feed import Batch
+from engine.logs import log_path
+from engine.records import Health, TaskView
+from gui.actions import Actions
+from gui.bridge import Bridge
+from gui.copying import ids_text, rows_text
+from gui.details.panel import Details
+from gui.dialogs.about import About
+from gui.filter_bar import FilterBar
+from gui.list_area import ListArea, WaysOut
+from gui.regions import step_region
+from gui.requests import Requests
+from gui.settings import Memory
+from gui.sidebar import Sidebar
+from gui.states import Banner
+from gui.status_bar import StatusBar
+from gui.task_model import TaskModel
+from gui.task_table import TaskTable
+from gui.theme import Theme, apply_theme
+from gui.trouble import Trouble
+
+MIN_WIDTH, MIN_HEIGHT = 900, 560
+FIRST_SIZE = (1180, 760)
+SIDEBAR_WIDTH = 190
+
+
+class MainWindow(QMainWindow):
+    """One ledger, live. `close_wanted` and `folder_wanted` ask the program that made it."""
+
+    close_wanted = Signal()
+    folder_wanted = Signal(Path)
+    loaded = Signal()
+
+    def __init__(self, bridge: Bridge, memory: Memory) -> None:
+        super().__init__()
+        self._bridge, self._memory = bridge, memory
+        self._health: Health | None = None
+        self._facets: tuple[str, ...] = ()
+        self._text = ""
+        self._followed: str | None = None
+        self._awaited = ""
+        self.setMinimumSize(MIN_WIDTH, MIN_HEIGHT)
+        self.resize(*FIRST_SIZE)
+        self._make_parts()
+        self._lay_out()
+        self._connect_actions()
+        self._connect_parts()
+        self._connect_bridge()
+        self._recall()
+        self._show_selection([])
+
+    # layout
+
+    def _make_parts(self) -> None:
+        self.model = TaskModel(self)
+        self.table = TaskTable(self)
+        self.table.setModel(self.model)
+        self.sidebar, self.filter_bar = Sidebar(self), FilterBar(self)
+        self.details, self.banner, self.undo_bar = Details(self), Banner(self), Banner(self)
+        self.status, self.tools = StatusBar(self), QToolBar(self)
+        self.requests = Requests(self._bridge, self, self.undo_bar)
+        self.trouble = Trouble(self.banner, self.choose_folder, self._bridge.warm)
+        ways = WaysOut(
+            new_task=self.requests.new_task,
+            sample=self._bridge.start_sample,
+            open_folder=self.choose_folder,
+            clear_filter=self.clear_filter,
+            rescan=self._bridge.rescan,
+        )
+        self.area = ListArea(self.table, ways, self)
+        self.acts = Actions(self)
+
+    def _lay_out(self) -> None:
+        middle = QWidget(self)
+        column = QVBoxLayout(middle)
+        column.setContentsMargins(8, 8, 8, 4)
+        column.setSpacing(6)
+        column.addWidget(self.banner)
+        column.addWidget(self.filter_bar)
+        column.addWidget(self.area, 1)
+        column.addWidget(self.undo_bar)
+        self._tall, self._wide = QSplitter(Qt.Orientation.Vertical), QSplitter()
+        self._tall.addWidget(middle)
+        self._tall.addWidget(self.details)
+        self._tall.setStretchFactor(0, 3)
+        self._tall.setStretchFactor(1, 2)
+        self._wide.addWidget(self.sidebar)
+        self._wide.addWidget(self._tall)
+        self._wide.setStretchFactor(1, 1)
+        self._wide.setSizes([SIDEBAR_WIDTH, FIRST_SIZE[0] - SIDEBAR_WIDTH])
+        for splitter in (self._tall, self._wide):
+            splitter.setChildrenCollapsible(False)
+        self.setCentralWidget(self._wide)
+        self.setStatusBar(self.status)
+        self.acts.fill_tool_bar(self.tools)
+        self.addToolBar(self.tools)
+        self.acts.fill_menu_bar()
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
+
+    # connections
+
+    def _connect_actions(self) -> None:
+        slots = {
+            "new": self.requests.new_task,
+            "paste": self.requests.paste,
+            "open": self.choose_folder,
+            "folder": self.show_ledger_folder,
+            "quit": self.close,
+            "copy_ids": self.copy_ids,
+            "copy_rows": self.copy_rows,
+            "all": self.table.selectAll,
+            "none": self.table.clearSelection,
+            "find": self.filter_bar.focus_text,
+            "cancel": self.cancel_selected,
+            "task_folder": self.show_task_folder,
+            "sample": self._bridge.start_sample,
+            "rescan": self._bridge.rescan,
+            "next_region": lambda: step_region(self._regions(), 1),
+            "last_region": lambda: step_region(self._regions(), -1),
+            "log": lambda: show_folder(log_path().parent),
+            "about": lambda: About(self._health, self).open(),
+        }
+        for key, slot in slots.items():
+            self.acts[key].triggered.connect(lambda _=False, slot=slot: slot())
+        self.acts["sidebar"].toggled.connect(self.sidebar.setVisible)
+        self.acts["details"].toggled.connect(self.details.setVisible)
+        for theme, action in self.acts.themes.items():
+            action.triggered.connect(lambda _=False, theme=theme: self.choose_theme(theme))
+
+    def _connect_parts(self) -> None:
+        self.table.selection_changed.connect(self._show_selection)
+        self.table.activated_task.connect(lambda _: self.acts["details"].setChecked(True))
+        self.model.counts_changed.connect(self.sidebar.show_counts)
+        self.model.shown_changed.connect(lambda *_: self._show_numbers())
+        self.sidebar.facet_changed.connect(self._filter_by_facets)
+        self.filter_bar.text_changed.connect(self._filter_by_text)
+        self.filter_bar.left.connect(self.table.setFocus)
+        self.table.menu_wanted.connect(self.acts.fill_context_menu)
+        columns = self.acts.columns_menu
+        columns.aboutToShow.connect(lambda: (columns.clear(), self.table.fill_column_menu(columns)))
+        self.requests.started.connect(self._show_new)
+        self.status.root_clicked.connect(self.show_ledger_folder)
+        self.requests.failed.connect(self.trouble.show_error)
+
+    def _connect_bridge(self) -> None:
+        self._bridge.batch.connect(self._take_batch)
+        self._bridge.health.connect(self._show_health)
+        self._bridge.events.connect(self.details.show_events)
+        self._bridge.unusable.connect(self.area.show_trouble)
+
+    # what the engine says
+
+    def _take_batch(self, batch: Batch) -> None:
+        self.model.put_many(batch.views)
+        self.model.drop_many(batch.gone)
+        self.area.show_loading(batch.loaded, batch.total, batch.complete)
+        if self._followed in batch.gone or any(
+            view.task_id == self._followed for view in batch.views
+        ):
+            self._show_details()
+        self._select_awaited()
+        if batch.complete:
+            self.loaded.emit()
+
+    def _show_health(self, health: Health) -> None:
+        self._health = health
+        self.status.show_health(health)
+        self.trouble.show_health(health)
+        self.setWindowTitle(self.tr("OpenChrome Monitor – {0}").format(health.root))
+        self.area.show_root(health.root)
+        self.area.show_accepting(not health.read_only)
+        for key in ("new", "paste", "sample"):
+            self.acts[key].setEnabled(not health.read_only)
+
+    # the list and its details
+
+    @property
+    def selected(self) -> list[TaskView]:
+        views = (self.model.view_of(task_id) for task_id in self.table.selected_ids())
+        return [view for view in views if view is not None]
+
+    def _show_selection(self, ids: Sequence[str]) -> None:
+        for key in ("copy_ids", "copy_rows", "cancel"):
+            self.acts[key].setEnabled(bool(ids))
+        self.acts["task_folder"].setEnabled(len(ids) == 1)
+        self._show_numbers()
+        one = ids[0] if len(ids) == 1 else None
+        if one != self._followed:
+            self._followed = one
+            self._show_details()
+            self._bridge.follow_events(one)
+
+    def _show_details(self) -> None:
+        one = self._followed
+        self.details.show_view(self.model.view_of(one) if one else None)
+
+    def _show_numbers(self) -> None:
+        shown, total = self.model.rowCount(), self.model.total
+        self.area.show_numbers(shown, total)
+        self.filter_bar.show_counts(shown, total, len(self.table.selected_ids()))
+
+    def _show_new(self, task_id: str) -> None:
+        """Select the task that was just started, as soon as the list has it."""
+        self._awaited = task_id
+        self._select_awaited()
+
+    def _select_awaited(self) -> None:
+        if self._awaited and self.model.row_of(self._awaited) >= 0:
+            self.table.select_ids([self._awaited])
+            self._awaited = ""
+
+    def _filter_by_facets(self, facets: tuple[str, ...]) -> None:
+        self._facets = facets
+        self.model.set_filter(self._text, self._facets)
+        self._show_numbers()
+
+    def _filter_by_text(self, text: str) -> None:
+        self._text = text
+        self.model.set_filter(text, self._facets)
+        self._show_numbers()
+
+    def clear_filter(self) -> None:
+        """Show every task again."""
+        self.filter_bar.set_text("")
+        self.sidebar.select(())
+
+    def cancel_selected(self) -> None:
+        self.requests.cancel(self.selected)
+
+    def copy_ids(self) -> None:
+        QGuiApplication.clipboard().setText(ids_text(self.table.selected_ids()))
+
+    def copy_rows(self) -> None:
+        numbers = self.model.rows_of(self.table.selected_ids())
+        rows = [self.model.row_at(number) for number in numbers]
+        QGuiApplication.clipboard().setText(rows_text(rows, self.model.now_ms()))
+
+    # the window itself
+
+    def choose_theme(self, theme: Theme) -> None:
+        self._memory.theme = theme
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        apply_theme(app, theme)
+
+    def choose_folder(self) -> None:
+        """Ask for another ledger; the program that made this window does the rest."""
+        start = self._health.root if self._health else ""
+        dialog = QFileDialog(self, self.tr("Open another folder of tasks"), start)
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        dialog.fileSelected.connect(lambda path: self.folder_wanted.emit(Path(path)))
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def show_ledger_folder(self) -> None:
+        if self._health is not None:
+            show_folder(Path(self._health.root))
+
+    def show_task_folder(self) -> None:
+        if self._health is not None and self._followed is not None:
+            show_folder(Path(self._health.root) / self._followed)
+
+    def _regions(self) -> tuple[QWidget, ...]:
+        return (self.tools, self.sidebar, self.filter_bar, self.area, self.details, self.status)
+
+    def _recall(self) -> None:
+        memory = self._memory
+        self.restoreGeometry(memory.shape("window"))
+        self._wide.restoreState(memory.shape("wide"))
+        self._tall.restoreState(memory.shape("tall"))
+        self.table.restore_header(memory.shape("header"))
+        self.acts["sidebar"].setChecked(memory.flag("sidebar", True))
+        self.acts["details"].setChecked(memory.flag("details", True))
+        self.acts.themes[memory.theme].setChecked(True)
+        self.model.set_sort(memory.sort_keys())
+        self.filter_bar.set_text(memory.text("filter"))
+        self.sidebar.select(memory.names("facets"))
+
+    def remember(self) -> None:
+        """Keep how the window looks for its next start."""
+        memory = self._memory
+        memory.keep_shape("window", self.saveGeometry())
+        memory.keep_shape("wide", self._wide.saveState())
+        memory.keep_shape("tall", self._tall.saveState())
+        memory.keep_shape("header", self.table.header().saveState())
+        memory.keep_flag("sidebar", self.acts["sidebar"].isChecked())
+        memory.keep_flag("details", self.acts["details"].isChecked())
+        memory.keep_sort(self.model.sort_keys)
+        memory.keep_text("filter", self._text)
+        memory.keep_names("facets", self._facets)
+        memory.save()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange and hasattr(self, "acts"):
+            self.acts.redraw()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        # the engine must end first, and that takes time: the program closes the window then
+        event.ignore()
+        self.remember()
+        self.close_wanted.emit()
+
+
+def show_folder(folder: Path) -> None:
+    """Open `folder` in the desktop's file manager."""
+    QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))

@@ -1,0 +1,136 @@
+"""Pictures of the window (`--shot`) and its proof that it works (`--self-test`)."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from pathlib import Path
+
+from PySide6.QtCore import QPoint, QRectF
+from PySide6.QtGui import QColor, QPainter, QPixmap
+from PySide6.QtWidgets import QApplication, QDialog
+
+from engine.config import Settings
+from engine.errors import EngineError
+from engine.records import TERMINAL, Status
+from gui.alarm import Alarm
+from gui.session import Session
+from gui.settings import Memory
+from gui.theme import Theme, apply_theme
+
+SCENES = ("main", "details", "start", "cancel", "empty", "dark")
+LOAD_S = 30.0
+SETTLE_S = 0.4  # two frames of the list's 40 ms, and the details' first events
+SELF_TEST_PAGES = 5
+SELF_TEST_S = 60.0
+DIM = QColor(0, 0, 0, 110)
+
+
+async def shoot(app: QApplication, settings: Settings, file: Path, scene: str) -> int:
+    """Save a picture of the window, once it shows what is in the ledger; 0 when it was saved."""
+    with tempfile.TemporaryDirectory() as folder:
+        memory = Memory(Path(folder) / "window.ini")
+        apply_theme(app, Theme.DARK if scene == "dark" else Theme.LIGHT)
+        if scene == "empty":
+            settings = Settings.at(home=Path(folder) / "home")
+            settings.root.mkdir(parents=True)
+        session = Session(settings, memory, Alarm(), accepts=False)
+        loaded = asyncio.Event()
+        session.window.loaded.connect(loaded.set)
+        session.bridge.unusable.connect(lambda _: loaded.set())
+        session.open()
+        try:
+            async with asyncio.timeout(LOAD_S):
+                await loaded.wait()
+            dialog = _play(session, scene)
+            await asyncio.sleep(SETTLE_S)
+            saved = picture(session, dialog).save(str(file), "PNG")
+        finally:
+            await session.close()
+        return 0 if saved else 1
+
+
+def _play(session: Session, scene: str) -> QDialog | None:
+    """Bring the window into the state that `scene` shows; the dialog that stands before it."""
+    window = session.window
+    if scene == "start":
+        window.requests.new_task({"url": "https://example.com/docs"})
+    elif scene != "empty" and window.model.rowCount():
+        window.table.select_ids([window.model.id_at(0)])
+    if scene == "cancel":
+        window.table.selectAll()
+        window.cancel_selected()
+    active = QApplication.activeModalWidget()
+    return active if isinstance(active, QDialog) else None
+
+
+def picture(session: Session, dialog: QDialog | None) -> QPixmap:
+    """The window as it stands, with `dialog` before it."""
+    shot = session.window.grab()
+    if dialog is None:
+        return shot
+    front = dialog.grab()
+    painter = QPainter(shot)
+    painter.fillRect(shot.rect(), DIM)
+    size, part = shot.deviceIndependentSize(), front.deviceIndependentSize()
+    at = QPoint(
+        round((size.width() - part.width()) / 2), round((size.height() - part.height()) / 2)
+    )
+    painter.fillRect(QRectF(at, part).adjusted(-1, -1, 1, 1), QColor(0, 0, 0, 140))
+    painter.drawPixmap(at, front)
+    painter.end()
+    return shot
+
+
+async def self_test(app: QApplication, browser_path: str | None) -> tuple[int, str]:
+    """Crawl the bundled site in the window's own engine; the exit code and a sentence."""
+    from dataclasses import replace
+
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="openchrome-self-test-") as folder:
+        home = Path(folder) / "home"
+        settings = replace(Settings.at(home=home), browser_path=browser_path)
+        session = Session(settings, Memory(Path(folder) / "window.ini"), Alarm())
+        session.open()
+        try:
+            async with asyncio.timeout(SELF_TEST_S):
+                problem = await _crawl_the_sample(session)
+        except EngineError as error:
+            problem = f"{error} {error.advice}".strip()
+        except TimeoutError:
+            problem = f"it was not done within {SELF_TEST_S:.0f} s"
+        browser = session.bridge.engine.health().browser_name
+        await session.close()
+    took_s = time.monotonic() - began
+    if problem:
+        return 1, f"The self-test failed: {problem}"
+    return 0, f"The self-test passed: {SELF_TEST_PAGES} pages with {browser} in {took_s:.1f} s."
+
+
+async def _crawl_the_sample(session: Session) -> str:
+    """What went wrong; empty when the crawl, the ledger and the table all agree."""
+    from engine.sample.site import Site
+
+    engine, model = session.bridge.engine, session.window.model
+    opened = asyncio.Event()
+    session.bridge.opened.connect(opened.set)
+    await opened.wait()
+    changed = asyncio.Event()
+    session.bridge.batch.connect(lambda _: changed.set())
+    with Site(SELF_TEST_PAGES * 2) as site:
+        args = {"url": site.url, "max_pages": SELF_TEST_PAGES, "delay_ms": 0}
+        record = await engine.start("crawl", args)
+        record = await engine.wait(record.task_id, int(SELF_TEST_S * 1000))
+    if record.status != Status.COMPLETED:
+        why = record.error.message if record.error else ""
+        return f"the crawl ended as {record.status}. {why}".strip()
+    while True:
+        view = model.view_of(record.task_id)
+        if view is not None and getattr(view.entry, "status", "") in TERMINAL:
+            break
+        changed.clear()
+        await changed.wait()
+    if view.units is None or view.units.done != SELF_TEST_PAGES:
+        return f"the table shows {view.units}, not {SELF_TEST_PAGES} pages"
+    return ""

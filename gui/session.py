@@ -1,0 +1,123 @@
+"""One window on one ledger, from its first paint to the end of its engine."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtWidgets import QApplication
+
+from engine.config import Settings
+from engine.service import Engine
+from engine.words import count
+from gui.alarm import Alarm
+from gui.bridge import CLOSE_S, Bridge
+from gui.dialogs.question import Question
+from gui.main_window import MainWindow
+from gui.settings import Memory
+
+log = logging.getLogger(__name__)
+
+WARM_AFTER_MS = 250  # the list comes first; the browser's imports take the processor for a while
+PATIENCE_S = 3.0  # beyond the engine's own time to close, before it is left to the system
+
+
+class Session(QObject):
+    """Wires engine, bridge and window together, and takes them apart in order.
+
+    `accepts=False` only looks: nothing is written, nothing can be started.
+    """
+
+    def __init__(
+        self, settings: Settings, memory: Memory, alarm: Alarm, *, accepts: bool = True
+    ) -> None:
+        super().__init__()
+        self._alarm, self._accepts = alarm, accepts
+        self._ended: asyncio.Future[Path | None] = asyncio.get_running_loop().create_future()
+        self._question: Question | None = None
+        self.bridge = Bridge(Engine(settings, accepts=accepts))
+        self.window = MainWindow(self.bridge, memory)
+        self.window.close_wanted.connect(lambda: self._leave(None))
+        self.window.folder_wanted.connect(self._leave)
+        self.bridge.broken.connect(alarm.ring)
+        alarm.window, alarm.quit_wanted = self.window, lambda: self._end(None)
+
+    def open(self) -> None:
+        """Show the window at once; the ledger and the browser come after its first paint."""
+        self.window.show()
+        _application().commitDataRequest.connect(self._remember)  # the desktop session ends
+        QTimer.singleShot(0, self.bridge.open)
+        if self._accepts:
+            self.bridge.opened.connect(lambda: QTimer.singleShot(WARM_AFTER_MS, self._warm))
+
+    async def ended(self) -> Path | None:
+        """Wait until the user leaves; the folder to open next, if that is why."""
+        return await self._ended
+
+    async def close(self) -> None:
+        """End what runs here, keeping what is finished; about 5 s at most."""
+        self._alarm.window = None
+        _application().commitDataRequest.disconnect(self._remember)
+        self.window.setEnabled(False)
+        try:
+            async with asyncio.timeout(CLOSE_S + PATIENCE_S):
+                await self.bridge.close()
+        except TimeoutError:
+            log.error("the engine did not close in time")
+        self.window.hide()
+        self.window.deleteLater()
+
+    def come_forward(self, message: object = None) -> None:
+        """Another start of the program handed over to this window."""
+        window = self.window
+        window.setWindowState(window.windowState() & ~window.windowState().WindowMinimized)
+        window.show()
+        window.raise_()
+        window.activateWindow()
+
+    def _remember(self, _: object) -> None:
+        self.window.remember()
+
+    def _warm(self) -> None:
+        if not self._ended.done() and not self.bridge.engine.health().read_only:
+            self.bridge.warm()
+
+    def _leave(self, folder: Path | None) -> None:
+        """End the session, after a question if work of this window would end with it."""
+        if self._ended.done() or self._question is not None:
+            return
+        running = len(self.bridge.own_tasks)
+        if not running:
+            self._end(folder)
+            return
+        question = self._question = Question(self.window)
+        headline = (
+            self.tr("1 task is running in this window.")
+            if running == 1
+            else self.tr("{0} tasks are running in this window.").format(count(running))
+        )
+        question.ask(self.tr("Quit"), headline)
+        question.add_text(self.tr("Cancelled tasks keep their finished pages."))
+        question.add_button("quit", self.tr("Cancel tasks and quit"))
+        question.add_button("stay", self.tr("Don’t quit"), default=True)
+        question.when_answered(lambda answer: self._answered(answer, folder))
+        question.open()
+
+    def _answered(self, answer: str, folder: Path | None) -> None:
+        if self._question is not None:
+            self._question.deleteLater()
+            self._question = None
+        if answer == "quit":
+            self._end(folder)
+
+    def _end(self, folder: Path | None) -> None:
+        if not self._ended.done():
+            self._ended.set_result(folder)
+
+
+def _application() -> QApplication:
+    app = QApplication.instance()
+    assert isinstance(app, QApplication)
+    return app
