@@ -2,6 +2,8 @@
 
 Fast reads decode straight into these; a rewrite never starts from them (they drop
 unknown fields) but from the whole dict, see `store.ledger`.
+What holds JSON only is `gc=False`: it cannot hold a cycle, and the collector need not walk
+ten thousand of them.
 """
 
 from __future__ import annotations
@@ -34,14 +36,14 @@ TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
 LIVE = frozenset({Status.PENDING, Status.RUNNING})
 
 
-class ErrorInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+class ErrorInfo(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Why a task FAILED: `message` for people, `code` for programs."""
 
     message: str
     code: str | None = None
 
 
-class Units(msgspec.Struct, frozen=True, omit_defaults=True):
+class Units(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """How far a task is: `total` is None while nobody knows."""
 
     done: int = 0
@@ -49,7 +51,7 @@ class Units(msgspec.Struct, frozen=True, omit_defaults=True):
     message: str | None = None
 
 
-class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True):
+class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Our own additions to meta.json, all under its key `engine`."""
 
     host: str | None = None
@@ -67,7 +69,7 @@ class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True):
     metadata: Any = None
 
 
-class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One meta.json, read-only. No status, kind or number in it is to be trusted.
 
     `odd` names fields whose value had an unusable shape (a pid that is a text, say); they
@@ -113,7 +115,7 @@ class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         return given if isinstance(given, str) else ""
 
 
-class Unreadable(msgspec.Struct, frozen=True, omit_defaults=True):
+class Unreadable(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A task folder whose meta.json cannot be used: shown with the reason, never written."""
 
     task_id: str
@@ -122,7 +124,7 @@ class Unreadable(msgspec.Struct, frozen=True, omit_defaults=True):
     seen_at: int | float = 0
 
 
-class Stamp(msgspec.Struct, frozen=True, omit_defaults=True):
+class Stamp(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What one stat of a meta.json tells; a changed stamp means: read it again."""
 
     inode: int
@@ -150,7 +152,7 @@ class TaskView(msgspec.Struct, frozen=True):
         return TaskId(self.entry.task_id)
 
 
-class TaskEvent(msgspec.Struct, frozen=True, omit_defaults=True):
+class TaskEvent(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One line of events.jsonl. Unknown kinds are kept and shown."""
 
     ts: int | float

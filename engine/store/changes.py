@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import msgspec
 
@@ -91,7 +91,7 @@ def end(
     units: Units | None,
     result_path: str,
 ) -> None:
-    """The last change of a task. A request to stop that is already there wins over any other end."""
+    """The last change of a task; a request to stop that is there by now wins over any other."""
     if raw.get("cancel_requested_at") is not None:
         status = Status.CANCELLED
     raw["status"] = status.value
@@ -127,9 +127,8 @@ def latest(raw: dict[str, Any], now_ms: int) -> float:
 
 def instants(raw: dict[str, Any], *names: str) -> list[float]:
     """The fields among `names` that can be a time (ms since 1970), and 0."""
-    found = [raw.get(name) for name in names]
-    return [0, *(value for value in found if is_instant(value))]
+    return [0, *filter(_is_instant, map(raw.get, names))]
 
 
-def is_instant(value: object) -> bool:
+def _is_instant(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -13,7 +13,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
 from typing import Final
 
@@ -73,7 +73,7 @@ def refusal(error: OSError) -> Exception:
 
 @contextmanager
 def writing(path: str) -> Iterator[None]:
-    """Turn what the system says about a failed write into `LedgerReadOnly` or `LedgerWriteFailed`."""
+    """Turn a failed write into `LedgerReadOnly` or `LedgerWriteFailed`, with its reason."""
     try:
         yield
     except Unusable as error:
@@ -108,7 +108,7 @@ class Folder:
             return Folder(path, os.open(name, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=self._fd))
         facts = os.lstat(path)
         # A Windows junction looks like a plain folder but for its reparse tag.
-        if not stat.S_ISDIR(facts.st_mode) or getattr(facts, "st_reparse_tag", 0):
+        if not stat.S_ISDIR(facts.st_mode) or getattr(facts, "st_reparse_tag", False):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         return Folder(path, None)
 
@@ -139,10 +139,9 @@ class Folder:
     def names(self) -> list[str]:
         return os.listdir(self._fd if self._fd is not None else self.path)
 
-    def scan(self) -> Iterator[os.DirEntry[str]]:
+    def scan(self) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
         """Every entry, with what the directory itself knows about it."""
-        with os.scandir(self._fd if self._fd is not None else self.path) as entries:
-            yield from entries
+        return os.scandir(self._fd if self._fd is not None else self.path)
 
     def facts(self, name: str) -> os.stat_result:
         """`lstat` of one name. Raises OSError."""
@@ -156,7 +155,7 @@ class Folder:
         return True
 
     def open(self, name: str, flags: int) -> int:
-        """A descriptor of the regular file `name`. Raises Unusable for anything else, else OSError."""
+        """A descriptor of the regular file `name`. Raises Unusable for other things, OSError."""
         if not HAS_DIR_FD and self.has(name) and not stat.S_ISREG(self.facts(name).st_mode):
             raise Unusable(SHAPE_REASON)
         try:
@@ -261,7 +260,7 @@ class Folder:
             os.unlink(self._at(name), dir_fd=self._fd)
 
     def sync(self) -> None:
-        """Make renames in this folder last through a loss of power (not on Windows: it has no such call)."""
+        """Make renames in this folder outlast a loss of power (Windows has no such call)."""
         if self._fd is None:
             return
         try:

@@ -165,5 +165,9 @@ def make_root(root: Path) -> None:
             raise LedgerUnusable(path=str(folder), reason="this is not a folder")
         if not folder.parent.is_dir():
             raise LedgerUnusable(path=str(root), reason=f"its parent {folder.parent} is not there")
-        with writing(str(folder)), suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
+        with (
+            writing(str(folder)),
+            Folder.at(str(folder.parent)) as above,
+            suppress(FileExistsError),
+        ):
+            above.make_folder(folder.name)

@@ -22,7 +22,6 @@ from engine.lifecycle import LEDGER
 from engine.records import (
     EVENTS_NAME,
     LIVE,
-    META_NAME,
     PAGES_NAME,
     RESULT_NAME,
     EngineFields,

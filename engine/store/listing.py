@@ -11,6 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from engine.records import META_NAME, Stamp, TaskId, TaskRecord, Unreadable
@@ -25,10 +26,12 @@ from engine.store.files import (
     refusal,
 )
 
+SMALL_BYTES: Final = 16 * 1024
 UNFINISHED_MS: Final = 5_000  # so long a folder may be without its meta.json
 Decode = Callable[[bytes, str], TaskRecord]
 _ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _is_id = _ID.fullmatch
+_ID_OF = attrgetter("task_id")
 
 
 class Found(NamedTuple):
@@ -46,9 +49,10 @@ def is_task_id(text: str) -> bool:
 
 def task_ids(root: Folder) -> Iterator[TaskId]:
     """The task folders; links, files and other names are passed over."""
-    for entry in root.scan():
-        if _is_id(entry.name) and entry.is_dir(follow_symlinks=False):
-            yield TaskId(entry.name)
+    with root.scan() as found:
+        for entry in found:
+            if _is_id(entry.name) and entry.is_dir(follow_symlinks=False):
+                yield TaskId(entry.name)
 
 
 def stamps(root: Folder) -> Iterator[tuple[TaskId, Stamp | None]]:
@@ -66,27 +70,71 @@ def stamp(folder: Folder, name: str) -> Stamp | None:
 
 
 def newest(
-    found: Iterable[Found], status: Collection[str], kind: Collection[str], since: float | None
+    entries: Iterable[TaskRecord | Unreadable],
+    status: Collection[str],
+    kind: Collection[str],
+    since: float | None,
 ) -> list[TaskRecord | Unreadable]:
     """The entries that match, newest first; equal times are ordered by id."""
-    entries = [item.entry for item in found]
-    if status or kind:
-        entries = [
-            entry
-            for entry in entries
-            if isinstance(entry, TaskRecord)
-            and (not status or entry.status in status)
-            and (not kind or entry.kind in kind)
-        ]
-    dated = [(_made(entry), entry.task_id, entry) for entry in entries]
-    if since is not None:
-        dated = [item for item in dated if item[0] >= since]
-    dated.sort(key=lambda item: item[:2], reverse=True)
-    return [entry for _, _, entry in dated]
+    found = list(entries)
+    chosen = found
+    if status or kind or since is not None:
+        chosen = [entry for entry in found if _matches(entry, status, kind, since)]
+    # Two sorts by one plain key each take half the time of one sort by pairs.
+    chosen.sort(key=_ID_OF, reverse=True)
+    chosen.sort(key=_made, reverse=True)
+    return chosen
+
+
+def _matches(
+    entry: TaskRecord | Unreadable,
+    status: Collection[str],
+    kind: Collection[str],
+    since: float | None,
+) -> bool:
+    if since is not None and _made(entry) < since:
+        return False
+    if isinstance(entry, Unreadable):
+        return not status and not kind
+    return (not status or entry.status in status) and (not kind or entry.kind in kind)
 
 
 def _made(entry: TaskRecord | Unreadable) -> float:
     return entry.created_at if isinstance(entry, TaskRecord) else entry.seen_at
+
+
+def entries(root: Folder, ids: Iterable[str], now_ms: int) -> Iterator[TaskRecord | Unreadable]:
+    """Each of `ids` as it stands, without stamps: the fastest way through a whole ledger."""
+    glance = meta.glance
+    for task_id in ids:
+        data = _small_file(root.fd, task_id)
+        try:
+            if data:
+                yield glance(data, task_id)
+                continue
+        except Unusable:
+            pass
+        found = _read(root, task_id, now_ms, glance)
+        if found is not None:
+            yield found.entry
+
+
+def _small_file(root_fd: int | None, task_id: str) -> bytes:
+    """The whole of a small meta.json by three calls, or nothing where a closer look is needed.
+
+    `pread` refuses pipes and sockets, so no fstat is needed to tell them from a file.
+    """
+    if root_fd is None:
+        return b""
+    try:
+        fd = os.open(f"{task_id}/{META_NAME}", READ_FLAGS, dir_fd=root_fd)
+        try:
+            data = os.pread(fd, SMALL_BYTES, 0)
+        finally:
+            os.close(fd)
+    except OSError:
+        return b""
+    return data if len(data) < SMALL_BYTES else b""
 
 
 def read_many(
@@ -103,7 +151,8 @@ def _read(root: Folder, task_id: str, now_ms: int, decode: Decode) -> Found | No
     mark: Stamp | None = None
     try:
         data, mark = _meta_bytes(root, task_id)
-        return Found(TaskId(task_id), decode(data, task_id), mark)
+        # Twice as fast as calling Found, and this is done for every task there is.
+        return tuple.__new__(Found, (task_id, decode(data, task_id), mark))
     except Unusable as error:
         reason = str(error)
     except FileNotFoundError:

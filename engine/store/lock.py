@@ -116,7 +116,7 @@ class TaskLock:
         """
         now = time.monotonic()
         since, last = self._record.get("since", now), self._record.get("last", 0.0)
-        if not 0 <= now - last < ROOM_S or not 0 <= now - since:
+        if not 0 <= now - last < ROOM_S or not now - since >= 0:
             since = now
         if now - since > BUSY_S:
             time.sleep(ROOM_S)
@@ -164,7 +164,7 @@ class TaskLock:
         return True
 
     def _look(self) -> tuple[int, int] | None:
-        """What tells one `.lock.lock` from another: inode and time (an inode is soon used again)."""
+        """What tells one `.lock.lock` from another; an inode alone is soon used again."""
         try:
             facts = self._folder.facts(PEERS)
         except OSError:
@@ -206,7 +206,7 @@ class TaskLock:
 
 
 class _Record(msgspec.Struct):
-    """What `lock` holds: the last holder of `.lock.lock`, and since when we use it without a break."""
+    """What `lock` holds: who made `.lock.lock` last, and since when we use it unbroken."""
 
     dir: list[int] | None = None
     since: float = 0.0

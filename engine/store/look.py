@@ -91,7 +91,7 @@ class LedgerLook:
         if root is None:
             return []
         with root:
-            found = listing.read_many(root, listing.task_ids(root), self._now_ms())
+            found = listing.entries(root, listing.task_ids(root), self._now_ms())
             return listing.newest(found, status, kind, since)[:limit]
 
     def read_events(

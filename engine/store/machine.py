@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import os
 import platform
-import sys
 import time
 from enum import Enum
 from pathlib import Path
@@ -45,12 +44,12 @@ def host() -> str:
 @functools.cache
 def boot_id() -> str:
     """Changes with every start of the machine; empty where nobody can tell."""
-    if sys.platform.startswith("linux"):
+    if platform.system() == "Linux":
         try:
             return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         except OSError:
             return ""
-    # Other systems only know the moment of the boot, which moves with the clock: a minute is certain.
+    # Others only know the moment of the boot, which moves with the clock: to a minute, then.
     return f"boot-{round(psutil.boot_time() / 60)}"
 
 

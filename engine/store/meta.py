@@ -45,7 +45,7 @@ def glance(data: bytes, task_id: str) -> TaskRecord:
 
 
 def opened(data: bytes) -> dict[str, Any]:
-    """The whole of `data`, judged strictly: for one task that is opened or rewritten. Raises Unusable."""
+    """The whole of `data`, strict: for a task that is opened or rewritten. Raises Unusable."""
     raw = _parse(data, strict=True)
     _check_exact(raw)
     if not isinstance(raw.get("task_id"), str):
@@ -54,7 +54,7 @@ def opened(data: bytes) -> dict[str, Any]:
 
 
 def strict(data: bytes, task_id: str) -> TaskRecord:
-    """The record in `data`, for a task that is opened: judged as before a rewrite. Raises Unusable."""
+    """The record in `data`, for a task that is opened: as strict as a rewrite. Raises Unusable."""
     opened(data)
     return glance(data, task_id)
 

@@ -39,16 +39,16 @@ class Verdict(NamedTuple):
     sentence: str
 
     @property
-    def is_dead(self) -> bool:
+    def dead(self) -> bool:
         return self.life is Life.DEAD
 
 
-def owner_is_dead(record: TaskRecord, root: Path, now_ms: int) -> Verdict:
+def owner_is_dead(root: Path, record: TaskRecord, now_ms: int | None = None) -> Verdict:
     """Is the owner of a PENDING or RUNNING task proved dead? A look: nothing is written."""
     if record.status not in LIVE:
         return Verdict(Life.UNKNOWN, "the task has ended")
     if record.kind == changes.ENVELOPE:
-        return _envelope(record, now_ms)
+        return _envelope(record, machine.wall_ms() if now_ms is None else now_ms)
     if record.engine is not None and record.engine.runner:
         return _ours(record, record.engine, root)
     return _foreign(record)
@@ -86,7 +86,7 @@ def _envelope(record: TaskRecord, now_ms: int) -> Verdict:
     """A browser_task is worked on from outside: its maker's death alone does not end it."""
     verdict = _foreign(record)
     last_ms = record.last_activity_at or record.created_at
-    if verdict.is_dead and now_ms - last_ms < ENVELOPE_GRACE_MS:
+    if verdict.dead and now_ms - last_ms < ENVELOPE_GRACE_MS:
         return Verdict(Life.UNKNOWN, "its host may come back within a day of its last activity")
     return verdict
 
@@ -105,7 +105,7 @@ class Reaper:
 
     def owner_is_dead(self, record: TaskRecord) -> Verdict:
         """See the function of this name."""
-        return owner_is_dead(record, self._ledger.root, machine.wall_ms())
+        return owner_is_dead(self._ledger.root, record)
 
     def reap(self) -> list[TaskRecord]:
         """End every task whose owner is proved dead: FAILED, `orphaned`; the records as they stand.
@@ -116,7 +116,7 @@ class Reaper:
         reaped: list[TaskRecord] = []
         for record in self._live():
             task_id = TaskId(record.task_id)
-            if not self.owner_is_dead(record).is_dead:
+            if not self.owner_is_dead(record).dead:
                 continue
             try:
                 ended = self._end(task_id)
@@ -150,7 +150,7 @@ class Reaper:
         def bury(raw: dict[str, Any]) -> None:
             was.clear()
             verdict = self._judged_again(raw, task_id)
-            if verdict.is_dead:
+            if verdict.dead:
                 was.append(f"orphaned: {verdict.sentence}")
                 changes.orphan(raw, was[0], machine.wall_ms())
 
