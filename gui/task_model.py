@@ -58,15 +58,15 @@ def wall_ms() -> float:
     return time.time() * 1000
 
 
-def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """Ascending numbers as runs of neighbours: 1 2 3 7 → (1, 3), (7, 7)."""
-    runs: list[tuple[int, int]] = []
+    found: list[tuple[int, int]] = []
     for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], number)
+        if found and number == found[-1][1] + 1:
+            found[-1] = (found[-1][0], number)
         else:
-            runs.append((number, number))
-    return runs
+            found.append((number, number))
+    return found
 
 
 class TaskModel(QAbstractItemModel):
@@ -81,7 +81,7 @@ class TaskModel(QAbstractItemModel):
         super().__init__(parent)
         self._order = TaskOrder()
         self._now_ms = now_ms
-        self._window: tuple[int, int] | None = None
+        self._look: Callable[[], tuple[int, int]] | None = None
         self._unsorted = self._held = False
         self._told: tuple[dict[str, int], int] = ({}, -1)
         self._resort = QTimer(self)
@@ -159,9 +159,9 @@ class TaskModel(QAbstractItemModel):
         if not held and self._unsorted and not self._resort.isActive():
             self._resort.start(0)
 
-    def set_window(self, first: int, last: int) -> None:
-        """Only rows `first` to `last` are in sight: cells elsewhere need no repaint."""
-        self._window = (first, last)
+    def look_through(self, rows_in_sight: Callable[[], tuple[int, int]]) -> None:
+        """Cells outside the rows that `rows_in_sight` tells (first, last) need no repaint."""
+        self._look = rows_in_sight
 
     def tick(self, everything: bool = False) -> None:
         """Time went on: repaint what time alone changes, for live rows or for all in sight."""
@@ -171,7 +171,7 @@ class TaskModel(QAbstractItemModel):
         first, last = self._in_sight()
         ids = self._order.ids
         ticking = [at for at in range(first, last + 1) if everything or rows[ids[at]].live]
-        for start, end in _runs(ticking):
+        for start, end in runs(ticking):
             self.dataChanged.emit(self.index(start, _TICKING[0]), self.index(end, _TICKING[-1]))
 
     @property
@@ -313,13 +313,13 @@ class TaskModel(QAbstractItemModel):
         if not gone:
             return
         order = self._order
-        runs = _runs([at for at, task_id in enumerate(order.ids) if task_id in gone])
-        if len(runs) > _MANY_RUNS:
+        spans = runs([at for at, task_id in enumerate(order.ids) if task_id in gone])
+        if len(spans) > _MANY_RUNS:
             self.beginResetModel()
             order.ids = [task_id for task_id in order.ids if task_id not in gone]
             self.endResetModel()
             return
-        for start, end in reversed(runs):
+        for start, end in reversed(spans):
             self.beginRemoveRows(_ROOT, start, end)
             del order.ids[start : end + 1]
             self.endRemoveRows()
@@ -354,14 +354,15 @@ class TaskModel(QAbstractItemModel):
             if pair is None:
                 continue
             cells = [n for n, column in enumerate(COLUMNS) if column.differs(*pair)]
-            for start, end in _runs(cells):
+            for start, end in runs(cells):
                 self.dataChanged.emit(self.index(at, start), self.index(at, end))
 
     def _in_sight(self) -> tuple[int, int]:
         end = len(self._order.ids) - 1
-        if self._window is None:
+        if self._look is None:
             return 0, end
-        return max(0, self._window[0]), min(self._window[1], end)
+        first, last = self._look()
+        return max(0, first), min(last, end)
 
     def _tell(self) -> None:
         counts, shown = self._order.counts, len(self._order.ids)

@@ -1,0 +1,212 @@
+"""The Events tab: a task's history as it grows. Follow keeps the newest in sight."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication, QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QCheckBox,
+    QHBoxLayout,
+    QHeaderView,
+    QPushButton,
+    QTableView,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine import words
+from engine.display import clipboard_cell
+from engine.records import EventSlice
+from gui.details.event_model import EventModel
+from gui.details.event_rows import kind_name
+from gui.theme import plain_label, plain_tip
+
+_TIME_CHARS, _KIND_CHARS = 14, 20
+
+
+class Events(QWidget):
+    """`counted` tells how many events there are."""
+
+    counted = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.model = EventModel(self)
+        self.table = _EventTable(self.model, self)
+        self.follow = QCheckBox(words.say("events.follow"), self)
+        self.follow.setToolTip(plain_tip(words.say("events.follow.hint")))
+        self.follow.setChecked(True)
+        self._skipped = plain_label("", self, tone="warning")
+        self._nothing = plain_label(words.say("events.none"), self, tone="muted")
+        copy = QPushButton(words.say("events.copy"), self)
+        self._chips = _Chips(self)
+        self.pill = QPushButton(self.table.viewport())
+        self.pill.hide()
+        top = QHBoxLayout()
+        top.addWidget(self._chips, 1)
+        top.addWidget(self._nothing)
+        top.addWidget(self._skipped)
+        top.addWidget(self.follow)
+        top.addWidget(copy)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 6, 0, 0)
+        column.setSpacing(6)
+        column.addLayout(top)
+        column.addWidget(self.table, 1)
+        copy.clicked.connect(self.copy)
+        QShortcut(QKeySequence.StandardKey.Copy, self.table, self.copy).setContext(
+            Qt.ShortcutContext.WidgetShortcut
+        )
+        self.pill.clicked.connect(lambda: self.follow.setChecked(True))
+        self.follow.toggled.connect(self._follow_changed)
+        self.table.scrolled_by_hand.connect(self._scrolled)
+        self.table.resized.connect(self._place_pill)
+        self._chips.changed.connect(self._filter)
+        self._unseen = 0
+        self.start_over()
+
+    def start_over(self) -> None:
+        """Forget everything: another task is shown from now on."""
+        self.model.clear()
+        self._chips.clear()
+        self._unseen = self._lost = 0
+        self.follow.setChecked(True)
+        self._show_state()
+
+    def add(self, events: EventSlice) -> None:
+        """Append what the file has grown by; follow it only if the newest was in sight."""
+        self._lost += events.skipped
+        shown_before = self.model.rowCount()
+        self.model.add(events.events)
+        self._chips.show_counts(self.model.kinds)
+        new = self.model.rowCount() - shown_before
+        if self.follow.isChecked():
+            self.table.scrollToBottom()
+        else:
+            self._unseen += new
+        self._show_state()
+
+    def copy(self) -> None:
+        """The marked events, or all that are shown, as tab-separated text on the clipboard."""
+        rows = sorted({index.row() for index in self.table.selectionModel().selectedRows()})
+        chosen = rows or range(self.model.rowCount())
+        found = (self.model.row_at(row) for row in chosen)
+        lines = ["\t".join(map(clipboard_cell, (row.at, row.name, row.text))) for row in found]
+        QGuiApplication.clipboard().setText("\n".join(lines))
+
+    def _follow_changed(self, on: bool) -> None:
+        if on:
+            self._unseen = 0
+            self.table.scrollToBottom()
+        self._show_state()
+
+    def _scrolled(self, at_end: bool) -> None:
+        self.follow.setChecked(at_end)
+
+    def _filter(self, hidden: frozenset[str]) -> None:
+        self.model.hide_kinds(hidden)
+        if self.follow.isChecked():
+            self.table.scrollToBottom()
+
+    def _show_state(self) -> None:
+        self._nothing.setVisible(self.model.total == 0)
+        plural = "events.skipped.one" if self._lost == 1 else "events.skipped"
+        self._skipped.setVisible(self._lost > 0)
+        self._skipped.show_text(words.say(plural, count=words.count(self._lost)))
+        self.pill.setVisible(self._unseen > 0)
+        self.pill.setText(words.say("events.new", count=words.count(self._unseen)))
+        self._place_pill()
+        self.counted.emit(self.model.total)
+
+    def _place_pill(self) -> None:
+        size, room = self.pill.sizeHint(), self.table.viewport()
+        left, top = (room.width() - size.width()) // 2, room.height() - size.height() - 6
+        self.pill.setGeometry(left, top, size.width(), size.height())
+
+
+class _EventTable(QTableView):
+    """Tells when a person, not new rows, moved the list."""
+
+    scrolled_by_hand = Signal(bool)
+    resized = Signal()
+
+    def __init__(self, model: EventModel, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setModel(model)
+        self.setAccessibleName(words.say("details.events"))
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setTabKeyNavigation(False)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setCornerButtonEnabled(False)
+        rows, header = self.verticalHeader(), self.horizontalHeader()
+        rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        rows.setDefaultSectionSize(self.fontMetrics().height() + 6)
+        rows.hide()
+        header.setHighlightSections(False)
+        header.setStretchLastSection(True)
+        character = self.fontMetrics().averageCharWidth()
+        header.resizeSection(0, _TIME_CHARS * character + 16)
+        header.resizeSection(1, _KIND_CHARS * character)
+        self.verticalScrollBar().actionTriggered.connect(lambda _: self._tell(True))
+        self._by_hand = False
+        self.verticalScrollBar().valueChanged.connect(lambda _: self._tell(False))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.resized.emit()
+
+    def _tell(self, started: bool) -> None:
+        # An action (wheel, key, drag) is announced before the bar moves; rows that are
+        # added move it without one.
+        if started:
+            self._by_hand = True
+            return
+        if self._by_hand:
+            self._by_hand = False
+            bar = self.verticalScrollBar()
+            self.scrolled_by_hand.emit(bar.value() >= bar.maximum())
+
+
+class _Chips(QWidget):
+    """One switch for each kind of event that came up; `changed` carries the hidden ones."""
+
+    changed = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(words.say("events.kinds"))
+        self._chips: dict[str, QToolButton] = {}
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(4)
+        self._row.addStretch(1)
+
+    def clear(self) -> None:
+        for chip in self._chips.values():
+            chip.deleteLater()
+        self._chips.clear()
+
+    def show_counts(self, kinds: Counter[str]) -> None:
+        for kind, number in kinds.items():
+            chip = self._chips.get(kind) or self._add(kind)
+            name = kind_name(kind).replace("&", "&&")
+            chip.setText(words.say("events.chip", name=name, count=words.count(number)))
+
+    def _add(self, kind: str) -> QToolButton:
+        chip = QToolButton(self)
+        chip.setCheckable(True)
+        chip.setChecked(True)
+        chip.toggled.connect(lambda _: self.changed.emit(self._hidden()))
+        self._row.insertWidget(len(self._chips), chip)
+        self._chips[kind] = chip
+        return chip
+
+    def _hidden(self) -> frozenset[str]:
+        return frozenset(kind for kind, chip in self._chips.items() if not chip.isChecked())

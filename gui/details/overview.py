@@ -1,0 +1,155 @@
+"""The Overview tab: why the task stands where it stands, and the facts around it."""
+
+from __future__ import annotations
+
+import time
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QFontDatabase, QHideEvent, QShowEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QGridLayout,
+    QLabel,
+    QPlainTextEdit,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine import words
+from engine.records import TaskView, Unreadable
+from gui.details.facts import arguments_text, facts
+from gui.theme import PlainLabel, TonedLabel, plain_label
+
+AGE_MS = 1000
+_ARGS_LINES = 12
+
+
+class Overview(QScrollArea):
+    """A sheet of facts; everything on it can be marked and copied."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._view: TaskView | None = None
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        sheet = QWidget(self)
+        self._why = plain_label("", sheet, wrap=True)
+        _can_be_marked(self._why)
+        self._grid = QGridLayout()
+        self._grid.setHorizontalSpacing(16)
+        self._grid.setVerticalSpacing(5)
+        self._grid.setColumnStretch(1, 1)
+        self._lines: dict[str, tuple[PlainLabel, TonedLabel]] = {}
+        self._args_title = plain_label(words.say("field.args"), sheet, tone="muted")
+        self._args = _Code(sheet)
+        self._args_title.setBuddy(self._args)
+        column = QVBoxLayout(sheet)
+        column.setContentsMargins(8, 8, 8, 8)
+        column.setSpacing(8)
+        column.addWidget(self._why)
+        column.addLayout(self._grid)
+        column.addWidget(self._args_title)
+        column.addWidget(self._args)
+        column.addStretch(1)
+        self.setWidget(sheet)
+        self._aging = QTimer(self)
+        self._aging.setInterval(AGE_MS)
+        self._aging.timeout.connect(self._fill)
+
+    def show_view(self, view: TaskView) -> None:
+        """Show this task's facts as they are now."""
+        self._view = view
+        entry = view.entry
+        text = "" if isinstance(entry, Unreadable) else arguments_text(entry.args_summary)
+        self._args_title.setVisible(bool(text))
+        self._args.setVisible(bool(text))
+        self._args.show_text(text)
+        self._fill()
+        self._pace()
+
+    def text_of(self, field: str) -> str:
+        """What stands beside a field's name; empty when the field is not shown."""
+        pair = self._lines.get(field)
+        return pair[1].text() if pair is not None and pair[1].isVisibleTo(self) else ""
+
+    @property
+    def sentence(self) -> str:
+        """The sentence on top: why now."""
+        return self._why.text()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._fill()
+        self._pace()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._pace()
+
+    def _pace(self) -> None:
+        """Ages go on only while a task that is still to end is looked at."""
+        entry = self._view.entry if self._view is not None else None
+        live = entry is not None and not isinstance(entry, Unreadable) and entry.is_live
+        if live and self.isVisible():
+            self._aging.start()
+        else:
+            self._aging.stop()
+
+    def _fill(self) -> None:
+        if self._view is None:
+            return
+        now_ms = time.time() * 1000
+        sentence, found = facts(self._view, now_ms)
+        if self._why.text() != sentence:
+            self._why.show_text(sentence)
+        shown = set()
+        for fact in found:
+            shown.add(fact.field)
+            title, value = self._line(fact.field)
+            if value.text() != fact.text:
+                value.show_text(fact.text)
+            value.show_tone(fact.tone)
+            title.show()
+            value.show()
+        for field, (title, value) in self._lines.items():
+            if field not in shown:
+                title.hide()
+                value.hide()
+
+    def _line(self, field: str) -> tuple[PlainLabel, TonedLabel]:
+        if field not in self._lines:
+            row = self._grid.rowCount()
+            title = plain_label(words.say(f"field.{field}"), tone="muted")
+            value = TonedLabel("", "")
+            value.setWordWrap(True)
+            _can_be_marked(value)
+            value.setAccessibleName(words.say(f"field.{field}"))
+            self._grid.addWidget(title, row, 0)
+            self._grid.addWidget(value, row, 1)
+            self._lines[field] = (title, value)
+        return self._lines[field]
+
+
+class _Code(QPlainTextEdit):
+    """Read-only plain text in fixed pitch, as high as its lines up to a limit."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setReadOnly(True)
+        self.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
+        self.setTabChangesFocus(True)
+        self.setAccessibleName(words.say("field.args"))
+
+    def show_text(self, text: str) -> None:
+        if self.toPlainText() == text:
+            return
+        self.setPlainText(text)
+        lines = min(_ARGS_LINES, text.count("\n") + 1)
+        margins = 2 * (int(self.document().documentMargin()) + self.frameWidth())
+        self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + margins + 2)
+
+
+def _can_be_marked(label: QLabel) -> None:
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

@@ -1,0 +1,127 @@
+"""The selected task in full: a head line, and tabs for its overview and its events."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QPushButton,
+    QSizePolicy,
+    QStackedWidget,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine import words
+from engine.attention import Standing, standing
+from engine.display import display, elide_right
+from engine.records import EventSlice, TaskView
+from gui.details.events import Events
+from gui.details.overview import Overview
+from gui.theme import PlainLabel, TonedLabel, heading, plain_label
+
+_HEAD_CHARS = 120
+
+
+class Details(QWidget):
+    """Shows one task, or that none is selected.
+
+    `wants_events` asks for the events of a task from their beginning, `wants_folder` that
+    its folder be opened.
+    """
+
+    wants_events = Signal(str)
+    wants_folder = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._task_id = ""
+        self.setAccessibleName(words.say("details.name"))
+        self._head = _Head(self)
+        self.overview, self.events = Overview(self), Events(self)
+        self._tabs = QTabWidget(self)
+        self._tabs.setDocumentMode(True)
+        self._tabs.addTab(self.overview, words.say("details.overview"))
+        self._tabs.addTab(self.events, words.say("details.events"))
+        self._nothing = plain_label(words.say("details.none"), self, tone="muted", wrap=True)
+        self._nothing.setContentsMargins(12, 12, 12, 12)
+        full = QWidget(self)
+        column = QVBoxLayout(full)
+        column.setContentsMargins(8, 6, 8, 4)
+        column.setSpacing(4)
+        column.addWidget(self._head)
+        column.addWidget(self._tabs, 1)
+        self._pages = QStackedWidget(self)
+        self._pages.addWidget(self._nothing)
+        self._pages.addWidget(full)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(self._pages)
+        self._head.folder.clicked.connect(lambda: self.wants_folder.emit(self._task_id))
+        self.events.counted.connect(self._name_events)
+
+    @property
+    def task_id(self) -> str:
+        """The task that is shown; empty when none is."""
+        return self._task_id
+
+    def show_view(self, view: TaskView | None) -> None:
+        """Show this task as it stands; None: nothing is selected."""
+        if view is None:
+            self._task_id = ""
+            self._pages.setCurrentIndex(0)
+            return
+        changed = view.task_id != self._task_id
+        self._task_id = view.task_id
+        self._head.show_view(view)
+        self.overview.show_view(view)
+        self._pages.setCurrentIndex(1)
+        if changed:
+            self.events.start_over()
+            self.wants_events.emit(self._task_id)
+
+    def show_events(self, task_id: str, events: EventSlice) -> None:
+        """Add events to those shown; those of another task are left alone."""
+        if task_id == self._task_id:
+            self.events.add(events)
+
+    def _name_events(self, count: int) -> None:
+        name = words.say("details.events.count", count=words.count(count))
+        self._tabs.setTabText(1, name if count else words.say("details.events"))
+
+
+class _Head(QWidget):
+    """Name, state and progress in one line, with the two things to do with a task's folder."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._task_id = ""
+        self._name: PlainLabel = heading("", self, grow=1.05)
+        self._state = TonedLabel("", "muted", self)
+        self._name.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._copy = QPushButton(words.say("details.copy_id"), self)
+        self.folder = QPushButton(words.say("details.open_folder"), self)
+        self._copy.clicked.connect(self._copy_id)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(4, 0, 0, 0)
+        row.setSpacing(10)
+        row.addWidget(self._name, 1)
+        row.addWidget(self._state)
+        row.addWidget(self._copy)
+        row.addWidget(self.folder)
+
+    def show_view(self, view: TaskView) -> None:
+        self._task_id = view.task_id
+        self._name.show_text(elide_right(words.task_name(view), _HEAD_CHARS))
+        kind = getattr(view.entry, "kind", "")
+        state = standing(view)
+        parts = [words.status_word(view), words.progress(kind, view.units)]
+        if view.foreign:
+            parts.append(words.say("badge.foreign"))
+        self._state.show_text(" · ".join(part for part in parts if part))
+        self._state.show_tone("muted" if state is Standing.UNKNOWN else state.value)
+
+    def _copy_id(self) -> None:
+        QGuiApplication.clipboard().setText(display(self._task_id))
