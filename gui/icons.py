@@ -102,6 +102,12 @@ def _warning() -> QPainterPath:
     return path
 
 
+def _cross_in_circle() -> QPainterPath:
+    path = _lines(((9, 9), (15, 15)), ((15, 9), (9, 15)))()
+    path.addEllipse(QPointF(12, 12), 9, 9)
+    return path
+
+
 def _search() -> QPainterPath:
     path = _lines(((15.3, 15.3), (20, 20)))()
     path.addEllipse(QPointF(10.5, 10.5), 6, 6)
@@ -117,7 +123,7 @@ def _info() -> QPainterPath:
 
 _PATHS: Final[dict[str, Callable[[], QPainterPath]]] = {
     "new": _lines(((12, 5), (12, 19)), ((5, 12), (19, 12))),
-    "stop": _round(QRectF(6, 6, 12, 12)),
+    "stop": _cross_in_circle,
     "refresh": _refresh,
     "folder": _lines(
         ((3, 18.5), (3, 5.5), (9.5, 5.5), (12, 8.5), (21, 8.5), (21, 18.5), (3, 18.5))

@@ -22,9 +22,11 @@ from engine.logs import log_path
 from engine.records import Health, TaskView
 from gui.actions import Actions
 from gui.bridge import Bridge
+from gui.columns import COLUMNS
 from gui.copying import ids_text, rows_text
 from gui.details.panel import Details
 from gui.dialogs.about import About
+from gui.dialogs.cancel import can_be_cancelled
 from gui.filter_bar import FilterBar
 from gui.list_area import ListArea, WaysOut
 from gui.regions import step_region
@@ -151,12 +153,14 @@ class MainWindow(QMainWindow):
         self.table.activated_task.connect(lambda _: self.acts["details"].setChecked(True))
         self.model.counts_changed.connect(self.sidebar.show_counts)
         self.model.shown_changed.connect(lambda *_: self._show_numbers())
+        self.details.wants_events.connect(self._bridge.follow_events)
+        self.details.wants_folder.connect(lambda _: self.show_task_folder())
         self.sidebar.facet_changed.connect(self._filter_by_facets)
         self.filter_bar.text_changed.connect(self._filter_by_text)
         self.filter_bar.left.connect(self.table.setFocus)
         self.table.menu_wanted.connect(self.acts.fill_context_menu)
-        columns = self.acts.columns_menu
-        columns.aboutToShow.connect(lambda: (columns.clear(), self.table.fill_column_menu(columns)))
+        self.acts.columns_menu.aboutToShow.connect(self._fill_columns)
+        self.acts.sort_menu.aboutToShow.connect(self._fill_sorts)
         self.requests.started.connect(self._show_new)
         self.status.root_clicked.connect(self.show_ledger_folder)
         self.requests.failed.connect(self.trouble.show_error)
@@ -178,6 +182,7 @@ class MainWindow(QMainWindow):
         ):
             self._show_details()
         self._select_awaited()
+        self._judge_cancel()
         if batch.complete:
             self.loaded.emit()
 
@@ -199,15 +204,20 @@ class MainWindow(QMainWindow):
         return [view for view in views if view is not None]
 
     def _show_selection(self, ids: Sequence[str]) -> None:
-        for key in ("copy_ids", "copy_rows", "cancel"):
+        for key in ("copy_ids", "copy_rows"):
             self.acts[key].setEnabled(bool(ids))
         self.acts["task_folder"].setEnabled(len(ids) == 1)
+        self._judge_cancel()
         self._show_numbers()
         one = ids[0] if len(ids) == 1 else None
         if one != self._followed:
             self._followed = one
+            self._bridge.follow_events(None)
             self._show_details()
-            self._bridge.follow_events(one)
+
+    def _judge_cancel(self) -> None:
+        views = map(self.model.view_of, self.table.selected_ids())
+        self.acts["cancel"].setEnabled(any(can_be_cancelled(view) for view in views))
 
     def _show_details(self) -> None:
         one = self._followed
@@ -237,6 +247,21 @@ class MainWindow(QMainWindow):
         self._text = text
         self.model.set_filter(text, self._facets)
         self._show_numbers()
+
+    def _fill_columns(self) -> None:
+        self.acts.columns_menu.clear()
+        self.table.fill_column_menu(self.acts.columns_menu)
+
+    def _fill_sorts(self) -> None:
+        menu = self.acts.sort_menu
+        menu.clear()
+        keys = self.model.sort_keys
+        for column in COLUMNS:
+            action = menu.addAction(column.long_title)
+            action.setCheckable(True)
+            action.setChecked(column.key == keys[0][0])
+            turned = (column.key, action.isChecked() and not keys[0][1])
+            action.triggered.connect(lambda _=False, key=turned: self.model.set_sort([key]))
 
     def clear_filter(self) -> None:
         """Show every task again."""

@@ -64,6 +64,11 @@ def _group(view: TaskView) -> str:
     return "lost" if state in (Standing.ORPHANED, Standing.UNREADABLE) else "ended"
 
 
+def can_be_cancelled(view: TaskView | None) -> bool:
+    """Would a cancel request change anything for this task?"""
+    return view is not None and _group(view) in ("pending", "running", "foreign")
+
+
 class CancelDialog(Question):
     """Asks before running work is stopped; the default is to keep it running."""
 

@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
 
 from gui.theme import plain_label
 
-
 EDITOR_HEIGHT = 28
 
 
@@ -41,6 +40,8 @@ class Field(QWidget):
         editor.installEventFilter(self)
         if not isinstance(editor, QPlainTextEdit | QCheckBox):
             editor.setMinimumHeight(EDITOR_HEIGHT)
+        if isinstance(editor, QLineEdit):
+            editor.setTextMargins(3, 0, 3, 0)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(3)
