@@ -1,7 +1,7 @@
 """The live list: every task in bundles, newest first, and then whatever changes.
 
 All reading happens in worker threads (`store.picture`); `store.watch` says when.
-Source: ARCHITECTURE "From a changed folder to a repainted cell".
+Drawn in docs/architecture.md, "From a changed folder to a repainted cell".
 """
 
 from __future__ import annotations

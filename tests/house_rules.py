@@ -281,6 +281,8 @@ def _depth_of(node: ast.stmt) -> int:
         return 0  # a function of its own
     if isinstance(node, (ast.With, ast.AsyncWith)):
         return _depth(node.body)  # a scope, no turn of the road
+    if isinstance(node, ast.Try) and not node.handlers:
+        return max(_depth(node.body), _depth(node.finalbody))
     parts = [getattr(node, name, []) for name in ("body", "finalbody")]
     parts += [part.body for part in (*getattr(node, "handlers", []), *getattr(node, "cases", []))]
     other = getattr(node, "orelse", [])
