@@ -3,7 +3,8 @@
 One DevTools `Fetch` session per browser, for requests of the type Document only: it sees
 the first address, each redirect hop, meta refresh, script navigation, frames (also those in
 processes of their own) and windows that a page opens. Requests of other types are left
-alone here (see `egress`).
+alone here (see `egress`), but for sound and film where a crawl leaves them out: those are
+few, and no flag of the browser stops them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from engine.work.fetch import Credentials
 if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession
 
-_DOCUMENTS = {"patterns": [{"resourceType": "Document"}], "handleAuthRequests": True}
+_DOCUMENTS = {"resourceType": "Document"}
+_MEDIA = {"resourceType": "Media"}
 _NEEDS_NO_CONNECTION = ("about:", "data:", "blob:")
 
 
@@ -53,13 +55,14 @@ class Gate:
         self._public = Policy(None)  # for frames and windows whose tab is not known
 
     @classmethod
-    async def open(cls, browser: Browser) -> Gate:
-        """Stand before every document of `browser` from now on."""
+    async def open(cls, browser: Browser, *, without_media: bool) -> Gate:
+        """Stand before every document of `browser` from now on, and refuse it sound and film."""
         session = await browser.new_browser_cdp_session()
         gate = cls(session)
         session.on("Fetch.requestPaused", gate._on_paused)
         session.on("Fetch.authRequired", gate._on_challenge)
-        await session.send("Fetch.enable", _DOCUMENTS)
+        patterns = [_DOCUMENTS, _MEDIA] if without_media else [_DOCUMENTS]
+        await session.send("Fetch.enable", {"patterns": patterns, "handleAuthRequests": True})
         return gate
 
     def admit(self, frame_id: str, ward: Ward) -> None:
@@ -71,17 +74,19 @@ class Gate:
         self._wards.pop(frame_id, None)
 
     async def _on_paused(self, event: dict[str, Any]) -> None:
-        url = str(event["request"]["url"])
-        frame_id = str(event.get("frameId", ""))
+        request = {"requestId": event["requestId"]}
+        if event["resourceType"] == "Document" and await self._may_open(event):
+            await self._say("Fetch.continueRequest", request)
+        else:
+            await self._say("Fetch.failRequest", {**request, "errorReason": "BlockedByClient"})
+
+    async def _may_open(self, event: dict[str, Any]) -> bool:
+        url, frame_id = str(event["request"]["url"]), str(event.get("frameId", ""))
         ward = self._wards.get(frame_id)
         refused = await (self._judge(ward, url) if ward else self._judge_stray(frame_id, url))
-        request = {"requestId": event["requestId"]}
-        if refused is None:
-            await self._say("Fetch.continueRequest", request)
-            return
-        if ward is not None:
+        if ward is not None and refused is not None:
             ward.refused = refused
-        await self._say("Fetch.failRequest", {**request, "errorReason": "BlockedByClient"})
+        return refused is None
 
     async def _judge(self, ward: Ward, url: str) -> PageError | None:
         if ward.policy.known(url) or url.startswith(_NEEDS_NO_CONNECTION):

@@ -41,7 +41,7 @@ FLAGS = (
 # rule for each request would cost 40 % more CPU a page.
 LEAN_FLAGS = (
     "--disable-remote-fonts",
-    "--blink-settings=imagesEnabled=false,forcePreloadNoneForMediaElements=true",
+    "--blink-settings=imagesEnabled=false",
 )
 _DROPPED_DEFAULTS = ["--disable-popup-blocking"]
 _EXIT = re.compile(r"exitCode=(\d+)")
@@ -92,7 +92,7 @@ async def launch(playwright: Playwright, found: Found, *, lean: bool) -> Chromiu
                 handle_sighup=False,
                 timeout=LAUNCH_S * 1000,
             )
-            return Chromium(browser, await Gate.open(browser), found)
+            return Chromium(browser, await Gate.open(browser, without_media=lean), found)
         except Error as failed:
             reason = _reason(failed.message)
             if _is_final(failed.message):

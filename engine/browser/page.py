@@ -34,7 +34,9 @@ MAX_TEXT = 1024 * 1024  # characters; four times of what a crawl keeps
 MAX_HTML = 4 * 1024 * 1024  # characters
 MAX_TEXTS = 100_000  # pieces of text; a page with more is cut there
 MAX_DOCUMENTS = 10  # a page that sends itself on more often than this goes nowhere
+ERROR_PAGE_MS = 1_000
 WORLD = "openchrome-monitor"
+_ERROR_PAGE = "chrome-error://chromewebdata/"
 _GOING_AWAY = ("context was destroyed", "context with specified id", "navigated", "No frame")
 
 
@@ -98,17 +100,21 @@ class Tab:
         return fetched
 
     async def _open(self, address: str, options: PageOptions) -> Response | None:
-        limit_ms = options.timeout_ms
-        for last in (False, False, True):
-            try:
-                return await self._page.goto(address, wait_until="commit", timeout=limit_ms)
-            except PlaywrightTimeout:
-                raise
-            except Error as failed:
-                # The page before, or the error shown for it, may still be on its way.
-                if last or "interrupted by another navigation" not in failed.message:
-                    raise self._why(failed) from failed
-        return None
+        try:
+            return await self._page.goto(address, wait_until="commit", timeout=options.timeout_ms)
+        except PlaywrightTimeout:
+            raise
+        except Error as failed:
+            if "net::" in failed.message and "ERR_ABORTED" not in failed.message:
+                await self._see_error_page()
+            raise self._why(failed) from failed
+
+    async def _see_error_page(self) -> None:
+        """Chromium shows a page of its own for a failure; it would run into the next address."""
+        try:
+            await self._page.wait_for_url(_ERROR_PAGE, wait_until="commit", timeout=ERROR_PAGE_MS)
+        except Error:
+            self._spoil("error page")
 
     def _why(self, failed: Error) -> Exception:
         """The page's own error for a failed navigation, or `failed` when the tab is gone."""

@@ -5,6 +5,13 @@
   const left = () => ask.limitMs - (performance.now() - started);
 
   // Ready: the load event has fired and neither DOM nor resources changed for `settleMs`.
+  // Before the load event nothing is observed: a parser's thousands of changes would all be told.
+  const loaded = () => new Promise((resolve) => {
+    if (document.readyState === "complete") return resolve(true);
+    const limit = setTimeout(() => resolve(false), Math.max(left(), 0));
+    addEventListener("load", () => { clearTimeout(limit); resolve(true); }, { once: true });
+  });
+
   const quiet = () => new Promise((resolve) => {
     let last = performance.now();
     const touch = () => { last = performance.now(); };
@@ -20,16 +27,10 @@
     const look = () => {
       if (left() <= 0) return end(false);
       const rest = ask.settleMs - (performance.now() - last);
-      if (document.readyState === "complete" && rest <= 0) return end(true);
+      if (rest <= 0) return end(true);
       setTimeout(look, Math.min(left(), Math.max(rest, 1)));
     };
-    if (document.readyState === "complete") {
-      look();
-      return;
-    }
-    // Before the load event there is nothing to count down to: sleep until it comes.
-    const limit = setTimeout(look, Math.max(left(), 0));
-    addEventListener("load", () => { clearTimeout(limit); touch(); look(); }, { once: true });
+    look();
   });
 
   const there = () => new Promise((resolve) => {
@@ -108,7 +109,7 @@
     return copy.outerHTML;
   };
 
-  const settled = await (ask.waitFor ? there() : quiet());
+  const settled = await (ask.waitFor ? there() : loaded().then((yes) => yes && quiet()));
   const [timing] = performance.getEntriesByType("navigation");
   const found = links();
   const wasCut = document.body ? cut() : false;

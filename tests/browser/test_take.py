@@ -1,0 +1,267 @@
+"""What a page hands over: when it is ready, what is seen, what went wrong, in words."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from engine.errors import PageError
+from engine.sample.oddities import PASSWORD, USER
+from engine.sample.server import Answer
+from engine.sample.site import Site
+from engine.work.fetch import Credentials, PageOptions
+from tests.browser.conftest import Making, Pages
+
+QUICK = PageOptions(timeout_ms=2_500)
+
+
+async def test_content_that_comes_late_is_there(browsing: Making, site: Site) -> None:
+    async with browsing(site.url) as made:
+        page = await made.fetcher.fetch(f"{site.url}/js/7", PageOptions())
+        assert (page.status, page.title, page.settled) == (200, "Field notes 7", True)
+        assert "observation 000007 is complete" in page.text
+        assert "observation 000007 is complete" in page.html
+        assert f"{site.url}/js/8" in page.links
+        assert page.content_type == "text/html"
+        assert page.bytes > 0
+        assert page.response_ms > 0
+        assert page.render_ms >= 100
+
+
+async def test_a_page_is_left_alone_until_it_has_been_still_for_as_long_as_asked(
+    browsing: Making, pages: Pages
+) -> None:
+    # Each change comes 60 ms after the one before: 50 ms of waiting see the first only.
+    pages["/"] = (
+        "<script>let n = 0; const go = () => { document.body.append(`step${++n} `);"
+        "if (n < 12) setTimeout(go, 60) }; addEventListener('load', go)</script>"
+    )
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions(settle_ms=400))
+        assert "step12" in page.text
+        assert page.settled
+
+
+async def test_a_page_that_is_never_still_is_taken_at_the_limit(
+    browsing: Making, site: Site
+) -> None:
+    async with browsing(site.url) as made:
+        page = await made.fetcher.fetch(f"{site.url}/ever", PageOptions(timeout_ms=800))
+        assert not page.settled
+        assert "<i></i>" in page.html
+
+
+async def test_a_page_that_never_finishes_loading_gives_what_has_come(
+    browsing: Making, site: Site
+) -> None:
+    async with browsing(site.url) as made:
+        page = await made.fetcher.fetch(f"{site.url}/hang-body", PageOptions(timeout_ms=1_000))
+        assert (page.status, page.settled) == (200, False)
+        assert page.text
+
+
+async def test_waiting_for_a_selector_ends_when_it_is_there(browsing: Making, site: Site) -> None:
+    async with browsing(site.url) as made:
+        options = PageOptions(wait_for="p.here", timeout_ms=20_000)
+        page = await made.fetcher.fetch(f"{site.url}/late?ms=600", options)
+        assert page.settled
+        assert "late words" in page.text
+        page = await made.fetcher.fetch(
+            f"{site.url}/static/1", PageOptions(wait_for="p.here", timeout_ms=500)
+        )
+        assert not page.settled
+        with pytest.raises(PageError, match="wait_for is not a selector"):
+            await made.fetcher.fetch(f"{site.url}/static/1", PageOptions(wait_for="p["))
+
+
+async def test_only_what_a_reader_sees_is_handed_over(browsing: Making, site: Site) -> None:
+    async with browsing(site.url) as made:
+        page = await made.fetcher.fetch(f"{site.url}/hidden", PageOptions())
+        for text in (page.html, page.text):
+            assert "seen by everyone" in text
+            for unseen in ("hidden by", "inside a template", "not text", "inside noscript"):
+                assert unseen not in text
+
+
+async def test_boxless_elements_keep_their_content(browsing: Making, pages: Pages) -> None:
+    pages["/"] = "<div style='display:contents'><p>kept</p></div><p style='display:none'>gone</p>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions())
+        assert "<p>kept</p>" in page.html
+        assert "gone" not in page.html
+
+
+async def test_links_are_absolute_of_the_web_without_passwords_and_each_once(
+    browsing: Making, pages: Pages
+) -> None:
+    hrefs = [
+        "a",
+        "/a",
+        "//other.example/x",
+        "http://me:pw@b.example/",
+        "javascript:x()",
+        "mailto:a@b",
+    ]
+    pages["/"] = "".join(f"<a href='{href}'>x</a>" for href in hrefs) + "<a>none</a>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions())
+        assert page.links == [f"{pages.url}/a", "http://other.example/x", "http://b.example/"]
+        assert "pw" not in page.html
+        assert "javascript" not in page.html
+
+
+async def test_a_directory_without_end_is_cut_at_the_most_links(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/"] = "".join(f"<a href='/{n}'>x</a>" for n in range(3_000))
+    async with browsing(pages.url) as made:
+        assert len((await made.fetcher.fetch(pages.url, PageOptions())).links) == 2_000
+
+
+async def test_a_page_with_too_much_text_is_cut_and_says_so(browsing: Making, pages: Pages) -> None:
+    pages["/"] = "<p>" + "word " * 60_000 + "</p><p>" + "tail " * 10 + "</p>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions(max_bytes=200_000))
+        assert page.truncated
+        assert 100_000 < len(page.text) <= 200_000
+        assert "tail" not in page.html
+
+
+async def test_the_page_cannot_lie_to_the_script_that_reads_it(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/"] = (
+        "<p>truth</p><script>String.prototype.slice = () => 'lie'; JSON.stringify = () => 'lie';"
+        "Set = Map = Promise = undefined; Element.prototype.checkVisibility = () => false;"
+        "window.setTimeout = () => 0; performance.getEntriesByType = () => 1;</script>"
+    )
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions())
+        assert "truth" in page.html
+        assert "lie" not in page.text
+
+
+async def test_broken_surrogates_in_a_page_are_no_trouble_later(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/"] = "<script>document.title = document.body.textContent = 'a\\ud800b'</script>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions())
+        assert page.title == page.text.strip() == "a\ufffdb"
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "sentence"),
+    [
+        ("/loop", "redirects", "too many redirects"),
+        ("/redirect/40", "redirects", "too many redirects"),
+        ("/hang", "timeout", "the page did not answer within 2.5 s"),
+        ("/busy-script", "timeout", "the page did not answer within 2.5 s"),
+        ("/no-content", "no_content", "the server answered without a page"),
+        ("/files/archive.zip", "download", "download skipped"),
+    ],
+)
+async def test_a_page_that_cannot_be_taken_says_why_and_the_next_one_can(
+    browsing: Making, site: Site, path: str, kind: str, sentence: str
+) -> None:
+    async with browsing(site.url) as made:
+        with pytest.raises(PageError) as failed:
+            await made.fetcher.fetch(site.url + path, QUICK)
+        assert (failed.value.kind, str(failed.value)) == (kind, sentence)
+        for _ in range(2):
+            page = await made.fetcher.fetch(f"{site.url}/static/1", PageOptions())
+            assert page.title == "Field notes 1"
+
+
+async def test_nobody_listens_is_a_refused_connection(browsing: Making, pages: Pages) -> None:
+    pages.server.stop()
+    async with browsing(pages.url) as made:
+        with pytest.raises(PageError, match="connection refused"):
+            await made.fetcher.fetch(pages.url, QUICK)
+
+
+@pytest.mark.parametrize(("status", "after"), [(404, None), (500, None), (503, 7.0)])
+async def test_an_error_of_the_server_is_a_page_with_its_status(
+    browsing: Making, pages: Pages, status: int, after: float | None
+) -> None:
+    pages["/"] = Answer(b"<p>sorry</p>", status, headers=(("Retry-After", "7"),))
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions())
+        assert (page.status, page.text, page.retry_after_s) == (status, "sorry", after)
+
+
+async def test_a_redirect_is_followed_and_told(browsing: Making, site: Site) -> None:
+    async with browsing(site.url) as made:
+        page = await made.fetcher.fetch(f"{site.url}/redirect/3", PageOptions())
+        assert (page.status, page.final_url) == (200, f"{site.url}/static/1")
+        page = await made.fetcher.fetch(f"{site.url}/meta-refresh", PageOptions())
+        assert page.final_url != f"{site.url}/meta-refresh"
+
+
+@pytest.mark.parametrize(
+    ("path", "content_type"),
+    [("/files/notes.txt", "text/plain"), ("/files/data.json", "application/json")],
+)
+async def test_what_is_not_html_comes_with_its_type_and_without_text(
+    browsing: Making, site: Site, path: str, content_type: str
+) -> None:
+    async with browsing(site.url) as made:
+        page = await made.fetcher.fetch(site.url + path, PageOptions())
+        assert (page.status, page.content_type, page.html, page.text) == (200, content_type, "", "")
+
+
+async def test_user_and_password_answer_their_own_origin_only(browsing: Making, site: Site) -> None:
+    known = Credentials(site.url, USER, PASSWORD)
+    async with browsing(site.url, credentials=known) as made:
+        assert (await made.fetcher.fetch(f"{site.url}/auth", PageOptions())).status == 200
+    elsewhere = Credentials("http://127.0.0.1:1", USER, PASSWORD)
+    async with browsing(site.url, credentials=elsewhere) as made:
+        assert (await made.fetcher.fetch(f"{site.url}/auth", PageOptions())).status == 401
+    wrong = Credentials(site.url, USER, "guess")
+    async with browsing(site.url, credentials=wrong) as made:
+        assert (await made.fetcher.fetch(f"{site.url}/auth", PageOptions())).status == 401
+
+
+async def test_pictures_fonts_and_media_are_not_asked_for(browsing: Making, pages: Pages) -> None:
+    pages["/"] = (
+        "<style>@font-face { font-family: f; src: url(/f.woff2) } p { font-family: f }</style>"
+        "<p>text</p><img src=/i.png><video src=/v.mp4 preload=auto></video>"
+        "<div style='background: url(/b.png); width: 9px; height: 9px'></div>"
+    )
+    kinds = {"/i.png", "/b.png", "/f.woff2", "/v.mp4"}
+    async with browsing(pages.url) as made:
+        await made.fetcher.fetch(pages.url, PageOptions())
+        assert not kinds & set(pages.hits)
+    async with browsing(pages.url, block_resources=False) as made:
+        await made.fetcher.fetch(pages.url, PageOptions())
+        assert kinds <= set(pages.hits)
+
+
+async def test_screenshots_are_made_as_asked(browsing: Making, site: Site) -> None:
+    async with browsing(site.url) as made:
+        good, bad = f"{site.url}/static/1", f"{site.url}/status/404"
+        for shots, wanted in (("none", (0, 0)), ("failed", (0, 1)), ("all", (1, 1))):
+            options = PageOptions(screenshot=shots)  # type: ignore[arg-type]
+            taken = [(await made.fetcher.fetch(url, options)).screenshot for url in (good, bad)]
+            assert tuple(int(bool(shot)) for shot in taken) == wanted
+            assert all(shot.startswith(b"\x89PNG") for shot in taken if shot)
+
+
+async def test_a_fetch_that_is_cancelled_ends_at_once_and_the_next_one_works(
+    browsing: Making, site: Site
+) -> None:
+    async with browsing(site.url) as made:
+        await made.fetcher.fetch(f"{site.url}/static/1", PageOptions())
+        for path in ("/hang", "/busy-script"):
+            hanging = asyncio.ensure_future(made.fetcher.fetch(site.url + path, PageOptions()))
+            while not site.hits[path]:
+                await asyncio.sleep(0.01)
+            hanging.cancel()
+            began = time.monotonic()
+            with pytest.raises(asyncio.CancelledError):
+                await hanging
+            assert time.monotonic() - began < 0.5
+        page = await made.fetcher.fetch(f"{site.url}/static/2", PageOptions())
+        assert page.title == "Field notes 2"
