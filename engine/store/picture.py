@@ -10,11 +10,13 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TypeVar
 
 from engine.errors import TaskNotFound, TaskUnreadable
 from engine.records import (
     EVENTS_NAME,
+    LIVE,
     Stamp,
     Status,
     TaskId,
@@ -36,11 +38,12 @@ TURN = 500  # live tasks looked at in one pulse
 Item = TypeVar("Item")
 
 
-def paced(items: Iterable[Item]) -> Iterator[Item]:
-    """`items`, with a short rest for other threads after every few ms of work."""
+def slices(items: Iterable[Item]) -> Iterator[tuple[Item, ...]]:
+    """`items` in small parts, with a short rest for other threads after every few ms of work."""
+    source = iter(items)
     until = time.perf_counter() + BUSY_S
-    for item in items:
-        yield item
+    while part := tuple(islice(source, AT_ONCE)):
+        yield part
         if time.perf_counter() >= until:
             time.sleep(REST_S)
             until = time.perf_counter() + BUSY_S
@@ -94,18 +97,18 @@ class Picture:
 
         Raises LedgerUnusable; then nothing is known, and nobody is taken to be gone.
         """
-        found = dict(paced(self._ledger.scan()))
+        found: dict[TaskId, Stamp | None] = {}
+        for part in slices(self._ledger.scan()):
+            found.update(part)
         gone = tuple(task_id for task_id in self._views if task_id not in found)
         for task_id in (*gone, *(self._unfinished - found.keys())):
             self._forget(task_id)
-        known = self._stamps
+        known = self._stamps.get
         changed = [
-            (stamp.mtime_ns if stamp else 0, task_id)
-            for task_id, stamp in paced(found.items())
-            if task_id not in known or known[task_id] != stamp
+            task_id for task_id, stamp in found.items() if known(task_id) != stamp or not stamp
         ]
-        changed.sort(reverse=True)
-        return [task_id for _, task_id in changed], gone
+        changed.sort(key=lambda task_id: _written(found[task_id]), reverse=True)
+        return changed, gone
 
     def clear(self) -> tuple[TaskId, ...]:
         """Forget all; tells who was shown."""
@@ -118,7 +121,7 @@ class Picture:
         """Read these tasks again. Raises LedgerUnusable."""
         left = dict.fromkeys(task_ids)
         views: list[TaskView] = []
-        for task_id, entry, stamp in self._entries(tuple(left)):
+        for task_id, entry, stamp in self._entries(left):
             del left[task_id]
             self._unfinished.discard(task_id)
             # A stamp says nothing of rights or a failing disk: these are read at every survey.
@@ -129,7 +132,7 @@ class Picture:
     def pulse(self) -> Difference:
         """Look at what makes no hint: progress, dead owners, folders that stay empty."""
         views: list[TaskView] = []
-        for task_id in paced(self._turn()):
+        for task_id in chain.from_iterable(slices(self._turn())):
             if self._moves(task_id, self._live[task_id]):
                 self._show(task_id, self._view(task_id, self._views[task_id].entry), views)
         made = self.look(self._unfinished)
@@ -139,9 +142,9 @@ class Picture:
         """One task as a list shows it, for a record that was just read."""
         return self._view(TaskId(entry.task_id), entry)
 
-    def _entries(self, task_ids: tuple[TaskId, ...]) -> Iterator[Found]:
-        for at in paced(range(0, len(task_ids), AT_ONCE)):
-            yield from self._ledger.read_many(task_ids[at : at + AT_ONCE])
+    def _entries(self, task_ids: Iterable[TaskId]) -> Iterator[Found]:
+        for part in slices(tuple(task_ids)):
+            yield from self._ledger.read_many(part)
 
     def _show(self, task_id: TaskId, view: TaskView, into: list[TaskView]) -> None:
         if self._views.get(task_id) != view:
@@ -176,8 +179,11 @@ class Picture:
             self._live.pop(task_id, None)
             return TaskView(entry)
         stored = entry.engine.units if entry.engine else None
-        if not entry.is_live:
-            return TaskView(entry, stored or self._last_units(task_id))
+        if entry.status not in LIVE:
+            if stored is None and task_id in self._views:
+                stored = self._last_units(task_id)
+            self._live.pop(task_id, None)
+            return TaskView(entry, stored)
         live = self._live.setdefault(task_id, _Live())
         if entry.status == Status.RUNNING:
             self._read_on(task_id, live)
@@ -194,12 +200,11 @@ class Picture:
 
     def _last_units(self, task_id: TaskId) -> Units | None:
         """How far a task got that was live when last seen; others say it in their record."""
-        live = self._live.pop(task_id, None)
-        if live is not None:
-            self._read_on(task_id, live)
-            return live.units
-        before = self._views.get(task_id)
-        return before.units if before else None
+        live = self._live.get(task_id)
+        if live is None:
+            return self._views[task_id].units
+        self._read_on(task_id, live)
+        return live.units
 
     def _read_on(self, task_id: TaskId, live: _Live) -> None:
         """Take in the events behind the last look."""
@@ -231,3 +236,7 @@ class Picture:
         self._stamps.pop(task_id, None)
         self._live.pop(task_id, None)
         self._unfinished.discard(task_id)
+
+
+def _written(stamp: Stamp | None) -> int:
+    return stamp.mtime_ns if stamp else 0

@@ -119,6 +119,7 @@ class _Lookout:
     async def _run(self) -> None:
         # Opened beside the polling: the first import of watchdog may take longer than a poll.
         opening = asyncio.create_task(asyncio.to_thread(self._folders.open), name="wait ears")
+        opening.add_done_callback(lambda _: self._entered.set())  # look again, now with ears
         try:
             while True:
                 self._entered.clear()
