@@ -1,4 +1,4 @@
-"""SIGKILL at random instants of a process that does ledger operations; what it said is done must be.
+"""SIGKILL at random instants of a process that does ledger operations: nothing said is lost.
 
     python -m tests.hard.kill_ledger [kills]
 

@@ -1,4 +1,4 @@
-"""Folders that OpenChrome wrote are read as OpenChrome reads them, and kept whole by our updates."""
+"""Folders that OpenChrome wrote are read as it reads them, and kept whole by our updates."""
 
 from __future__ import annotations
 
