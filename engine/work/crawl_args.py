@@ -1,4 +1,4 @@
-"""The arguments of a crawl: a table of what is allowed, and one reading that finds every mistake."""
+"""The arguments of a crawl: a table of what is allowed, and a reading that finds every mistake."""
 
 from __future__ import annotations
 

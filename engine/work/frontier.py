@@ -129,10 +129,11 @@ class Frontier:
             self._push(Visit(link, depth + 1))
         return self._queued - before
 
-    def land(self, address: Address) -> bool:
-        """A redirect ended at `address`: never visit it again. Was it new?"""
-        self._landed.add(address.key)
-        return self._seen.add(address.key)
+    def land(self, address: Address, visit: Visit) -> None:
+        """`visit` was redirected to `address`: that one need not be visited any more."""
+        if address.key != visit.address.key:
+            self._landed.add(address.key)
+            self._seen.add(address.key)
 
     def take(self) -> Visit | None:
         """The next page; None when there is none, or none yet (see `is_empty`)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.errors import PageError
@@ -46,15 +47,20 @@ class Robots:
 
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
-        self._rules: dict[str, asyncio.Task[Rules]] = {}
+        self._rules: dict[str, Rules] = {}
+        self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def rules(self, address: Address, group: asyncio.TaskGroup) -> Rules:
-        """The rules of `address`' origin; `group` owns the request while it runs."""
-        task = self._rules.get(address.origin)
-        if task is None:
-            work = self._ask(address.origin)
-            task = self._rules[address.origin] = group.create_task(work, name="robots.txt")
-        return await asyncio.shield(task)  # one worker that stops must not stop the others
+    async def rules(self, address: Address) -> Rules:
+        """The rules of `address`' origin; who comes while they are asked for waits for them."""
+        origin = address.origin
+        async with self._asking[origin]:
+            if origin not in self._rules:
+                self._rules[origin] = await self._ask(origin)
+            return self._rules[origin]
+
+    def known(self, address: Address) -> Rules | None:
+        """The rules, if no waiting is needed."""
+        return self._rules.get(address.origin)
 
     async def _ask(self, origin: str) -> Rules:
         options = PageOptions(timeout_ms=_LIMIT_MS, max_bytes=MAX_ROBOTS_BYTES)

@@ -1,0 +1,271 @@
+"""The kind `crawl`: page after page from a start URL, breadth first, until a limit or a stop.
+
+Decisions where the contract is silent. An answer of 400 and above is a failed page that
+keeps its content. What robots.txt blocks is kept as a failed page and costs nothing of
+`max_pages`. A redirect that leaves the scope is kept as the page it led to, and each of
+its links is judged by itself. The default scope is the start's origin, and the same host
+with or without `www.` or over https when that is where the start page itself landed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from urllib.parse import urlsplit
+
+from engine.errors import BrowserGone, InjectedFault, PageError
+from engine.records import Units
+from engine.work.addresses import Address, address_of, glob_matcher
+from engine.work.context import Context, UnitStopped, UnitTimeout
+from engine.work.crawl_args import CrawlArgs
+from engine.work.documents import is_html, is_text, media_type
+from engine.work.extract import Extracted, extract
+from engine.work.fetch import EngineName, Fetched
+from engine.work.frontier import SPARE, Frontier, Visit
+from engine.work.loading import Loader, OpenFetcher
+from engine.work.outcome import CrawlOutcome, StoppedBy, Tally
+from engine.work.pace import Pace
+from engine.work.robots import Robots, Rules
+
+SLACK_S = 10.0  # what a fetcher may take beyond the page's own limit before the unit ends it
+BLOCKED = "Blocked by robots.txt"
+_BUSY = frozenset({429, 503})
+
+
+async def crawl(args: CrawlArgs, ctx: Context, open_fetcher: OpenFetcher) -> CrawlOutcome:
+    """Crawl as `args` say; pages go to `ctx.page` one by one, and only the summary comes back.
+
+    A stop through `ctx` is no error: the outcome then says `cancelled`.
+
+    Raises:
+        BrowserMissing, BrowserFailed: there is no browser to go on with.
+        InjectedFault: `failOnPage` was given and its page came up.
+        EngineError: whatever `ctx` raises when it cannot keep a page.
+    """
+    async with Loader(args, open_fetcher) as loader:
+        return await _Crawl(args, ctx, loader).run()
+
+
+class _Crawl:
+    def __init__(self, args: CrawlArgs, ctx: Context, loader: Loader) -> None:
+        self._args, self._ctx, self._loader = args, ctx, loader
+        self._scope = args.scope or f"{args.address.origin}/**"
+        self._scopes = [self._scope]
+        self._frontier = Frontier(args.max_depth, args.max_pages + SPARE, self._wanted)
+        self._pace = Pace(ctx, args.delay_ms / 1_000)
+        self._robots: Robots | None = None
+        self._tally = Tally()
+        self._loaded = 0
+        self._blocked = 0
+        self._changed = asyncio.Condition()
+        self._read_patterns()
+
+    def _read_patterns(self) -> None:
+        self._in_scope = glob_matcher(self._scopes)
+        self._included = glob_matcher(self._args.include_patterns or ("**",))
+        self._excluded = glob_matcher(self._args.exclude_patterns)
+
+    def _wanted(self, address: Address) -> bool:
+        if not self._in_scope(address) or self._excluded(address):
+            return False
+        return not self._args.include_patterns or self._included(address)
+
+    async def run(self) -> CrawlOutcome:
+        started = self._ctx.monotonic()
+        self._frontier.start(self._args.address)
+        try:
+            async with asyncio.TaskGroup() as workers:
+                for number in range(self._args.concurrency):
+                    workers.create_task(self._work(), name=f"crawl-{number}")
+        except BaseExceptionGroup as group:
+            raise _first(group) from None
+        duration_ms = round((self._ctx.monotonic() - started) * 1_000)
+        return self._tally.outcome(self._scope, duration_ms, self._stopped_by())
+
+    def _stopped_by(self) -> StoppedBy:
+        if self._ctx.stopping:
+            return "cancelled"
+        return "frontier" if self._frontier.is_empty else "max_pages"
+
+    async def _work(self) -> None:
+        try:
+            while (visit := await self._next()) is not None:
+                await self._visit(visit)
+                async with self._changed:
+                    self._changed.notify_all()
+        except UnitStopped:
+            async with self._changed:
+                self._changed.notify_all()
+
+    async def _next(self) -> Visit | None:
+        """The next page to load, waited for while others may still find some."""
+        async with self._changed:
+            while not self._is_over():
+                if self._may_begin() and (visit := self._frontier.take()) is not None:
+                    return visit
+                if self._fault_is_due() and not self._frontier.flying:
+                    raise InjectedFault(page=self._args.fail_on_page)
+                if self._is_over():
+                    break
+                await self._changed.wait()
+            self._changed.notify_all()
+            return None
+
+    def _is_over(self) -> bool:
+        if self._ctx.stopping or self._frontier.is_empty:
+            return True
+        return self._room() <= 0 and not self._frontier.flying
+
+    def _room(self) -> int:
+        return self._args.max_pages - self._spent()
+
+    def _spent(self) -> int:
+        """Pages of `max_pages` that are loaded or being loaded; what robots.txt blocks is not."""
+        return self._loaded + self._frontier.flying
+
+    def _fault_is_due(self) -> bool:
+        due = self._args.fail_on_page
+        return due is not None and self._spent() >= due - 1
+
+    def _may_begin(self) -> bool:
+        return self._room() > 0 and not self._fault_is_due()
+
+    async def _visit(self, visit: Visit) -> None:
+        """Take one page to its end, whatever that is; the frontier hears of it last."""
+        try:
+            rules = await self._rules(visit.address)
+            if rules is not None and not rules.allows(visit.address.url):
+                await self._keep_blocked(visit)
+                return
+            fetched = await self._load(visit, rules)
+            if visit.depth == 0:
+                self._follow_start(fetched)
+            await self._keep_page(visit, fetched)
+        except BrowserGone:
+            if not visit.deaths:
+                self._frontier.put_back(visit)
+                return
+            await self._keep_failed(visit, "crashed the browser twice")
+        except (PageError, UnitTimeout) as failed:
+            await self._keep_failed(visit, str(failed))
+        self._loaded += 1
+        self._frontier.done(visit)
+
+    async def _rules(self, address: Address) -> Rules | None:
+        if not self._args.respect_robots:
+            return None
+        if self._robots is None:
+            self._robots = Robots(await self._loader.fetcher("static"))
+        known = self._robots.known(address)
+        if known is not None:
+            return known
+        async with self._ctx.unit(f"{address.origin}/robots.txt", 30.0):
+            return await self._robots.rules(address)
+
+    async def _load(self, visit: Visit, rules: Rules | None) -> Fetched:
+        host = urlsplit(visit.address.origin).netloc
+        for attempt in (1, 2):
+            await self._pace.turn(host, rules.delay_s if rules is not None else 0.0)
+            limit_s = self._args.timeout_ms / 1_000 * (2 if self._args.engine == "auto" else 1)
+            async with self._ctx.unit(visit.address.url, limit_s + SLACK_S):
+                fetched = await self._loader.load(visit.address.url)
+            asked = fetched.retry_after_s
+            if attempt == 2 or fetched.status not in _BUSY or asked is None:
+                break
+            self._pace.hold(host, asked)
+        return fetched
+
+    def _follow_start(self, fetched: Fetched) -> None:
+        landed = address_of(fetched.final_url)
+        if self._args.scope is None and landed and _same_site(self._args.address, landed):
+            self._scope = f"{landed.origin}/**"
+            self._scopes.append(self._scope)
+            self._read_patterns()
+
+    async def _keep_page(self, visit: Visit, fetched: Fetched) -> None:
+        error = _refusal(fetched)
+        found = Extracted("", "", (), 0, False)
+        if error is None or fetched.html or fetched.text:
+            found = await extract(fetched, self._args.output_format)
+        if fetched.final_url != visit.address.url and (to := address_of(fetched.final_url)):
+            self._frontier.land(to, visit)
+        if error is None:
+            self._frontier.add(found.links, visit.depth)
+        page = _page(visit, fetched, found)
+        if fetched.screenshot is not None:
+            name = f"page-{self._tally.total + 1:06d}.png"
+            page["screenshot"] = await self._ctx.artifact(name, fetched.screenshot)
+        if error is not None:
+            page["error"] = error
+        await self._keep(page)
+
+    async def _keep_failed(self, visit: Visit, error: str) -> None:
+        engine: EngineName = "browser" if self._args.engine == "browser" else "static"
+        nothing = Fetched(visit.address.url, visit.address.url, 0, engine=engine, settled=False)
+        page = _page(visit, nothing, Extracted("", "", (), 0, False))
+        await self._keep({**page, "error": error})
+
+    async def _keep_blocked(self, visit: Visit) -> None:
+        self._blocked += 1
+        if self._blocked <= self._args.max_pages:  # a site can name more of them than pages
+            await self._keep_failed(visit, BLOCKED)
+        self._frontier.done(visit)
+
+    async def _keep(self, page: dict[str, Any]) -> None:
+        self._tally.add(page)
+        await self._ctx.page(page, self._units())
+
+    def _units(self) -> Units:
+        """Done and total; the page just kept still counts as in flight, so never 100 %."""
+        done = self._tally.total
+        total = min(self._args.max_pages + self._blocked, done + self._frontier.known)
+        return Units(done, max(total, done + 1))
+
+
+def _page(visit: Visit, fetched: Fetched, found: Extracted) -> dict[str, Any]:
+    """One page as it stands in pages.jsonl and result.json."""
+    page: dict[str, Any] = {
+        "url": visit.address.url,
+        "final_url": fetched.final_url,
+        "status": fetched.status or None,
+        "title": found.title,
+        "content": found.content,
+        "depth": visit.depth,
+        "links_found": found.links_found,
+        "response_ms": fetched.response_ms,
+        "render_ms": fetched.render_ms,
+        "bytes": fetched.bytes,
+        "engine_used": fetched.engine,
+        "settled": fetched.settled,
+    }
+    if found.truncated:
+        page["truncated"] = True
+    return page
+
+
+def _refusal(fetched: Fetched) -> str | None:
+    """Why an answer is no page worth following; None when it is one."""
+    if not 200 <= fetched.status < 300:
+        return f"HTTP {fetched.status}"
+    kind = fetched.content_type
+    if fetched.html or fetched.text or is_html(kind) or is_text(kind):
+        return None
+    return f"not a web page ({media_type(kind)[:100]})"
+
+
+def _same_site(start: Address, landed: Address) -> bool:
+    """Did the start page only move to https, or to or from `www.`, on the usual port?"""
+    first, then = urlsplit(start.origin), urlsplit(landed.origin)
+    if start.origin == landed.origin or first.port or then.port:
+        return False
+    if then.scheme == "http" and first.scheme == "https":
+        return False
+    return first.netloc.removeprefix("www.") == then.netloc.removeprefix("www.")
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error that ended the workers: the rest were only cancelled by it."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

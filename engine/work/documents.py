@@ -1,0 +1,84 @@
+"""From bytes to text: which character set a body has, and what sort of thing it is."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+_META_CHARSET = re.compile(
+    rb"""<meta[^>]+charset\s*=\s*["']?\s*([a-zA-Z0-9_:.\-]+)""", re.IGNORECASE
+)
+_PARAMETER = re.compile(r"charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+# What the web calls by these names is windows-1252 (WHATWG Encoding).
+_WESTERN = frozenset({"ascii", "us-ascii", "iso-8859-1", "iso8859-1", "latin-1", "latin1", "l1"})
+_NO_CHARSETS = ("utf-7", "utf7", "unicode", "raw", "punycode", "idna", "undefined", "rot")
+_FALLBACK = "windows-1252"
+_HEAD_BYTES = 1_024  # how far browsers look for a <meta charset>
+
+_TEXT_ENDINGS = ("/json", "+json", "/xml", "+xml")
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+
+
+def media_type(content_type: str) -> str:
+    """`text/html` of `text/HTML; charset=x`."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def is_html(content_type: str, body: bytes = b"") -> bool:
+    """Is it a web page? Without a type the body's first sign decides, as in a browser."""
+    kind = media_type(content_type)
+    return kind in HTML_TYPES or (not kind and body.lstrip()[:1] in {b"<", b""})
+
+
+def is_text(content_type: str) -> bool:
+    """Is it text that is no web page, but worth keeping as it is?"""
+    kind = media_type(content_type)
+    if kind in HTML_TYPES:
+        return False
+    if kind.startswith("text/"):
+        return True
+    return kind != "image/svg+xml" and kind.endswith(_TEXT_ENDINGS)
+
+
+def decode(body: bytes, content_type: str) -> str:
+    """`body` as text, by mark, header or <meta>; else UTF-8, else windows-1252. Never fails."""
+    for mark, name in _MARKS:
+        if body.startswith(mark):
+            return body[len(mark) :].decode(name, "replace")
+    declared = _declared(body, content_type)
+    if declared is not None:
+        return body.decode(declared, "replace")
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as broken:
+        # A body that was cut may end inside a character; that alone makes it no other set.
+        cut = broken.start >= len(body) - 3
+        return body.decode("utf-8" if cut else _FALLBACK, "replace")
+
+
+def _declared(body: bytes, content_type: str) -> str | None:
+    label = _label(body, content_type).lower()
+    if not label or label.startswith(_NO_CHARSETS):
+        return None
+    if label in _WESTERN:
+        return _FALLBACK
+    try:
+        known = codecs.lookup(label)
+    except LookupError:
+        return None
+    # `hex` and `zip` are codecs too, but no character sets.
+    return str(known.name) if getattr(known, "_is_text_encoding", True) else None
+
+
+def _label(body: bytes, content_type: str) -> str:
+    if found := _PARAMETER.search(content_type):
+        return found[1]
+    meta = _META_CHARSET.search(body[:_HEAD_BYTES])
+    label = meta[1].decode("ascii") if meta else ""
+    # It could not have been read here if the body were UTF-16.
+    return "utf-8" if label.lower().startswith("utf-16") else label

@@ -1,0 +1,70 @@
+"""Which engine loads a page: the one that was asked for, or for `auto` the cheapest that can."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Self
+
+from engine.errors import PageError
+from engine.work.crawl_args import CrawlArgs
+from engine.work.documents import is_html, is_text
+from engine.work.fetch import EngineName, Fetched, Fetcher
+
+OpenFetcher = Callable[[EngineName, CrawlArgs], AbstractAsyncContextManager[Fetcher]]
+
+# What a browser would meet as well; asking it would only cost the time twice.
+_FINAL = frozenset({"blocked", "dns", "redirects", "download"})
+
+
+class Loader:
+    """The fetchers of one crawl, each opened when it is first needed."""
+
+    def __init__(self, args: CrawlArgs, open_fetcher: OpenFetcher) -> None:
+        self._args = args
+        self._open = open_fetcher
+        self._stack = AsyncExitStack()
+        self._fetchers: dict[EngineName, Fetcher] = {}
+        self._opening = asyncio.Lock()
+        self._options = args.page_options
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._stack.aclose()
+
+    async def fetcher(self, engine: EngineName) -> Fetcher:
+        async with self._opening:
+            if engine not in self._fetchers:
+                opened = await self._stack.enter_async_context(self._open(engine, self._args))
+                self._fetchers[engine] = opened
+            return self._fetchers[engine]
+
+    async def load(self, url: str) -> Fetched:
+        """Load `url`; raises as `Fetcher.fetch` does."""
+        engine = self._args.engine
+        if engine == "auto":
+            return await self._static_first(url)
+        return await self._by(engine, url)
+
+    async def _static_first(self, url: str) -> Fetched:
+        try:
+            fetched = await self._by("static", url)
+        except PageError as failed:
+            if failed.kind in _FINAL:
+                raise
+            return await self._by("browser", url)
+        if not fetched.needs_browser or not _could_render(fetched):
+            return fetched
+        return await self._by("browser", url)
+
+    async def _by(self, engine: EngineName, url: str) -> Fetched:
+        fetcher = self._fetchers.get(engine) or await self.fetcher(engine)
+        return await fetcher.fetch(url, self._options)
+
+
+def _could_render(fetched: Fetched) -> bool:
+    """A PDF or a picture becomes no page in a browser either."""
+    return is_html(fetched.content_type) or is_text(fetched.content_type)

@@ -1,0 +1,54 @@
+"""What a crawl came to: the summary, counted page by page so that the pages can stay on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+StoppedBy = Literal["frontier", "max_pages", "cancelled", "failed", "budget"]
+
+
+class CrawlOutcome(msgspec.Struct, frozen=True):
+    """The `summary` of result.json."""
+
+    total_pages: int
+    succeeded: int
+    failed: int
+    max_depth_reached: int
+    duration_ms: int
+    scope: str
+    stopped_by: StoppedBy
+
+    def summary(self) -> dict[str, Any]:
+        return msgspec.structs.asdict(self)
+
+
+class Tally:
+    """Counts pages as they are kept; also reads a killed crawl's pages.jsonl again."""
+
+    def __init__(self, pages: Iterable[Mapping[str, Any]] = ()) -> None:
+        self.total = 0
+        self.failed = 0
+        self.deepest = 0
+        for page in pages:
+            self.add(page)
+
+    def add(self, page: Mapping[str, Any]) -> None:
+        self.total += 1
+        self.failed += "error" in page
+        depth = page.get("depth")
+        if isinstance(depth, int):
+            self.deepest = max(self.deepest, depth)
+
+    def outcome(self, scope: str, duration_ms: int, stopped_by: StoppedBy) -> CrawlOutcome:
+        succeeded = self.total - self.failed
+        return CrawlOutcome(
+            self.total, succeeded, self.failed, self.deepest, duration_ms, scope, stopped_by
+        )
+
+
+def result_of(outcome: CrawlOutcome, pages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """result.json as one object: for direct calls, whose pages are in memory."""
+    return {"summary": outcome.summary(), "pages": list(pages)}

@@ -1,0 +1,263 @@
+"""The static engine: one HTTP client per crawl, no scripts, every hop judged before it is made."""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import re
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urljoin
+
+from engine.browser.egress import Policy
+from engine.errors import AddressBlocked, EngineError, PageError
+from engine.work import documents
+from engine.work.addresses import Address, address_of
+from engine.work.extract import bounded, parse_html
+from engine.work.fetch import Credentials, Fetched, PageOptions
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+
+MAX_REDIRECTS = 10
+ENOUGH_TEXT_CHARS = 200  # below, a static page is taken for a shell that a script fills
+USER_AGENT = "Mozilla/5.0 (compatible; OpenChromeMonitor/0.1)"
+_HEADERS = {"User-Agent": USER_AGENT, "Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_JSON_SCRIPT = re.compile(r"\s*application/(?:ld\+)?json\s*(?:;.*)?", re.IGNORECASE)
+_ON_ATTRIBUTE = re.compile(r"<[a-z][^>]*[\s\"'/]on[a-z]+\s*=", re.IGNORECASE)
+_SCRIPT_LINK = re.compile(
+    r"[\x00-\x20]*j[\t\n\r]*a[\t\n\r]*v[\t\n\r]*a[\t\n\r]*script[\t\n\r]*:", re.IGNORECASE
+)
+
+
+@asynccontextmanager
+async def open_static(
+    policy: Policy, credentials: Credentials | None = None, *, judge: bool = False
+) -> AsyncIterator[StaticFetcher]:
+    """A static engine for one crawl; `judge` makes it say whether a page needs a browser."""
+    fetcher = StaticFetcher(policy, credentials, judge=judge)
+    try:
+        yield fetcher
+    finally:
+        await fetcher.close()
+
+
+class _Body(NamedTuple):
+    data: bytes
+    truncated: bool
+    complete: bool
+
+
+class StaticFetcher:
+    """See `fetch.Fetcher`. The client starts with the first page."""
+
+    def __init__(self, policy: Policy, credentials: Credentials | None, *, judge: bool) -> None:
+        self._policy = policy
+        self._credentials = credentials
+        self._judge = judge
+        self._session: ClientSession | None = None
+
+    async def fetch(self, url: str, options: PageOptions) -> Fetched:
+        started = time.monotonic()
+        deadline = asyncio.get_running_loop().time() + options.timeout_ms / 1_000
+        try:
+            async with asyncio.timeout_at(deadline):
+                response, final = await self._follow(url)
+        except TimeoutError as late:
+            raise PageError(
+                "timeout", f"no answer within {options.timeout_ms / 1_000:g} s"
+            ) from late
+        answered = time.monotonic()
+        async with response:
+            fetched = await self._read(response, options, deadline)
+        fetched.url, fetched.final_url = url, final.url
+        fetched.response_ms = _ms(answered - started)
+        fetched.render_ms = _ms(time.monotonic() - answered)
+        return fetched
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _follow(self, url: str) -> tuple[ClientResponse, Address]:
+        """The first answer that is no redirect; each hop is judged before its connection."""
+        for _ in range(MAX_REDIRECTS + 1):
+            address = address_of(url)
+            if address is None:
+                raise AddressBlocked(url, "only http and https addresses can be opened")
+            if not self._policy.known(address.url):
+                await self._policy.check(address.url)
+            response = await self._get(address)
+            location = response.headers.get("Location")
+            if response.status not in _REDIRECTS or not location:
+                return response, address
+            response.release()
+            url = _joined(address.url, location)
+        raise PageError("redirects", "too many redirects")
+
+    async def _get(self, address: Address) -> ClientResponse:
+        import aiohttp
+        from yarl import URL
+
+        auth = None
+        if self._credentials is not None and self._credentials.origin == address.origin:
+            auth = aiohttp.BasicAuth(
+                self._credentials.username, self._credentials.password, "utf-8"
+            )
+        session = self._session or self._open()
+        try:
+            target = URL(address.url, encoded=True)
+            return await session.get(target, allow_redirects=False, auth=auth)
+        except (aiohttp.ClientError, ValueError, OSError) as failed:
+            raise _translated(failed) from failed
+
+    def _open(self) -> ClientSession:
+        import aiohttp
+
+        connector = aiohttp.TCPConnector(
+            resolver=self._policy.resolver(), use_dns_cache=False, limit=32
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            headers=_HEADERS,
+            timeout=aiohttp.ClientTimeout(total=None),  # the deadline is ours
+            trust_env=False,
+        )
+        return self._session
+
+    async def _read(
+        self, response: ClientResponse, options: PageOptions, deadline: float
+    ) -> Fetched:
+        fetched = Fetched(
+            url="",
+            final_url="",
+            status=response.status,
+            content_type=response.headers.get("Content-Type", ""),
+            engine="static",
+            retry_after_s=retry_after(response.headers.get("Retry-After", "")),
+        )
+        if (
+            response.headers.get("Content-Disposition", "")
+            .lstrip()
+            .lower()
+            .startswith("attachment")
+        ):
+            raise PageError("download", "download skipped")
+        if not documents.is_text(fetched.content_type) and not documents.is_html(
+            fetched.content_type
+        ):
+            response.close()  # unread: the connection cannot be used again
+            return fetched
+        body = await _body(response, options.max_bytes, deadline)
+        fetched.bytes, fetched.truncated, fetched.settled = (
+            len(body.data),
+            body.truncated,
+            body.complete,
+        )
+        size = len(body.data)
+        if size > 65_536:
+            await asyncio.to_thread(self._fill, fetched, body.data)
+        else:
+            self._fill(fetched, body.data)
+        return fetched
+
+    def _fill(self, fetched: Fetched, body: bytes) -> None:
+        text = documents.decode(body, fetched.content_type)
+        if documents.is_html(fetched.content_type, body):
+            fetched.html = text
+        else:
+            fetched.text = text
+        if self._judge:
+            fetched.needs_browser = not 200 <= fetched.status < 300 or needs_browser(fetched.html)
+
+
+async def _body(response: ClientResponse, limit: int, deadline: float) -> _Body:
+    """At most `limit` bytes, and what has come when the deadline passes; the rest is not read."""
+    import aiohttp
+
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout_at(deadline):
+            async for part in response.content.iter_any():
+                parts.append(part)
+                size += len(part)
+                if size >= limit:
+                    response.close()
+                    return _Body(b"".join(parts)[:limit], True, True)
+    except TimeoutError as late:
+        response.close()
+        if not parts:
+            raise PageError("timeout", "the page's body did not come in time") from late
+        return _Body(b"".join(parts), True, False)
+    except (aiohttp.ClientError, OSError, ValueError) as failed:
+        if not parts:
+            raise _translated(failed) from failed
+        return _Body(b"".join(parts), True, False)
+    return _Body(b"".join(parts), False, True)
+
+
+def needs_browser(html: str) -> bool:
+    """Could a script run in `html`, or is there too little text for a page?"""
+    if not html or _ON_ATTRIBUTE.search(html):
+        return True
+    tree = parse_html(bounded(html))
+    for script in tree.css("script"):
+        if not _JSON_SCRIPT.fullmatch(script.attributes.get("type") or ""):
+            return True
+    if tree.css_first("iframe[src], iframe[srcdoc], frame[src], object[data], embed[src]"):
+        return True
+    for node in tree.css("[href], [action], [formaction]"):
+        values = (node.attributes.get(name) or "" for name in ("href", "action", "formaction"))
+        if any(_SCRIPT_LINK.match(value) for value in values):
+            return True
+    for node in tree.css("style, template, noscript, script, [hidden]"):
+        node.decompose()
+    body = tree.body
+    text = "" if body is None else body.text(deep=True, separator=" ")
+    return len(" ".join(text.split())) < ENOUGH_TEXT_CHARS
+
+
+def retry_after(header: str) -> float | None:
+    """Seconds from now that a Retry-After header asks for: a number or a date."""
+    header = header.strip()
+    if header.isascii() and header.isdigit():
+        return float(header[:10])
+    try:
+        at = email.utils.parsedate_to_datetime(header)
+    except ValueError:
+        return None
+    return max(0.0, at.timestamp() - time.time())
+
+
+def _joined(base: str, location: str) -> str:
+    try:
+        return urljoin(base, location)
+    except ValueError as broken:
+        raise PageError("redirects", "a redirect to what is no address") from broken
+
+
+def _translated(failed: Exception) -> EngineError:
+    """A page error in one sentence, without the library's own words where they tell too much."""
+    import aiohttp
+
+    if isinstance(failed, aiohttp.ClientConnectorCertificateError):
+        return PageError("tls", "the site's certificate is not valid")
+    if isinstance(failed, aiohttp.ClientSSLError):
+        return PageError("tls", "no secure connection could be made")
+    if isinstance(failed, aiohttp.ClientConnectorError):
+        reason = failed.os_error.strerror or "no connection"
+        return PageError("network", f"could not connect: {reason}")
+    if isinstance(failed, aiohttp.ClientPayloadError):
+        return PageError("network", "the page's body is damaged")
+    if isinstance(failed, (aiohttp.ServerDisconnectedError, ConnectionError)):
+        return PageError("network", "the server closed the connection without an answer")
+    return PageError("network", "the server's answer cannot be read")
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1_000, 1)
