@@ -30,7 +30,11 @@ from engine.service import Engine
 T = TypeVar("T")
 
 OK, FAILED, BAD_USAGE, CANCELLED, NOT_FOUND, WAIT_TIMEOUT, KILLED = 0, 1, 2, 3, 4, 124, 130
-BY_STATUS: dict[str, int] = {Status.COMPLETED: OK, Status.FAILED: FAILED, Status.CANCELLED: CANCELLED}
+BY_STATUS: dict[str, int] = {
+    Status.COMPLETED: OK,
+    Status.FAILED: FAILED,
+    Status.CANCELLED: CANCELLED,
+}
 BY_ERROR: tuple[tuple[type[EngineError], int], ...] = (
     (InvalidArguments, BAD_USAGE),
     (NotATaskId, BAD_USAGE),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
-
-import msgspec
 
 from engine.browser.egress import Policy
 from engine.browser.session import BrowserSession, FetcherOptions
@@ -16,7 +14,8 @@ from engine.errors import InvalidArguments, Problem
 from engine.work.context import Context
 from engine.work.crawl import crawl
 from engine.work.crawl_args import CrawlArgs, parse_crawl
-from engine.work.fetch import Fetcher
+from engine.work.fetch import EngineName, Fetcher
+from engine.work.outcome import StoppedBy, Tally
 from engine.work.static import open_static
 
 
@@ -30,20 +29,25 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of task. `parse` names every mistake; `body` returns the result's summary."""
+    """One kind of task.
+
+    `parse` names every mistake; `body` returns the result's summary; `partial` makes one from
+    the pages on disk where the body could not: (args, pages, stopped by, duration in ms).
+    """
 
     name: str
     parse: Callable[[Mapping[str, Any]], Any]
     body: Callable[[Any, Context, Tools], Awaitable[dict[str, Any]]]
+    partial: Callable[[Any, Iterable[Mapping[str, Any]], StoppedBy, int], dict[str, Any]]
 
 
 async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> dict[str, Any]:
     """A crawl with the engine's own browser; the start URL says what it may reach."""
     policy = Policy.for_start(args.url)
 
-    def open_fetcher(engine: str, args: CrawlArgs) -> AbstractAsyncContextManager[Fetcher]:
+    def open_fetcher(engine: EngineName, args: CrawlArgs) -> AbstractAsyncContextManager[Fetcher]:
         if engine == "static":
-            return open_static(policy, args)
+            return open_static(policy, args.credentials, judge=args.engine == "auto")
         options = FetcherOptions(
             policy=policy,
             pages=args.concurrency,
@@ -52,12 +56,17 @@ async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> dict[str, A
         )
         return tools.browser.fetcher(options)
 
-    outcome = await crawl(args, context, open_fetcher)
-    summary: dict[str, Any] = msgspec.to_builtins(outcome.summary)
-    return summary
+    return (await crawl(args, context, open_fetcher)).summary()
 
 
-KINDS: dict[str, Kind] = {"crawl": Kind("crawl", parse_crawl, _crawl)}
+def _partial_crawl(
+    args: CrawlArgs, pages: Iterable[Mapping[str, Any]], stopped_by: StoppedBy, duration_ms: int
+) -> dict[str, Any]:
+    scope = args.scope or f"{args.address.origin}/**"
+    return Tally(pages).outcome(scope, duration_ms, stopped_by).summary()
+
+
+KINDS: dict[str, Kind] = {"crawl": Kind("crawl", parse_crawl, _crawl, _partial_crawl)}
 
 
 def kind_of(name: str) -> Kind:

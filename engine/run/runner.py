@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from engine.errors import EngineError, OwnershipLost, TaskNotFound, TransitionError
-from engine.records import ErrorInfo, Status, TaskId, TaskRecord, Unreadable
+from engine.records import ErrorInfo, Status, TaskId, TaskRecord, Units, Unreadable
 from engine.run.kinds import Kind, Tools
 from engine.run.task_context import TaskContext
-from engine.store.assemble import assemble, partial_summary
+from engine.store.assemble import assemble
 from engine.store.ledger import Ledger
 from engine.work.context import UnitStopped
+from engine.work.outcome import StoppedBy
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +61,7 @@ class Runner:
         self._trouble = trouble
         self._look = asyncio.Event()
         self._lost: TaskRecord | None = None
+        self._began = 0.0
 
     def nudge(self) -> None:
         self._look.set()
@@ -67,6 +70,7 @@ class Runner:
         """Do the task to its end; None when another process took or ended it first."""
         if not await self._claim():
             return None
+        self._began = time.monotonic()
         outcome, cancelled = await self._drive()
         record = await asyncio.shield(self._settle(outcome))
         if cancelled is not None:
@@ -173,14 +177,26 @@ class Runner:
             raise TransitionError(subject=task_id, source=self._lost.status, target=outcome.status)
         summary = outcome.summary
         if summary is None:
-            summary = partial_summary(ledger.read_pages(task_id), stopped_by=outcome.status.lower())
+            summary = self._partial(outcome)
         if outcome.summary is not None or self._context.units.done:
             ledger.write_result(task_id, self._chunks(summary))
         record = ledger.finish(
-            task_id, outcome.status, error=outcome.error, units=self._context.units
+            task_id, outcome.status, error=outcome.error, units=self._units(outcome)
         )
         self._trouble("")
         return record
+
+    def _units(self, outcome: Outcome) -> Units:
+        """What was done; of a whole task that is the total, whatever it looked like before."""
+        done = self._context.units.done
+        total = done if outcome.status == Status.COMPLETED else self._context.units.total
+        return Units(done=done, total=total)
+
+    def _partial(self, outcome: Outcome) -> dict[str, Any]:
+        pages = self._ledger.read_pages(self._job.task_id)
+        stopped_by: StoppedBy = "cancelled" if outcome.status == Status.CANCELLED else "failed"
+        duration_ms = round((time.monotonic() - self._began) * 1000)
+        return self._job.kind.partial(self._job.args, pages, stopped_by, duration_ms)
 
     def _chunks(self, summary: dict[str, Any]) -> Iterator[bytes]:
         return assemble(summary, self._ledger.raw_pages(self._job.task_id))
