@@ -16,6 +16,7 @@ from engine.records import TaskRecord, TaskView, Units, Unreadable
 
 NONE: Final = "–"
 _NAME_LIMIT = 300
+_REASON_LIMIT = 200
 _SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
 
 
@@ -216,7 +217,7 @@ def _why_ended(record: TaskRecord, state: Standing) -> str:
     lasted = took(ended - started) if started is not None and ended is not None else NONE
     if state is not Standing.FAILED:
         return say(f"why.{state.value}", took=lasted)
-    reason = error_text(record)
+    reason = display(record.error.message, _REASON_LIMIT) if record.error else ""
     return (
         say("why.failed", took=lasted, reason=reason)
         if reason

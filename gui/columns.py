@@ -77,7 +77,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "status",
-        15,
+        16,
         lambda row, _: row.status,
         attrgetter("rank"),
         attrgetter("standing", "status", "view.foreign"),
@@ -94,7 +94,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("kind", 14, lambda row, _: row.kind, attrgetter("kind"), attrgetter("kind")),
     Column(
         "progress",
-        20,
+        23,
         _progress_text,
         attrgetter("share"),
         attrgetter("done", "total", "standing"),

@@ -17,6 +17,7 @@ SIGN_SIZE = 14
 BAR_HEIGHT = 6
 _BAR_MIN_WIDTH = 28
 _GAP = 7
+_USUAL_DIGITS = len("100/120")
 
 
 def sign(name: str, colour: QColor, scale: float = 1.0) -> QPixmap:
@@ -154,8 +155,8 @@ def paint_progress(
     if not text:
         return
     fill, track, ink = colours
-    # The digits keep their column while a task goes on: room for the widest of one length.
-    wide = painter.fontMetrics().horizontalAdvance("0" * len(text))
+    # Bars of one length stand below each other, so that the eye can compare them.
+    wide = painter.fontMetrics().horizontalAdvance("0" * max(len(text), _USUAL_DIGITS))
     room = rect.width() - wide - _GAP
     if room >= _BAR_MIN_WIDTH and (fraction is not None or live):
         bar = QRectF(rect.x(), rect.y(), room, rect.height())

@@ -21,7 +21,7 @@ from gui.theme import tones
 PAD = 8
 ROW_PAD = 10
 _SELECTED = QStyle.StateFlag.State_Selected
-_ALIGN = {
+ALIGN = {
     "left": int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter),
     "right": int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter),
     "center": int(Qt.AlignmentFlag.AlignCenter),
@@ -92,7 +92,7 @@ class _Cell:
     def text(self, text: str, column: Column) -> None:
         if text:
             ink = self._tone("muted") if column.key in _QUIET else self._ink
-            self._write(self._rect, text, ink, _ALIGN[column.align])
+            self._write(self._rect, text, ink, ALIGN[column.align])
 
     def attention(self, row: Row, whole: QRectF) -> None:
         if row.needs:
@@ -102,19 +102,19 @@ class _Cell:
     def status(self, row: Row, text: str) -> None:
         self._sign(row.standing.value, self._rect.x(), self._rect.center().y())
         words_at = self._rect.adjusted(SIGN_SIZE + 6, 0, 0, 0)
-        self._write(words_at, text, self._tone(row.standing.value), _ALIGN["left"])
+        self._write(words_at, text, self._tone(row.standing.value), ALIGN["left"])
 
     def task(self, row: Row, text: str) -> None:
         rect = self._rect
         badge = words.say("badge.foreign") if row.view.foreign else ""
         if badge:
             width = badge_width(self._painter.fontMetrics(), badge)
-            if rect.width() > 3 * width:
+            if rect.width() > 2.4 * width:
                 paint_badge(self._painter, rect, badge, self._tone("muted"), self._tone("line"))
                 rect = rect.adjusted(0, 0, -width, 0)
         middle = " " not in text
         mode = Qt.TextElideMode.ElideMiddle if middle else Qt.TextElideMode.ElideRight
-        self._write(rect, text, self._ink, _ALIGN["left"], mode)
+        self._write(rect, text, self._ink, ALIGN["left"], mode)
 
     def progress(self, row: Row, text: str) -> None:
         fill = self._tone(row.standing.value)

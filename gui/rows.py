@@ -109,15 +109,17 @@ def make_row(view: TaskView, pace: Pace | None, now_ms: float) -> Row:
 
 
 def _with_units(row: Row, units: Units, pace: Pace | None, **more: Any) -> Row:
-    """`row` with its progress; a stalled task has no speed and no end in sight."""
-    moving = pace if pace is not None and not row.stalled else None
+    """`row` with its progress; what stalls has no speed, and what stops no end to foresee."""
+    moves = row.standing in (Standing.RUNNING, Standing.CANCELLING) and not row.stalled
+    moving = pace if moves else None
+    ending = moving if row.standing is Standing.RUNNING else None
     return msgspec.structs.replace(
         row,
         done=units.done,
         total=units.total,
         share=_share(units, row.live),
         rate=moving.rate if moving else None,
-        ends_at=moving.ends_at(units.total) if moving else None,
+        ends_at=ending.ends_at(units.total) if ending else None,
         **more,
     )
 

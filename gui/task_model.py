@@ -22,7 +22,7 @@ from PySide6.QtCore import (
 
 from engine.query import SortKey
 from engine.records import TaskView
-from gui.columns import COLUMNS, Column, hint, spoken
+from gui.columns import COLUMNS, hint, spoken
 from gui.rows import Row
 from gui.task_order import TaskOrder
 from gui.theme import plain_tip
@@ -74,6 +74,7 @@ class TaskModel(QAbstractItemModel):
 
     counts_changed = Signal(object)
     shown_changed = Signal(int, int)
+    order_changed = Signal()
 
     def __init__(
         self, parent: QObject | None = None, *, now_ms: Callable[[], float] = wall_ms
@@ -142,7 +143,7 @@ class TaskModel(QAbstractItemModel):
         """Order by these columns (key, descending), the first counting most."""
         self._order.set_sort(keys)
         self._rearrange()
-        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(COLUMNS) - 1)
+        self.order_changed.emit()
 
     @property
     def sort_keys(self) -> tuple[SortKey, ...]:
@@ -260,17 +261,10 @@ class TaskModel(QAbstractItemModel):
             return None
         column = COLUMNS[section]
         if role == _DISPLAY:
-            return column.title + self._rank(column)
+            return column.title
         if role in (_TOOL_TIP, _SPOKEN):
             return column.long_title
         return _ALIGN[column.align] if role == _ALIGNMENT else None
-
-    def _rank(self, column: Column) -> str:
-        """Which of several sort keys this is; the first has Qt's own arrow."""
-        for number, (key, descending) in enumerate(self._order.sort_keys):
-            if key == column.key and number:
-                return f" {'▾' if descending else '▴'}{number + 1}"
-        return ""
 
     # How a change is told to Qt.
 

@@ -15,15 +15,13 @@ from PySide6.QtCore import (
     QItemSelection,
     QItemSelectionModel,
     QModelIndex,
-    QPoint,
     Qt,
     QTimer,
     Signal,
 )
-from PySide6.QtGui import QAction, QContextMenuEvent, QHideEvent, QKeyEvent, QMouseEvent, QShowEvent
+from PySide6.QtGui import QContextMenuEvent, QHideEvent, QKeyEvent, QMouseEvent, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QApplication,
     QHeaderView,
     QMenu,
     QTableView,
@@ -31,8 +29,9 @@ from PySide6.QtWidgets import (
 )
 
 from engine import words
-from gui.columns import COLUMN_AT, COLUMNS
-from gui.row_delegate import PAD, RowDelegate, row_height
+from gui.columns import COLUMNS
+from gui.row_delegate import RowDelegate, row_height
+from gui.task_header import TaskHeader
 from gui.task_model import TaskModel, runs
 
 LIVE_TICK_MS = 1000
@@ -64,7 +63,12 @@ class TaskTable(QTableView):
         self.setShowGrid(False)
         self.setWordWrap(False)
         self.setCornerButtonEnabled(False)
-        self._dress_headers()
+        self._header = TaskHeader(self)
+        self.setHorizontalHeader(self._header)
+        rows = self.verticalHeader()
+        rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        rows.setDefaultSectionSize(row_height(self.fontMetrics().height()))
+        rows.hide()
         self.activated.connect(
             lambda index: self.activated_task.emit(self.tasks.id_at(index.row()))
         )
@@ -91,13 +95,11 @@ class TaskTable(QTableView):
         model.counts_changed.connect(lambda _: self._pace_ticks())
         model.shown_changed.connect(lambda *_: self._pace_ticks())
         self.verticalScrollBar().valueChanged.connect(lambda _: self._pace_ticks())
-        model.headerDataChanged.connect(lambda *_: self._show_order())
+        model.order_changed.connect(lambda: self._header.show_order(model.sort_keys))
+        self._header.order_wanted.connect(model.set_sort)
         self.selectionModel().selectionChanged.connect(self._tell_selection)
-        self._set_widths()
-        self._show_order()
-
-    def header(self) -> QHeaderView:
-        return self.horizontalHeader()
+        self._header.set_widths()
+        self._header.show_order(model.sort_keys)
 
     def _activate(self, index: QModelIndex) -> None:
         self.activated_task.emit(self.tasks.id_at(index.row()))
@@ -158,83 +160,14 @@ class TaskTable(QTableView):
         if not self._quiet:
             self.selection_changed.emit(self.selected_ids())
 
-    # order
-
-    def _sort_by(self, section: int) -> None:
-        """A click sorts by this column, or turns it round; with Shift it becomes a further key."""
-        key, keys = COLUMNS[section].key, list(self.tasks.sort_keys)
-        before = next((down for name, down in keys if name == key), None)
-        adding = bool(QApplication.keyboardModifiers() & Qt.KeyboardModifier.ShiftModifier)
-        turned = (key, before is not None and not before)
-        if not adding:
-            only = keys[0][0] == key
-            self.tasks.set_sort([turned if only else (key, False)])
-            return
-        if before is None:
-            keys.append((key, False))
-        else:
-            keys[[name for name, _ in keys].index(key)] = turned
-        self.tasks.set_sort(keys)
-
-    def _show_order(self) -> None:
-        key, descending = self.tasks.sort_keys[0]
-        order = Qt.SortOrder.DescendingOrder if descending else Qt.SortOrder.AscendingOrder
-        header = self.header()
-        header.setSortIndicator(COLUMN_AT[key], order)
-
     # header
 
-    def _dress_headers(self) -> None:
-        rows = self.verticalHeader()
-        rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        rows.setDefaultSectionSize(row_height(self.fontMetrics().height()))
-        rows.hide()
-        header = self.header()
-        header.setSectionsMovable(True)
-        header.setFirstSectionMovable(True)
-        header.setSectionsClickable(True)
-        header.setHighlightSections(False)
-        header.setSortIndicatorShown(True)
-        header.setStretchLastSection(False)
-        header.setMinimumSectionSize(2 * PAD)
-        header.setTextElideMode(Qt.TextElideMode.ElideRight)
-        header.sectionClicked.connect(self._sort_by)
-        header.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        header.customContextMenuRequested.connect(self._column_menu)
-
-    def _set_widths(self) -> None:
-        character = self.fontMetrics().averageCharWidth()
-        header = self.header()
-        for number, column in enumerate(COLUMNS):
-            header.resizeSection(number, column.width * character + 2 * PAD)
-            header.setSectionHidden(number, column.hidden)
+    def header(self) -> TaskHeader:
+        return self._header
 
     def restore_header(self, state: QByteArray) -> bool:
         """Columns as they were; a state of another version changes nothing."""
-        if state.isEmpty():
-            return False
-        restored = self.header().restoreState(state)
-        # The state also carries switches and a sort arrow that are ours to set.
-        self.header().setSectionsClickable(True)
-        self.header().setSortIndicatorShown(True)
-        self._show_order()
-        return bool(restored)
-
-    def _column_menu(self, at: QPoint) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.fill_column_menu(menu)
-        menu.popup(self.header().mapToGlobal(at))
-
-    def fill_column_menu(self, menu: QMenu) -> None:
-        """Add a switch for each column; the task's own name always stays."""
-        for number, column in enumerate(COLUMNS):
-            action = QAction(column.long_title, menu)
-            action.setCheckable(True)
-            action.setChecked(not self.isColumnHidden(number))
-            action.setEnabled(column.key != "task")
-            action.toggled.connect(lambda on, number=number: self.setColumnHidden(number, not on))
-            menu.addAction(action)
+        return self._header.restore(state)
 
     # keys and mouse
 

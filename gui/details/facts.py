@@ -24,6 +24,27 @@ _BUDGETS = (
 )
 
 
+# In the order in which they are read.
+FIELDS = (
+    "error",
+    "cancel",
+    "progress",
+    "budget",
+    "phase",
+    "advice",
+    "created",
+    "started",
+    "updated",
+    "ended",
+    "owner",
+    "kind",
+    "id",
+    "parent",
+    "path",
+    "odd",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """One line of the Overview: the field (a message id without `field.`), text and tone."""

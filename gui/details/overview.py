@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QFontDatabase, QHideEvent, QShowEvent
+from PySide6.QtCore import QEvent, Qt, QTimer
+from PySide6.QtGui import QFontDatabase, QHideEvent, QPalette, QShowEvent
 from PySide6.QtWidgets import (
+    QApplication,
     QFrame,
     QGridLayout,
     QLabel,
@@ -18,8 +19,8 @@ from PySide6.QtWidgets import (
 
 from engine import words
 from engine.records import TaskView, Unreadable
-from gui.details.facts import arguments_text, facts
-from gui.theme import PlainLabel, TonedLabel, plain_label
+from gui.details.facts import FIELDS, arguments_text, facts
+from gui.theme import PlainLabel, plain_label, tone
 
 AGE_MS = 1000
 _ARGS_LINES = 12
@@ -40,7 +41,7 @@ class Overview(QScrollArea):
         self._grid.setHorizontalSpacing(16)
         self._grid.setVerticalSpacing(5)
         self._grid.setColumnStretch(1, 1)
-        self._lines: dict[str, tuple[PlainLabel, TonedLabel]] = {}
+        self._lines = {field: self._line(row, field) for row, field in enumerate(FIELDS)}
         self._args_title = plain_label(words.say("field.args"), sheet, tone="muted")
         self._args = _Code(sheet)
         self._args_title.setBuddy(self._args)
@@ -103,32 +104,49 @@ class Overview(QScrollArea):
         sentence, found = facts(self._view, now_ms)
         if self._why.text() != sentence:
             self._why.show_text(sentence)
-        shown = set()
+        for title, value in self._lines.values():
+            title.hide()
+            value.hide()
         for fact in found:
-            shown.add(fact.field)
-            title, value = self._line(fact.field)
-            if value.text() != fact.text:
-                value.show_text(fact.text)
-            value.show_tone(fact.tone)
+            title, value = self._lines[fact.field]
+            value.show_fact(fact.text, fact.tone)
             title.show()
             value.show()
-        for field, (title, value) in self._lines.items():
-            if field not in shown:
-                title.hide()
-                value.hide()
 
-    def _line(self, field: str) -> tuple[PlainLabel, TonedLabel]:
-        if field not in self._lines:
-            row = self._grid.rowCount()
-            title = plain_label(words.say(f"field.{field}"), tone="muted")
-            value = TonedLabel("", "")
-            value.setWordWrap(True)
-            _can_be_marked(value)
-            value.setAccessibleName(words.say(f"field.{field}"))
-            self._grid.addWidget(title, row, 0)
-            self._grid.addWidget(value, row, 1)
-            self._lines[field] = (title, value)
-        return self._lines[field]
+    def _line(self, row: int, field: str) -> tuple[PlainLabel, _Value]:
+        title, value = plain_label(words.say(f"field.{field}"), tone="muted"), _Value()
+        value.setAccessibleName(words.say(f"field.{field}"))
+        self._grid.addWidget(title, row, 0, Qt.AlignmentFlag.AlignTop)
+        self._grid.addWidget(value, row, 1)
+        return title, value
+
+
+class _Value(PlainLabel):
+    """A text beside a field's name, in a tone where it needs one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tone = ""
+        self.setWordWrap(True)
+        _can_be_marked(self)
+
+    def show_fact(self, text: str, tone_name: str) -> None:
+        if self.text() != text:
+            self.show_text(text)
+        if self._tone != tone_name:
+            self._tone = tone_name
+            self._colour()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ApplicationPaletteChange:
+            self._colour()
+
+    def _colour(self) -> None:
+        palette = QApplication.palette()
+        if self._tone:
+            palette.setColor(QPalette.ColorRole.WindowText, tone(self._tone, palette))
+        self.setPalette(palette)
 
 
 class _Code(QPlainTextEdit):
