@@ -118,7 +118,7 @@ class Feed:
             while self._todo:
                 part, self._todo = self._todo[:size], self._todo[size:]
                 size = PART
-                yield partial(self._picture.look, part)
+                yield partial(self._picture.load, part)
         if pulse:
             yield self._picture.pulse
 

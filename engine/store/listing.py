@@ -57,8 +57,18 @@ def task_ids(root: Folder) -> Iterator[TaskId]:
 
 def stamps(root: Folder) -> Iterator[tuple[TaskId, Stamp | None]]:
     """Each task with the stamp of its meta.json, or None while it has none."""
+    root_fd = root.fd
+    if root_fd is None:
+        for task_id in task_ids(root):
+            yield task_id, stamp(root, _below(task_id))
+        return
     for task_id in task_ids(root):
-        yield task_id, stamp(root, _below(task_id))
+        try:  # what `stamp` does, without its calls: half of the time of a scan
+            facts = os.stat(f"{task_id}/{META_NAME}", dir_fd=root_fd, follow_symlinks=False)
+        except OSError:
+            yield task_id, None
+        else:
+            yield task_id, Stamp(facts.st_ino, facts.st_mtime_ns, facts.st_size)
 
 
 def stamp(folder: Folder, name: str) -> Stamp | None:

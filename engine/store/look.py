@@ -63,6 +63,14 @@ class LedgerLook:
         with root:
             return list(listing.read_many(root, ids, self._now_ms()))
 
+    def entries(self, ids: Iterable[str]) -> list[TaskRecord | Unreadable]:
+        """The same without stamps, a fifth faster: for who has them from `scan`."""
+        root = self._open_root()
+        if root is None:
+            return []
+        with root:
+            return list(listing.entries(root, ids, self._now_ms()))
+
     def scan(self) -> Iterator[tuple[TaskId, Stamp | None]]:
         """Every task with the stamp of its meta.json (None: it has none): one cheap pass."""
         root = self._open_root()

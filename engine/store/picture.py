@@ -25,7 +25,6 @@ from engine.records import (
     Units,
     Unreadable,
 )
-from engine.store.listing import Found
 from engine.store.look import LedgerLook
 from engine.store.reaper import owner_is_dead
 
@@ -36,6 +35,7 @@ VERDICT_S = 3.0  # how old the word on an owner's life may get
 TURN = 500  # live tasks looked at in one pulse
 
 Item = TypeVar("Item")
+Entry = TaskRecord | Unreadable
 
 
 def slices(items: Iterable[Item]) -> Iterator[tuple[Item, ...]]:
@@ -82,6 +82,7 @@ class Picture:
         self._stamps: dict[TaskId, Stamp | None] = {}
         self._live: dict[TaskId, _Live] = {}
         self._unfinished: set[TaskId] = set()
+        self._surveyed: dict[TaskId, Stamp | None] = {}
         self._round: list[TaskId] = []
 
     def __len__(self) -> int:
@@ -117,16 +118,36 @@ class Picture:
             self._forget(task_id)
         return gone
 
+    def load(self, task_ids: Iterable[TaskId]) -> Difference:
+        """Read what the last survey named. Raises LedgerUnusable."""
+        # A stamp may be older than what is read here: then the next survey names it again.
+        stamp = self._surveyed.get
+        return self._take(
+            task_ids,
+            lambda part: ((one, stamp(TaskId(one.task_id))) for one in self._ledger.entries(part)),
+        )
+
     def look(self, task_ids: Iterable[TaskId]) -> Difference:
         """Read these tasks again. Raises LedgerUnusable."""
+        return self._take(
+            task_ids, lambda part: ((one.entry, one.stamp) for one in self._ledger.read_many(part))
+        )
+
+    def _take(
+        self,
+        task_ids: Iterable[TaskId],
+        read: Callable[[tuple[TaskId, ...]], Iterable[tuple[Entry, Stamp | None]]],
+    ) -> Difference:
         left = dict.fromkeys(task_ids)
         views: list[TaskView] = []
-        for task_id, entry, stamp in self._entries(left):
-            del left[task_id]
-            self._unfinished.discard(task_id)
-            # A stamp says nothing of rights or a failing disk: these are read at every survey.
-            self._stamps[task_id] = None if isinstance(entry, Unreadable) else stamp
-            self._show(task_id, self._view(task_id, entry), views)
+        for part in slices(tuple(left)):
+            for entry, stamp in read(part):
+                task_id = TaskId(entry.task_id)
+                del left[task_id]
+                self._unfinished.discard(task_id)
+                # A stamp says nothing of rights or a failing disk: look at every survey.
+                self._stamps[task_id] = None if isinstance(entry, Unreadable) else stamp
+                self._show(task_id, self._view(task_id, entry), views)
         return Difference(tuple(views), tuple(filter(self._went, left)))
 
     def pulse(self) -> Difference:
@@ -138,13 +159,9 @@ class Picture:
         made = self.look(self._unfinished)
         return Difference((*views, *made.views), made.gone)
 
-    def of(self, entry: TaskRecord | Unreadable) -> TaskView:
+    def of(self, entry: Entry) -> TaskView:
         """One task as a list shows it, for a record that was just read."""
         return self._view(TaskId(entry.task_id), entry)
-
-    def _entries(self, task_ids: Iterable[TaskId]) -> Iterator[Found]:
-        for part in slices(tuple(task_ids)):
-            yield from self._ledger.read_many(part)
 
     def _show(self, task_id: TaskId, view: TaskView, into: list[TaskView]) -> None:
         if self._views.get(task_id) != view:
@@ -174,7 +191,7 @@ class Picture:
             return True
         return live.size >= 0 and self._events_size(task_id) != live.size
 
-    def _view(self, task_id: TaskId, entry: TaskRecord | Unreadable) -> TaskView:
+    def _view(self, task_id: TaskId, entry: Entry) -> TaskView:
         if isinstance(entry, Unreadable):
             self._live.pop(task_id, None)
             return TaskView(entry)

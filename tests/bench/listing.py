@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from statistics import median as middle
 
 from engine.feed import Feed
 from engine.store.look import LedgerLook
@@ -35,33 +36,49 @@ def fill(root: Path, tasks: int) -> None:
         )
 
 
-def bare(root: Path) -> tuple[float, float]:
-    """Wall and CPU seconds of reading every meta.json without looking into it."""
+Cost = tuple[float, float]  # wall and CPU seconds
+
+
+def bare(root: Path, *, stat: bool = False) -> Cost:
+    """Every meta.json read without looking into it; with `stat`, each also asked for its age."""
     wall, cpu = time.perf_counter(), time.process_time()
     held = os.open(root, os.O_RDONLY)
     for entry in os.scandir(held):
-        fd = os.open(f"{entry.name}/meta.json", os.O_RDONLY, dir_fd=held)
+        name = f"{entry.name}/meta.json"
+        if stat:
+            os.stat(name, dir_fd=held, follow_symlinks=False)
+        fd = os.open(name, os.O_RDONLY, dir_fd=held)
         os.read(fd, 65_536)
         os.close(fd)
     os.close(held)
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
-async def ours(root: Path) -> tuple[float, float, float, float]:
-    """Wall seconds to the first rows and to all, CPU seconds, the loop's longest stall."""
+def listed(root: Path) -> Cost:
+    """What `octask list` does for the whole ledger."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    LedgerLook(root).list(limit=None)
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+async def fed(root: Path, first_s: list[float], stalls: list[float] | None = None) -> Cost:
+    """What a window does: newest first, in parts, off the loop."""
     wall, cpu = time.perf_counter(), time.process_time()
     feed = Feed(LedgerLook(root), Watch(root), ours=lambda _: False)
-    first, longest = 0.0, [0.0]
-    beating = asyncio.create_task(_heart(longest))
+    longest, first = [0.0], 0.0
+    beating = asyncio.create_task(_heart(longest)) if stalls is not None else None
     async for batch in feed.batches():
         first = first or time.perf_counter() - wall
         if batch.complete:
             break
-    took, spent = time.perf_counter() - wall, time.process_time() - cpu
-    beating.cancel()
-    await asyncio.wait({beating})
+    cost = time.perf_counter() - wall, time.process_time() - cpu
+    first_s.append(first)
+    if stalls is not None and beating is not None:
+        beating.cancel()
+        await asyncio.wait({beating})
+        stalls.append(longest[0])
     await feed.close()
-    return first, took, spent, longest[0]
+    return cost
 
 
 async def _heart(longest: list[float]) -> None:
@@ -79,20 +96,34 @@ def main(argv: list[str]) -> None:
     with tempfile.TemporaryDirectory() as place:
         root = Path(place)
         fill(root, given.tasks)
-        asyncio.run(ours(root))  # the first one also imports
-        bare_s, our_s = [], []
+        asyncio.run(fed(root, []))  # the first one also imports
+        ways: dict[str, Callable[[], Cost]] = {
+            "bare scandir + open + read": lambda: bare(root),
+            "the same + stat": lambda: bare(root, stat=True),
+            "Ledger.list, all": lambda: listed(root),
+            "feed, until complete": lambda: asyncio.run(fed(root, first_s)),
+        }
+        first_s: list[float] = []
+        stalls: list[float] = []
+        costs: dict[str, list[Cost]] = {name: [] for name in ways}
         for _ in range(given.rounds):
-            bare_s.append(bare(root))
-            our_s.append(asyncio.run(ours(root)))
-    middle = statistics.median
-    floor_wall, floor_cpu = (middle(column) for column in zip(*bare_s, strict=True))
-    first, every, cpu, stall = (middle(column) for column in zip(*our_s, strict=True))
-    ratio = middle(mine[2] / floor[1] for mine, floor in zip(our_s, bare_s, strict=True))
-    rows = [
-        ("bare scandir + open + read", "", floor_wall, floor_cpu * 1000, 1.0, ""),
-        ("feed, until complete", first, every, cpu * 1000, ratio, stall * 1000),
-    ]
-    facts = {"tasks": given.tasks, "first_rows_s": first, "all_rows_s": every}
-    facts |= {"cpu_ms": cpu * 1000, "cpu_ratio": ratio, "longest_stall_ms": stall * 1000}
-    heads = ("what", "first rows s", "all rows s", "CPU ms", "x bare", "loop stall ms")
-    report("listing", heads, rows, facts)
+            for name, way in ways.items():
+                costs[name].append(way())
+            asyncio.run(fed(root, [], stalls))
+    tell(given.tasks, costs, middle(first_s), max(stalls))
+
+
+def tell(tasks: int, costs: dict[str, list[Cost]], first_s: float, stall_s: float) -> None:
+    """Medians; each ratio is taken inside its round."""
+    floors = next(iter(costs.values()))
+    rows: list[tuple[str, str, float, float, float]] = []
+    for name, found in costs.items():
+        ratio = middle(one[1] / floor[1] for one, floor in zip(found, floors, strict=True))
+        first = f"{first_s:.3f}" if name.startswith("feed") else ""
+        walls, cpus = zip(*found, strict=True)
+        rows.append((name, first, middle(walls), middle(cpus) * 1000, ratio))
+    every, listed_x, stat_x = rows[3], rows[2][4], rows[1][4]
+    facts = {"tasks": tasks, "first_rows_s": first_s, "all_rows_s": every[2]}
+    facts |= {"list_cpu_ratio": listed_x, "feed_cpu_ratio": every[4]}
+    facts |= {"feed_cpu_ratio_to_stat_too": every[4] / stat_x, "longest_stall_ms": stall_s * 1000}
+    report("listing", ("what", "first rows s", "all rows s", "CPU ms", "x bare"), rows, facts)
