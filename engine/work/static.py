@@ -6,6 +6,7 @@ import asyncio
 import email.utils
 import re
 import time
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
@@ -103,17 +104,19 @@ class StaticFetcher:
         import aiohttp
         from yarl import URL
 
-        auth = None
-        if self._credentials is not None and self._credentials.origin == address.origin:
-            auth = aiohttp.BasicAuth(
-                self._credentials.username, self._credentials.password, "utf-8"
-            )
         session = self._session or self._open()
         try:
             target = URL(address.url, encoded=True)
-            return await session.get(target, allow_redirects=False, auth=auth)
+            return await session.get(target, allow_redirects=False, headers=self._auth(address))
         except (aiohttp.ClientError, ValueError, OSError) as failed:
             raise _translated(failed) from failed
+
+    def _auth(self, address: Address) -> dict[str, str] | None:
+        given = self._credentials
+        if given is None or given.origin != address.origin:
+            return None
+        pair = f"{given.username}:{given.password}".encode()
+        return {"Authorization": "Basic " + b64encode(pair).decode("ascii")}
 
     def _open(self) -> ClientSession:
         import aiohttp

@@ -1,0 +1,347 @@
+"""A crawl of the real sample site through the real static engine."""
+
+import asyncio
+import itertools
+from contextlib import asynccontextmanager
+
+import pytest
+
+from engine.browser.egress import Policy
+from engine.errors import BrowserGone, BrowserMissing, InjectedFault
+from engine.sample.pages import marker
+from engine.sample.site import Site
+from engine.work.context import MemoryContext
+from engine.work.crawl import BLOCKED, crawl
+from engine.work.crawl_args import parse_crawl
+from engine.work.fetch import Fetched
+from engine.work.outcome import Tally, result_of
+from engine.work.static import open_static
+
+
+def opener(args, seen=None):
+    policy = Policy.for_start(args.url)
+
+    @asynccontextmanager
+    async def open_fetcher(engine, asked):
+        if seen is not None:
+            seen.append(engine)
+        async with open_static(policy, asked.credentials, judge=asked.engine == "auto") as fetcher:
+            yield fetcher
+
+    return open_fetcher
+
+
+async def crawled(url, ctx=None, **more):
+    args = parse_crawl({"url": url, "engine": "static", "delay_ms": 0, **more})
+    ctx = ctx or MemoryContext()
+    outcome = await crawl(args, ctx, opener(args))
+    return outcome, ctx.pages
+
+
+def paths(pages, site):
+    return [page["url"].removeprefix(site.url) for page in pages]
+
+
+async def test_a_crawl_takes_every_page_once_and_says_why_it_ended(site):
+    outcome, pages = await crawled(f"{site.url}/static/", max_pages=100, max_depth=9)
+    assert sorted(paths(pages, site)) == sorted(
+        ["/static/", *(f"/static/{n}" for n in range(1, 51))]
+    )
+    assert outcome.summary() == {
+        "total_pages": 51,
+        "succeeded": 51,
+        "failed": 0,
+        "max_depth_reached": 2,
+        "duration_ms": outcome.duration_ms,
+        "scope": f"{site.url}/**",
+        "stopped_by": "frontier",
+    }
+    assert all(
+        marker(int(page["url"].rpartition("/")[2] or 0)) in page["content"] for page in pages
+    )
+    assert max(site.hits[f"/static/{n}"] for n in range(1, 51)) == 1
+
+
+async def test_a_page_has_all_its_fields(site):
+    _, pages = await crawled(f"{site.url}/static/", max_pages=1)
+    assert list(pages[0]) == [
+        "url", "final_url", "status", "title", "content", "depth", "links_found",
+        "response_ms", "render_ms", "bytes", "engine_used", "settled",
+    ]  # fmt: skip
+    assert (pages[0]["title"], pages[0]["status"], pages[0]["engine_used"]) == (
+        "Field notes",
+        200,
+        "static",
+    )
+
+
+@pytest.mark.parametrize("limit", [1, 5, 17])
+async def test_max_pages_is_kept_exactly_with_many_workers(site, limit):
+    outcome, pages = await crawled(f"{site.url}/static/", max_pages=limit, concurrency=16)
+    assert (len(pages), outcome.stopped_by) == (limit, "max_pages")
+
+
+async def test_max_depth_counts_links_from_the_start(site):
+    outcome, pages = await crawled(f"{site.url}/static/", max_pages=100, max_depth=1, concurrency=8)
+    assert len(pages) == 11
+    assert outcome.max_depth_reached == 1
+
+
+async def test_progress_never_reaches_its_total_while_running(site):
+    ctx = MemoryContext()
+    await crawled(f"{site.url}/static/", ctx, max_pages=20)
+    assert [units.done for units in ctx.progress] == list(range(1, 21))
+    assert all(units.done < units.total for units in ctx.progress)
+
+
+async def test_what_robots_blocks_is_told_and_never_asked_for(site):
+    site.robots = "User-agent: *\nDisallow: /static/1\n"
+    outcome, pages = await crawled(f"{site.url}/static/", max_pages=100, max_depth=1)
+    blocked = [page for page in pages if page.get("error") == BLOCKED]
+    assert sorted(paths(blocked, site)) == ["/static/1", "/static/10"]
+    assert outcome.failed == 2
+    assert site.hits["/static/1"] == 0
+
+
+async def test_blocked_pages_cost_nothing_of_max_pages(site):
+    site.robots = "User-agent: *\nDisallow: /static/1\n"
+    outcome, _ = await crawled(f"{site.url}/static/", max_pages=9, max_depth=1)
+    assert outcome.succeeded == 9
+
+
+async def test_our_own_group_goes_before_the_star(site):
+    site.robots = "User-agent: *\nDisallow: /\n\nUser-agent: openchromemonitor\nDisallow:\n"
+    outcome, _ = await crawled(f"{site.url}/static/", max_pages=3)
+    assert outcome.succeeded == 3
+
+
+async def test_a_broken_robots_file_closes_the_site_and_a_missing_one_opens_it(site):
+    site.robots_status = 500
+    outcome, pages = await crawled(f"{site.url}/static/", max_pages=3)
+    assert [page["error"] for page in pages] == [BLOCKED]
+    site.robots_status = 404
+    outcome, _ = await crawled(f"{site.url}/static/", max_pages=3)
+    assert outcome.succeeded == 3
+
+
+async def test_robots_can_be_left_unasked(site):
+    site.robots = "User-agent: *\nDisallow: /\n"
+    outcome, _ = await crawled(f"{site.url}/static/", max_pages=3, respect_robots=False)
+    assert outcome.succeeded == 3
+    assert site.hits["/robots.txt"] == 0
+
+
+async def test_requests_to_one_host_keep_their_distance_across_workers(site):
+    await crawled(f"{site.url}/static/", max_pages=4, delay_ms=120, concurrency=8)
+    times = [at for at, target in site.log if target != "/robots.txt"]
+    assert min(later - earlier for earlier, later in itertools.pairwise(times)) > 0.08
+
+
+async def test_a_crawl_delay_is_honoured():
+    with Site(pages=5, crawl_delay=0.15) as site:
+        await crawled(f"{site.url}/static/", max_pages=3)
+        times = [at for at, target in site.log if target != "/robots.txt"]
+    assert min(later - earlier for earlier, later in itertools.pairwise(times)) > 0.11
+
+
+async def test_a_busy_server_is_asked_again_after_the_time_it_named(site):
+    outcome, pages = await crawled(f"{site.url}/busy?after=1")
+    assert (pages[0]["status"], pages[0]["title"]) == (200, "Free again")
+    _outcome, pages = await crawled(f"{site.url}/busy?after=0&times=99")
+    assert pages[0]["error"] == "HTTP 503"
+
+
+async def test_spellings_of_one_page_are_one_page(site):
+    _, _pages = await crawled(f"{site.url}/duplicates", max_depth=1, max_pages=50)
+    assert site.hits["/static/1"] == 1
+    assert site.hits["/odd/query"] == 1
+
+
+async def test_only_web_links_are_followed(site):
+    _, pages = await crawled(f"{site.url}/schemes", max_depth=1, max_pages=50)
+    assert sorted(paths(pages, site)) == ["/", "/schemes", "/static/1"]
+
+
+async def test_a_redirect_counts_as_a_visit_to_where_it_led(site):
+    site.pages = 1
+    _, pages = await crawled(f"{site.url}/redirect/to?url=/static/1", max_pages=9)
+    assert pages[0]["final_url"] == f"{site.url}/static/1"
+    assert site.hits["/static/1"] == 1
+
+
+@pytest.mark.parametrize("path", ["/loop", "/redirect/40"])
+async def test_redirects_without_end_are_a_failed_page(site, path):
+    _, pages = await crawled(site.url + path)
+    assert pages[0]["error"] == "too many redirects"
+
+
+async def test_ten_redirects_are_followed(site):
+    _, pages = await crawled(f"{site.url}/redirect/10", max_pages=1)
+    assert pages[0]["final_url"] == f"{site.url}/static/1"
+
+
+async def test_a_redirect_to_another_private_port_is_refused(site):
+    with Site(pages=1) as canary:
+        _, pages = await crawled(f"{site.url}/redirect/to?url={canary.url}/static/")
+        assert pages[0]["error"].startswith("blocked: ")
+        assert not canary.hits
+
+
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        ("/status/404", "HTTP 404"),
+        ("/status/500", "HTTP 500"),
+        ("/files/doc.pdf", "not a web page (application/pdf)"),
+        ("/files/image.png", "not a web page (image/png)"),
+        ("/files/archive.zip", "download skipped"),
+        ("/hang", "no answer within 0.3 s"),
+    ],
+)
+async def test_trouble_with_one_page_stays_with_that_page(site, path, error):
+    outcome, pages = await crawled(site.url + path, timeout_ms=300)
+    assert pages[0]["error"] == error
+    assert (outcome.failed, outcome.stopped_by) == (1, "frontier")
+
+
+async def test_half_a_page_is_kept_and_says_so(site):
+    _, pages = await crawled(f"{site.url}/hang-body", timeout_ms=400, max_pages=1)
+    assert (pages[0]["truncated"], pages[0]["settled"]) == (True, False)
+    assert "The first half." in pages[0]["content"]
+
+
+async def test_json_and_plain_text_are_kept_as_they_are(site):
+    _, pages = await crawled(f"{site.url}/files/data.json")
+    assert pages[0]["content"] == '{"birds": 3}'
+    assert "error" not in pages[0]
+
+
+@pytest.mark.parametrize("path", ["/huge?mb=20", "/bomb?mb=60"])
+async def test_a_page_without_end_is_cut(site, path):
+    _, pages = await crawled(site.url + path, max_pages=1)
+    assert pages[0]["truncated"] is True
+    assert pages[0]["bytes"] <= 10 * 1024 * 1024
+    assert len(pages[0]["content"].encode()) <= 256 * 1024
+
+
+async def test_credentials_open_their_origin_and_stand_nowhere(site):
+    url = site.url.replace("//", "//ada:s3cret@") + "/auth"
+    _, pages = await crawled(url, max_depth=1, max_pages=9)
+    assert pages[0]["status"] == 200
+    assert "s3cret" not in repr(pages)
+    assert any(page["url"].endswith("/auth/deep") and page["status"] == 200 for page in pages)
+    assert "s3cret" not in repr(parse_crawl({"url": url}))
+
+
+async def test_without_credentials_the_same_page_is_refused(site):
+    _, pages = await crawled(f"{site.url}/auth", max_pages=1)
+    assert pages[0]["error"] == "HTTP 401"
+
+
+async def test_patterns_choose_and_exclusion_wins(site):
+    _, pages = await crawled(
+        f"{site.url}/static/",
+        max_pages=99,
+        include_patterns=["**/static/?"],
+        exclude_patterns=["/static/3"],
+    )
+    assert sorted(paths(pages, site)) == sorted(
+        ["/static/", *(f"/static/{n}" for n in (1, 2, 4, 5, 6, 7, 8, 9))]
+    )
+
+
+async def test_a_stop_ends_a_page_that_hangs_and_keeps_the_rest(site):
+    ctx = MemoryContext(on_page=lambda page, units: None)
+    args = parse_crawl({"url": f"{site.url}/odd/", "engine": "static", "delay_ms": 0,
+                        "include_patterns": ["/hang"], "max_depth": 1})  # fmt: skip
+    work = asyncio.create_task(crawl(args, ctx, opener(args)))
+    while not site.hits["/hang"]:
+        await asyncio.sleep(0.01)
+    ctx.stop()
+    outcome = await asyncio.wait_for(work, 2)
+    assert (outcome.stopped_by, outcome.total_pages) == ("cancelled", 1)
+
+
+async def test_a_planned_fault_comes_after_exactly_the_pages_before_it(site):
+    ctx = MemoryContext()
+    with pytest.raises(InjectedFault):
+        await crawled(f"{site.url}/static/", ctx, max_pages=20, failOnPage=6, concurrency=8)
+    assert len(ctx.pages) == 5
+
+
+class Dying:
+    """The wire's far end: a browser that dies under `victim` the first `times` times."""
+
+    def __init__(self, victim, times):
+        self.victim, self.left = victim, times
+
+    async def fetch(self, url, options):
+        if url.endswith(self.victim) and self.left:
+            self.left -= 1
+            raise BrowserGone(url=url)
+        links = [f"{url}{n}" for n in range(3)] if url.endswith("/") else []
+        return Fetched(url, url, 200, "text/html", html="<p>x</p>", text="x", links=links)
+
+    async def close(self):
+        pass
+
+
+@pytest.mark.parametrize(("deaths", "error"), [(1, None), (2, "crashed the browser twice")])
+async def test_a_page_that_kills_the_browser_gets_a_second_chance_and_no_third(deaths, error):
+    dying = Dying("/1", deaths)
+
+    @asynccontextmanager
+    async def open_fetcher(engine, args):
+        yield dying
+
+    args = parse_crawl({"url": "http://example.com/", "delay_ms": 0, "respect_robots": False})
+    ctx = MemoryContext()
+    outcome = await crawl(args, ctx, open_fetcher)
+    assert outcome.total_pages == 4
+    assert [p.get("error") for p in ctx.pages if p["url"].endswith("/1")] == [error]
+
+
+async def test_a_missing_browser_ends_the_crawl(site):
+    @asynccontextmanager
+    async def open_fetcher(engine, args):
+        raise BrowserMissing(looked="nowhere")
+        yield
+
+    args = parse_crawl({"url": site.url, "respect_robots": False})
+    with pytest.raises(BrowserMissing):
+        await crawl(args, MemoryContext(), open_fetcher)
+
+
+@pytest.mark.parametrize(
+    ("path", "engines"),
+    [
+        ("/static/1", ["static"]),
+        ("/data-script", ["static"]),
+        ("/js/1", ["static", "browser"]),
+        ("/short", ["static", "browser"]),
+        ("/handler", ["static", "browser"]),
+        ("/script-link", ["static", "browser"]),
+        ("/iframe", ["static", "browser"]),
+        ("/status/404", ["static", "browser"]),
+        ("/files/doc.pdf", ["static"]),
+    ],
+)
+async def test_auto_asks_the_browser_only_when_a_page_needs_it(site, path, engines):
+    seen = []
+    args = parse_crawl({"url": site.url + path, "engine": "auto", "delay_ms": 0, "max_pages": 1})
+    await crawl(args, MemoryContext(), opener(args, seen))
+    assert seen == engines
+
+
+async def test_pages_can_be_counted_again_from_what_was_kept(site):
+    outcome, pages = await crawled(f"{site.url}/static/", max_pages=7)
+    again = Tally(pages).outcome(outcome.scope, outcome.duration_ms, outcome.stopped_by)
+    assert again == outcome
+    assert result_of(outcome, pages)["pages"] == pages
+
+
+async def test_the_three_forms_of_content(site):
+    for form, kind in (("markdown", str), ("text", str), ("structured", dict)):
+        _, pages = await crawled(f"{site.url}/static/3", max_pages=1, output_format=form)
+        assert isinstance(pages[0]["content"], kind)
+        assert marker(3) in repr(pages[0]["content"])
