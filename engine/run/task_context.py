@@ -32,6 +32,7 @@ class TaskContext:
         self.units = Units()
         self._ledger = ledger
         self._scopes = Scopes()
+        self._order = asyncio.Lock()
         self._now_ms = now_ms
         self._nudge = nudge
 
@@ -58,8 +59,9 @@ class TaskContext:
 
     async def page(self, page: Mapping[str, Any], units: Units) -> None:
         """Keep a finished page: `pages.jsonl` first, so that a kill loses none, then the event."""
-        self.units = units
-        await asyncio.shield(asyncio.to_thread(self._keep, page, units))
+        async with self._order:  # threads would overtake each other, and progress go back
+            self.units = units
+            await asyncio.shield(asyncio.to_thread(self._keep, page, units))
         self._nudge(self._id)
 
     async def log(self, phase: str, note: str, **data: object) -> None:
