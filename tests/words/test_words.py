@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import words
+from engine.messages import ENGLISH
+from engine.records import ErrorInfo, TaskRecord, TaskView, Units, Unreadable
+
+NOW = 1_780_000_000_000.0
+
+
+def a_view(status: str = "RUNNING", **fields: object) -> TaskView:
+    seen = {key: fields.pop(key) for key in ("units", "ours", "foreign") if key in fields}
+    base: dict[str, object] = {"kind": "crawl", "created_at": NOW - 60_000}
+    return TaskView(
+        TaskRecord(task_id="00000000000000aa", status=status, **(base | fields)), **seen
+    )  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("message_id", sorted(ENGLISH))
+def test_every_message_names_its_fields(message_id: str) -> None:
+    names = [
+        name for _, name, _, _ in string.Formatter().parse(ENGLISH[message_id]) if name is not None
+    ]
+    assert all(name.isidentifier() for name in names)
+
+
+@pytest.mark.parametrize(
+    ("ms", "said"),
+    [
+        (0, "0 s"),
+        (59_999, "59 s"),
+        (60_000, "1 min"),
+        (3_599_999, "59 min"),
+        (7_200_000, "2 h"),
+        (259_200_000, "3 d"),
+    ],
+)
+def test_a_span_is_short(ms: float, said: str) -> None:
+    assert words.span(ms) == said
+
+
+@pytest.mark.parametrize(
+    ("ms", "said"),
+    [(400, "0.4 s"), (12_000, "12 s"), (245_000, "4 min 05 s"), (7_800_000, "2 h 10 min")],
+)
+def test_what_a_task_took_is_told_in_two_steps(ms: float, said: str) -> None:
+    assert words.took(ms) == said
+
+
+@pytest.mark.parametrize(
+    ("ms", "said"),
+    [(1, "~5 s"), (12_400, "~10 s"), (59_000, "~1 min"), (235_000, "~4 min"), (7_300_000, "~2 h")],
+)
+def test_time_left_is_rounded(ms: float, said: str) -> None:
+    assert words.time_left(ms) == said
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e15, max_value=1e18))
+def test_no_time_is_too_odd_for_the_clock(at: float) -> None:
+    assert isinstance(words.clock(at, NOW), str)
+    assert isinstance(words.ago(at, NOW), str)
+    assert isinstance(words.time_left(at), str)
+
+
+@pytest.mark.parametrize(
+    ("units", "said"),
+    [
+        (Units(41, 120), "41/120"),
+        (Units(137), "137 pages"),
+        (Units(1), "1 page"),
+        (Units(3, 0), "3 pages"),
+        (None, ""),
+    ],
+)
+def test_progress_without_a_total_counts_pages(units: Units | None, said: str) -> None:
+    assert words.progress("crawl", units) == said
+
+
+def test_the_row_is_one_sentence_for_ears() -> None:
+    view = a_view(args_summary={"url": "https://example.com/"}, units=Units(41, 120))
+    assert (
+        words.row_sentence(view, words.status_word(view))
+        == "crawl example.com, running, 41 of 120 pages"
+    )
+
+
+def test_an_unknown_status_is_shown_as_it_is() -> None:
+    assert words.status_word(a_view("DREAMING")) == "DREAMING"
+    assert (
+        words.why(a_view("DREAMING"), NOW)
+        == "Its status is “DREAMING”, which this program does not know."
+    )
+
+
+def test_a_cancel_request_to_another_process_says_who_must_act() -> None:
+    view = a_view(cancel_requested_at=NOW - 3000, foreign=True)
+    assert words.why(view, NOW) == "Asked to stop 3 s ago; the process that runs it must act."
+
+
+def test_a_failure_says_how_long_and_why() -> None:
+    view = a_view(
+        "FAILED", started_at=NOW - 5000, ended_at=NOW, error=ErrorInfo("disk full", "no_space")
+    )
+    assert words.why(view, NOW) == "Failed after 5.0 s: disk full"
+
+
+def test_a_stall_says_for_how_long() -> None:
+    view = a_view(started_at=NOW - 120_000, ours=True)
+    assert words.why(view, NOW, stalled=True) == "No progress for 2 min. Running in this window."
+
+
+def test_an_unreadable_folder_says_the_reason() -> None:
+    view = TaskView(Unreadable("00000000000000bb", "meta.json: line 3\u2028is odd", "/x/meta.json"))
+    assert words.why(view, NOW) == "Its folder cannot be read: meta.json: line 3 is odd"
+
+
+def test_braces_in_a_strangers_text_are_only_text() -> None:
+    view = a_view("FAILED", error=ErrorInfo("{0.__class__} {boom}"))
+    assert words.why(view, NOW).endswith("{0.__class__} {boom}")
+
+
+@pytest.mark.parametrize(
+    ("shown", "total", "selected", "said"),
+    [
+        (214, 12480, 3, "Showing 214 of 12,480 · 3 selected"),
+        (5, 5, 0, "5 tasks"),
+        (1, 1, 1, "1 task · 1 selected"),
+        (0, 0, 0, "No tasks yet"),
+    ],
+)
+def test_the_line_under_the_list_counts(shown: int, total: int, selected: int, said: str) -> None:
+    assert words.showing(shown, total, selected) == said
