@@ -59,6 +59,8 @@ class StaticFetcher:
         self._policy = policy
         self._credentials = credentials
         self._judge = judge
+        # A number stays what it is, and a name is judged again at each connection (resolver).
+        self._judged: set[str] = set()
         self._session: ClientSession | None = None
 
     async def fetch(self, url: str, options: PageOptions) -> Fetched:
@@ -90,8 +92,9 @@ class StaticFetcher:
             address = address_of(url)
             if address is None:
                 raise AddressBlocked(url, "only http and https addresses can be opened")
-            if not self._policy.known(address.url):
+            if address.origin not in self._judged:
                 await self._policy.check(address.url)
+                self._judged.add(address.origin)
             response = await self._get(address)
             location = response.headers.get("Location")
             if response.status not in _REDIRECTS or not location:
