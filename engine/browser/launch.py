@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import psutil
@@ -51,16 +53,37 @@ _SAID = re.compile(r"\[err\] (.+)")
 class Chromium:
     """One running browser with its gate."""
 
-    def __init__(self, browser: Browser, gate: Gate, found: Found) -> None:
+    def __init__(self, browser: Browser, gate: Gate, found: Found, driver: Driver) -> None:
         self.browser = browser
         self.gate = gate
         self.found = found
         self.dropped = False
+        self._driver = driver
+        self._waits: set[asyncio.Timeout] = set()
+        browser.on("disconnected", lambda _: self._on_disconnected())
 
     @property
     def alive(self) -> bool:
         """Does it still answer to us?"""
-        return not self.dropped and self.browser.is_connected()
+        return not self.dropped and self.browser.is_connected() and self._driver.alive
+
+    @asynccontextmanager
+    async def within(self, limit_s: float) -> AsyncIterator[None]:
+        """Bound a wait for this browser: `TimeoutError` after `limit_s`, or when it dies.
+
+        A call that is under way when the browser dies is not always answered.
+        """
+        async with asyncio.timeout(limit_s) as wait:
+            self._waits.add(wait)
+            try:
+                yield
+            finally:
+                self._waits.discard(wait)
+
+    def _on_disconnected(self) -> None:
+        for wait in self._waits:
+            if not wait.expired():
+                wait.reschedule(asyncio.get_running_loop().time())
 
     async def kill(self) -> None:
         """End it at once; whoever waits for a page of it gets an error."""
@@ -72,7 +95,7 @@ class Chromium:
             return  # `Driver.stop` ends the processes
 
 
-async def launch(playwright: Playwright, found: Found, *, lean: bool) -> Chromium:
+async def launch(driver: Driver, found: Found, *, lean: bool) -> Chromium:
     """Start `found`, with a fresh profile and our flags; up to three tries.
 
     Raises:
@@ -81,7 +104,7 @@ async def launch(playwright: Playwright, found: Found, *, lean: bool) -> Chromiu
     reason = ""
     for _ in range(TRIES):
         try:
-            browser = await playwright.chromium.launch(
+            browser = await driver.playwright.chromium.launch(
                 executable_path=found.path,
                 headless=True,
                 args=[*FLAGS, *(LEAN_FLAGS if lean else ())],
@@ -92,7 +115,8 @@ async def launch(playwright: Playwright, found: Found, *, lean: bool) -> Chromiu
                 handle_sighup=False,
                 timeout=LAUNCH_S * 1000,
             )
-            return Chromium(browser, await Gate.open(browser, without_media=lean), found)
+            gate = await Gate.open(browser, without_media=lean)
+            return Chromium(browser, gate, found, driver)
         except Error as failed:
             reason = _reason(failed.message)
             if _is_final(failed.message):
@@ -136,6 +160,7 @@ class Driver:
 
     @property
     def alive(self) -> bool:
+        """Does it run? Playwright itself does not tell when it is gone."""
         return self._process is None or (
             self._process.is_running() and self._process.status() != psutil.STATUS_ZOMBIE
         )

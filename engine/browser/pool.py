@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 PAGES_PER_TAB = 100
 PAGES_PER_CONTEXT = 1_000
 OPEN_S = 15.0
+SLACK_S = 10.0  # beyond a page's own limits; only a browser that died is cut off by this
 CLOSE_S = 2.0
 
 
@@ -52,9 +53,10 @@ class TabPool:
             tab: Tab | None = None
             self._busy += 1
             try:
-                tab = await self._tab()
-                return await tab.take(url, options)
-            except Error as gone:
+                tab, chromium = await self._tab()
+                async with chromium.within(options.timeout_ms / 1000 + SLACK_S):
+                    return await tab.take(url, options)
+            except (Error, TimeoutError) as gone:
                 if tab is not None:
                     tab.spoiled = tab.spoiled or "gone"
                 raise BrowserGone(url=url) from gone
@@ -80,16 +82,17 @@ class TabPool:
         else:
             self._doomed.append(tab)
 
-    async def _tab(self) -> Tab:
+    async def _tab(self) -> tuple[Tab, Chromium]:
         """A tab that is ready; those that are done for are closed first."""
         await self._bury()
         async with self._opening:
-            await self._ready_context()
+            chromium, context = await self._ready_context()
             self._left -= 1
             if self._free:
-                return self._free.pop()
-            async with asyncio.timeout(OPEN_S):
-                return await self._open_tab()
+                return self._free.pop(), chromium
+            async with chromium.within(OPEN_S):
+                page = await context.new_page()
+                return await open_tab(page, chromium.gate, self._ward), chromium
 
     async def _bury(self) -> None:
         doomed, self._doomed = self._doomed, []
@@ -101,25 +104,20 @@ class TabPool:
             if not await tab.close():
                 await chromium.kill()  # a tab that cannot be closed goes with its process
 
-    async def _ready_context(self) -> None:
+    async def _ready_context(self) -> tuple[Chromium, BrowserContext]:
         worn = self._left <= 0 and self._busy <= 1
         if self._chromium is not None and (not self._chromium.alive or worn):
             await self.close()
-        if self._context is None:
+        if self._chromium is None or self._context is None:
             self._chromium = await self._browser(self._options.block_resources)
             self._left = PAGES_PER_CONTEXT
-            async with asyncio.timeout(OPEN_S):
+            async with self._chromium.within(OPEN_S):
                 self._context = await self._chromium.browser.new_context(
                     service_workers="block",
                     accept_downloads=False,
                     locale=self._options.locale,
                 )
-
-    async def _open_tab(self) -> Tab:
-        assert self._context is not None
-        assert self._chromium is not None
-        page = await self._context.new_page()
-        return await open_tab(page, self._chromium.gate, self._ward)
+        return self._chromium, self._context
 
     def _ward(self, frames: Callable[[], Awaitable[frozenset[str]]]) -> Ward:
         return Ward(self._options.policy, self._options.credentials, frames)

@@ -139,7 +139,7 @@ class BrowserSession:
             self._driver, self._running = None, {}
         if self._driver is None:
             self._driver = await Driver.start()
-        return await launch(self._driver.playwright, found, lean=lean)
+        return await launch(self._driver, found, lean=lean)
 
 
 def _import_playwright() -> None:

@@ -84,10 +84,16 @@
     return false;
   };
 
-  const LEFT_OUT = new Set(["SCRIPT", "STYLE", "TEMPLATE", "NOSCRIPT", "HEAD", "IFRAME", "OBJECT"]);
+  const LEFT_OUT = new Set(["SCRIPT", "STYLE", "TEMPLATE", "NOSCRIPT", "IFRAME", "OBJECT"]);
 
   const hidden = (element) =>
     !element.checkVisibility() && getComputedStyle(element).display !== "contents";
+
+  const keepDescription = (head) => {
+    for (const child of [...head.children]) {
+      if (!child.matches('meta[name="description" i]')) child.remove();
+    }
+  };
 
   // The clone's elements stand in the same order as the live ones, so the two lists run together.
   const visible = () => {
@@ -97,7 +103,10 @@
     const twins = copy.querySelectorAll("*");
     for (let at = 0; at < twins.length; at += 1) {
       const element = live[at];
-      if (LEFT_OUT.has(element.tagName) || hidden(element)) {
+      if (element.tagName === "HEAD") {
+        at += element.getElementsByTagName("*").length;
+        keepDescription(twins[at - element.getElementsByTagName("*").length]);
+      } else if (LEFT_OUT.has(element.tagName) || hidden(element)) {
         at += element.getElementsByTagName("*").length;
         twins[at - element.getElementsByTagName("*").length].remove();
       } else if (element.tagName === "A" && element.hasAttribute("href")) {

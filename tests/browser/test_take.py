@@ -85,6 +85,21 @@ async def test_only_what_a_reader_sees_is_handed_over(browsing: Making, site: Si
                 assert unseen not in text
 
 
+async def test_the_head_keeps_its_description_and_nothing_else(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/"] = Answer(
+        b"<html lang=fr><head><title>t</title><meta name=Description content='in short'>"
+        b"<meta name=x content=y><link rel=icon href=/i></head><body><p>words</p></body></html>"
+    )
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions())
+        assert page.html == (
+            '<html lang="fr"><head><meta name="Description" content="in short"></head>'
+            "<body><p>words</p></body></html>"
+        )
+
+
 async def test_boxless_elements_keep_their_content(browsing: Making, pages: Pages) -> None:
     pages["/"] = "<div style='display:contents'><p>kept</p></div><p style='display:none'>gone</p>"
     async with browsing(pages.url) as made:
@@ -201,15 +216,19 @@ async def test_a_redirect_is_followed_and_told(browsing: Making, site: Site) -> 
 
 
 @pytest.mark.parametrize(
-    ("path", "content_type"),
-    [("/files/notes.txt", "text/plain"), ("/files/data.json", "application/json")],
+    ("path", "content_type", "text"),
+    [
+        ("/files/notes.txt", "text/plain", "plain notes, café"),
+        ("/files/image.png", "image/png", ""),
+    ],
 )
-async def test_what_is_not_html_comes_with_its_type_and_without_text(
-    browsing: Making, site: Site, path: str, content_type: str
+async def test_what_is_not_html_comes_with_its_type_and_without_markup(
+    browsing: Making, site: Site, path: str, content_type: str, text: str
 ) -> None:
     async with browsing(site.url) as made:
         page = await made.fetcher.fetch(site.url + path, PageOptions())
-        assert (page.status, page.content_type, page.html, page.text) == (200, content_type, "", "")
+        assert (page.status, page.content_type, page.html) == (200, content_type, "")
+        assert page.text.strip() == text
 
 
 async def test_user_and_password_answer_their_own_origin_only(browsing: Making, site: Site) -> None:

@@ -1,0 +1,257 @@
+"""One browser, its tabs, and everything that can happen to them: nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from engine.browser.egress import Policy
+from engine.browser.session import BrowserSession, FetcherOptions
+from engine.errors import BrowserFailed, BrowserGone, BrowserMissing, PageError, ShuttingDown
+from engine.sample.site import Site
+from engine.work.fetch import PageOptions
+from tests.browser.conftest import Made, Making, Pages
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def below(pid: int) -> list[psutil.Process]:
+    """The browser's processes, and the driver's, that run below `pid`."""
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def the_browser(pid: int) -> psutil.Process:
+    """Chromium's main process below `pid`: the one that has a profile and no type."""
+    return next(
+        process
+        for process in below(pid)
+        if "--type=" not in (line := " ".join(process.cmdline())) and "--user-data-dir=" in line
+    )
+
+
+async def gone(processes: list[psutil.Process], limit_s: float = 5.0) -> list[psutil.Process]:
+    """What of `processes` still runs after `limit_s`; returns as soon as nothing does."""
+    until = time.monotonic() + limit_s
+    while True:
+        alive = [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+        if not alive or time.monotonic() > until:
+            return alive
+        await asyncio.sleep(0.05)
+
+
+def target(made: Made) -> list[str]:
+    """The ids of the tabs that wait for their next page."""
+    return [tab.frame_id for tab in made.fetcher._free]
+
+
+async def test_a_healthy_tab_is_used_again(browsing: Making, site: Site) -> None:
+    async with browsing(site.url) as made:
+        await made.fetcher.fetch(f"{site.url}/static/1", PageOptions())
+        first = target(made)
+        for number in (2, 3):
+            await made.fetcher.fetch(f"{site.url}/js/{number}", PageOptions())
+        assert target(made) == first
+        assert len(first) == 1
+
+
+async def test_no_more_tabs_are_open_than_asked_for(browsing: Making, site: Site) -> None:
+    async with browsing(site.url, pages=2) as made:
+        urls = [f"{site.url}/js/{number}" for number in range(1, 9)]
+        await asyncio.gather(*(made.fetcher.fetch(url, PageOptions()) for url in urls))
+        assert len(target(made)) == 2
+        assert len(made.fetcher._context.pages) == 2
+
+
+@pytest.mark.parametrize("path", ["/dialogs", "/hang", "/busy-script", "/files/archive.zip"])
+async def test_a_spoiled_tab_is_thrown_away(browsing: Making, site: Site, path: str) -> None:
+    async with browsing(site.url) as made:
+        await made.fetcher.fetch(f"{site.url}/static/1", PageOptions())
+        first = target(made)
+        with contextlib.suppress(PageError):
+            await made.fetcher.fetch(site.url + path, PageOptions(timeout_ms=1_500))
+        page = await made.fetcher.fetch(f"{site.url}/static/2", PageOptions())
+        assert page.title == "Field notes 2"
+        assert target(made) != first
+        assert len(made.fetcher._context.pages) == 1
+
+
+async def test_dialogs_do_not_hold_a_page_up(browsing: Making, site: Site) -> None:
+    async with browsing(site.url) as made:
+        page = await made.fetcher.fetch(f"{site.url}/dialogs", PageOptions())
+        assert page.settled
+        assert page.title == "Dialogs"
+
+
+async def test_windows_that_a_page_opens_do_not_stay(browsing: Making, site: Site) -> None:
+    async with browsing(site.url) as made:
+        await made.fetcher.fetch(f"{site.url}/popup", PageOptions())
+        await made.fetcher.fetch(f"{site.url}/static/1", PageOptions())
+        assert len(made.fetcher._context.pages) == 1
+        assert len(made.fetcher._context.browser.contexts) == 1
+
+
+async def test_a_crash_of_the_renderer_is_a_sentence_and_the_next_page_works(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/ok"] = "<p>fine</p>"
+    pages["/"] = "<script>addEventListener('load', () => document.title = 'up')</script>"
+    async with browsing(pages.url) as made:
+        await made.fetcher.fetch(f"{pages.url}/ok", PageOptions())
+        waiting = asyncio.ensure_future(
+            made.fetcher.fetch(pages.url, PageOptions(wait_for=".never", timeout_ms=20_000))
+        )
+        while not pages.hits["/"]:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        began = time.monotonic()
+        for process in below(os.getpid()):
+            if "--type=renderer" in " ".join(process.cmdline()):
+                process.kill()
+        with pytest.raises(PageError, match="the page crashed"):
+            await waiting
+        assert time.monotonic() - began < 3
+        page = await made.fetcher.fetch(f"{pages.url}/ok", PageOptions())
+        assert page.text == "fine"
+
+
+async def test_a_browser_that_dies_under_its_pages_is_started_again(
+    browsing: Making, site: Site
+) -> None:
+    async with browsing(site.url, pages=2) as made:
+        await made.fetcher.fetch(f"{site.url}/static/1", PageOptions())
+        waiting = [
+            asyncio.ensure_future(made.fetcher.fetch(f"{site.url}/hang", PageOptions()))
+            for _ in range(2)
+        ]
+        while site.hits["/hang"] < 1:
+            await asyncio.sleep(0.01)
+        the_browser(os.getpid()).kill()
+        for result in await asyncio.gather(*waiting, return_exceptions=True):
+            assert isinstance(result, BrowserGone)
+        page = await made.fetcher.fetch(f"{site.url}/static/2", PageOptions())
+        assert page.title == "Field notes 2"
+        assert made.session.starts == 2
+        assert made.session.status()[0] == "ready"
+
+
+async def test_a_driver_that_dies_is_started_again(browsing: Making, site: Site) -> None:
+    async with browsing(site.url) as made:
+        await made.fetcher.fetch(f"{site.url}/static/1", PageOptions())
+        driver = next(p for p in below(os.getpid()) if "run-driver" in p.cmdline())
+        tree = [driver, *driver.children(recursive=True)]
+        driver.kill()
+        assert not await gone(tree)
+        for _ in range(2):
+            try:
+                page = await made.fetcher.fetch(f"{site.url}/static/2", PageOptions())
+            except BrowserGone:
+                continue
+            break
+        assert page.title == "Field notes 2"
+
+
+async def test_closing_leaves_no_process_behind_even_with_a_page_in_flight(site: Site) -> None:
+    session = BrowserSession(os.environ.get("OC_BROWSER"))
+    options = FetcherOptions(policy=Policy.for_start(site.url))
+    async with session.fetcher(options) as fetcher:
+        waiting = asyncio.ensure_future(fetcher.fetch(f"{site.url}/busy-script", PageOptions()))
+        while not site.hits["/busy-script"]:
+            await asyncio.sleep(0.01)
+        processes = below(os.getpid())
+        assert len(processes) > 2
+        began = time.monotonic()
+        await session.aclose()
+        assert time.monotonic() - began < 5
+        with pytest.raises((BrowserGone, PageError, ShuttingDown)):
+            await waiting
+    assert not await gone(processes, 1.0)
+    assert session.status()[0] == "idle"
+    with pytest.raises(ShuttingDown):
+        await session.warm()
+
+
+async def test_nothing_starts_before_it_is_needed(site: Site) -> None:
+    session = BrowserSession()
+    async with session.fetcher(FetcherOptions(policy=Policy.for_start(site.url))):
+        assert session.status() == ("idle", "", "")
+        assert not below(os.getpid())
+    await session.aclose()
+
+
+def test_the_module_can_be_imported_without_playwright() -> None:
+    code = "import sys, engine.browser.session; sys.exit('playwright' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
+
+
+async def test_a_wrong_path_is_a_sentence_with_the_way_out(tmp_path: Path) -> None:
+    session = BrowserSession(str(tmp_path / "chrome"))
+    with pytest.raises(BrowserMissing) as missing:
+        await session.warm()
+    assert str(missing.value).startswith("Chromium could not be started: no browser was found")
+    assert "OC_BROWSER" in missing.value.advice
+    assert session.status()[0] == "missing"
+    await session.aclose()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the program is a shell script")
+async def test_a_program_that_is_no_browser_is_tried_three_times_and_no_more(
+    tmp_path: Path,
+) -> None:
+    program = tmp_path / "chrome"
+    program.write_text(f"#!/bin/sh\necho x >> {tmp_path}/tries\necho broken library >&2\nexit 7\n")
+    program.chmod(0o755)
+    session = BrowserSession(str(program))
+    answers = await asyncio.gather(*(session.warm() for _ in range(5)), return_exceptions=True)
+    assert {type(answer) for answer in answers} == {BrowserFailed}
+    assert str(answers[0]) == (
+        f"Chromium could not be started: {program}: it ended at once (exit code 7); broken library"
+    )
+    assert (tmp_path / "tries").read_text().count("x") == 3
+    assert session.status()[0] == "failed"
+    processes = below(os.getpid())
+    await session.aclose()
+    assert not await gone(processes)
+
+
+async def test_kill_9_of_our_process_takes_the_browser_with_it(site: Site) -> None:
+    code = """
+        import asyncio, sys
+        from engine.browser.egress import Policy
+        from engine.browser.session import BrowserSession, FetcherOptions
+        from engine.work.fetch import PageOptions
+
+        async def main(url):
+            session = BrowserSession()
+            async with session.fetcher(FetcherOptions(policy=Policy.for_start(url))) as fetcher:
+                await fetcher.fetch(url + "/static/1", PageOptions())
+                await fetcher.fetch(url + "/hang", PageOptions(timeout_ms=60_000))
+
+        asyncio.run(main(sys.argv[1]))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code), site.url]
+    child = subprocess.Popen(command, cwd=REPOSITORY)
+    try:
+        while not site.hits["/hang"]:
+            assert child.poll() is None
+            await asyncio.sleep(0.05)
+        processes = below(child.pid)
+        names = " ".join(" ".join(process.cmdline()) for process in processes)
+        assert "run-driver" in names
+        assert "--type=renderer" in names
+    finally:
+        child.send_signal(getattr(signal, "SIGKILL", signal.SIGTERM))
+        child.wait(5)
+    assert not await gone(processes, 5.0)
