@@ -1,0 +1,330 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex
+from PySide6.QtTest import QAbstractItemModelTester
+
+from engine.records import TaskView, Unreadable
+from gui.columns import COLUMN_AT, COLUMNS
+from gui.task_model import ID_ROLE, TaskModel
+from tests.gui.task_views import DAY, HOUR, MINUTE, NOW, SECOND, a_view, task_id
+
+DISPLAY, TOOL_TIP, SPOKEN = 0, 3, 11
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_ms = NOW
+
+    def __call__(self) -> float:
+        return self.now_ms
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def model(qapp: object, clock: Clock) -> Iterator[TaskModel]:
+    """A model that Qt's own tester watches: any broken rule ends the test."""
+    model = TaskModel(now_ms=clock)
+    tester = QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
+    yield model
+    del tester
+
+
+def ids(model: TaskModel) -> list[str]:
+    return [model.id_at(row) for row in range(model.rowCount())]
+
+
+def cell(model: TaskModel, number: int, column: str, role: int = DISPLAY) -> str:
+    return str(model.data(model.index(model.row_of(task_id(number)), COLUMN_AT[column]), role))
+
+
+class Repaints:
+    """The cells that the model named in `dataChanged`, as (task number, column key)."""
+
+    def __init__(self, model: TaskModel) -> None:
+        self.cells: list[tuple[str, str]] = []
+        self._model = model
+        model.dataChanged.connect(self._note)
+
+    def _note(self, first: QModelIndex, last: QModelIndex) -> None:
+        for row in range(first.row(), last.row() + 1):
+            for column in range(first.column(), last.column() + 1):
+                self.cells.append((self._model.id_at(row), COLUMNS[column].key))
+
+
+def test_the_newest_task_is_on_top(model: TaskModel) -> None:
+    model.put_many([a_view(n, age=n * HOUR) for n in (3, 1, 2)])
+    assert ids(model) == [task_id(1), task_id(2), task_id(3)]
+
+
+def test_a_task_that_arrives_later_takes_its_place_without_moving_the_others(
+    model: TaskModel,
+) -> None:
+    model.put_many([a_view(1, age=1 * HOUR), a_view(3, age=3 * HOUR)])
+    held = QPersistentModelIndex(model.index(1, 0))
+    model.put_many([a_view(2, age=2 * HOUR)])
+    assert ids(model) == [task_id(1), task_id(2), task_id(3)]
+    assert held.row() == 2
+
+
+def test_only_the_cells_that_differ_are_repainted(model: TaskModel) -> None:
+    running = a_view(1, "RUNNING", done=1, total=9, quiet=1000, age=60 * SECOND)
+    model.put_many([running, a_view(2)])
+    seen = Repaints(model)
+    model.put_many([a_view(1, "RUNNING", done=2, total=9, quiet=500, age=60 * SECOND)])
+    assert set(seen.cells) == {(task_id(1), key) for key in ("progress", "rate", "updated")}
+
+
+def test_the_same_news_again_repaints_nothing(model: TaskModel) -> None:
+    views = [a_view(1, "RUNNING", done=1, total=9, quiet=1000), a_view(2)]
+    model.put_many(views)
+    seen = Repaints(model)
+    model.put_many(views)
+    assert seen.cells == []
+
+
+def test_rows_out_of_sight_are_not_repainted(model: TaskModel) -> None:
+    model.put_many([a_view(n) for n in range(1, 30)])
+    model.look_through(lambda: (5, 9))
+    seen = Repaints(model)
+    model.put_many([a_view(n, "FAILED") for n in range(1, 30)])
+    assert {name for name, _ in seen.cells} == {task_id(n) for n in range(6, 11)}
+
+
+def test_a_change_of_the_sort_value_moves_the_row_and_what_holds_it(model: TaskModel) -> None:
+    model.set_sort([("status", False)])
+    model.put_many([a_view(1, "RUNNING"), a_view(2, "COMPLETED"), a_view(3, "FAILED")])
+    held = QPersistentModelIndex(model.index(model.row_of(task_id(1)), 2))
+    model.put_many([a_view(1, "CANCELLED")])
+    model.settle()
+    assert ids(model) == [task_id(2), task_id(3), task_id(1)]
+    assert (held.row(), held.column()) == (2, 2)
+
+
+def test_no_row_jumps_while_a_button_is_held_down(model: TaskModel) -> None:
+    model.set_sort([("status", False)])
+    model.put_many([a_view(1, "RUNNING"), a_view(2, "COMPLETED")])
+    model.hold(True)
+    model.put_many([a_view(1, "FAILED")])
+    model.settle()
+    assert ids(model) == [task_id(1), task_id(2)]
+    model.hold(False)
+    model.settle()
+    assert ids(model) == [task_id(2), task_id(1)]
+
+
+def test_the_second_key_decides_where_the_first_is_equal(model: TaskModel) -> None:
+    model.put_many(
+        [a_view(n, "FAILED" if n % 2 else "COMPLETED", age=n * HOUR) for n in range(1, 7)]
+    )
+    model.set_sort([("status", False), ("age", True)])
+    assert ids(model) == [task_id(n) for n in (6, 4, 2, 5, 3, 1)]
+
+
+def test_what_has_no_value_is_last_in_both_directions(model: TaskModel) -> None:
+    model.put_many(
+        [
+            a_view(1),
+            a_view(2, "RUNNING", done=3, total=4, quiet=1),
+            a_view(3, "RUNNING", done=1, total=4, quiet=1),
+        ]
+    )
+    for descending, first in ((True, 2), (False, 3)):
+        model.set_sort([("progress", descending)])
+        assert ids(model)[0] == task_id(first)
+        assert ids(model)[2] == task_id(1)
+
+
+def test_the_filter_keeps_what_has_every_word_and_one_of_the_facets(model: TaskModel) -> None:
+    model.put_many([a_view(n, "FAILED" if n < 4 else "COMPLETED") for n in range(1, 8)])
+    model.set_filter("host", ("failed", "running"))
+    assert set(ids(model)) == {task_id(n) for n in (1, 2, 3)}
+    model.set_filter("host2 crawl", ("failed",))
+    assert ids(model) == [task_id(2)]
+    model.set_filter("", ())
+    assert len(ids(model)) == 7
+
+
+def test_a_task_comes_and_goes_with_what_the_filter_asks(model: TaskModel) -> None:
+    model.set_filter("", ("running",))
+    model.put_many([a_view(1, "RUNNING"), a_view(2, "PENDING")])
+    assert ids(model) == [task_id(1)]
+    model.put_many([a_view(2, "RUNNING"), a_view(1, "COMPLETED")])
+    assert ids(model) == [task_id(2)]
+    assert model.total == 2
+
+
+def test_one_batch_may_speak_twice_of_a_task(model: TaskModel) -> None:
+    model.set_filter("", ("running",))
+    model.put_many(
+        [a_view(1, "PENDING"), a_view(1, "RUNNING"), a_view(2, "RUNNING"), a_view(2, "FAILED")]
+    )
+    assert ids(model) == [task_id(1)]
+    assert cell(model, 1, "status") == "Running"
+
+
+def test_dropped_tasks_leave_the_list_and_the_counts(model: TaskModel) -> None:
+    model.put_many([a_view(n) for n in range(1, 200)])
+    model.drop_many([task_id(n) for n in range(1, 200, 2)])
+    model.drop_many(["nobody"])
+    assert len(ids(model)) == 99
+    assert model.counts()["all"] == model.counts()["completed"] == 99
+    assert model.view_of(task_id(1)) is None
+    assert model.row_of(task_id(1)) == -1
+
+
+def test_counts_are_told_once_for_a_batch_and_only_when_they_change(model: TaskModel) -> None:
+    told: list[dict[str, int]] = []
+    model.counts_changed.connect(told.append)
+    model.put_many([a_view(1, "RUNNING", quiet=1), a_view(2, "FAILED", ended_at=NOW)])
+    model.put_many([a_view(1, "RUNNING", quiet=0)])
+    assert len(told) == 1
+    assert {key: n for key, n in told[0].items() if n} == {
+        "all": 2,
+        "running": 1,
+        "failed": 1,
+        "attention": 1,
+    }
+
+
+def test_silence_becomes_a_stall_by_time_alone(model: TaskModel, clock: Clock) -> None:
+    model.put_many([a_view(1, "RUNNING", done=3, total=9, quiet=1000, age=20 * SECOND)])
+    assert model.counts()["attention"] == 0
+    clock.now_ms += 10 * MINUTE
+    model.tick()
+    assert model.counts()["attention"] == 1
+    assert cell(model, 1, "eta") == "–"
+    assert cell(model, 1, "rate") == ""
+
+
+def test_an_old_failure_stops_asking_for_attention_by_time_alone(
+    model: TaskModel, clock: Clock
+) -> None:
+    model.put_many([a_view(1, "FAILED", age=HOUR)])
+    assert model.counts()["attention"] == 1
+    clock.now_ms += DAY
+    model.tick()
+    assert model.counts()["attention"] == 0
+
+
+def test_time_repaints_only_what_time_changes_and_only_live_rows(model: TaskModel) -> None:
+    model.put_many([a_view(1, "RUNNING", quiet=0), a_view(2), a_view(3, "PENDING")])
+    seen = Repaints(model)
+    model.tick()
+    assert set(seen.cells) == {
+        (task_id(n), key) for n in (1, 3) for key in ("eta", "age", "updated")
+    }
+
+
+def test_a_running_task_never_shows_a_full_bar(model: TaskModel) -> None:
+    model.put_many([a_view(1, "RUNNING", done=130, total=120, quiet=0), a_view(2, done=7, total=7)])
+    assert model.row_at(model.row_of(task_id(1))).fraction == 0.99
+    assert model.row_at(model.row_of(task_id(2))).fraction == 1.0
+    assert cell(model, 1, "progress") == "130/120"
+
+
+def test_markup_of_a_stranger_is_escaped_in_the_tooltip(model: TaskModel) -> None:
+    model.put_many([a_view(1, args={"url": "https://evil.example/<img src='file:///etc/passwd'>"})])
+    tip = cell(model, 1, "task", TOOL_TIP)
+    assert "<img" not in tip
+    assert "&lt;img" in tip
+
+
+def test_every_cell_speaks(model: TaskModel) -> None:
+    model.put_many([a_view(1, "RUNNING", done=41, total=120, quiet=0, foreign=True)])
+    assert (
+        cell(model, 1, "task", SPOKEN)
+        == "crawl host1.example, running, 41 of 120 pages, runs in another process"
+    )
+    assert cell(model, 1, "progress", SPOKEN) == "Progress: 41 of 120 pages, 34 %"
+    assert all(cell(model, 1, column.key, SPOKEN) for column in COLUMNS)
+
+
+def test_an_unreadable_folder_has_a_row_with_its_reason(model: TaskModel) -> None:
+    model.put_many([TaskView(Unreadable(task_id(1), "line 3 is no JSON", "/x/meta.json", NOW))])
+    assert cell(model, 1, "status") == "Unreadable"
+    assert "line 3 is no JSON" in cell(model, 1, "task")
+    assert model.counts()["unreadable"] == model.counts()["attention"] == 1
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("put"),
+            st.lists(
+                st.tuples(
+                    st.integers(1, 12),
+                    st.sampled_from(["PENDING", "RUNNING", "FAILED", "COMPLETED", "odd"]),
+                ),
+                max_size=25,
+            ),
+        ),
+        st.tuples(st.just("drop"), st.lists(st.integers(1, 12), max_size=6)),
+        st.tuples(st.just("filter"), st.sampled_from(["", "host1", "host2 crawl", "nothing"])),
+        st.tuples(
+            st.just("facets"),
+            st.lists(st.sampled_from(["running", "failed", "all", "attention", "?"])),
+        ),
+        st.tuples(
+            st.just("sort"),
+            st.lists(
+                st.tuples(
+                    st.sampled_from([column.key for column in COLUMNS] + ["?"]), st.booleans()
+                ),
+                max_size=3,
+            ),
+        ),
+    ),
+    max_size=12,
+)
+
+
+@given(steps=STEPS)
+def test_whatever_happens_the_list_is_what_a_fresh_model_would_show(
+    qapp: object, steps: list[tuple[str, list[object]]]
+) -> None:
+    model, known = TaskModel(now_ms=Clock()), {}
+    tester = QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
+    text, facets, keys = "", [], [("age", False)]
+    for what, given_ in steps:
+        if what == "put":
+            views = [a_view(number, status) for number, status in given_]  # type: ignore[misc]
+            known |= {view.task_id: view for view in views}
+            model.put_many(views)
+        elif what == "drop":
+            gone = [task_id(number) for number in given_]  # type: ignore[arg-type]
+            for name in gone:
+                known.pop(name, None)
+            model.drop_many(gone)
+        elif what == "filter":
+            text = given_  # type: ignore[assignment]
+            model.set_filter(text, facets)
+        elif what == "facets":
+            facets = given_
+            model.set_filter(text, facets)
+        else:
+            keys = given_  # type: ignore[assignment]
+            model.set_sort(keys)
+    model.settle()
+    fresh = TaskModel(now_ms=Clock())
+    fresh.set_filter(text, facets)
+    fresh.set_sort([*keys, ("id", False)])
+    fresh.put_many(known.values())
+    fresh.settle()
+    model.set_sort([*keys, ("id", False)])
+    assert ids(model) == ids(fresh)
+    assert model.counts() == fresh.counts()
+    del tester
+
+
+def test_a_row_carries_its_id(model: TaskModel) -> None:
+    model.put_many([a_view(1)])
+    assert model.data(model.index(0, 4), ID_ROLE) == task_id(1)
