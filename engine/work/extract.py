@@ -176,7 +176,6 @@ def _markdown_options(base: str) -> ConversionOptions:
         **_markdown_signs(),
         extract_metadata=False,
         base_url=base,
-        preprocessing=lib.PreprocessingOptions(enabled=False),  # it would drop navigation
     )
 
 
@@ -185,7 +184,10 @@ def _markdown_signs() -> dict[str, Any]:
     """The library's defaults as its own enum members: as names they cost 0.1 ms a page."""
     import html_to_markdown as lib
 
+    preset = lib.PreprocessingPreset.STANDARD
     return {
+        # Its preprocessing would drop headers and navigation.
+        "preprocessing": lib.PreprocessingOptions(enabled=False, preset=preset),
         "heading_style": lib.HeadingStyle.ATX,
         "list_indent_type": lib.ListIndentType.SPACES,
         "highlight_style": lib.HighlightStyle.DOUBLE_EQUAL,

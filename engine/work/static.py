@@ -231,6 +231,8 @@ def needs_browser(html: str) -> bool:
 def retry_after(header: str) -> float | None:
     """Seconds from now that a Retry-After header asks for: a number or a date."""
     header = header.strip()
+    if not header:
+        return None
     if header.isascii() and header.isdigit():
         return float(header[:10])
     try:

@@ -145,7 +145,7 @@ async def test_a_crawl_delay_is_honoured():
 
 
 async def test_a_busy_server_is_asked_again_after_the_time_it_named(site):
-    outcome, pages = await crawled(f"{site.url}/busy?after=1")
+    _, pages = await crawled(f"{site.url}/busy?after=1")
     assert (pages[0]["status"], pages[0]["title"]) == (200, "Free again")
     _outcome, pages = await crawled(f"{site.url}/busy?after=0&times=99")
     assert pages[0]["error"] == "HTTP 503"

@@ -1,0 +1,204 @@
+"""One spelling for one page, globs, the frontier's order, and the reading of arguments."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.errors import InvalidArguments
+from engine.work.addresses import address_of, credentials_of, glob_matcher, link_address
+from engine.work.crawl_args import ARGUMENTS, ONLY_WEB, CrawlArgs, parse_crawl
+from engine.work.frontier import Frontier, SeenKeys
+
+PARTS = st.text(st.characters(exclude_categories=()), max_size=12)
+URLS = st.builds(
+    "{}://{}{}/{}?{}#{}".format,
+    st.sampled_from(["http", "HTTPS", "Http"]),
+    st.sampled_from(
+        ["example.com", "EXAMPLE.com.", "b\u00fccher.example", "u:p@a.example", "[::1]"]
+    ),
+    st.sampled_from(["", ":80", ":443", ":0080", ":8080"]),
+    PARTS,
+    PARTS,
+    PARTS,
+)
+
+
+@given(URLS)
+def test_levelling_twice_changes_nothing(url):
+    once = address_of(url)
+    if once is not None:
+        assert address_of(once.url) == once
+        assert address_of(once.key).key == once.key
+        assert once.url.isascii()
+
+
+@given(PARTS, PARTS)
+def test_no_text_breaks_the_joining_of_a_link(base, href):
+    found = link_address(f"http://example.com/{base}", href)
+    assert found is None or found.url.startswith(("http://", "https://"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("HTTP://EXAMPLE.com/a", "http://example.com/a"),
+        ("http://example.com:80/a", "http://example.com/a"),
+        ("https://example.com:443/", "https://example.com"),
+        ("http://example.com/a#x", "http://example.com/a"),
+        ("http://example.com/?b=2&a=1", "http://example.com/?a=1&b=2"),
+        ("http://example.com/x/../a/./", "http://example.com/a/"),
+        ("http://b\u00fccher.example/", "http://xn--bcher-kva.example/"),
+        ("http://u:p@example.com/", "http://example.com/"),
+        ("http://example.com/caf\u00e9", "http://example.com/caf%C3%A9"),
+    ],
+)
+def test_spellings_of_one_page_have_one_key(one, other):
+    assert address_of(one).key == address_of(other).key
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("http://example.com/a", "http://example.com/a/"),
+        ("http://example.com/a", "http://example.com/A"),
+        ("http://example.com/", "https://example.com/"),
+        ("http://example.com/?a=1&a=2", "http://example.com/?a=2&a=1"),
+        ("http://example.com/", "http://example.com:8080/"),
+    ],
+)
+def test_pages_that_may_differ_keep_their_own_keys(one, other):
+    assert address_of(one).key != address_of(other).key
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "example.com", "ftp://a/", "javascript:alert(1)", "http://", "http://[::1", "http://a:99999/",
+     "data:text/html,x", "http://a b/", "http://" + "a" * 9_000],
+)  # fmt: skip
+def test_what_is_no_web_address_is_none(text):
+    assert address_of(text) is None
+
+
+def test_credentials_are_read_from_what_was_typed_and_shown_nowhere():
+    found = credentials_of("https://ada:s%40c@example.com/x")
+    assert (found.origin, found.username, found.password) == ("https://example.com", "ada", "s@c")
+    assert "s@c" not in repr(found)
+    assert credentials_of("https://example.com/@x") is None
+
+
+@pytest.mark.parametrize(
+    ("glob", "url", "fits"),
+    [
+        ("http://a.com/**", "http://a.com/x/y", True),
+        ("http://a.com/*", "http://a.com/x/y", False),
+        ("http://a.com/*", "http://a.com/x", True),
+        ("**/blog/**", "http://a.com/blog/", True),
+        ("**/p?", "http://a.com/p1", True),
+        ("**/p?", "http://a.com/p", False),
+        ("/docs/**", "http://a.com/docs/x", True),
+        ("/docs/**", "http://a.com/x/docs/", False),
+        ("**.pdf", "http://a.com/x.pdf?y", False),
+        ("**a*b*c", "http://a.com/a/aXbYc", True),
+        ("**x**y**", "http://a.com/x1y2", True),
+        ("http://a.com/(x", "http://a.com/(x", True),
+    ],
+)
+def test_globs(glob, url, fits):
+    assert glob_matcher([glob])(address_of(url)) is fits
+
+
+def test_a_glob_full_of_stars_takes_no_time():
+    started = time.monotonic()
+    glob_matcher(["**a" * 60 + "b", "*a" * 60 + "*b"])(address_of("http://a.com/" + "a" * 4_000))
+    assert time.monotonic() - started < 5
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=120), st.randoms())
+def test_the_frontier_gives_each_page_once_and_at_its_true_depth(edges, order):
+    links = {}
+    for source, target in edges:
+        links.setdefault(source, []).append(target)
+    frontier = Frontier(5, 1_000, lambda address: True)
+    place = {n: address_of(f"http://a.com/{n}") for n in range(31)}
+    number = {address.key: n for n, address in place.items()}
+    frontier.start(place[0])
+    flying, found = [], {}
+    while not frontier.is_empty:
+        while len(flying) < 4 and (visit := frontier.take()) is not None:
+            flying.append(visit)
+        visit = flying.pop(order.randrange(len(flying)))
+        n = number[visit.address.key]
+        assert n not in found
+        found[n] = visit.depth
+        frontier.add([place[t] for t in links.get(n, [])], visit.depth)
+        frontier.done(visit)
+    assert found == distances(links, 5)
+
+
+def distances(links, limit):
+    known, level = {0: 0}, [0]
+    for depth in range(1, limit + 1):
+        level = [t for s in level for t in links.get(s, []) if known.setdefault(t, depth) == depth]
+        level = list(dict.fromkeys(level))
+    return known
+
+
+@given(st.lists(st.text(max_size=3), max_size=300))
+def test_seen_keys_are_a_set(texts):
+    seen, plain = SeenKeys(), set()
+    for text in texts:
+        clean = text.encode("utf-8", "replace").decode()
+        assert (clean in seen) == (clean in plain)
+        assert seen.add(clean) == (clean not in plain)
+        plain.add(clean)
+    assert len(seen) == len(plain)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(list(ARGUMENTS)) | st.text(), JSON, max_size=8))
+def test_arbitrary_arguments_are_read_or_refused_with_problems(given):
+    try:
+        assert isinstance(parse_crawl(given), CrawlArgs)
+    except InvalidArguments as refused:
+        assert refused.problems  # noqa: PT017 - either end is right
+
+
+def test_every_mistake_is_named_at_once():
+    with pytest.raises(InvalidArguments) as refused:
+        parse_crawl(
+            {"url": "ftp://a/", "max_pages": 0, "max_dept": 1, "delay_ms": True, "engine": "x"}
+        )
+    told = {problem.path: problem.message for problem in refused.value.problems}
+    assert told["url"] == ONLY_WEB
+    assert told["max_pages"] == "must be between 1 and 1,000,000"
+    assert "did you mean max_depth?" in told["max_dept"]
+    assert told["delay_ms"] == "must be a whole number"
+    assert told["engine"] == "must be one of browser, static, auto"
+
+
+def test_defaults_and_other_spellings():
+    args = parse_crawl({"url": "http://a.com", "maxPages": 3, "maxDepth": 1, "engine": "cdp",
+                        "sameOrigin": False, "failOnPage": 2})  # fmt: skip
+    assert (args.max_pages, args.max_depth, args.engine, args.scope, args.fail_on_page) == (
+        3, 1, "browser", "**", 2,
+    )  # fmt: skip
+    assert (args.delay_ms, args.concurrency, args.settle_ms, args.url) == (
+        1_000,
+        3,
+        100,
+        "http://a.com/",
+    )
+
+
+def test_two_words_for_one_argument_must_agree():
+    assert parse_crawl({"url": "http://a.com", "maxPages": 3, "max_pages": 3}).max_pages == 3
+    with pytest.raises(InvalidArguments):
+        parse_crawl({"url": "http://a.com", "maxPages": 3, "max_pages": 4})
