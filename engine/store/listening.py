@@ -14,6 +14,7 @@ from engine.records import META_NAME, TaskId
 from engine.store.hints import Ears
 from engine.store.post import Post
 
+NO_DESCRIPTORS = {errno.EMFILE, errno.ENFILE}
 TASK_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
@@ -57,6 +58,8 @@ class Listening:
             with os.scandir(self._root):  # tells a file and a closed folder from a usable one
                 found = os.stat(self._root)
         except OSError as why:
+            if why.errno in NO_DESCRIPTORS:  # says nothing about the folder
+                return "", _deaf(why)
             self._drop()
             return str(_unusable(self._root, why)), ""
         inode = (found.st_dev, found.st_ino)
@@ -161,6 +164,7 @@ def _unusable(root: Path, why: OSError) -> LedgerUnusable:
 def _deaf(why: OSError) -> str:
     words = {
         errno.ENOSPC: "the system's limit of file watches is used up",
-        errno.EMFILE: "the system's limit of open files or watchers is used up",
+        errno.EMFILE: "the limit of open files or watchers is used up",
+        errno.ENFILE: "the system's limit of open files is used up",
     }
     return words.get(why.errno or 0, why.strerror or str(why))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from operator import attrgetter
 from typing import Final, NamedTuple
 
+from engine.errors import LedgerUnusable
 from engine.records import META_NAME, Stamp, TaskId, TaskRecord, Unreadable
 from engine.store import meta
 from engine.store.files import (
@@ -170,6 +171,8 @@ def _read(root: Folder, task_id: str, now_ms: int, decode: Decode) -> Found | No
     except OSError as error:
         if error.errno == errno.ENOTDIR:
             return None
+        if error.errno in (errno.EMFILE, errno.ENFILE):  # says nothing about the task
+            raise LedgerUnusable(path=root.path, reason=link_or(error)) from error
         reason = link_or(error)
     mark = mark or stamp(root, _below(task_id))
     seen_ms = mark.mtime_ns // 1_000_000 if mark else now_ms

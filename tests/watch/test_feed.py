@@ -158,6 +158,41 @@ async def test_a_root_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> Non
         await reader.until(lambda: reader.is_(1, "RUNNING"))
 
 
+async def test_rows_go_when_a_file_takes_the_place_of_the_root(tmp_path: Path) -> None:
+    root = tmp_path / "tasks"
+    write_meta(root, 1)
+    async with reading(root) as reader:
+        root.rename(tmp_path / "away")
+        root.write_text("")
+        await reader.until(lambda: not reader.views)
+        assert reader.feed.watch
+        assert reader.feed.watch.reason == f"{root}: this is a file, not a folder"
+
+
+async def test_rows_stay_while_no_file_can_be_opened_and_are_right_afterwards(
+    tmp_path: Path,
+) -> None:
+    resource = pytest.importorskip("resource")
+    for number in range(5):
+        write_meta(tmp_path, number, "COMPLETED")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    async with reading(tmp_path, scan_s=0.1, poll_s=0.1) as reader:
+        watch = reader.feed.watch
+        assert watch
+        for number in range(5, 8):
+            write_meta(tmp_path, number)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+        try:
+            await reader.until(lambda: watch.state == "polling")
+            assert "open files" in watch.reason
+            assert {task_id(number) for number in range(5)} <= set(reader.views)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        await reader.until(lambda: len(reader.views) == 8 and watch.state == "live")
+        told = [view.entry for batch in reader.batches for view in batch.views]
+        assert not [entry for entry in told if isinstance(entry, Unreadable)]
+
+
 async def test_without_any_watcher_the_picture_is_still_right(tmp_path: Path) -> None:
     def none_left() -> Ears:
         raise OSError(errno.ENOSPC, "inotify watch limit reached")
