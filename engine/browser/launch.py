@@ -156,6 +156,7 @@ class Driver:
         """Start the driver (about 0.3 s)."""
         before = {child.pid for child in psutil.Process().children()}
         playwright = await async_playwright().start()
+        _hear_of_its_end(playwright)
         return cls(playwright, _driver_process(before))
 
     @property
@@ -184,6 +185,17 @@ class Driver:
             return [*self._process.children(recursive=True), self._process]
         except psutil.Error:
             return []
+
+
+def _hear_of_its_end(playwright: Playwright) -> None:
+    """Playwright keeps a driver's sudden end in a future that nobody asks.
+
+    Unasked, the loop reports it as a lost error; there is no public way to it.
+    """
+    client = getattr(getattr(playwright.stop, "__self__", None), "_client", None)
+    ended = getattr(getattr(client, "_transport", None), "on_error_future", None)
+    if isinstance(ended, asyncio.Future):
+        ended.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
 def _driver_process(before: set[int]) -> psutil.Process | None:

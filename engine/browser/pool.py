@@ -49,6 +49,7 @@ class TabPool:
 
     async def fetch(self, url: str, options: PageOptions) -> Fetched:
         """Load one page; see `Fetcher.fetch`. Returns within its limit + 1 s, cleaning apart."""
+        await self._options.policy.check(url)
         async with self._room:
             tab: Tab | None = None
             self._busy += 1
