@@ -48,7 +48,7 @@ _HEADER = re.compile(
     r"(?P<lead>\b(?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?(?:(?:bearer|basic|token)\s+)?"
     r"|\b(?:set-)?cookie[\"']?\s*:\s*[\"']?"
     r"|\b(?:bearer|basic)\s+(?=[\w.~+/=-]{8})(?=(?-i:\S*[\d=]|\S+[A-Z])))"
-    r"(?P<value>(?!\[redacted\])[^\s,;\"']+(?:;\s*[^\s;\"']+)*)",
+    r"(?P<value>(?!(?:(?:bearer|basic|token)\s+)?\[redacted\])[^\s,;\"']+(?:;\s*[^\s;\"']+)*)",
     re.I,
 )
 _ASSIGNED = re.compile(

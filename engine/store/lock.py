@@ -29,6 +29,7 @@ OURS, TARGET, PEERS = "lock", ".lock", ".lock.lock"
 TIMEOUT_S: Final = 15.0
 STALE_S: Final = 12.0  # OpenChrome calls 10 s stale, and may set a time up to 1 s ahead
 WATCH_S: Final = 1.0
+COARSE_S: Final = 0.05  # a file's time may lag behind the clock by a tick of the kernel
 BUSY_S, ROOM_S = 2.0, 0.15  # OpenChrome tries every 100 ms and gives up after 100 tries
 _RECORD_BYTES = 512
 _CLOCKS_APART = time.time() - time.monotonic()  # moves only when the clock is set, or after a sleep
@@ -51,13 +52,15 @@ class TaskLock:
         self._timeout_s = timeout_s
         self._fd = -1
         self._identity: tuple[int, int] | None = None
+        self._left = _Record()
         self._record: dict[str, Any] = {}
 
     def __enter__(self) -> TaskLock:
         began = time.monotonic()
         self._take_ours(began)
         try:
-            self._record = self._recorded()
+            self._left = self._recorded()
+            self._record = msgspec.structs.asdict(self._left)
             self._leave_room()
             self._take_peers(began)
         except BaseException:
@@ -78,10 +81,27 @@ class TaskLock:
                 ):  # still on record as ours, so the next of us takes it at once
                     self._folder.remove_folder(PEERS)
                     self._record["dir"] = None
-            with suppress(OSError):
-                self._write_record(last=time.monotonic())
+            self._write_record(last=time.monotonic())
         finally:
             os.close(self._fd)
+
+    def free_dead(self) -> None:
+        """Remove a `.lock.lock` that one of us died in, without waiting for anything.
+
+        For a task that has ended: nobody would take its lock again, and so find it.
+        """
+        fd = self._folder.open(OURS, LOCK_FLAGS)
+        try:
+            identity = self._look()
+            if identity is None or not filelock.lock_descriptor(fd, blocking=False):
+                return
+            self._fd = fd
+            self._left = self._recorded()
+            tried = self._was_tried(identity) and _is_old(identity[1], WATCH_S)
+            if tried or self._was_ours(identity):
+                self._take_over(identity)
+        finally:
+            os.close(fd)
 
     def check(self) -> None:
         """Raise LockLost unless `.lock.lock` is still the one that we made."""
@@ -135,7 +155,7 @@ class TaskLock:
                 now = time.monotonic()
                 if seen is None or seen[0] != identity:
                     seen = (identity, now)
-                if self._was_ours(identity) or _is_stale(identity[1], now - seen[1]):
+                if self._is_dead(identity, now - seen[1]):
                     self._take_over(identity)
                     continue
             self._give_up_or_wait(began, 0.005, 0.05)
@@ -149,6 +169,8 @@ class TaskLock:
                 os.close(fd)
 
     def _made_directory(self) -> bool:
+        self._record["trying_ns"] = time.time_ns()
+        self._write_record()
         try:
             self._folder.make_folder(PEERS)
         except FileExistsError:
@@ -171,10 +193,22 @@ class TaskLock:
             return None
         return (facts.st_ino, facts.st_mtime_ns) if stat.S_ISDIR(facts.st_mode) else None
 
+    def _is_dead(self, identity: tuple[int, int], watched_s: float) -> bool:
+        if self._was_ours(identity) or _is_stale(identity[1], watched_s):
+            return True
+        return watched_s >= WATCH_S and self._was_tried(identity)
+
     def _was_ours(self, identity: tuple[int, int]) -> bool:
-        """Made by one of us that died inside: it no longer holds `lock`, for we do."""
-        recorded = self._record.get("dir")
-        return isinstance(recorded, list) and tuple(recorded) == identity
+        """Made by one of us that died inside: it cannot hold `lock`, for we do."""
+        return self._left.dir is not None and tuple(self._left.dir) == identity
+
+    def _was_tried(self, identity: tuple[int, int]) -> bool:
+        """Made just after one of us tried, who then died before it could write that down.
+
+        A peer's could be that young, too, but no peer holds it for a second unmoved.
+        """
+        after_s = (identity[1] - self._left.trying_ns) / 1e9
+        return -COARSE_S < after_s < WATCH_S
 
     def _take_over(self, identity: tuple[int, int]) -> None:
         """Move the dead directory aside, make sure that it was that one, and remove it."""
@@ -187,13 +221,12 @@ class TaskLock:
                 return
             self._folder.remove_folder(aside)
 
-    def _recorded(self) -> dict[str, Any]:
+    def _recorded(self) -> _Record:
         os.lseek(self._fd, 0, os.SEEK_SET)
         try:
-            found = msgspec.json.decode(read_fully(self._fd, _RECORD_BYTES), type=_Record)
+            return msgspec.json.decode(read_fully(self._fd, _RECORD_BYTES), type=_Record)
         except (msgspec.DecodeError, OSError):
-            return {}
-        return msgspec.structs.asdict(found)
+            return _Record()
 
     def _write_record(self, last: float | None = None) -> None:
         """Note in `lock` who holds `.lock.lock`, for the next of us after a sudden death."""
@@ -201,14 +234,16 @@ class TaskLock:
             self._record["last"] = last
         self._record["pid"], self._record["started_at"] = machine.me()
         data = msgspec.json.encode(self._record)
-        os.lseek(self._fd, 0, os.SEEK_SET)
-        os.write(self._fd, data.ljust(_RECORD_BYTES))
+        with suppress(OSError):  # a full disk: the locks hold without it
+            os.lseek(self._fd, 0, os.SEEK_SET)
+            os.write(self._fd, data.ljust(_RECORD_BYTES))
 
 
 class _Record(msgspec.Struct):
     """What `lock` holds: who made `.lock.lock` last, and since when we use it unbroken."""
 
     dir: list[int] | None = None
+    trying_ns: int = 0
     since: float = 0.0
     last: float = 0.0
     pid: int = 0
@@ -221,7 +256,14 @@ def _is_stale(mtime_ns: int, watched_s: float) -> bool:
     When this machine's clock was set, or it slept, ages mean nothing for a while: then
     only what we watched ourselves counts, so that no living lock is taken.
     """
-    steady = abs(time.time() - time.monotonic() - _CLOCKS_APART) < WATCH_S
-    if not steady:
+    if not _clock_is_steady():
         return watched_s > STALE_S
-    return time.time() - mtime_ns / 1e9 > STALE_S and watched_s >= WATCH_S
+    return _is_old(mtime_ns, STALE_S) and watched_s >= WATCH_S
+
+
+def _is_old(mtime_ns: int, limit_s: float) -> bool:
+    return time.time() - mtime_ns / 1e9 > limit_s
+
+
+def _clock_is_steady() -> bool:
+    return abs(time.time() - time.monotonic() - _CLOCKS_APART) < WATCH_S

@@ -13,9 +13,9 @@ from typing import Final
 from engine.errors import LedgerUnusable
 from engine.records import ARTIFACTS_NAME
 from engine.store import lease
-from engine.store.files import Folder
+from engine.store.files import Folder, Unusable
 from engine.store.listing import task_ids
-from engine.store.lock import PEERS
+from engine.store.lock import PEERS, TaskLock
 
 _TEMP = re.compile(r"\..+\.([0-9a-f]{16})\.\d+\.tmp", re.ASCII)
 _ASIDE = f"{PEERS}.dead-"
@@ -80,8 +80,10 @@ def sweep(root: Path) -> int:
     with Folder.at(str(root)) as top:
         swept += _sweep_folder(top, nonces)
         for task_id in list(task_ids(top)):
-            with suppress(OSError), top.enter(task_id) as folder:
+            with suppress(OSError, Unusable), top.enter(task_id) as folder:
                 swept += _sweep_folder(folder, nonces)
+                if folder.has(PEERS):
+                    TaskLock(folder, task_id).free_dead()
     lease.forget(root, dead)
     return swept
 

@@ -89,7 +89,10 @@ def examine(root: Path, said: list[tuple[str, str, int]]) -> Counter[str]:
                 wrong["lost"] += 1
         for task_id in entries:
             wrong["torn_result"] += not result_is_whole(ledger, task_id)
-        wrong["litter"] = len(litter(root))
+        left = litter(root)
+        wrong["litter"] = len(left)
+        if left:
+            print("left behind:", *left, sep="\n  ")
     finally:
         lease.release()
     return wrong

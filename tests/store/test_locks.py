@@ -1,0 +1,215 @@
+"""The lock that we share with OpenChrome: waited for, kept, and taken from the dead only."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.errors import LockTimeout
+from engine.store import lock as lock_module
+from engine.store.files import Folder
+from engine.store.ledger import Ledger
+from engine.store.lock import LockLost, TaskLock
+
+
+@pytest.fixture
+def folder(ledger: Ledger, task_id: str):
+    with Folder.at(str(ledger.root / task_id)) as folder:
+        yield folder
+
+
+def peers(folder: Folder) -> Path:
+    return Path(folder.path) / ".lock.lock"
+
+
+def aged(place: Path, seconds: float) -> None:
+    then = time.time() - seconds
+    os.utime(place, (then, then))
+
+
+def add(name: str):
+    def change(raw: dict) -> None:
+        raw[name] = raw.get(name, 0) + 1
+
+    return change
+
+
+def test_the_lock_is_the_directory_that_openchrome_looks_for(folder: Folder):
+    with TaskLock(folder, "t"):
+        assert peers(folder).is_dir()
+        assert os.listdir(peers(folder)) == []
+        assert (Path(folder.path) / ".lock").read_bytes() == b"{}"
+    assert not peers(folder).exists()
+
+
+def test_two_threads_never_hold_it_at_once(ledger: Ledger, task_id: str):
+    def work() -> None:
+        for _ in range(25):
+            ledger.mutate(task_id, add("n"))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert ledger.read_raw(task_id)["n"] == 100
+
+
+def test_a_living_peer_is_waited_for_and_then_named(folder: Folder):
+    peers(folder).mkdir()
+    inode = peers(folder).stat().st_ino
+    with (
+        pytest.raises(LockTimeout, match="Task t stayed locked"),
+        TaskLock(folder, "t", timeout_s=0.2),
+    ):
+        pass
+    assert peers(folder).stat().st_ino == inode
+
+
+def test_a_lock_that_a_peer_gives_back_is_taken(folder: Folder):
+    peers(folder).mkdir()
+    threading.Timer(0.2, peers(folder).rmdir).start()
+    with TaskLock(folder, "t", timeout_s=10):
+        assert peers(folder).is_dir()
+
+
+def test_a_dead_peers_lock_is_taken_after_a_second_of_watching(folder: Folder):
+    peers(folder).mkdir()
+    aged(peers(folder), 13)
+    began = time.monotonic()
+    with TaskLock(folder, "t", timeout_s=10):
+        assert time.monotonic() - began >= lock_module.WATCH_S
+    assert [name for name in os.listdir(folder.path) if name.startswith(".lock.lock")] == []
+
+
+def test_a_peer_whose_time_moves_is_alive_however_old_it_looks(folder: Folder):
+    """A clock that jumped ahead makes every lock look old; the living keep touching theirs."""
+    peers(folder).mkdir()
+    stop = threading.Event()
+
+    def refresh() -> None:
+        age = 100.0
+        while not stop.wait(0.3):
+            age -= 1
+            aged(peers(folder), age)
+
+    aged(peers(folder), 100)
+    thread = threading.Thread(target=refresh)
+    thread.start()
+    try:
+        with pytest.raises(LockTimeout), TaskLock(folder, "t", timeout_s=2.5):
+            pass
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_after_a_jump_of_the_clock_only_what_was_watched_counts(folder: Folder, monkeypatch):
+    monkeypatch.setattr(lock_module, "_CLOCKS_APART", lock_module._CLOCKS_APART - 86_400)
+    peers(folder).mkdir()
+    aged(peers(folder), 86_400)
+    with pytest.raises(LockTimeout), TaskLock(folder, "t", timeout_s=1.5):
+        pass
+
+
+def test_a_dead_peers_lock_with_files_in_it_does_not_block_us(folder: Folder):
+    peers(folder).mkdir()
+    (peers(folder) / "planted").touch()
+    aged(peers(folder), 13)
+    with TaskLock(folder, "t", timeout_s=10):
+        assert os.listdir(peers(folder)) == []
+
+
+def test_a_lock_that_was_taken_from_us_is_noticed_and_the_change_made_again(
+    ledger: Ledger, task_id: str
+):
+    place = ledger.root / task_id / ".lock.lock"
+    tries = []
+
+    def change(raw: dict) -> None:
+        tries.append(raw.get("n"))
+        raw["n"] = raw.get("n", 0) + 1
+        if len(tries) == 1:
+            place.rmdir()  # as a peer does that takes us for dead
+
+    ledger.mutate(task_id, change)
+    assert len(tries) == 2
+    assert ledger.read_raw(task_id)["n"] == 1
+
+
+def test_leaving_does_not_remove_somebody_elses_lock(folder: Folder):
+    with TaskLock(folder, "t") as lock:
+        peers(folder).rmdir()
+        peers(folder).mkdir()
+        aged(peers(folder), 1)
+        with pytest.raises(LockLost):
+            lock.check()
+    assert peers(folder).is_dir()
+
+
+DIE_INSIDE = """
+import sys, os, signal
+from engine.store.files import Folder
+from engine.store.lock import TaskLock
+with Folder.at(sys.argv[1]) as folder, TaskLock(folder, "t"):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_after_one_of_us_died_inside_the_next_goes_on_at_once(ledger: Ledger, task_id: str):
+    place = ledger.root / task_id
+    died = subprocess.run([sys.executable, "-c", DIE_INSIDE, str(place)], check=False, timeout=60)
+    assert died.returncode == -signal.SIGKILL
+    assert (place / ".lock.lock").is_dir()
+    began = time.monotonic()
+    ledger.mutate(task_id, add("n"))
+    assert time.monotonic() - began < 0.5
+    assert not (place / ".lock.lock").exists()
+
+
+def test_a_record_of_ours_does_not_condemn_a_peer_with_the_same_inode(folder: Folder):
+    """File systems use an inode again at once: the time must be ours, too."""
+    with TaskLock(folder, "t"):
+        pass
+    peers(folder).mkdir()
+    facts = peers(folder).stat()
+    record = {"dir": [facts.st_ino, facts.st_mtime_ns - 10**10]}
+    (Path(folder.path) / "lock").write_text(json.dumps(record))
+    with pytest.raises(LockTimeout), TaskLock(folder, "t", timeout_s=0.3):
+        pass
+
+
+def test_after_two_seconds_of_our_use_a_peer_gets_its_turn(folder: Folder, monkeypatch):
+    slept: list[float] = []
+    monkeypatch.setattr(lock_module, "BUSY_S", 0.2)
+    sleep = time.sleep
+
+    def traced(seconds: float) -> None:
+        slept.append(seconds)
+        sleep(seconds)
+
+    monkeypatch.setattr(time, "sleep", traced)
+    began = time.monotonic()
+    while time.monotonic() - began < 0.35:
+        with TaskLock(folder, "t"):
+            pass
+    assert slept.count(lock_module.ROOM_S) == 1
+
+
+def test_a_folder_that_may_not_be_written_is_no_busy_one(folder: Folder, monkeypatch):
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "mkdir", refused)
+    monkeypatch.setattr(Folder, "is_writable", lambda _: False)
+    with pytest.raises(PermissionError), TaskLock(folder, "t", timeout_s=5):
+        pass

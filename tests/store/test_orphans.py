@@ -1,0 +1,214 @@
+"""Only a death that is proved ends a task, and it keeps the pages of the dead."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from engine.records import TaskRecord
+from engine.store import machine
+from engine.store.assemble import assemble, partial_summary
+from engine.store.lease import Lease, is_alive
+from engine.store.ledger import Ledger
+from engine.store.reaper import Life, Reaper, owner_is_dead
+
+DAY_MS = 24 * 3_600_000
+
+
+def foreign(ledger: Ledger, pid: object, **fields: object) -> str:
+    task_id = f"{len(os.listdir(ledger.root)):016x}"
+    raw = {"task_id": task_id, "kind": "crawl", "status": "RUNNING", "pid": pid}
+    raw |= {"created_at": machine.wall_ms(), **fields}
+    (ledger.root / task_id).mkdir()
+    (ledger.root / task_id / "meta.json").write_text(json.dumps(raw))
+    return task_id
+
+
+def verdict(ledger: Ledger, task_id: str):
+    record = ledger.list(limit=None)
+    found = next(entry for entry in record if entry.task_id == task_id)
+    assert isinstance(found, TaskRecord)
+    return owner_is_dead(ledger.root, found)
+
+
+def leave_running(root: Path) -> str:
+    """A crawl of a process that ends without a word, with two pages done."""
+    code = (
+        "import os, sys; from pathlib import Path\n"
+        "from engine.store.lease import Lease; from engine.store.ledger import Ledger\n"
+        "root = Path(sys.argv[1]); ledger = Ledger(root, lease=Lease.acquire(root))\n"
+        "t = ledger.create('crawl', {'url': 'http://site.test/', 'scope': 'http://site.test/**'})\n"
+        "ledger.claim(t.task_id)\n"
+        "ledger.append_page(t.task_id, {'url': 'http://site.test/', 'depth': 0})\n"
+        "ledger.append_page(t.task_id, {'url': 'http://site.test/1', 'depth': 1, 'error': 'x'})\n"
+        "ledger.append_event(t.task_id, 'progress', {'unitsDone': 2, 'unitsTotal': 5})\n"
+        "print(t.task_id, flush=True); os._exit(1)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(root)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.stdout.strip()
+
+
+def test_a_killed_crawl_becomes_failed_with_its_pages_as_the_result(root: Path, ledger: Ledger):
+    task_id = leave_running(root)
+    with (root / task_id / "pages.jsonl").open("ab") as pages:
+        pages.write(b'{"url": "http://site.test/2", "dep')  # torn by the death
+    shown = ledger.read(task_id)
+    assert isinstance(shown, TaskRecord)
+    assert owner_is_dead(root, shown).sentence == f"process {shown.pid:.0f} is gone"
+    (record,) = Reaper(ledger).reap()
+    assert (record.task_id, record.status) == (task_id, "FAILED")
+    assert record.error is not None
+    assert record.error.code == "orphaned"
+    assert record.error.message == f"orphaned: process {record.pid:.0f} is gone"
+    assert record.ended_at is not None
+    assert record.started_at is not None
+    assert record.ended_at >= record.started_at
+    assert record.result_path is None
+    with ledger.open_result(task_id) as result:
+        made = json.load(result)
+    assert [page["url"] for page in made["pages"]] == ["http://site.test/", "http://site.test/1"]
+    duration_ms = made["summary"].pop("duration_ms")
+    assert duration_ms >= 0
+    assert made["summary"] == {
+        "total_pages": 2,
+        "succeeded": 1,
+        "failed": 1,
+        "max_depth_reached": 1,
+        "scope": "http://site.test/**",
+        "stopped_by": "failed",
+    }
+    last = ledger.read_events(task_id).events[-1]
+    assert (last.kind, (last.data or {})["code"]) == ("failed", "orphaned")
+    assert Reaper(ledger).reap() == []
+
+
+def test_a_living_owner_is_never_reaped(ledger: Ledger, task_id: str):
+    waiting = ledger.create("crawl", {"url": "http://site.test/"}).task_id
+    other = Ledger(ledger.root)
+    assert Reaper(other).reap() == []
+    for name in (task_id, waiting):
+        assert verdict(other, name).life is Life.ALIVE
+
+
+def test_a_pending_task_of_a_dead_owner_is_reaped(root: Path, ledger: Ledger):
+    gone = Lease.acquire(root)
+    task_id = Ledger(root, lease=gone).create("crawl", {"url": "http://site.test/"}).task_id
+    gone.release()
+    (record,) = Reaper(ledger).reap()
+    assert (record.task_id, record.status, record.started_at) == (task_id, "FAILED", None)
+    assert not ledger.has_result(task_id)
+
+
+def owned(ledger: Ledger, task_id: str, **fields: object) -> None:
+    ledger.mutate(task_id, lambda raw: raw["engine"].update(fields))
+
+
+def test_another_machine_is_left_alone_and_another_boot_is_dead(ledger: Ledger, task_id: str):
+    owned(ledger, task_id, boot_id="00000000-0000-0000-0000-000000000000", runner="e" * 16)
+    assert verdict(ledger, task_id).sentence == "the machine was restarted since"
+    assert verdict(ledger, task_id).dead
+    owned(ledger, task_id, host="elsewhere")
+    assert verdict(ledger, task_id) == (Life.UNKNOWN, "running on elsewhere")
+    assert Reaper(ledger).reap() == []
+
+
+@pytest.mark.parametrize("pid", [0, -1, 2**31, 2**70, "1", 3.5, True, None, [1], 1e300])
+def test_what_is_no_pid_is_never_asked_about_and_its_task_is_reaped(
+    ledger: Ledger, pid: object, monkeypatch
+):
+    def asked(*_: object) -> None:
+        raise AssertionError("a system call was made for it")
+
+    monkeypatch.setattr(os, "kill", asked)
+    monkeypatch.setattr(psutil, "Process", asked)
+    task_id = foreign(ledger, pid)
+    assert verdict(ledger, task_id).dead
+    (record,) = Reaper(ledger).reap()
+    assert record.task_id == task_id
+    raw = ledger.read_raw(task_id)
+    assert (raw["pid"], raw["status"]) == (pid, "FAILED")
+
+
+def test_a_foreign_process_that_is_there_is_alive(ledger: Ledger):
+    task_id = foreign(ledger, os.getpid())
+    assert verdict(ledger, task_id).life is Life.ALIVE
+
+
+def test_a_pid_that_became_another_process_is_dead(ledger: Ledger):
+    began_ms = psutil.Process().create_time() * 1_000
+    task_id = foreign(
+        ledger, os.getpid(), created_at=began_ms - 60_000, started_at=began_ms - 5_000
+    )
+    assert "reused" in verdict(ledger, task_id).sentence
+    young = foreign(ledger, os.getpid(), created_at=began_ms - 60_000, started_at=began_ms - 1_000)
+    assert verdict(ledger, young).life is Life.ALIVE
+
+
+def test_an_envelope_without_a_living_maker_has_a_day(ledger: Ledger):
+    now = machine.wall_ms()
+    fields = {"kind": "browser_task", "created_at": now - 3 * DAY_MS}
+    recent = foreign(ledger, 0, **fields, last_activity_at=now - DAY_MS + 60_000)
+    old = foreign(ledger, 0, **fields, last_activity_at=now - DAY_MS - 60_000)
+    assert verdict(ledger, recent).life is Life.UNKNOWN
+    assert [record.task_id for record in Reaper(ledger).reap()] == [old]
+
+
+def test_a_task_that_cannot_be_reaped_now_is_named_and_tried_again(ledger: Ledger):
+    task_id = foreign(ledger, 0)
+    reaper = Reaper(ledger)
+    blocked = ledger.root / task_id / "lock"
+    blocked.mkdir()
+    assert reaper.reap() == []
+    assert list(reaper.failures) == [task_id]
+    blocked.rmdir()
+    assert [record.task_id for record in reaper.reap()] == [task_id]
+    assert reaper.failures == {}
+
+
+def test_a_task_that_ended_since_we_looked_stays_as_it_is(ledger: Ledger):
+    task_id = foreign(ledger, 0)
+
+    class Slow(Ledger):
+        def read_many(self, ids):
+            found = super().read_many(ids)
+            ledger.mutate(task_id, lambda raw: raw.update(status="CANCELLED"))
+            return found
+
+    assert Reaper(Slow(ledger.root, lease=ledger.lease)).reap() == []
+    assert ledger.read_raw(task_id)["status"] == "CANCELLED"
+
+
+def test_a_lease_lives_as_long_as_its_process_and_no_longer(root: Path):
+    lease = Lease.acquire(root)
+    assert is_alive(root, lease.nonce) is True
+    lease.release()
+    assert is_alive(root, lease.nonce) is False
+    assert is_alive(root, "../../etc/passwd") is None
+    assert os.listdir(root / ".runners") == []
+
+
+def test_asking_about_a_lease_makes_no_file(root: Path, lease: Lease):
+    assert is_alive(root, "a" * 16) is False
+    assert os.listdir(root / ".runners") == [lease.nonce]
+
+
+def test_a_result_is_assembled_without_touching_the_pages():
+    pages = [b'{"url":"a","depth":3}', b'{"url":"b","error":"x"}']
+    summary = partial_summary(map(msgspec.json.decode, pages), stopped_by="cancelled", scope="s")
+    made = json.loads(b"".join(assemble(summary, pages)))
+    assert made["pages"] == [json.loads(page) for page in pages]
+    assert (summary["succeeded"], summary["max_depth_reached"]) == (1, 3)
+    assert json.loads(b"".join(assemble(summary, []))) == {"summary": summary, "pages": []}

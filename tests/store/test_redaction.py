@@ -1,0 +1,164 @@
+"""No secret reaches a file: by its key, by its place in an address, in any text, at any depth."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import redact
+from engine.records import ErrorInfo, Status
+from engine.store.ledger import Ledger
+
+SECRET = "Zq7hunter2Xk"
+KEYS = st.sampled_from(
+    [
+        "password",
+        "Passwd",
+        "client_secret",
+        "API-Key",
+        "apiKey",
+        "Authorization",
+        "set-cookie",
+        "cookies",
+        "sessionId",
+        "credentials",
+        "access_token",
+        "X-Auth-Token",
+        "db.password",
+    ]
+)
+
+
+def test_secret_keys_are_hidden_however_deep_and_however_spelled():
+    args = {
+        "url": "http://x.test/",
+        "login": {"user": "me", "Pass_Word": SECRET},
+        "l": [{"TOKEN": 5}],
+    }
+    assert redact.value(args) == {
+        "url": "http://x.test/",
+        "login": {"user": "me", "Pass_Word": "[redacted]"},
+        "l": [{"TOKEN": "[redacted]"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("given_url", "clean"),
+    [
+        ("http://u:p@x.test/a", "http://x.test/a"),
+        ("https://u:p@p@x.test/a?b=1", "https://x.test/a?b=1"),
+        ("https:u:p@x.test/", "https:x.test/"),
+        ("http:\\\\u:p@x.test/", "http:\\\\x.test/"),
+        ("//u:p@x.test/", "//x.test/"),
+        ("ws://u@x.test/", "ws://x.test/"),
+        ("http://x.test/?a=1&token=t&b=2", "http://x.test/?a=1&token=[redacted]&b=2"),
+        ("http://x.test/?ACCESS%5FTOKEN=t", "http://x.test/?ACCESS%5FTOKEN=[redacted]"),
+        ("http://x.test/#id_token=t&x=1", "http://x.test/#id_token=[redacted]&x=1"),
+        ("http://x.test/;jsessionid=t?a=b", "http://x.test/;jsessionid=[redacted]"),
+        ("http://x.test/?code=US&key=blue", "http://x.test/?code=US&key=blue"),
+        ("http://x.test/?key=AIzaSyA1234567890abcdef", "http://x.test/?key=[redacted]"),
+        ("http://x.test/a@b?q=c@d", "http://x.test/a@b?q=c@d"),
+        ("http://x.test/?page=2", "http://x.test/?page=2"),
+    ],
+)
+def test_an_address_loses_its_secrets_and_nothing_else(given_url: str, clean: str):
+    assert redact.url(given_url) == clean
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"GET http://me:{SECRET}@x.test/ failed",
+        f"see https://x.test/?token={SECRET}, then go on",
+        f"Authorization: Bearer {SECRET}",
+        f"authorization=Basic {SECRET}",
+        f"Cookie: a=b; sid={SECRET}",
+        f"sent with bearer {SECRET}99",
+        f"{{'password': '{SECRET} and more'}}",
+        f'{{"api_key": "{SECRET}"}}',
+        f"PASSWORD={SECRET} ./run",
+        f"client-secret: {SECRET}",
+        f"jwt eyJhbGciOiJI.{SECRET}.c2ln",
+    ],
+)
+def test_a_text_loses_what_looks_like_a_secret(line: str):
+    clean = redact.text(line)
+    assert SECRET not in clean
+    assert redact.text(clean) == clean
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Basic usage of the tool",
+        "page 3 of 20: http://x.test/a?b=c",
+        "input[name=password]",
+        "Enter your password and go on",
+        "3 tokens left",
+    ],
+)
+def test_a_text_without_secrets_stays_as_it_is(line: str):
+    assert redact.text(line) == line
+
+
+def test_a_secret_by_reference_holds_nothing_and_is_kept():
+    args = {"url": "http://x.test/", "password": {"secret": "env:SITE_PASSWORD"}}
+    summary = redact.summarise(args)
+    assert summary.stored == args
+    assert not summary.was_redacted
+    assert redact.summarise({"password": {"secret": SECRET}}).was_redacted
+
+
+def test_a_summary_holds_2048_bytes_and_not_one_more():
+    def of(size: int) -> dict:
+        return {"url": "x" * (size - len('{"url":""}'))}
+
+    assert redact.summarise(of(2_048)).stored == of(2_048)
+    assert redact.summarise(of(2_049)).stored == {"_truncated": True, "_bytes": 2_049}
+
+
+@given(KEYS, st.lists(st.sampled_from(["a", 0, "list"]), max_size=4), st.text(max_size=20))
+def test_no_path_and_no_neighbour_lets_a_secret_through(key, path, other):
+    tree: object = {key: SECRET, "note": other}
+    for step in path:
+        tree = [other, tree] if step == "list" else {str(step): tree, "x": other}
+    clean = redact.value(tree)
+    assert SECRET not in json.dumps(clean)
+    assert redact.value(clean) == clean
+
+
+SAFE = st.text(st.characters(codec="ascii", categories=["L", "N"]), max_size=12)
+
+
+@given(SAFE, SAFE, st.sampled_from(["token", "password", "api_key", "sessionid", "x-secret"]), SAFE)
+def test_no_address_lets_a_secret_through(user, path, name, other):
+    address = f"https://{user}:{SECRET}@x.test/{path}?a={other}&{name}={SECRET}#{name}={SECRET}"
+    for text in (address, f"before {address} after {other}", f'{{"to": "{address}"}}'):
+        clean = redact.text(text)
+        assert SECRET not in clean
+        assert redact.text(clean) == clean
+
+
+@given(st.text())
+def test_redacting_twice_changes_nothing(text):
+    once = redact.text(text)
+    assert redact.text(once) == once
+
+
+def test_a_planted_secret_is_in_no_file_of_the_ledger(ledger: Ledger, root: Path):
+    address = f"http://me:{SECRET}@x.test/?token={SECRET}"
+    args = {"url": address, "headers": {"Authorization": SECRET}, "cookies": [SECRET]}
+    task_id = ledger.create("crawl", args).task_id
+    ledger.claim(task_id)
+    ledger.append_page(task_id, {"url": address, "final_url": address, "error": f"at {address}"})
+    ledger.append_event(task_id, "progress", {"unitsDone": 1, "message": address})
+    ledger.append_event(task_id, "log", {"password": SECRET, "note": f"password={SECRET}"})
+    ledger.request_cancel(task_id, f"wrong password: {SECRET}")
+    ledger.finish(task_id, Status.FAILED, error=ErrorInfo(message=f"{address} did not answer"))
+    for path in root.rglob("*"):
+        if path.is_file():
+            assert SECRET.encode() not in path.read_bytes(), path
