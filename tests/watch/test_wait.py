@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from engine.errors import NotATaskId, TaskNotFound, TaskRemoved, TaskUnreadable, WaitTimeout
+from engine.records import TaskRecord, Unreadable
 from engine.store import wait
 from engine.store.hints import Ears
 from engine.store.ledger import Ledger
+from engine.store.look import LedgerLook
 from engine.store.wait import wait_terminal
 from tests.watch.folders import elsewhere, now_ns, task_id, write_meta
 
@@ -100,13 +102,26 @@ async def test_a_meta_that_cannot_be_used_ends_the_wait(tmp_path: Path) -> None:
         await waiting
 
 
+class Torn(LedgerLook):
+    """A ledger in which the third look falls into the middle of a writer's work."""
+
+    reads = 0
+
+    def read(self, task_id: str) -> TaskRecord | Unreadable:
+        self.reads += 1
+        if self.reads != 3:
+            return super().read(task_id)
+        (self.root / task_id / "meta.json").write_text("")
+        entry = super().read(task_id)
+        write_meta(self.root, 1, "COMPLETED")
+        return entry
+
+
 async def test_a_meta_that_is_torn_for_a_moment_only_does_not_end_the_wait(tmp_path: Path) -> None:
-    folder = write_meta(tmp_path, 1)
-    waiting = asyncio.create_task(wait_terminal(Ledger(tmp_path), task_id(1), 20_000))
-    await _watched()
-    (folder / "meta.json").write_text("")
-    write_meta(tmp_path, 1, "COMPLETED")
-    assert (await waiting).status == "COMPLETED"
+    write_meta(tmp_path, 1)
+    ledger = Torn(tmp_path)
+    assert (await wait_terminal(ledger, task_id(1), 20_000)).status == "COMPLETED"
+    assert ledger.reads == 4
 
 
 async def test_many_waits_share_one_lookout_and_all_are_told(tmp_path: Path) -> None:

@@ -253,6 +253,21 @@ async def test_a_root_that_goes_and_comes_back_is_watched_again(
         await heard(watch, 7)
 
 
+async def test_a_root_made_again_at_once_is_watched_again_even_with_the_same_inode(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "tasks"
+    root.mkdir()
+    async with watching(root, scan_s=60) as watch:
+        root.rmdir()
+        root.mkdir()
+        async with asyncio.timeout(SOON_S):
+            number = 0
+            while not (await watch.changes(0.1)).ids:
+                number += 1
+                write_meta(root, number)
+
+
 async def test_a_root_replaced_by_another_folder_is_watched_again(tmp_path: Path) -> None:
     root = tmp_path / "tasks"
     root.mkdir()
