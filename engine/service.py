@@ -8,6 +8,7 @@ but a cancel request.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import time
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
@@ -36,6 +37,9 @@ from engine.store.wait import wait_terminal
 from engine.store.watch import Watch
 
 log = logging.getLogger(__name__)
+
+# What the first crawl would import on the loop: 0.6 s together, too long for a window.
+CRAWL_LIBRARIES = ("aiohttp", "selectolax.lexbor", "html_to_markdown")
 
 Records = list[TaskRecord]
 Views = list[TaskView]  # named, because inside the class `list` is the verb
@@ -292,6 +296,8 @@ class Engine:
                 log.warning("reaping failed, trying again later: %s", error)
 
     async def _warm(self) -> None:
+        for library in CRAWL_LIBRARIES:
+            await asyncio.to_thread(importlib.import_module, library)
         try:
             await self._browser.warm()
         except EngineError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import importlib
 import re
 import time
 from base64 import b64encode
@@ -39,6 +40,7 @@ async def open_static(
     policy: Policy, credentials: Credentials | None = None, *, judge: bool = False
 ) -> AsyncIterator[StaticFetcher]:
     """A static engine for one crawl; `judge` makes it say whether a page needs a browser."""
+    await asyncio.to_thread(importlib.import_module, "aiohttp")  # 0.5 s that no loop should wait
     fetcher = StaticFetcher(policy, credentials, judge=judge)
     try:
         yield fetcher
@@ -172,7 +174,7 @@ class StaticFetcher:
         return fetched
 
     def _fill(self, fetched: Fetched, body: bytes) -> None:
-        text = documents.decode(body, fetched.content_type)
+        text = documents.decode(body, fetched.content_type, cut=fetched.truncated)
         if documents.is_html(fetched.content_type, body):
             fetched.html = text
         else:
