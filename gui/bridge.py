@@ -14,7 +14,14 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from engine.errors import EngineError, InvalidArguments, LedgerUnusable, Problem
+from engine.config import Settings
+from engine.errors import (
+    EngineError,
+    InvalidArguments,
+    LedgerUnusable,
+    Problem,
+    ShuttingDown,
+)
 from engine.feed import Batch
 from engine.records import EventSlice, Health, TaskId, TaskRecord
 from engine.service import Engine
@@ -37,16 +44,27 @@ class TaskSet:
     def __init__(self, report: Callable[[Exception], None]) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._report = report
+        self._closed = False
 
-    def spawn(self, work: Coroutine[Any, Any, object], *, name: str) -> asyncio.Task[Any]:
+    def spawn(self, work: Coroutine[Any, Any, object], *, name: str) -> None:
         """Start `work`; a failure goes to `report` at once, never to the void."""
+        if self._closed:
+            work.close()
+            return
         task = asyncio.get_running_loop().create_task(self._guard(work), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return task
+        task.add_done_callback(lambda _: work.close())  # one cancelled before its first step
+
+    def cancel(self, name: str) -> None:
+        """End the tasks of this name, if there are any."""
+        for task in self._tasks:
+            if task.get_name() == name:
+                task.cancel()
 
     async def close(self) -> None:
         """Cancel every task and wait until each has finished its own cleanup."""
+        self._closed = True
         pending = list(self._tasks)  # the set shrinks while we wait
         for task in pending:
             task.cancel()
@@ -81,16 +99,17 @@ class Bridge(QObject):
     unusable = Signal(EngineError)
     broken = Signal(Exception)
 
-    def __init__(self, engine: Engine, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.engine = engine
+    def __init__(self, settings: Settings, *, accepts: bool = True) -> None:
+        super().__init__()
+        self._settings, self._accepts = settings, accepts
+        self._engine: Engine | None = None
         self._tasks = TaskSet(self._tell)
-        self._followed: asyncio.Task[Any] | None = None
         self._flow = Flow(self)
         self._flow.batch.connect(self.batch)
         self._last_health: Health | None = None
         self._look = asyncio.Event()
         self._site: Any = None
+        self._trouble = ""
         self._pulse = QTimer(self, interval=HEALTH_MS)
         self._pulse.timeout.connect(self.show_health)
 
@@ -113,11 +132,9 @@ class Bridge(QObject):
 
     def follow_events(self, task_id: str | None) -> None:
         """Send the events of this task, from its first one on, and of no other any more."""
-        if self._followed is not None:
-            self._followed.cancel()
-            self._followed = None
+        self._tasks.cancel("events")
         if task_id is not None:
-            self._followed = self._tasks.spawn(self._follow_events(task_id), name="events")
+            self._tasks.spawn(self._follow_events(task_id), name="events")
 
     def start_sample(self) -> None:
         """Crawl the small site that comes with the program; it is served from here."""
@@ -126,7 +143,8 @@ class Bridge(QObject):
     def rescan(self) -> None:
         """Look at every folder again, now; also try again a ledger that could not be opened."""
         self._look.set()
-        self.engine.rescan()
+        if self._engine is not None:
+            self._engine.rescan()
         self.show_health()
 
     @staticmethod
@@ -141,40 +159,65 @@ class Bridge(QObject):
     @property
     def own_tasks(self) -> tuple[TaskId, ...]:
         """What this window runs or has queued."""
-        return self.engine.own_tasks
+        return () if self._engine is None else self._engine.own_tasks
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, once the ledger is open.
+
+        Raises:
+            ShuttingDown: it is not open yet, or not any more.
+        """
+        if self._engine is None:
+            raise ShuttingDown()
+        return self._engine
 
     async def close(self) -> None:
         """Stop following, ask what runs here to stop, end the browser; about 5 s at most."""
         self._pulse.stop()
         await self._tasks.close()
-        await self.engine.close(CLOSE_S)
+        if self._engine is not None:
+            await self._engine.close(CLOSE_S)
         if self._site is not None:
             await asyncio.to_thread(self._site.stop)
 
     def show_health(self) -> None:
         """Send the engine's health if it has changed."""
-        health = self.engine.health()
+        health = self.look_at_health()
         if health != self._last_health:
             self._last_health = health
             self.health.emit(health)
 
+    def look_at_health(self) -> Health:
+        """The engine's health; before there is one, what is known without it."""
+        if self._engine is not None:
+            return self._engine.health()
+        watcher = "gone" if self._trouble else "live"
+        root = str(self._settings.root)
+        return Health(root=root, watcher=watcher, watcher_reason=self._trouble)
+
     async def _open(self) -> None:
         """Open and follow the ledger, again and again while it cannot be used: it may come back."""
-        opened = False
         while True:
             try:
-                if not opened:
-                    await self.engine.open()
-                    opened = True
-                    self.show_health()
-                    self.opened.emit()
-                async for batch in self.engine.changes():
-                    self._flow.add(batch)
+                await self._follow_changes()
                 return
             except LedgerUnusable as error:
+                self._trouble = str(error)
                 self.unusable.emit(error)
                 self.show_health()
             await self._pause()
+
+    async def _follow_changes(self) -> None:
+        if self._engine is None:
+            # its making already opens the folder, which may be slow
+            engine = await asyncio.to_thread(Engine, self._settings, accepts=self._accepts)
+            await engine.open()
+            self._engine, self._trouble = engine, ""
+            self.show_health()
+            self.opened.emit()
+        async for batch in self._engine.changes():
+            self._flow.add(batch)
 
     async def _pause(self) -> None:
         self._look.clear()

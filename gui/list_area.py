@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QProgressBar, QStackedWidget, QVBoxLayout, QWidget
 
 from engine.errors import EngineError
@@ -25,7 +26,12 @@ class WaysOut:
 
 
 class ListArea(QWidget):
-    """Decides between table, loading, empty, empty by filter, and ledger trouble."""
+    """Decides between table, loading, empty, empty by filter, and ledger trouble.
+
+    `populated` says whether there are tasks at all, and so anything to filter or to detail.
+    """
+
+    populated = Signal(bool)
 
     def __init__(self, table: QWidget, ways: WaysOut, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -134,3 +140,4 @@ class ListArea(QWidget):
                 self.tr("Watching {0}").format(self._root),
             )
         self._stack.setCurrentWidget(page)
+        self.populated.emit(page not in (self._empty, self._broken))

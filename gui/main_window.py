@@ -144,7 +144,8 @@ class MainWindow(QMainWindow):
         for key, slot in slots.items():
             self.acts[key].triggered.connect(lambda _=False, slot=slot: slot())
         self.acts["sidebar"].toggled.connect(self.sidebar.setVisible)
-        self.acts["details"].toggled.connect(self.details.setVisible)
+        self.acts["details"].toggled.connect(self._arrange)
+        self.area.populated.connect(self._arrange)
         for theme, action in self.acts.themes.items():
             action.triggered.connect(lambda _=False, theme=theme: self.choose_theme(theme))
 
@@ -214,6 +215,12 @@ class MainWindow(QMainWindow):
             self._followed = one
             self._bridge.follow_events(None)
             self._show_details()
+
+    def _arrange(self, *_: object) -> None:
+        """An empty list needs no filter, and has nothing to show in detail."""
+        populated = self.area.state not in ("empty", "trouble")
+        self.filter_bar.setVisible(populated)
+        self.details.setVisible(populated and self.acts["details"].isChecked())
 
     def _judge_cancel(self) -> None:
         views = map(self.model.view_of, self.table.selected_ids())

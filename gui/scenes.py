@@ -100,7 +100,7 @@ async def self_test(app: QApplication, browser_path: str | None) -> tuple[int, s
             problem = f"{error} {error.advice}".strip()
         except TimeoutError:
             problem = f"it was not done within {SELF_TEST_S:.0f} s"
-        browser = session.bridge.engine.health().browser_name
+        browser = session.bridge.look_at_health().browser_name
         await session.close()
     took_s = time.monotonic() - began
     if problem:
@@ -112,10 +112,10 @@ async def _crawl_the_sample(session: Session) -> str:
     """What went wrong; empty when the crawl, the ledger and the table all agree."""
     from engine.sample.site import Site
 
-    engine, model = session.bridge.engine, session.window.model
     opened = asyncio.Event()
     session.bridge.opened.connect(opened.set)
     await opened.wait()
+    engine, model = session.bridge.engine, session.window.model
     changed = asyncio.Event()
     session.bridge.batch.connect(lambda _: changed.set())
     with Site(SELF_TEST_PAGES * 2) as site:

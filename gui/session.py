@@ -10,7 +10,6 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
 from engine.config import Settings
-from engine.service import Engine
 from engine.words import count
 from gui.alarm import Alarm
 from gui.bridge import CLOSE_S, Bridge
@@ -37,7 +36,9 @@ class Session(QObject):
         self._alarm, self._accepts = alarm, accepts
         self._ended: asyncio.Future[Path | None] = asyncio.get_running_loop().create_future()
         self._question: Question | None = None
-        self.bridge = Bridge(Engine(settings, accepts=accepts))
+        self._warming = QTimer(self, singleShot=True, interval=WARM_AFTER_MS)
+        self._warming.timeout.connect(self._warm)
+        self.bridge = Bridge(settings, accepts=accepts)
         self.window = MainWindow(self.bridge, memory)
         self.window.close_wanted.connect(lambda: self._leave(None))
         self.window.folder_wanted.connect(self._leave)
@@ -48,9 +49,9 @@ class Session(QObject):
         """Show the window at once; the ledger and the browser come after its first paint."""
         self.window.show()
         _application().commitDataRequest.connect(self._remember)  # the desktop session ends
-        QTimer.singleShot(0, self.bridge.open)
+        QTimer.singleShot(0, self.bridge, self.bridge.open)
         if self._accepts:
-            self.bridge.opened.connect(lambda: QTimer.singleShot(WARM_AFTER_MS, self._warm))
+            self.bridge.opened.connect(self._warming.start)
 
     async def ended(self) -> Path | None:
         """Wait until the user leaves; the folder to open next, if that is why."""
@@ -59,6 +60,7 @@ class Session(QObject):
     async def close(self) -> None:
         """End what runs here, keeping what is finished; about 5 s at most."""
         self._alarm.window = None
+        self._warming.stop()
         _application().commitDataRequest.disconnect(self._remember)
         self.window.setEnabled(False)
         try:
@@ -81,7 +83,7 @@ class Session(QObject):
         self.window.remember()
 
     def _warm(self) -> None:
-        if not self._ended.done() and not self.bridge.engine.health().read_only:
+        if not self._ended.done() and not self.bridge.look_at_health().read_only:
             self.bridge.warm()
 
     def _leave(self, folder: Path | None) -> None:

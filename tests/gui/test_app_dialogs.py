@@ -1,0 +1,242 @@
+"""The start dialog says what is wrong where it is wrong; the cancel dialog counts honestly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton
+
+from engine.errors import InvalidArguments, LedgerWriteFailed, Problem
+from engine.records import Status, TaskRecord, TaskView, Unreadable
+from engine.service import Engine
+from gui.dialogs.address import address_in, complete
+from gui.dialogs.cancel import CancelDialog, can_be_cancelled, plan_cancel
+from gui.dialogs.question import Question
+from gui.dialogs.start import StartDialog
+
+ID = "0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("example.com", "https://example.com"),
+        (" example.com/a b ", "https://example.com/a b"),
+        ("http://example.com", "http://example.com"),
+        ("//example.com/x", "https://example.com/x"),
+        ("localhost:8080/x", "http://localhost:8080/x"),
+        ("127.0.0.1:9", "http://127.0.0.1:9"),
+        ("[::1]:9", "http://[::1]:9"),
+        ("ftp://example.com", "ftp://example.com"),
+        ("javascript:alert(1)", "javascript:alert(1)"),
+        ("example.com:8443/x", "https://example.com:8443/x"),
+        ("", ""),
+    ],
+)
+def test_an_address_gets_the_scheme_that_was_meant(typed: str, meant: str) -> None:
+    assert complete(typed) == meant
+
+
+@pytest.mark.parametrize(
+    ("copied", "found"),
+    [
+        ("https://example.com/a?b=1", "https://example.com/a?b=1"),
+        ("example.com", "https://example.com"),
+        ("localhost", "http://localhost"),
+        ("hello", ""),
+        ("two words.com", ""),
+        ("file:///etc/passwd", ""),
+        ("https://", ""),
+        ("x" * 3000, ""),
+        ("http://[broken", ""),
+    ],
+)
+def test_only_what_is_an_address_is_offered_from_the_clipboard(copied: str, found: str) -> None:
+    assert address_in(copied) == found
+
+
+@pytest.fixture
+def dialog(qapp: QApplication, qtbot: Any) -> StartDialog:
+    dialog = StartDialog(Engine.problems)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    return dialog
+
+
+def asked(dialog: StartDialog) -> list[tuple[str, Mapping[str, Any]]]:
+    seen: list[tuple[str, Mapping[str, Any]]] = []
+    dialog.wanted.connect(lambda kind, args: seen.append((kind, args)))
+    return seen
+
+
+def test_nothing_can_be_started_without_an_address_and_the_tooltip_says_why(
+    dialog: StartDialog,
+) -> None:
+    seen = asked(dialog)
+    assert not dialog.start.isEnabled()
+    assert "address" in dialog.start.toolTip()
+    dialog.ask()
+    assert seen == []
+    assert dialog.form["url"].mistake
+
+
+def test_a_typed_host_is_started_as_https(dialog: StartDialog) -> None:
+    seen = asked(dialog)
+    QTest.keyClicks(dialog.form["url"].editor, "example.com/docs")
+    QTest.keyClick(dialog, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert len(seen) == 1
+    kind, args = seen[0]
+    assert kind == "crawl"
+    assert args["url"] == "https://example.com/docs"
+    assert args["max_pages"] == 20
+    assert args["max_depth"] == 2
+
+
+def test_the_forms_own_values_are_the_engines_defaults(dialog: StartDialog) -> None:
+    from engine.work.crawl_args import parse_crawl
+
+    dialog.fill({"url": "https://example.com/"})
+    assert parse_crawl(dialog.form.request) == parse_crawl({"url": "https://example.com/"})
+
+
+def test_a_mistake_shows_under_its_field_only_after_the_field_was_left(dialog: StartDialog) -> None:
+    url = dialog.form["url"]
+    QTest.keyClicks(url.editor, "ftp://example.com")
+    assert url.mistake == ""
+    url.left.emit()
+    assert "http" in url.mistake
+    assert not dialog.start.isEnabled()
+
+
+def test_a_refusal_unfolds_the_fields_that_are_folded_away(dialog: StartDialog) -> None:
+    dialog.fill({"url": "https://example.com"})
+    dialog.ask()
+    problems = (
+        Problem("include_patterns[0]", "bad_pattern", "is no pattern"),
+        Problem("moon", "unknown", "is not known"),
+    )
+    dialog.show_refusal(InvalidArguments(problems))
+    assert dialog.form.is_unfolded
+    assert dialog.form["include_patterns"].mistake == "is no pattern"
+    assert "This cannot be started" in dialog.banner.title
+    assert dialog.isVisible()
+
+
+def test_a_failed_start_keeps_what_was_typed(dialog: StartDialog) -> None:
+    dialog.fill({"url": "https://example.com/keep"})
+    dialog.ask()
+    assert not dialog.start.isEnabled()
+    dialog.show_error(LedgerWriteFailed(reason="disk full", path="/x"))
+    assert dialog.start.isEnabled()
+    assert dialog.form["url"].value == "https://example.com/keep"
+    assert "ledger" in dialog.banner.title.lower()
+
+
+def test_a_copied_address_is_offered_and_taken_by_one_click(dialog: StartDialog) -> None:
+    dialog.offer_clipboard("example.com/copied")
+    assert dialog.offer.isVisible()
+    dialog.offer.click()
+    assert dialog.form["url"].value == "https://example.com/copied"
+    assert not dialog.offer.isVisible()
+
+
+def test_arguments_of_the_wrong_shape_from_a_folder_change_nothing(dialog: StartDialog) -> None:
+    before = dialog.form.request
+    dialog.fill(
+        {
+            "max_pages": "many",
+            "respect_robots": 3,
+            "engine": ["browser"],
+            "include_patterns": 5,
+            "delay_ms": True,
+            "unknown": 1,
+        }
+    )
+    assert dialog.form.request == before
+
+
+def test_markup_in_an_offered_address_is_shown_literally(dialog: StartDialog) -> None:
+    dialog.offer_clipboard("https://example.com/<b>x</b>&y")
+    assert "<b>" in dialog.offer.text()
+    assert "&&y" in dialog.offer.text()
+
+
+def view(status: str, **more: Any) -> TaskView:
+    facts = {key: more.pop(key) for key in ("ours", "foreign", "orphaned") if key in more}
+    return TaskView(TaskRecord(ID, kind="crawl", status=status, created_at=1, **more), **facts)
+
+
+VIEWS = [
+    view(Status.RUNNING, ours=True),
+    view(Status.RUNNING, ours=True),
+    view(Status.PENDING, ours=True),
+    view(Status.RUNNING, foreign=True),
+    view(Status.RUNNING, ours=True, cancel_requested_at=5),
+    view(Status.COMPLETED),
+    view(Status.FAILED),
+    view(Status.RUNNING, orphaned=True),
+    TaskView(Unreadable(ID, "broken", "/x")),
+]
+
+
+def test_a_selection_is_sorted_by_what_a_cancel_does_to_each_task() -> None:
+    plan = plan_cancel(VIEWS)
+    assert [len(group) for group in (plan.running, plan.pending, plan.foreign)] == [2, 1, 1]
+    assert (plan.asked, plan.ended, plan.lost) == (1, 2, 2)
+    assert len(plan.ids) == 4
+    assert [can_be_cancelled(one) for one in VIEWS] == [True] * 4 + [False] * 5
+
+
+def test_only_one_waiting_task_is_cancelled_without_a_question() -> None:
+    waiting = view(Status.PENDING, ours=True)
+    assert not plan_cancel([waiting]).needs_a_question
+    assert plan_cancel([waiting, waiting]).needs_a_question
+    assert plan_cancel([view(Status.RUNNING, ours=True)]).needs_a_question
+    assert plan_cancel([view(Status.RUNNING, foreign=True)]).needs_a_question
+
+
+def words_of(dialog: Question) -> str:
+    return "\n".join(label.text() for label in dialog.findChildren(QLabel))
+
+
+def test_the_cancel_dialog_counts_and_keeps_running_by_default(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    dialog = CancelDialog(plan_cancel(VIEWS))
+    qtbot.addWidget(dialog)
+    said = words_of(dialog)
+    assert "Cancel 4 tasks?" in said
+    assert "2 running: they stop" in said
+    assert "1 waiting: removed" in said
+    assert "1 owned by another process: the request is written" in said
+    assert "2 already finished, 1 already asked to stop, 2 without a living owner" in said
+    default = next(button for button in dialog.findChildren(QPushButton) if button.isDefault())
+    assert default.text() == "Keep running"
+    answers: list[str] = []
+    dialog.when_answered(answers.append)
+    dialog.open()
+    QTest.keyClick(dialog, Qt.Key.Key_Escape)
+    assert answers == ["keep"]
+
+
+def test_the_reason_is_optional_and_trimmed(qapp: QApplication, qtbot: Any) -> None:
+    dialog = CancelDialog(plan_cancel(VIEWS[:1]))
+    qtbot.addWidget(dialog)
+    assert dialog.reason is None
+    QTest.keyClicks(dialog._reason, "  wrong site ")
+    assert dialog.reason == "wrong site"
+
+
+def test_every_label_of_the_dialogs_shows_plain_text(
+    qapp: QApplication, qtbot: Any, dialog: StartDialog
+) -> None:
+    cancel = CancelDialog(plan_cancel(VIEWS))
+    qtbot.addWidget(cancel)
+    labels = [*dialog.findChildren(QLabel), *cancel.findChildren(QLabel)]
+    worded = [label for label in labels if label.text()]
+    assert worded
+    assert {label.textFormat() for label in worded} == {Qt.TextFormat.PlainText}

@@ -1,0 +1,81 @@
+"""A real window on a real engine, for tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import SignalInstance
+from PySide6.QtWidgets import QApplication, QDialog, QPushButton
+
+from engine.config import Settings
+from gui.alarm import Alarm
+from gui.session import Session
+from gui.settings import Memory
+
+WAIT_S = 30.0
+
+
+@asynccontextmanager
+async def opened(home: Path, *, wait: str = "loaded", **more: Any) -> AsyncIterator[Session]:
+    """A session on `home`, once its list is complete (or its `unusable` was told)."""
+    settings = replace(Settings.at(home=home), **more)
+    session = Session(settings, Memory(home.parent / "window.ini"), Alarm())
+    source = session.window.loaded if wait == "loaded" else session.bridge.unusable
+    told = heard(source)
+    session.open()
+    try:
+        async with asyncio.timeout(WAIT_S):
+            await told
+        yield session
+    finally:
+        session.window.remember()
+        await session.close()
+
+
+def heard(signal: SignalInstance) -> asyncio.Future[Any]:
+    """A future for the next time that `signal` is emitted; its result are the arguments."""
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def tell(*values: Any) -> None:
+        signal.disconnect(tell)
+        if not future.done():
+            future.set_result(values)
+
+    signal.connect(tell)
+    return future
+
+
+async def until(condition: Callable[[], Any], signal: SignalInstance) -> Any:
+    """Wait until `condition` holds, looking again whenever `signal` is emitted."""
+    async with asyncio.timeout(WAIT_S):
+        while not (found := condition()):
+            await heard(signal)
+    return found
+
+
+def dialog_of(session: Session) -> QDialog:
+    """The dialog that stands before the window now."""
+    active = [
+        dialog
+        for dialog in session.window.findChildren(QDialog)
+        if dialog.isVisible() and dialog.isModal()
+    ]
+    assert len(active) == 1, active
+    return active[0]
+
+
+def press(dialog: QDialog, words: str) -> None:
+    """Click the button that says `words`."""
+    buttons = {button.text(): button for button in dialog.findChildren(QPushButton)}
+    buttons[words].click()
+
+
+def app() -> QApplication:
+    found = QApplication.instance()
+    assert isinstance(found, QApplication)
+    return found
