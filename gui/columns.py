@@ -19,7 +19,8 @@ class Column:
     """One column: what it is called, how wide, what it says, and what it sorts by.
 
     `width` counts average characters. `paint` tells the delegate what to draw. `shows`
-    names the row's fields that the cell depends on; `ticks` says that time alone changes it.
+    names the row's fields that the cell depends on; `ticks` says that time alone changes it,
+    `moves` that mere progress changes its place in an order.
     """
 
     key: str
@@ -30,6 +31,7 @@ class Column:
     paint: str = "text"
     align: str = "left"
     ticks: bool = False
+    moves: bool = False
     hidden: bool = False
 
     @property
@@ -99,6 +101,7 @@ COLUMNS: tuple[Column, ...] = (
         attrgetter("share"),
         attrgetter("done", "total", "standing"),
         paint="progress",
+        moves=True,
     ),
     Column(
         "rate",
@@ -107,6 +110,7 @@ COLUMNS: tuple[Column, ...] = (
         attrgetter("rate"),
         attrgetter("rate"),
         align="right",
+        moves=True,
     ),
     Column(
         "eta",
@@ -116,6 +120,7 @@ COLUMNS: tuple[Column, ...] = (
         attrgetter("ends_at", "needs", "running"),
         align="right",
         ticks=True,
+        moves=True,
     ),
     Column(
         "age",
@@ -134,6 +139,7 @@ COLUMNS: tuple[Column, ...] = (
         attrgetter("updated_at"),
         align="right",
         ticks=True,
+        moves=True,
     ),
     Column(
         "id",

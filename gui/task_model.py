@@ -98,6 +98,8 @@ class TaskModel(QAbstractItemModel):
         left: set[str] = set()
         changed: dict[str, tuple[Row, Row]] = {}
         for view in views:
+            if order.put_aside(view):
+                continue
             before, after = order.take(view, now)
             task_id = after.task_id
             was_shown = task_id in order.shown
@@ -114,7 +116,19 @@ class TaskModel(QAbstractItemModel):
             else:
                 arrived.append(after)
                 order.shown.add(task_id)
+        changed |= self._caught_up(now)
         self._apply(arrived, left, changed)
+
+    def _caught_up(self, now_ms: float) -> dict[str, tuple[Row, Row]]:
+        """Read the progress of what is in sight; elsewhere it can wait."""
+        order = self._order
+        if not order.unread:
+            return {}
+        first, last = self._in_sight()
+        seen = [task_id for task_id in order.ids[first : last + 1] if task_id in order.unread]
+        pairs = {task_id: order.catch_up(task_id, now_ms) for task_id in seen}
+        self._unsorted = self._unsorted or order.follows_progress
+        return {task_id: pair for task_id, pair in pairs.items() if pair is not None}
 
     def drop_many(self, ids: Iterable[str]) -> None:
         """Forget tasks whose folders are gone."""
@@ -130,7 +144,7 @@ class TaskModel(QAbstractItemModel):
     def set_filter(self, text: str, statuses: Iterable[str] = ()) -> None:
         """Show only tasks in which every word of `text` occurs and that have one of the facets."""
         self._order.set_filter(text, statuses)
-        ids = self._order.arranged()
+        ids = self._order.arranged(self._now_ms())
         self._unsorted = False
         if ids == self._order.ids:
             return
@@ -203,11 +217,13 @@ class TaskModel(QAbstractItemModel):
 
     def row_at(self, row: int) -> Row:
         """What the table knows of the task in this row; the delegate paints from it."""
-        return self._order.rows[self._order.ids[row]]
+        task_id = self._order.ids[row]
+        if task_id in self._order.unread:
+            self._order.catch_up(task_id, self._now_ms())
+        return self._order.rows[task_id]
 
     def view_of(self, task_id: str) -> TaskView | None:
-        row = self._order.rows.get(task_id)
-        return None if row is None else row.view
+        return self._order.view_of(task_id)
 
     def counts(self) -> dict[str, int]:
         """How many tasks each facet has; kept while tasks change, never counted anew."""
@@ -321,7 +337,7 @@ class TaskModel(QAbstractItemModel):
     def _rearrange(self) -> None:
         """Put the rows in order; what Qt holds on to (selection, current) moves along."""
         began = time.perf_counter()
-        ids = self._order.arranged()
+        ids = self._order.arranged(self._now_ms())
         self._unsorted = False
         took_ms = int((time.perf_counter() - began) * 1000)
         self._resort.start(max(_RESORT_MS, took_ms * _RESORT_SHARE))

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from PySide6.QtCore import (
     QAbstractItemModel,
     QByteArray,
+    QEvent,
     QItemSelection,
     QItemSelectionModel,
     QModelIndex,
@@ -39,6 +40,7 @@ HIDDEN_TICK_MS = 10_000
 IDLE_TICK_MS = 60_000
 _ROWS = QItemSelectionModel.SelectionFlag.Rows
 _REPLACE = QItemSelectionModel.SelectionFlag.ClearAndSelect | _ROWS
+_DRESSES = (QEvent.Type.PaletteChange, QEvent.Type.FontChange, QEvent.Type.StyleChange)
 _TOP = QAbstractItemView.ScrollHint.EnsureVisible
 
 
@@ -50,6 +52,7 @@ class TaskTable(QTableView):
     menu_wanted = Signal(QMenu)
 
     def __init__(self, parent: QWidget | None = None) -> None:
+        self._painter: RowDelegate | None = None
         super().__init__(parent)
         self._kept: tuple[list[str], str] = ([], "")
         self._quiet = False
@@ -85,7 +88,8 @@ class TaskTable(QTableView):
     def setModel(self, model: QAbstractItemModel | None) -> None:
         assert isinstance(model, TaskModel)
         super().setModel(model)
-        self.setItemDelegate(RowDelegate(model, self))
+        self._painter = RowDelegate(model, self)
+        self.setItemDelegate(self._painter)
         # The header would ask whether each column is selected, all rows through, at every
         # repaint (0.7 s with 10,000 rows selected): it gets a selection of its own.
         self.header().setSelectionModel(QItemSelectionModel(model, self.header()))
@@ -226,6 +230,12 @@ class TaskTable(QTableView):
             menu.deleteLater()
             return
         menu.popup(event.globalPos())
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in _DRESSES and self._painter is not None:
+            self._painter.dress()
+            self.verticalHeader().setDefaultSectionSize(row_height(self.fontMetrics().height()))
 
     # time
 

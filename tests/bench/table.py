@@ -1,0 +1,165 @@
+"""What the live table costs: loading, sorting, filtering, a whole frame, and a flood of news.
+
+Times are processor time of this process, so that a busy machine does not change them;
+`busy` is what the window's thread works in one flush, repaint included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from engine.records import TaskRecord, TaskView, Units
+from tests.bench.report import report, share
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+FLUSH_HZ = 25
+FLOOD_PER_S = 20_000
+FLUSHES = 75
+BATCH = 500
+SORTS = (
+    [("age", True)],
+    [("task", False)],
+    [("updated", True)],
+    [("progress", False)],
+    [("status", False)],
+    [("status", False), ("task", False)],
+)
+FILTERS = ("host7", "host7 99", "h", "")
+
+
+def made_views(count: int, now_ms: float) -> list[TaskView]:
+    """`count` crawls of all ages; one in a hundred runs."""
+    dice = random.Random(7)
+    views = []
+    for number in range(count):
+        running = number % 100 == 0
+        created = now_ms - dice.randrange(10**8)
+        record = TaskRecord(
+            task_id=f"{number * 0x9E3779B97F4A7C15 % 2**64:016x}",
+            kind="crawl",
+            status="RUNNING" if running else dice.choice(("COMPLETED", "FAILED", "CANCELLED")),
+            created_at=created,
+            started_at=created + 5,
+            ended_at=None if running else created + dice.randrange(10**6),
+            args_summary={"url": f"https://host{dice.randrange(50)}.example/{dice.random()}"},
+        )
+        views.append(TaskView(record, units=Units(dice.randrange(50), 100)))
+    return sorted(views, key=lambda view: -view.entry.created_at)  # type: ignore[union-attr]
+
+
+def cpu_ms(work: Callable[[], object]) -> float:
+    began = time.process_time()
+    work()
+    return (time.process_time() - began) * 1000
+
+
+class Bench:
+    """One table with `count` tasks."""
+
+    def __init__(self, count: int) -> None:
+        from PySide6.QtWidgets import QApplication
+
+        from gui.task_model import TaskModel
+        from gui.task_table import TaskTable
+
+        self.app = QApplication.instance() or QApplication([])
+        self.model, self.table = TaskModel(), TaskTable()
+        self.table.setModel(self.model)
+        self.table.resize(1200, 1080)
+        self.table.show()
+        self.count = count
+        self.views = made_views(count, time.time() * 1000)
+        self.rows: list[list[Any]] = []
+        self.facts: dict[str, float] = {}
+
+    def note(self, what: str, key: str, values: Sequence[float]) -> None:
+        median, worst = share(values, 0.5), max(values)
+        self.rows.append([f"{what}, {self.count:,} tasks", median, share(values, 0.99), worst])
+        self.facts[f"{key}_{self.count // 1000}k_ms"] = median
+        self.facts[f"{key}_{self.count // 1000}k_worst_ms"] = worst
+
+    def turn(self, work: Callable[[], object]) -> float:
+        """One turn of the window's loop with `work` in it, and the repaint it causes."""
+        return cpu_ms(lambda: (work(), self.app.processEvents()))
+
+    def run(self) -> None:
+        batches = [self.views[at : at + BATCH] for at in range(0, self.count, BATCH)]
+        puts = [self.turn(lambda batch=batch: self.model.put_many(batch)) for batch in batches]
+        self.note(f"put {BATCH}", "put", puts)
+        for keys in SORTS:
+            name = "+".join(key for key, _ in keys)
+            times = []
+            for _ in range(5):
+                self.model.set_sort([("kind", False)])
+                times.append(cpu_ms(lambda keys=keys: self.model.set_sort(keys)))
+                self.app.processEvents()
+            self.note(f"sort by {name}", f"sort_{name}", times)
+        self.model.set_sort([("age", False)])
+        for text in FILTERS:
+            times = []
+            for _ in range(5):
+                self.model.set_filter("no such thing", ())
+                times.append(cpu_ms(lambda text=text: self.model.set_filter(text, ())))
+                self.app.processEvents()
+            self.note(f"filter '{text}'", f"filter_{text.replace(' ', '_') or 'cleared'}", times)
+        frames = [self.turn(self.table.viewport().update) for _ in range(30)]
+        self.note("whole frame", "frame", frames)
+        self.flood()
+
+    def flood(self) -> None:
+        """20,000 progress reports a second over all tasks, flushed 25 times a second."""
+        self.model.set_sort([("age", False)])
+        # Everything runs now, so that everything can report progress.
+        running = [
+            msgspec.structs.replace(
+                view,
+                entry=msgspec.structs.replace(view.entry, status="RUNNING", ended_at=None),
+                last_event_at=time.time() * 1000,
+            )
+            for view in self.views[: min(self.count, 10_000)]
+        ]
+        for at in range(0, len(running), BATCH):
+            self.model.put_many(running[at : at + BATCH])
+        self.app.processEvents()
+        dice, busy = random.Random(3), []
+        wall, cpu = time.perf_counter(), time.process_time()
+        for flush in range(FLUSHES):
+            now = time.time() * 1000
+            chosen = dice.sample(range(len(running)), FLOOD_PER_S // FLUSH_HZ)
+            news = [
+                msgspec.structs.replace(
+                    running[at], units=Units(50 + flush, 200), last_event_at=now
+                )
+                for at in chosen
+            ]
+            busy.append(self.turn(lambda news=news: self.model.put_many(news)))
+            rest = wall + (flush + 1) / FLUSH_HZ - time.perf_counter()
+            time.sleep(max(0.0, rest))
+        self.note("flood, busy a flush", "flood_busy", busy)
+        key = f"flood_{self.count // 1000}k"
+        self.facts[f"{key}_p99_ms"] = share(busy, 0.99)
+        share_of_core = (time.process_time() - cpu) / (time.perf_counter() - wall)
+        self.facts[f"{key}_core_share"] = share_of_core
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="table")
+    parser.add_argument("--tasks", type=int, nargs="*", default=[10_000, 100_000])
+    rows: list[list[Any]] = []
+    facts: dict[str, float] = {}
+    for count in parser.parse_args(words).tasks:
+        bench = Bench(count)
+        bench.run()
+        bench.table.close()
+        rows += bench.rows
+        facts |= bench.facts
+    report("table", ("ms of processor time", "median", "p99", "worst"), rows, facts)
+    return 0
