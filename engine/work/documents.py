@@ -45,8 +45,11 @@ def is_text(content_type: str) -> bool:
     return kind != "image/svg+xml" and kind.endswith(_TEXT_ENDINGS)
 
 
-def decode(body: bytes, content_type: str) -> str:
-    """`body` as text, by mark, header or <meta>; else UTF-8, else windows-1252. Never fails."""
+def decode(body: bytes, content_type: str, *, cut: bool = False) -> str:
+    """`body` as text, by mark, header or <meta>; else UTF-8, else windows-1252. Never fails.
+
+    `cut` says that the end is missing, maybe in the middle of a character.
+    """
     for mark, name in _MARKS:
         if body.startswith(mark):
             return body[len(mark) :].decode(name, "replace")
@@ -56,9 +59,8 @@ def decode(body: bytes, content_type: str) -> str:
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as broken:
-        # A body that was cut may end inside a character; that alone makes it no other set.
-        cut = broken.start >= len(body) - 3
-        return body.decode("utf-8" if cut else _FALLBACK, "replace")
+        only_its_end = cut and broken.start >= len(body) - 3
+        return body.decode("utf-8" if only_its_end else _FALLBACK, "replace")
 
 
 def _declared(body: bytes, content_type: str) -> str | None:
@@ -69,7 +71,7 @@ def _declared(body: bytes, content_type: str) -> str | None:
         return _FALLBACK
     try:
         known = codecs.lookup(label)
-    except LookupError:
+    except (LookupError, ValueError):  # unknown, or with a NUL inside
         return None
     # `hex` and `zip` are codecs too, but no character sets.
     return str(known.name) if getattr(known, "_is_text_encoding", True) else None

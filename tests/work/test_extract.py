@@ -111,11 +111,14 @@ def test_structure_has_every_part():
         ("x".encode("utf-16"), "text/html", "x"),
         (b"x", "text/html; charset=hex", "x"),
         (b"x", "text/html; charset=nonsense", "x"),
-        ("caf\u00e9".encode()[:-1], "text/html", "caf\ufffd"),
     ],
 )
 def test_character_sets(body, content_type, text):
     assert decode(body, content_type) == (text or '<meta charset="shift_jis">\u65e5')
+
+
+def test_a_body_cut_inside_a_character_keeps_its_character_set():
+    assert decode("h\u00e9 caf\u00e9".encode()[:-1], "text/html", cut=True) == "h\u00e9 caf\ufffd"
 
 
 @given(st.binary(max_size=200), st.text(max_size=30))
