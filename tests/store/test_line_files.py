@@ -7,6 +7,7 @@ import os
 import tracemalloc
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -147,12 +148,10 @@ def test_every_split_of_the_bytes_gives_the_same_lines(tmp_path_factory, found, 
     place.write_bytes(b"".join(line + b"\n" for line in found))
     block = data.draw(st.integers(1, 64))
     fd = os.open(place, os.O_RDONLY)
-    before, journal._BLOCK = journal._BLOCK, block
-    try:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(journal, "_BLOCK", block)
         lines = list(journal._split(fd, 0, cap=100, whole=False))
-    finally:
-        journal._BLOCK = before
-        os.close(fd)
+    os.close(fd)
     assert [line for line, _ in lines] == [line if len(line) <= 100 else None for line in found]
     ends, at = [], 0
     for line in found:
