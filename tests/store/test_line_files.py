@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.records import Units
+from engine.records import TaskEvent, Units
 from engine.store import journal
 from engine.store.ledger import Ledger
 
@@ -33,7 +33,8 @@ def test_reading_goes_on_where_it_ended(ledger: Ledger, task_id: str):
 
 def test_small_bites_give_the_same_events(ledger: Ledger, task_id: str):
     ledger.append_events(task_id, [("log", {"note": "x" * n}) for n in range(50)])
-    whole, bites, offset = ledger.read_events(task_id).events, [], 0
+    whole, offset = ledger.read_events(task_id).events, 0
+    bites: list[TaskEvent] = []
     while bite := ledger.read_events(task_id, offset, limit_bytes=100):
         if not bite.events:
             break
