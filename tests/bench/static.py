@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 import aiohttp
@@ -28,6 +28,7 @@ from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 from selectolax.lexbor import LexborHTMLParser
 
 from engine.browser.egress import Policy
+from engine.records import Units
 from engine.work.context import MemoryContext
 from engine.work.crawl import crawl
 from engine.work.crawl_args import parse_crawl
@@ -88,7 +89,10 @@ async def ours(url: str, pages: int, workers: int, out: IO[bytes]) -> int:
         async with open_static(Policy.for_start(args.url)) as fetcher:
             yield fetcher
 
-    ctx = MemoryContext(on_page=lambda page, units: out.write(msgspec.json.encode(page) + b"\n"))
+    def keep(page: dict[str, Any], units: Units) -> None:
+        out.write(msgspec.json.encode(page) + b"\n")
+
+    ctx = MemoryContext(on_page=keep)
     outcome = await crawl(args, ctx, open_fetcher)
     return outcome.succeeded
 
@@ -125,7 +129,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _rounds(url: str, pages: int, rounds: int, workers: int) -> list[tuple[float, ...]]:
     for walk in (bare, ours):  # imports and caches are not what is measured
         measured(walk, url, min(pages, 50), workers)
-    rows = []
+    rows: list[tuple[float, ...]] = []
     print(
         f"{'round':>5} {'bare p/s':>9} {'ours p/s':>9} {'ratio':>6} {'bare cpu':>9} {'ours cpu':>9}"
     )

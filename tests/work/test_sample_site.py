@@ -104,6 +104,7 @@ def test_the_program_prints_its_address_first():
         stdout=subprocess.PIPE,
         text=True,
     )
+    assert program.stdout is not None
     try:
         url = program.stdout.readline().strip()
         assert get(f"{url}/static/3")[0] == 200
