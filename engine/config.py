@@ -1,4 +1,4 @@
-"""`Settings`: what an engine is told. Defaults come from the home folder; no environment is read."""
+"""`Settings`: what an engine is told. Defaults come from the home folder, not the environment."""
 
 from __future__ import annotations
 

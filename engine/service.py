@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-import time
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from typing import Any, BinaryIO
 
@@ -32,6 +31,7 @@ from engine.run.kinds import Tools
 from engine.run.runner import Job
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
+from engine.store.machine import wall_ms
 from engine.store.reaper import Reaper
 from engine.store.wait import wait_terminal
 from engine.store.watch import Watch
@@ -43,11 +43,6 @@ CRAWL_LIBRARIES = ("aiohttp", "selectolax.lexbor", "html_to_markdown")
 
 Records = list[TaskRecord]
 Views = list[TaskView]  # named, because inside the class `list` is the verb
-
-
-def now_ms() -> int:
-    """Wall clock, ms since 1970: for instants that are stored."""
-    return time.time_ns() // 1_000_000
 
 
 class Engine:
@@ -85,7 +80,7 @@ class Engine:
                 self.reaped = await self.reap()
                 self._upkeep = asyncio.create_task(self._keep_up(), name="reap now and then")
         tools = Tools(self.settings, self._browser)
-        self._executor = Executor(self._ledger, tools, now_ms, self._nudge)
+        self._executor = Executor(self._ledger, tools, wall_ms, self._nudge)
         self._state = "ready"
 
     async def close(self, grace_s: float = 5.0) -> None:

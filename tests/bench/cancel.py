@@ -36,7 +36,9 @@ def _cancel_from_outside(root: str, asks: Any, answers: Any) -> None:
         answers.put(time.monotonic() - began)
 
 
-async def _one(engine: Engine, site: Site, hangs: bool, asks: Any, answers: Any) -> tuple[float, bool]:
+async def _one(
+    engine: Engine, site: Site, hangs: bool, asks: Any, answers: Any
+) -> tuple[float, bool]:
     url = site.url + ("/hang" if hangs else "/js/1")
     args = {"url": url, "delay_ms": 0, "max_pages": 1_000, "max_depth": 50, "respect_robots": False}
     before = site.hits["/hang"]

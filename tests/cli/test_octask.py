@@ -41,6 +41,7 @@ class Octask:
             timeout=60,
             env=self.environment(),
             stdin=subprocess.DEVNULL,
+            check=False,
         )
         said = ran.stdout + ran.stderr
         assert "Traceback" not in said, said
@@ -98,7 +99,8 @@ def test_a_crawl_in_the_foreground_tells_each_page_and_its_end(octask: Octask, s
 def test_json_answers_are_json_alone(octask: Octask, site: Any) -> None:
     ran = subprocess.run(
         octask.command(
-            "start", "crawl", site.url, *FAST, "--json", "--home", str(octask.home), "--max-pages", "2"
+            *("start", "crawl", site.url, *FAST, "--json"),
+            *("--home", str(octask.home), "--max-pages", "2"),
         ),
         capture_output=True,
         timeout=60,
@@ -159,6 +161,7 @@ def test_a_missing_browser_ends_the_task_with_the_fix(octask: Octask, site: Any)
         text=True,
         timeout=60,
         env=environment,
+        check=False,
     )
     assert ran.returncode == 1
     assert "Chromium could not be started" in ran.stderr

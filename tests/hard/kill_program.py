@@ -1,4 +1,4 @@
-"""The command line or the window killed with -9 in the middle of a crawl: what is left, what is kept."""
+"""The program killed with -9 in the middle of a crawl: what is left, what is kept."""
 
 from __future__ import annotations
 
@@ -37,8 +37,27 @@ def wait_for(condition: object, limit_s: float = 60.0) -> float:
 
 def crawling(home: Path, site: Site) -> list[str]:
     """The command that crawls without end with a real browser."""
-    options = ["--delay-ms", "0", "--max-pages", "100000", "--max-depth", "100", "--concurrency", "4"]
-    return [sys.executable, "-m", "engine.cli", "start", "crawl", site.url, *options, "--home", str(home)]
+    options = [
+        "--delay-ms",
+        "0",
+        "--max-pages",
+        "100000",
+        "--max-depth",
+        "100",
+        "--concurrency",
+        "4",
+    ]
+    return [
+        sys.executable,
+        "-m",
+        "engine.cli",
+        "start",
+        "crawl",
+        site.url,
+        *options,
+        "--home",
+        str(home),
+    ]
 
 
 def pages_of(root: Path) -> int:
@@ -63,7 +82,12 @@ def kill_once(home: Path, command: list[str], pages: int) -> dict[str, object]:
     program.wait()
     gone_s = wait_for(lambda: not [c for c in children if alive(c)], LIMIT_S)
     left = [child for child in children if alive(child)]
-    return {"processes": len(children), "left": len(left), "gone_s": round(gone_s, 2), **reaped(root)}
+    return {
+        "processes": len(children),
+        "left": len(left),
+        "gone_s": round(gone_s, 2),
+        **reaped(root),
+    }
 
 
 def alive(process: psutil.Process) -> bool:

@@ -1,4 +1,4 @@
-"""One task's life in a real engine: accepted, run, cancelled, failed, lost; always on disk first."""
+"""One task's life in a real engine: accepted, run, cancelled, failed, lost; on disk first."""
 
 import asyncio
 import errno
@@ -148,12 +148,13 @@ async def test_a_refused_request_writes_nothing_and_names_every_mistake(home: Pa
         with pytest.raises(InvalidArguments) as refused:
             await engine.start("crawl", args)
         assert await engine.list() == []
-    assert {problem.path for problem in refused.value.problems} == {"url", "max_pages", "concurrency"}
+    named = {problem.path for problem in refused.value.problems}
+    assert named == {"url", "max_pages", "concurrency"}
 
 
 async def test_an_unknown_kind_is_refused_with_the_known_ones(home: Path) -> None:
     async with opened(home) as engine:
-        with pytest.raises(InvalidArguments, match="known: .*crawl"):
+        with pytest.raises(InvalidArguments, match=r"known: .*crawl"):
             await engine.start("crawlz", {})
 
 
