@@ -110,6 +110,7 @@ class Bridge(QObject):
         self._look = asyncio.Event()
         self._site: Any = None
         self._trouble = ""
+        self._requests: dict[str, tuple[str, dict[str, Any]]] = {}
         self._pulse = QTimer(self, interval=HEALTH_MS)
         self._pulse.timeout.connect(self.show_health)
 
@@ -125,6 +126,16 @@ class Bridge(QObject):
     def start(self, kind: str, args: Mapping[str, Any], parent: str | None = None) -> None:
         """Start a task: `started` or, for mistakes in it, `refused`."""
         self._tasks.spawn(self._start(kind, args, parent), name=f"start {kind}")
+
+    def start_again(self, task_id: str) -> bool:
+        """Start the request of this task once more; False if it was not made in this window.
+
+        Requests are kept in memory only: on disk they stand redacted.
+        """
+        request = self._requests.get(task_id)
+        if request is not None:
+            self.start(*request, parent=task_id)
+        return request is not None
 
     def cancel(self, task_ids: Iterable[str], reason: str | None = None) -> None:
         """Ask these tasks to stop: one `cancelled` for all of them."""
@@ -238,6 +249,7 @@ class Bridge(QObject):
         except InvalidArguments as mistakes:
             self.refused.emit(mistakes)
             return
+        self._requests[record.task_id] = (kind, dict(args))
         self.started.emit(record)
         self.show_health()
 

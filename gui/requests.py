@@ -82,11 +82,8 @@ class Requests(QObject):
         self._undo_bar.setVisible(False)
         self._undo_timer.stop()
         for record in records:
-            args = record.engine.args if record.engine is not None else None
-            if args is not None:
-                self._bridge.start(record.kind, args, record.task_id)
-            elif len(records) == 1:  # its request held a secret and was not kept: ask for it
-                self.new_task(record.args_summary, record.task_id)
+            if not self._bridge.start_again(record.task_id) and len(records) == 1:
+                self.new_task(record.args_summary, record.task_id)  # made by another process
 
     def _send_cancel(
         self, ids: Sequence[str], pending: Sequence[TaskView], reason: str | None
