@@ -213,13 +213,14 @@ class _Crawl:
 
     async def _keep(self, page: dict[str, Any]) -> None:
         self._tally.add(page)
-        await self._ctx.page(page, self._units())
+        await self._ctx.page(page, self._units(page["url"]))
 
-    def _units(self) -> Units:
-        """Done and total; the page just kept still counts as in flight, so never 100 %."""
+    def _units(self, message: str) -> Units:
+        """Done, and what is known to come; faces show no 100 % before the task has ended."""
         done = self._tally.total
-        total = min(self._args.max_pages + self._blocked, done + self._frontier.known)
-        return Units(done, max(total, done + 1))
+        to_come = max(0, self._frontier.known - 1)  # the page just kept still counts there
+        total = min(self._args.max_pages + self._blocked, done + to_come)
+        return Units(done, max(total, done), message)
 
 
 def _page(visit: Visit, fetched: Fetched, found: Extracted) -> dict[str, Any]:

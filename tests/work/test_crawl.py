@@ -87,11 +87,13 @@ async def test_max_depth_counts_links_from_the_start(site):
     assert outcome.max_depth_reached == 1
 
 
-async def test_progress_never_reaches_its_total_while_running(site):
+async def test_progress_reaches_its_total_with_the_last_page_and_names_each(site):
     ctx = MemoryContext()
     await crawled(f"{site.url}/static/", ctx, max_pages=20)
     assert [units.done for units in ctx.progress] == list(range(1, 21))
-    assert all(units.total and units.done < units.total for units in ctx.progress)
+    assert all(units.total == 20 for units in ctx.progress[10:])
+    assert all(units.total and units.done <= units.total for units in ctx.progress)
+    assert [units.message for units in ctx.progress] == [page["url"] for page in ctx.pages]
 
 
 async def test_what_robots_blocks_is_told_and_never_asked_for(site):
