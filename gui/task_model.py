@@ -84,6 +84,7 @@ class TaskModel(QAbstractItemModel):
         self._now_ms = now_ms
         self._look: Callable[[], tuple[int, int]] | None = None
         self._unsorted = self._held = False
+        self._said: dict[str, list[str]] = {}
         self._told: tuple[dict[str, int], int] = ({}, -1)
         self._resort = QTimer(self)
         self._resort.setSingleShot(True)
@@ -182,12 +183,22 @@ class TaskModel(QAbstractItemModel):
         """Time went on: repaint what time alone changes, for live rows or for all in sight."""
         now = self._now_ms()
         self.put_many(self._order.due(now))
-        rows = self._order.rows
         first, last = self._in_sight()
-        ids = self._order.ids
-        ticking = [at for at in range(first, last + 1) if everything or rows[ids[at]].live]
-        for start, end in runs(ticking):
-            self.dataChanged.emit(self.index(start, _TICKING[0]), self.index(end, _TICKING[-1]))
+        aged: dict[int, list[int]] = {number: [] for number in _TICKING}
+        said: dict[str, list[str]] = {}
+        for at in range(first, last + 1):
+            row = self.row_at(at)
+            if not (everything or row.live):
+                continue
+            said[row.task_id] = texts = [COLUMNS[number].text(row, now) for number in _TICKING]
+            before = self._said.get(row.task_id)
+            for place, number in enumerate(_TICKING):
+                if before is None or before[place] != texts[place]:
+                    aged[number].append(at)
+        self._said = said
+        for number, rows in aged.items():
+            for start, end in runs(rows):
+                self.dataChanged.emit(self.index(start, number), self.index(end, number))
 
     @property
     def has_running(self) -> bool:

@@ -6,8 +6,10 @@ stored: an update touches no list, and only what moves pays for finding its plac
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
 from itertools import count
 
 from engine.attention import FAILED_RECENTLY_MS, Facet, Reason
@@ -27,10 +29,11 @@ class TaskOrder:
         self.rows: dict[str, Row] = {}
         self.ids: list[str] = []
         self.shown: set[str] = set()
-        self.silent: set[str] = set()
         # News of progress that nobody has looked at yet: a row out of sight is not made anew
         # for each of them (20 µs), only when it comes into sight, is due or is sorted by.
         self.unread: dict[str, TaskView] = {}
+        self._alarms: list[tuple[float, str]] = []
+        self._alarm_of: dict[str, float] = {}
         self._paces: dict[str, Pace] = {}
         self._counts = dict.fromkeys(Facet, 0)
         self._arrival: dict[str, int] = {}
@@ -102,7 +105,7 @@ class TaskOrder:
         self._count(row, None)
         self._paces.pop(task_id, None)
         self.unread.pop(task_id, None)
-        self.silent.discard(task_id)
+        self._alarm_of.pop(task_id, None)
         del self._arrival[task_id]
         return True
 
@@ -114,9 +117,19 @@ class TaskOrder:
 
     def due(self, now_ms: float) -> list[TaskView]:
         """The tasks whose need for attention changes now, only because time has passed."""
-        rows = map(self.rows.__getitem__, self.silent)
-        due = [row.task_id for row in rows if _is_due(row, now_ms)]
-        return [view for view in map(self.view_of, due) if view is not None]
+        due: list[TaskView] = []
+        while self._alarms and self._alarms[0][0] <= now_ms:
+            at, task_id = heappop(self._alarms)
+            if self._alarm_of.get(task_id) != at:
+                continue
+            del self._alarm_of[task_id]
+            self.catch_up(task_id, now_ms)
+            row = self.rows[task_id]
+            if _due_at(row) <= now_ms:
+                due.append(row.view)
+            else:
+                self._watch(row)
+        return due
 
     @property
     def has_running(self) -> bool:
@@ -183,11 +196,12 @@ class TaskOrder:
         return pace
 
     def _watch(self, row: Row) -> None:
-        """Keep in mind the rows that may need attention just because time goes on, or cease to."""
-        if row.stalls_at is not None or Reason.FAILED in row.needs:
-            self.silent.add(row.task_id)
-        else:
-            self.silent.discard(row.task_id)
+        """Keep in mind when time alone will change whether this row needs attention."""
+        at = _due_at(row)
+        # News mostly move the time away; a row is asked again when its old time has come.
+        if at < self._alarm_of.get(row.task_id, math.inf):
+            self._alarm_of[row.task_id] = at
+            heappush(self._alarms, (at, row.task_id))
 
     def _count(self, before: Row | None, after: Row | None) -> None:
         was, now = before.facets if before else 0, after.facets if after else 0
@@ -197,9 +211,10 @@ class TaskOrder:
             self._counts[facet] += bool(now & bit) - bool(was & bit)
 
 
-def _is_due(row: Row, now_ms: float) -> bool:
+def _due_at(row: Row) -> float:
+    """When time alone changes whether this row needs attention."""
     if row.stalls_at is not None and not row.stalled:
-        return now_ms >= row.stalls_at
-    if Reason.FAILED not in row.needs or row.updated_at is None:
-        return False
-    return now_ms - row.updated_at >= FAILED_RECENTLY_MS
+        return row.stalls_at
+    if Reason.FAILED in row.needs and row.updated_at is not None:
+        return row.updated_at + FAILED_RECENTLY_MS
+    return math.inf
