@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from engine import words
 from engine.attention import Facet
 from gui.gauges import SIGN_SIZE, sign
-from gui.task_model import AnyIndex
+from gui.rows_model import AnyIndex
 from gui.theme import heading, plain_tip, tone
 
 _COUNT_ROLE = int(Qt.ItemDataRole.UserRole) + 1

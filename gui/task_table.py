@@ -32,8 +32,9 @@ from PySide6.QtWidgets import (
 from engine import words
 from gui.columns import COLUMNS
 from gui.row_delegate import RowDelegate, row_height
+from gui.rows_model import runs
 from gui.task_header import TaskHeader
-from gui.task_model import TaskModel, runs
+from gui.task_model import TaskModel
 
 LIVE_TICK_MS = 1000
 HIDDEN_TICK_MS = 10_000

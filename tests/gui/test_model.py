@@ -10,7 +10,8 @@ from PySide6.QtTest import QAbstractItemModelTester
 
 from engine.records import TaskView, Unreadable
 from gui.columns import COLUMN_AT, COLUMNS
-from gui.task_model import ID_ROLE, TaskModel
+from gui.rows_model import ID_ROLE
+from gui.task_model import TaskModel
 from tests.gui.task_views import DAY, HOUR, MINUTE, NOW, SECOND, a_view, task_id
 
 DISPLAY, TOOL_TIP, SPOKEN = 0, 3, 11
