@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -37,12 +38,18 @@ MAX_DOCUMENTS = 10  # a page that sends itself on more often than this goes nowh
 ERROR_PAGE_MS = 1_000
 WORLD = "openchrome-monitor"
 _ERROR_PAGE = "chrome-error://chromewebdata/"
+_PENDING = f"pending-{secrets.token_hex(8)}"  # a name that no page can know beforehand
 _GOING_AWAY = ("context was destroyed", "context with specified id", "navigated", "No frame")
 
 
 @cache
-def _script() -> str:
-    return files("engine.browser").joinpath("take.js").read_text("utf-8").strip()
+def _script(name: str) -> str:
+    return files("engine.browser").joinpath(name).read_text("utf-8").strip()
+
+
+def first_script() -> str:
+    """What a context puts into every document before the page's own scripts."""
+    return f"{_script('pending.js')}({json.dumps(_PENDING)});"
 
 
 class Tab:
@@ -156,9 +163,10 @@ class Tab:
             "maxText": min(options.max_bytes, MAX_TEXT),
             "maxHtml": min(options.max_bytes, MAX_HTML),
             "maxTexts": MAX_TEXTS,
+            "pending": _PENDING,
         }
         return {
-            "expression": f"{_script()}({json.dumps(ask)})",
+            "expression": f"{_script('take.js')}({json.dumps(ask)})",
             "awaitPromise": True,
             "returnByValue": True,
         }

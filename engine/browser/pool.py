@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from playwright.async_api import Error
 
 from engine.browser.gate import Ward
-from engine.browser.page import Tab, open_tab
+from engine.browser.page import Tab, first_script, open_tab
 from engine.errors import BrowserGone
 from engine.work.fetch import Fetched, PageOptions
 
@@ -113,11 +113,13 @@ class TabPool:
             self._chromium = await self._browser(self._options.block_resources)
             self._left = PAGES_PER_CONTEXT
             async with self._chromium.within(OPEN_S):
-                self._context = await self._chromium.browser.new_context(
+                context = await self._chromium.browser.new_context(
                     service_workers="block",
                     accept_downloads=False,
                     locale=self._options.locale,
                 )
+                await context.add_init_script(first_script())
+            self._context = context
         return self._chromium, self._context
 
     def _ward(self, frames: Callable[[], Awaitable[frozenset[str]]]) -> Ward:

@@ -12,6 +12,16 @@
     addEventListener("load", () => { clearTimeout(limit); resolve(true); }, { once: true });
   });
 
+  // Does a request of the page's scripts wait for its answer? (asked of `pending.js`)
+  const pending = () => {
+    let told = false;
+    const hear = () => { told = true; };
+    document.addEventListener(ask.pending, hear, { once: true });
+    document.dispatchEvent(new Event(`${ask.pending}?`));
+    document.removeEventListener(ask.pending, hear);
+    return told;
+  };
+
   const quiet = () => new Promise((resolve) => {
     let last = performance.now();
     const touch = () => { last = performance.now(); };
@@ -26,8 +36,12 @@
     };
     const look = () => {
       if (left() <= 0) return end(false);
-      const rest = ask.settleMs - (performance.now() - last);
-      if (rest <= 0) return end(true);
+      let rest = ask.settleMs - (performance.now() - last);
+      if (rest <= 0) {
+        if (!pending()) return end(true);
+        touch();
+        rest = ask.settleMs;
+      }
       setTimeout(look, Math.min(left(), Math.max(rest, 1)));
     };
     look();

@@ -114,7 +114,7 @@ def page_html(tree: str, number: int, pages: int) -> bytes:
 
 def _late_html(tree: str, number: int) -> bytes:
     late_ms = LATE_FROM_MS + number * 17 % LATE_SPAN_MS
-    place = f'<main id="page" data-api="/api/{tree}/{number}" data-late="{late_ms}">'
+    place = f'<main id="page" data-api="/api{path_of(tree, number)}" data-late="{late_ms}">'
     return shell("…", f'{place}<p>Loading…</p></main><script src="/assets/page.js"></script>')
 
 

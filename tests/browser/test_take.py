@@ -44,6 +44,38 @@ async def test_a_page_is_left_alone_until_it_has_been_still_for_as_long_as_asked
         assert page.settled
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        "fetch('/data').then(a => a.text()).then(t => document.body.append(t))",
+        "const x = new XMLHttpRequest(); x.open('GET', '/data');"
+        "x.onload = () => document.body.append(x.responseText); x.send()",
+    ],
+)
+async def test_a_page_that_waits_for_an_answer_is_not_ready(
+    browsing: Making, pages: Pages, script: str
+) -> None:
+    pages["/"] = (
+        f"<script>addEventListener('load', () => setTimeout(() => {{{script}}}, 20))</script>"
+    )
+    pages["/data"] = Answer(b"the answer", 200, "text/plain", delay_s=0.6)
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions())
+        assert "the answer" in page.text
+        assert page.settled
+
+
+async def test_an_answer_that_is_held_open_is_not_waited_for(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/"] = "<p>all there</p><script>fetch('/poll')</script>"
+    pages["/poll"] = Answer(b"", stops="before")
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=20_000))
+        assert page.settled
+        assert page.render_ms < 5_000
+
+
 async def test_a_page_that_is_never_still_is_taken_at_the_limit(
     browsing: Making, site: Site
 ) -> None:

@@ -1,0 +1,32 @@
+// Put into every document before its own scripts run: knows which requests these have under way.
+// A page cannot be told apart by an observer while it waits for an answer, so `take.js` asks here.
+// Only requests younger than a second count: an answer that is held open on purpose never ends.
+((name) => {
+  const begun = new Set();
+  const track = () => {
+    const request = { at: performance.now() };
+    begun.add(request);
+    return () => begun.delete(request);
+  };
+  const young = () => [...begun].some((request) => performance.now() - request.at < 1000);
+
+  window.fetch = new Proxy(window.fetch, {
+    apply(target, self, given) {
+      const done = track();
+      const answer = Reflect.apply(target, self, given);
+      // That is the head of the answer; its body, and what the page makes of it, come after.
+      const soon = () => setTimeout(done, 80);
+      answer.then(soon, soon);
+      return answer;
+    },
+  });
+  XMLHttpRequest.prototype.send = new Proxy(XMLHttpRequest.prototype.send, {
+    apply(target, self, given) {
+      self.addEventListener("loadend", track(), { once: true });
+      return Reflect.apply(target, self, given);
+    },
+  });
+  document.addEventListener(`${name}?`, () => {
+    if (young()) document.dispatchEvent(new Event(name));
+  });
+})
