@@ -195,13 +195,15 @@ class TaskTable(QTableView):
         count = self.tasks.rowCount()
         if count:
             at = self.currentIndex().row()
-            self._go(min(count - 1, max(0, at + by)) if at >= 0 else 0)
+            # Qt makes the first row current when the focus comes; it is not yet a choice.
+            chosen = at >= 0 and self.selectionModel().hasSelection()
+            self._go(min(count - 1, max(0, at + by)) if chosen else max(0, at))
 
     def step_attention(self, by: int) -> bool:
         """Go to the next (-1: previous) task that needs attention, round the end; False if none."""
         model, count = self.tasks, self.tasks.rowCount()
         start = self.currentIndex().row()
-        if start < 0:
+        if start < 0 or not self.selectionModel().hasSelection():
             start = -1 if by > 0 else count
         for away in range(1, count + 1):
             at = (start + by * away) % count

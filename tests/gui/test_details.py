@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QAbstractItemModelTester, QTest
+from PySide6.QtWidgets import QAbstractSlider, QLabel, QPlainTextEdit, QPushButton, QToolButton
+from pytestqt.qtbot import QtBot
+
+from engine import words
+from engine.records import EventSlice, TaskEvent, TaskView, Unreadable
+from gui.details.event_rows import event_row
+from gui.details.panel import Details
+from tests.gui.task_views import NOW, a_view, task_id
+
+
+@pytest.fixture
+def details(qtbot: QtBot) -> Iterator[Details]:
+    details = Details()
+    qtbot.addWidget(details)
+    details.resize(900, 320)
+    details.show()
+    return details
+
+
+def progress(first: int, last: int) -> EventSlice:
+    events = tuple(
+        TaskEvent(NOW + n, "progress", {"unitsDone": n, "unitsTotal": 500, "message": f"page {n}"})
+        for n in range(first, last + 1)
+    )
+    return EventSlice(events, next_offset=last)
+
+
+def button(details: Details, text: str) -> QPushButton:
+    return next(one for one in details.findChildren(QPushButton) if one.text() == text)
+
+
+def test_the_overview_says_why_and_since_when(details: Details) -> None:
+    details.show_view(a_view(1, "FAILED", error=("disk full", "no_space"), done=3, total=9))
+    overview = details.overview
+    assert overview.sentence == "Failed after 5.0 s: disk full"
+    assert overview.text_of("error") == "disk full [no_space]"
+    assert overview.text_of("progress") == "3 of 9 pages"
+    assert overview.text_of("id") == task_id(1)
+    assert overview.text_of("cancel") == ""
+
+
+def test_what_another_task_had_does_not_stay(details: Details) -> None:
+    details.show_view(a_view(1, "FAILED", error=("disk full", "no_space")))
+    details.show_view(a_view(2, "PENDING", args={}))
+    assert details.overview.text_of("error") == ""
+    assert not details.overview.findChildren(QPlainTextEdit)[0].isVisible()
+
+
+def test_a_budget_is_told_in_words(details: Details) -> None:
+    details.show_view(
+        a_view(
+            1,
+            "RUNNING",
+            kind="browser_task",
+            budget_status="exceeded",
+            budget_exceeded=["maxToolCalls"],
+            policy={"maxToolCalls": 50},
+            counters={"toolCalls": 63},
+        )
+    )
+    assert (
+        details.overview.text_of("budget") == "over its budget: maxToolCalls · toolCalls 63 of 50"
+    )
+
+
+def test_an_unreadable_folder_shows_reason_and_file(details: Details) -> None:
+    details.show_view(TaskView(Unreadable(task_id(1), "line 3: no JSON", "/r/x/meta.json", NOW)))
+    assert details.overview.text_of("path") == "/r/x/meta.json"
+    assert "line 3: no JSON" in details.overview.sentence
+
+
+def test_arguments_stand_in_plain_text(details: Details) -> None:
+    details.show_view(a_view(1, args={"url": "https://a.example/<b>\u202ex", "n": [1, 2]}))
+    code = details.overview.findChildren(QPlainTextEdit)[0]
+    assert '"url": "https://a.example/<b>\ufffdx"' in code.toPlainText()
+
+
+def test_no_label_ever_guesses_at_markup(details: Details) -> None:
+    details.show_view(a_view(1, "FAILED", name="<h1>big</h1>", error=("<img src=x>", "c")))
+    labels = [label for label in details.findChildren(QLabel) if "<" in label.text()]
+    assert labels
+    assert all(label.textFormat() is Qt.TextFormat.PlainText for label in labels)
+
+
+def test_selecting_a_task_asks_for_its_events_once(details: Details) -> None:
+    asked: list[str] = []
+    details.wants_events.connect(asked.append)
+    details.show_view(a_view(1))
+    details.show_view(a_view(1, "FAILED"))
+    details.show_view(a_view(2))
+    assert asked == [task_id(1), task_id(2)]
+
+
+def test_events_of_another_task_are_left_alone(details: Details) -> None:
+    details.show_view(a_view(1))
+    details.show_events(task_id(2), progress(1, 5))
+    assert details.events.model.total == 0
+    details.show_events(task_id(1), progress(1, 5))
+    details.show_events(task_id(1), progress(6, 9))
+    assert details.events.model.total == 9
+
+
+def test_folder_and_id_are_at_hand(details: Details, qtbot: QtBot) -> None:
+    details.show_view(a_view(7))
+    button(details, words.say("details.copy_id")).click()
+    assert QGuiApplication.clipboard().text() == task_id(7)
+    with qtbot.waitSignal(details.wants_folder) as wanted:
+        button(details, words.say("details.open_folder")).click()
+    assert wanted.args == [task_id(7)]
+
+
+@pytest.fixture
+def events(details: Details) -> Iterator[Details]:
+    """The Events tab of a task with 100 events, following."""
+    details.show_view(a_view(1))
+    details._tabs.setCurrentIndex(1)
+    details.show_events(task_id(1), progress(1, 100))
+    tester = QAbstractItemModelTester(
+        details.events.model, QAbstractItemModelTester.FailureReportingMode.Fatal
+    )
+    yield details
+    del tester
+
+
+def at_the_end(details: Details) -> bool:
+    bar = details.events.table.verticalScrollBar()
+    return bar.value() == bar.maximum()
+
+
+def scroll(details: Details, action: QAbstractSlider.SliderAction) -> None:
+    details.events.table.verticalScrollBar().triggerAction(action)
+
+
+def test_the_newest_event_stays_in_sight_while_following(events: Details) -> None:
+    assert at_the_end(events)
+    events.show_events(task_id(1), progress(101, 150))
+    assert at_the_end(events)
+    assert not events.events.pill.isVisible()
+
+
+def test_scrolling_up_ends_following_and_counts_what_is_new(events: Details) -> None:
+    scroll(events, QAbstractSlider.SliderAction.SliderToMinimum)
+    assert not events.events.follow.isChecked()
+    events.show_events(task_id(1), progress(101, 228))
+    assert not at_the_end(events)
+    assert events.events.pill.text() == "↓ 128 new"
+    events.events.pill.click()
+    assert at_the_end(events)
+    assert events.events.follow.isChecked()
+    assert not events.events.pill.isVisible()
+
+
+def test_scrolling_back_to_the_end_follows_again(events: Details) -> None:
+    scroll(events, QAbstractSlider.SliderAction.SliderToMinimum)
+    scroll(events, QAbstractSlider.SliderAction.SliderToMaximum)
+    assert events.events.follow.isChecked()
+
+
+def test_a_kind_can_be_hidden_and_shown(events: Details) -> None:
+    events.show_events(task_id(1), EventSlice((TaskEvent(NOW, "log", {"note": "hello"}),), 1))
+    chip = next(one for one in events.findChildren(QToolButton) if one.text() == "Progress (100)")
+    chip.click()
+    assert events.events.model.rowCount() == 1
+    events.show_events(task_id(1), progress(101, 120))
+    assert events.events.model.rowCount() == 1
+    chip.click()
+    assert events.events.model.rowCount() == 121
+
+
+def test_copied_events_are_safe_in_a_spreadsheet(events: Details) -> None:
+    events.events.start_over()
+    log = TaskEvent(NOW, "log", {"note": "=HYPERLINK(1)"})
+    events.show_events(task_id(1), EventSlice((log,), 1))
+    QTest.keyClick(events.events.table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    events.events.copy()
+    assert QGuiApplication.clipboard().text().endswith("\tLog\t'=HYPERLINK(1)")
+
+
+def test_lines_that_could_not_be_read_are_counted(events: Details) -> None:
+    events.show_events(task_id(1), EventSlice((), 9, skipped=2))
+    shown = [label.text() for label in events.findChildren(QLabel) if label.isVisible()]
+    assert "2 unreadable lines were left out" in shown
+
+
+@pytest.mark.parametrize(
+    ("event", "name", "text"),
+    [
+        (TaskEvent(NOW, "progress", {"unitsDone": 3, "unitsTotal": None}), "Progress", "3"),
+        (TaskEvent(NOW, "log", {"phase": "robots", "note": "ok"}), "Log", "robots: ok"),
+        (
+            TaskEvent(NOW, "failed", {"error": {"message": "no", "code": "c"}}),
+            "Failed",
+            "no (code c)",
+        ),
+        (TaskEvent(NOW, "failed", {"error": ["odd"]}), "Failed", 'error ["odd"]'),
+        (TaskEvent(NOW, "mystery\x1b[31m", {"a": 1}), "mystery\ufffd[31m", "a 1"),
+        (TaskEvent(float("nan"), "started"), "Started", ""),
+    ],
+)
+def test_an_event_is_told_in_words(event: TaskEvent, name: str, text: str) -> None:
+    row = event_row(event)
+    assert (row.name, row.text) == (name, text)

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QListWidget
+from pytestqt.qtbot import QtBot
+
+from engine.attention import Facet
+from gui.filter_bar import FilterBar
+from gui.sidebar import Sidebar
+
+CTRL, NONE = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.NoModifier
+
+
+@pytest.fixture
+def sidebar(qtbot: QtBot) -> Iterator[Sidebar]:
+    sidebar = Sidebar()
+    qtbot.addWidget(sidebar)
+    sidebar.resize(190, 400)
+    sidebar.show()
+    sidebar.show_counts({facet.value: 12_480 for facet in Facet})
+    return sidebar
+
+
+def click(sidebar: Sidebar, facet: Facet, modifier: Qt.KeyboardModifier = NONE) -> None:
+    names = sidebar.findChild(QListWidget)
+    assert isinstance(names, QListWidget)
+    at = names.visualItemRect(names.item(list(Facet).index(facet))).center()
+    QTest.mouseClick(names.viewport(), Qt.MouseButton.LeftButton, modifier, at)
+
+
+def test_a_click_replaces_and_ctrl_adds_and_takes_away(sidebar: Sidebar) -> None:
+    said: list[object] = []
+    sidebar.facet_changed.connect(said.append)
+    click(sidebar, Facet.FAILED)
+    click(sidebar, Facet.RUNNING)
+    click(sidebar, Facet.FAILED, CTRL)
+    click(sidebar, Facet.RUNNING, CTRL)
+    assert [set(keys) for keys in said] == [  # type: ignore[call-overload]
+        {"failed"},
+        {"running"},
+        {"running", "failed"},
+        {"failed"},
+    ]
+
+
+def test_all_takes_every_other_facet_away_and_gives_way_to_one(sidebar: Sidebar) -> None:
+    said: list[object] = []
+    click(sidebar, Facet.FAILED)
+    sidebar.facet_changed.connect(said.append)
+    click(sidebar, Facet.ALL, CTRL)
+    click(sidebar, Facet.PENDING, CTRL)
+    assert said == [(), ("pending",)]
+
+
+def test_what_was_chosen_can_be_kept_and_chosen_again(sidebar: Sidebar) -> None:
+    said: list[object] = []
+    sidebar.facet_changed.connect(said.append)
+    sidebar.select(("failed", "no such facet", "running"))
+    assert said == [("failed", "running")]
+    assert sidebar.chosen == ("failed", "running")
+    sidebar.select(())
+    assert said[-1] == ()
+
+
+def test_the_count_is_read_out_with_its_name(sidebar: Sidebar) -> None:
+    names = sidebar.findChild(QListWidget)
+    assert isinstance(names, QListWidget)
+    spoken = names.item(0).data(Qt.ItemDataRole.AccessibleTextRole)
+    assert spoken == "All: 12,480"
+
+
+def test_rare_facets_are_hidden_while_nobody_has_them(sidebar: Sidebar) -> None:
+    names = sidebar.findChild(QListWidget)
+    assert isinstance(names, QListWidget)
+    sidebar.show_counts({"all": 3})
+    hidden = {facet for row, facet in enumerate(Facet) if names.item(row).isHidden()}
+    assert hidden == {Facet.CANCELLING, Facet.CANCELLED, Facet.ORPHANED, Facet.UNREADABLE}
+
+
+def test_escape_clears_and_a_second_one_leaves(qtbot: QtBot) -> None:
+    bar, said, left = FilterBar(), [], []
+    qtbot.addWidget(bar)
+    bar.text_changed.connect(said.append)
+    bar.left.connect(lambda: left.append(True))
+    bar.show()
+    bar.focus_text()
+    box = bar.focusProxy()
+    with qtbot.waitSignal(bar.text_changed):
+        QTest.keyClicks(box, "example")
+    QTest.keyClick(box, Qt.Key.Key_Escape)
+    assert (said, left) == (["example", ""], [])
+    QTest.keyClick(box, Qt.Key.Key_Escape)
+    assert left == [True]
+
+
+def test_typing_fast_filters_once(qtbot: QtBot) -> None:
+    bar, said = FilterBar(), []
+    qtbot.addWidget(bar)
+    bar.text_changed.connect(said.append)
+    QTest.keyClicks(bar.focusProxy(), "abc")
+    QTest.keyClick(bar.focusProxy(), Qt.Key.Key_Return)
+    assert said == ["abc"]
