@@ -123,6 +123,11 @@ class Unreadable(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     path: str
     seen_at: int | float = 0
 
+    @property
+    def created_at(self) -> int | float:
+        """Its place among the others: nothing better is known than when it was last written."""
+        return self.seen_at
+
 
 class Stamp(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What one stat of a meta.json tells; a changed stamp means: read it again."""

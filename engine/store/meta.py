@@ -23,7 +23,8 @@ MAX_DEPTH: Final = 64
 MAX_DIGITS: Final = 400
 MAX_EXACT: Final = 2**53  # beyond it JavaScript, which shares the file, loses digits
 
-_fast = msgspec.json.Decoder(TaskRecord).decode
+glimpse: Final = msgspec.json.Decoder(TaskRecord).decode  # raises one of REFUSED
+REFUSED: Final = (msgspec.MsgspecError, RecursionError, ValueError)
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -37,8 +38,8 @@ _NESTED: Final[dict[str, type[msgspec.Struct]]] = {
 def glance(data: bytes, task_id: str) -> TaskRecord:
     """The record in `data`, for a list: fast, forgiving. Raises Unusable."""
     try:
-        record = _fast(data)
-    except (msgspec.MsgspecError, RecursionError, ValueError):
+        record = glimpse(data)
+    except REFUSED:
         return as_record(_parse(data, strict=False), task_id)
     # The folder's name is the id, whatever the file says.
     return record if record.task_id == task_id else msgspec.structs.replace(record, task_id=task_id)
