@@ -8,7 +8,6 @@ but a cancel request.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import logging
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from typing import Any, BinaryIO
@@ -27,7 +26,7 @@ from engine.errors import (
 from engine.feed import Batch, Feed
 from engine.records import EngineFields, EventSlice, Health, TaskId, TaskRecord, TaskView
 from engine.run.executor import Executor
-from engine.run.kinds import Tools
+from engine.run.kinds import Tools, import_libraries
 from engine.run.runner import Job
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
@@ -37,9 +36,6 @@ from engine.store.wait import wait_terminal
 from engine.store.watch import Watch
 
 log = logging.getLogger(__name__)
-
-# What the first crawl would import on the loop: 0.6 s together, too long for a window.
-CRAWL_LIBRARIES = ("aiohttp", "selectolax.lexbor", "html_to_markdown")
 
 Records = list[TaskRecord]
 Views = list[TaskView]  # named, because inside the class `list` is the verb
@@ -291,8 +287,7 @@ class Engine:
                 log.warning("reaping failed, trying again later: %s", error)
 
     async def _warm(self) -> None:
-        for library in CRAWL_LIBRARIES:
-            await asyncio.to_thread(importlib.import_module, library)
+        await asyncio.to_thread(import_libraries)
         try:
             await self._browser.warm()
         except EngineError as error:

@@ -75,9 +75,9 @@ class Actions(QObject):
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         for key in ("sidebar", "details"):
             bar.addAction(self[key])
-            button = bar.widgetForAction(self[key])
-            button.setProperty("toolButtonStyle", Qt.ToolButtonStyle.ToolButtonIconOnly)
-            button.setAccessibleName(self[key].iconText())
+            sign = bar.widgetForAction(self[key])
+            sign.setProperty("toolButtonStyle", Qt.ToolButtonStyle.ToolButtonIconOnly)
+            sign.setAccessibleName(self[key].iconText())
 
     def fill_context_menu(self, menu: QMenu) -> None:
         self._fill(menu, "cancel", "", "copy_ids", "copy_rows", "", "task_folder")

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from PySide6.QtGui import QGuiApplication
+
 from gui.columns import COLUMNS
 from gui.rows import Row
+from gui.task_table import TaskTable
 
 
-def ids_text(ids: Iterable[str]) -> str:
-    """One id a line."""
-    return "\n".join(ids)
+def copy_ids(table: TaskTable) -> None:
+    """Put the selected tasks' ids on the clipboard, one a line."""
+    QGuiApplication.clipboard().setText("\n".join(table.selected_ids()))
+
+
+def copy_rows(table: TaskTable) -> None:
+    """Put the selected rows on the clipboard, as a table."""
+    model = table.tasks
+    rows = [model.row_at(number) for number in model.rows_of(table.selected_ids())]
+    QGuiApplication.clipboard().setText(rows_text(rows, model.now_ms()))
 
 
 def rows_text(rows: Iterable[Row], now_ms: float) -> str:

@@ -51,21 +51,26 @@ class ListArea(QWidget):
         self._bar = QProgressBar(self)
         self._bar.setTextVisible(False)
         self._bar.setFixedHeight(4)
+        self._lay_out()
+        self.show_accepting(True)
+        self._choose()
+
+    def _lay_out(self) -> None:
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self._bar)
         column.addWidget(self._stack, 1)
         column.addWidget(self._reading)
-        self._unmatched.show_choices((Choice(self.tr("Clear the filter"), ways.clear_filter),))
+        self._unmatched.show_choices(
+            (Choice(self.tr("Clear the filter"), self._ways.clear_filter),)
+        )
         self._broken.show_choices(
             (
-                Choice(self.tr("Try again"), ways.rescan),
-                Choice(self.tr("Open another folder…"), ways.open_folder),
+                Choice(self.tr("Try again"), self._ways.rescan),
+                Choice(self.tr("Open another folder…"), self._ways.open_folder),
             )
         )
-        self.show_accepting(True)
-        self._choose()
 
     @property
     def state(self) -> str:
@@ -126,18 +131,17 @@ class ListArea(QWidget):
             page = self._skeleton
         elif self._total:
             page = self._unmatched
-            self._unmatched.show_words(
-                self.tr("No task matches"),
-                self.tr("{0} tasks are here; the filter hides all of them.").format(
-                    count(self._total)
-                ),
-            )
         else:
             page = self._empty
-            self._empty.show_words(
-                self.tr("No tasks yet"),
-                self.tr("Start a crawl, or try one on a small site that runs on this machine."),
-                self.tr("Watching {0}").format(self._root),
-            )
+        self._say()
         self._stack.setCurrentWidget(page)
         self.populated.emit(page not in (self._empty, self._broken))
+
+    def _say(self) -> None:
+        hidden = self.tr("{0} tasks are here; the filter hides all of them.")
+        self._unmatched.show_words(self.tr("No task matches"), hidden.format(count(self._total)))
+        self._empty.show_words(
+            self.tr("No tasks yet"),
+            self.tr("Start a crawl, or try one on a small site that runs on this machine."),
+            self.tr("Watching {0}").format(self._root),
+        )

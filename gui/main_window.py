@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, Qt, QUrl, Signal
-from PySide6.QtGui import QCloseEvent, QDesktopServices, QGuiApplication
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
     QApplication,
-    QFileDialog,
     QMainWindow,
     QSplitter,
     QToolBar,
@@ -21,13 +21,14 @@ from engine.feed import Batch
 from engine.logs import log_path
 from engine.records import Health, TaskView
 from gui.actions import Actions
+from gui.arrangement import follow_table, recall, remember
 from gui.bridge import Bridge
-from gui.columns import COLUMNS
-from gui.copying import ids_text, rows_text
+from gui.copying import copy_ids, copy_rows
 from gui.details.panel import Details
 from gui.dialogs.about import About
 from gui.dialogs.cancel import can_be_cancelled
 from gui.filter_bar import FilterBar
+from gui.folders import ask_folder, show_folder
 from gui.list_area import ListArea, WaysOut
 from gui.regions import step_region
 from gui.requests import Requests
@@ -56,8 +57,6 @@ class MainWindow(QMainWindow):
         super().__init__()
         self._bridge, self._memory = bridge, memory
         self._health: Health | None = None
-        self._facets: tuple[str, ...] = ()
-        self._text = ""
         self._followed: str | None = None
         self._awaited = ""
         self.setMinimumSize(MIN_WIDTH, MIN_HEIGHT)
@@ -67,7 +66,7 @@ class MainWindow(QMainWindow):
         self._connect_actions()
         self._connect_parts()
         self._connect_bridge()
-        self._recall()
+        recall(self, self._memory)
         self._show_selection([])
 
     # layout
@@ -100,18 +99,18 @@ class MainWindow(QMainWindow):
         column.addWidget(self.filter_bar)
         column.addWidget(self.area, 1)
         column.addWidget(self.undo_bar)
-        self._tall, self._wide = QSplitter(Qt.Orientation.Vertical), QSplitter()
-        self._tall.addWidget(middle)
-        self._tall.addWidget(self.details)
-        self._tall.setStretchFactor(0, 3)
-        self._tall.setStretchFactor(1, 2)
-        self._wide.addWidget(self.sidebar)
-        self._wide.addWidget(self._tall)
-        self._wide.setStretchFactor(1, 1)
-        self._wide.setSizes([SIDEBAR_WIDTH, FIRST_SIZE[0] - SIDEBAR_WIDTH])
-        for splitter in (self._tall, self._wide):
+        self.tall, self.wide = QSplitter(Qt.Orientation.Vertical), QSplitter()
+        self.tall.addWidget(middle)
+        self.tall.addWidget(self.details)
+        self.tall.setStretchFactor(0, 3)
+        self.tall.setStretchFactor(1, 2)
+        self.wide.addWidget(self.sidebar)
+        self.wide.addWidget(self.tall)
+        self.wide.setStretchFactor(1, 1)
+        self.wide.setSizes([SIDEBAR_WIDTH, FIRST_SIZE[0] - SIDEBAR_WIDTH])
+        for splitter in (self.tall, self.wide):
             splitter.setChildrenCollapsible(False)
-        self.setCentralWidget(self._wide)
+        self.setCentralWidget(self.wide)
         self.setStatusBar(self.status)
         self.acts.fill_tool_bar(self.tools)
         self.addToolBar(self.tools)
@@ -121,14 +120,25 @@ class MainWindow(QMainWindow):
     # connections
 
     def _connect_actions(self) -> None:
-        slots = {
+        slots = self._slots()
+        for key, slot in slots.items():
+            self.acts[key].triggered.connect(lambda _=False, slot=slot: slot())
+        self.acts["sidebar"].toggled.connect(self.sidebar.setVisible)
+        self.acts["details"].toggled.connect(self._arrange)
+        self.area.populated.connect(self._arrange)
+        for theme, action in self.acts.themes.items():
+            action.triggered.connect(lambda _=False, theme=theme: self.choose_theme(theme))
+
+    def _slots(self) -> dict[str, Callable[[], object]]:
+        """What each action does."""
+        return {
             "new": self.requests.new_task,
             "paste": self.requests.paste,
             "open": self.choose_folder,
             "folder": self.show_ledger_folder,
             "quit": self.close,
-            "copy_ids": self.copy_ids,
-            "copy_rows": self.copy_rows,
+            "copy_ids": partial(copy_ids, self.table),
+            "copy_rows": partial(copy_rows, self.table),
             "all": self.table.selectAll,
             "none": self.table.clearSelection,
             "find": self.filter_bar.focus_text,
@@ -141,13 +151,6 @@ class MainWindow(QMainWindow):
             "log": lambda: show_folder(log_path().parent),
             "about": lambda: About(self._health, self).open(),
         }
-        for key, slot in slots.items():
-            self.acts[key].triggered.connect(lambda _=False, slot=slot: slot())
-        self.acts["sidebar"].toggled.connect(self.sidebar.setVisible)
-        self.acts["details"].toggled.connect(self._arrange)
-        self.area.populated.connect(self._arrange)
-        for theme, action in self.acts.themes.items():
-            action.triggered.connect(lambda _=False, theme=theme: self.choose_theme(theme))
 
     def _connect_parts(self) -> None:
         self.table.selection_changed.connect(self._show_selection)
@@ -156,12 +159,11 @@ class MainWindow(QMainWindow):
         self.model.shown_changed.connect(lambda *_: self._show_numbers())
         self.details.wants_events.connect(self._bridge.follow_events)
         self.details.wants_folder.connect(lambda _: self.show_task_folder())
-        self.sidebar.facet_changed.connect(self._filter_by_facets)
-        self.filter_bar.text_changed.connect(self._filter_by_text)
+        self.sidebar.facet_changed.connect(lambda _: self._filter())
+        self.filter_bar.text_changed.connect(lambda _: self._filter())
         self.filter_bar.left.connect(self.table.setFocus)
         self.table.menu_wanted.connect(self.acts.fill_context_menu)
-        self.acts.columns_menu.aboutToShow.connect(self._fill_columns)
-        self.acts.sort_menu.aboutToShow.connect(self._fill_sorts)
+        follow_table(self.acts, self.table)
         self.requests.started.connect(self._show_new)
         self.status.root_clicked.connect(self.show_ledger_folder)
         self.requests.failed.connect(self.trouble.show_error)
@@ -178,9 +180,7 @@ class MainWindow(QMainWindow):
         self.model.put_many(batch.views)
         self.model.drop_many(batch.gone)
         self.area.show_loading(batch.loaded, batch.total, batch.complete)
-        if self._followed in batch.gone or any(
-            view.task_id == self._followed for view in batch.views
-        ):
+        if self._followed in {*batch.gone, *(view.task_id for view in batch.views)}:
             self._show_details()
         self._select_awaited()
         self._judge_cancel()
@@ -245,30 +245,9 @@ class MainWindow(QMainWindow):
             self.table.select_ids([self._awaited])
             self._awaited = ""
 
-    def _filter_by_facets(self, facets: tuple[str, ...]) -> None:
-        self._facets = facets
-        self.model.set_filter(self._text, self._facets)
+    def _filter(self) -> None:
+        self.model.set_filter(self.filter_bar.text, self.sidebar.chosen)
         self._show_numbers()
-
-    def _filter_by_text(self, text: str) -> None:
-        self._text = text
-        self.model.set_filter(text, self._facets)
-        self._show_numbers()
-
-    def _fill_columns(self) -> None:
-        self.acts.columns_menu.clear()
-        self.table.fill_column_menu(self.acts.columns_menu)
-
-    def _fill_sorts(self) -> None:
-        menu = self.acts.sort_menu
-        menu.clear()
-        keys = self.model.sort_keys
-        for column in COLUMNS:
-            action = menu.addAction(column.long_title)
-            action.setCheckable(True)
-            action.setChecked(column.key == keys[0][0])
-            turned = (column.key, action.isChecked() and not keys[0][1])
-            action.triggered.connect(lambda _=False, key=turned: self.model.set_sort([key]))
 
     def clear_filter(self) -> None:
         """Show every task again."""
@@ -277,14 +256,6 @@ class MainWindow(QMainWindow):
 
     def cancel_selected(self) -> None:
         self.requests.cancel(self.selected)
-
-    def copy_ids(self) -> None:
-        QGuiApplication.clipboard().setText(ids_text(self.table.selected_ids()))
-
-    def copy_rows(self) -> None:
-        numbers = self.model.rows_of(self.table.selected_ids())
-        rows = [self.model.row_at(number) for number in numbers]
-        QGuiApplication.clipboard().setText(rows_text(rows, self.model.now_ms()))
 
     # the window itself
 
@@ -297,11 +268,8 @@ class MainWindow(QMainWindow):
     def choose_folder(self) -> None:
         """Ask for another ledger; the program that made this window does the rest."""
         start = self._health.root if self._health else ""
-        dialog = QFileDialog(self, self.tr("Open another folder of tasks"), start)
-        dialog.setFileMode(QFileDialog.FileMode.Directory)
-        dialog.fileSelected.connect(lambda path: self.folder_wanted.emit(Path(path)))
-        dialog.finished.connect(dialog.deleteLater)
-        dialog.open()
+        title = self.tr("Open another folder of tasks")
+        ask_folder(self, title, start, self.folder_wanted.emit)
 
     def show_ledger_folder(self) -> None:
         if self._health is not None:
@@ -314,32 +282,9 @@ class MainWindow(QMainWindow):
     def _regions(self) -> tuple[QWidget, ...]:
         return (self.tools, self.sidebar, self.filter_bar, self.area, self.details, self.status)
 
-    def _recall(self) -> None:
-        memory = self._memory
-        self.restoreGeometry(memory.shape("window"))
-        self._wide.restoreState(memory.shape("wide"))
-        self._tall.restoreState(memory.shape("tall"))
-        self.table.restore_header(memory.shape("header"))
-        self.acts["sidebar"].setChecked(memory.flag("sidebar", True))
-        self.acts["details"].setChecked(memory.flag("details", True))
-        self.acts.themes[memory.theme].setChecked(True)
-        self.model.set_sort(memory.sort_keys())
-        self.filter_bar.set_text(memory.text("filter"))
-        self.sidebar.select(memory.names("facets"))
-
     def remember(self) -> None:
         """Keep how the window looks for its next start."""
-        memory = self._memory
-        memory.keep_shape("window", self.saveGeometry())
-        memory.keep_shape("wide", self._wide.saveState())
-        memory.keep_shape("tall", self._tall.saveState())
-        memory.keep_shape("header", self.table.header().saveState())
-        memory.keep_flag("sidebar", self.acts["sidebar"].isChecked())
-        memory.keep_flag("details", self.acts["details"].isChecked())
-        memory.keep_sort(self.model.sort_keys)
-        memory.keep_text("filter", self._text)
-        memory.keep_names("facets", self._facets)
-        memory.save()
+        remember(self, self._memory)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
@@ -351,8 +296,3 @@ class MainWindow(QMainWindow):
         event.ignore()
         self.remember()
         self.close_wanted.emit()
-
-
-def show_folder(folder: Path) -> None:
-    """Open `folder` in the desktop's file manager."""
-    QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))

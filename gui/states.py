@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QApplication,
     QFrame,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QSizePolicy,
     QToolButton,
@@ -42,12 +41,16 @@ class Card(QWidget):
     def __init__(self, sign: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._sign = sign
-        self._picture = QLabel(self)
+        self._picture = plain_label(parent=self)
         self._headline = heading("", grow=1.35)
         self._sentence = plain_label(tone="muted", wrap=True)
         self._detail = plain_label(tone="muted", wrap=True)
         self._buttons = QHBoxLayout()
         self._buttons.setSpacing(8)
+        self._lay_out()
+        self._draw()
+
+    def _lay_out(self) -> None:
         column = QVBoxLayout()
         column.setSpacing(10)
         for label in (self._picture, self._headline, self._sentence):
@@ -68,7 +71,6 @@ class Card(QWidget):
         around.addStretch(3)
         self.setAutoFillBackground(True)
         self.setBackgroundRole(QPalette.ColorRole.Base)
-        self._draw()
 
     def show_words(self, headline: str, sentence: str, detail: str = "") -> None:
         self._headline.show_text(headline)
@@ -127,7 +129,7 @@ class Banner(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._tone = "warning"
-        self._picture = QLabel(self)
+        self._picture = plain_label(parent=self)
         self._title = heading("", grow=1.0)
         self._sentence = plain_label(wrap=True)
         self._sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -138,6 +140,11 @@ class Banner(QFrame):
         self._close.setAccessibleName(self.tr("Close this message"))
         self._close.setToolTip(self._close.accessibleName())
         self._close.clicked.connect(self._dismiss)
+        self._lay_out()
+        self.setVisible(False)
+        self._draw()
+
+    def _lay_out(self) -> None:
         words = QVBoxLayout()
         words.setSpacing(1)
         words.addWidget(self._title)
@@ -149,8 +156,6 @@ class Banner(QFrame):
         row.addLayout(words, 1)
         row.addLayout(self._buttons)
         row.addWidget(self._close, 0, Qt.AlignmentFlag.AlignTop)
-        self.setVisible(False)
-        self._draw()
 
     def tell(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -67,6 +68,15 @@ def _partial_crawl(
 
 
 KINDS: dict[str, Kind] = {"crawl": Kind("crawl", parse_crawl, _crawl, _partial_crawl)}
+
+# What the first crawl would import on the loop: 0.6 s together, too long for a window.
+_LIBRARIES = ("aiohttp", "selectolax.lexbor", "html_to_markdown")
+
+
+def import_libraries() -> None:
+    """Import what the bodies import when they begin; for a worker thread, ahead of time."""
+    for library in _LIBRARIES:
+        importlib.import_module(library)
 
 
 def kind_of(name: str) -> Kind:

@@ -214,17 +214,17 @@ async def test_the_next_window_looks_as_the_last_one_was_left(home: Path) -> Non
     ids = await asyncio.to_thread(written_by_another, home, 3)
     async with opened(home) as session:
         window = session.window
-        window._tall.setSizes([200, 300])
+        window.tall.setSizes([200, 300])
         window.model.set_sort([("task", True), ("age", False)])
         window.filter_bar.set_text("example.com/1")
         window.sidebar.select(("completed",))
         window.acts["sidebar"].setChecked(False)
         window.choose_theme(Theme.DARK)
         assert window.model.rowCount() == 1
-        sizes = window._tall.sizes()
+        sizes = window.tall.sizes()
     async with opened(home) as session:
         window = session.window
-        assert window._tall.sizes() == sizes
+        assert window.tall.sizes() == sizes
         assert list(window.model.sort_keys)[:2] == [("task", True), ("age", False)]
         assert window.filter_bar.text == "example.com/1"
         assert window.sidebar.chosen == ("completed",)

@@ -1,0 +1,69 @@
+"""How the window is arranged: kept for its next start, and offered as menus of the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QMenu
+
+from gui.actions import Actions
+from gui.columns import COLUMNS
+from gui.settings import Memory
+from gui.task_table import TaskTable
+
+if TYPE_CHECKING:
+    from gui.main_window import MainWindow
+
+
+def recall(window: MainWindow, memory: Memory) -> None:
+    """Arrange `window` as it was left."""
+    window.restoreGeometry(memory.shape("window"))
+    window.wide.restoreState(memory.shape("wide"))
+    window.tall.restoreState(memory.shape("tall"))
+    window.table.restore_header(memory.shape("header"))
+    for pane in ("sidebar", "details"):
+        window.acts[pane].setChecked(memory.flag(pane, True))
+    window.acts.themes[memory.theme].setChecked(True)
+    known = {column.key for column in COLUMNS}
+    keys = [key for key in memory.sort_keys() if key[0] in known]
+    if keys:
+        window.model.set_sort(keys)
+    window.filter_bar.set_text(memory.text("filter"))
+    window.sidebar.select(memory.names("facets"))
+
+
+def remember(window: MainWindow, memory: Memory) -> None:
+    """Keep how `window` is arranged now."""
+    memory.keep_shape("window", window.saveGeometry())
+    memory.keep_shape("wide", window.wide.saveState())
+    memory.keep_shape("tall", window.tall.saveState())
+    memory.keep_shape("header", window.table.header().saveState())
+    for pane in ("sidebar", "details"):
+        memory.keep_flag(pane, window.acts[pane].isChecked())
+    memory.keep_sort(window.model.sort_keys)
+    memory.keep_text("filter", window.filter_bar.text)
+    memory.keep_names("facets", window.sidebar.chosen)
+    memory.save()
+
+
+def follow_table(actions: Actions, table: TaskTable) -> None:
+    """Fill the menus for columns and order from the table, each time they open."""
+    columns, order = actions.columns_menu, actions.sort_menu
+    columns.aboutToShow.connect(lambda: _fill_columns(columns, table))
+    order.aboutToShow.connect(lambda: _fill_order(order, table))
+
+
+def _fill_columns(menu: QMenu, table: TaskTable) -> None:
+    menu.clear()
+    table.header().fill_menu(menu)
+
+
+def _fill_order(menu: QMenu, table: TaskTable) -> None:
+    menu.clear()
+    key, descending = table.tasks.sort_keys[0]
+    for column in COLUMNS:
+        action = menu.addAction(column.long_title)
+        action.setCheckable(True)
+        action.setChecked(column.key == key)
+        turned = (column.key, column.key == key and not descending)
+        action.triggered.connect(lambda _=False, turned=turned: table.tasks.set_sort([turned]))
