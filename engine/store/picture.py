@@ -109,6 +109,7 @@ class Picture:
             task_id for task_id, stamp in found.items() if known(task_id) != stamp or not stamp
         ]
         changed.sort(key=lambda task_id: _written(found[task_id]), reverse=True)
+        self._surveyed = {task_id: found[task_id] for task_id in changed}
         return changed, gone
 
     def clear(self) -> tuple[TaskId, ...]:
