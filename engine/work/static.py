@@ -140,34 +140,25 @@ class StaticFetcher:
     async def _read(
         self, response: ClientResponse, options: PageOptions, deadline: float
     ) -> Fetched:
+        headers = response.headers
+        if headers.get("Content-Disposition", "").lstrip().lower().startswith("attachment"):
+            raise PageError("download", "download skipped")
         fetched = Fetched(
             url="",
             final_url="",
             status=response.status,
-            content_type=response.headers.get("Content-Type", ""),
+            content_type=headers.get("Content-Type", ""),
             engine="static",
-            retry_after_s=retry_after(response.headers.get("Retry-After", "")),
+            retry_after_s=retry_after(headers.get("Retry-After", "")),
         )
-        if (
-            response.headers.get("Content-Disposition", "")
-            .lstrip()
-            .lower()
-            .startswith("attachment")
-        ):
-            raise PageError("download", "download skipped")
-        if not documents.is_text(fetched.content_type) and not documents.is_html(
-            fetched.content_type
-        ):
+        kind = fetched.content_type
+        if not documents.is_text(kind) and not documents.is_html(kind):
             response.close()  # unread: the connection cannot be used again
             return fetched
         body = await _body(response, options.max_bytes, deadline)
-        fetched.bytes, fetched.truncated, fetched.settled = (
-            len(body.data),
-            body.truncated,
-            body.complete,
-        )
-        size = len(body.data)
-        if size > 65_536:
+        fetched.bytes, fetched.truncated = len(body.data), body.truncated
+        fetched.settled = body.complete
+        if fetched.bytes > 65_536:
             await asyncio.to_thread(self._fill, fetched, body.data)
         else:
             self._fill(fetched, body.data)
