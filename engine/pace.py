@@ -30,6 +30,7 @@ class Pace:
         if self._seen_at is None or self._first_at is None or done < self._done:
             self._first_at = self._seen_at = at_ms
             self._first_done = self._done = done
+            self._rate = None
             return
         passed_ms = at_ms - self._seen_at
         if done == self._done or passed_ms <= 0:
@@ -45,7 +46,7 @@ class Pace:
             self._rate = latest
             return
         weight = 1 - math.exp(-over_s / RATE_WINDOW_S)
-        self._rate += weight * (latest - self._rate)
+        self._rate = weight * latest + (1 - weight) * self._rate
 
     @property
     def rate(self) -> float | None:

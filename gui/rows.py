@@ -35,6 +35,9 @@ _CALM = {reason: number for number, reason in enumerate(Reason)}
 _RANK = {state: number for number, state in enumerate(Standing)}
 
 
+_NO_RECORD = TaskRecord(task_id="")
+
+
 class Row(msgspec.Struct, frozen=True, gc=False):
     """What the table knows of one task. Times are ms since 1970, `rate` is units a second.
 
@@ -83,8 +86,7 @@ def make_row(view: TaskView, pace: Pace | None, now_ms: float) -> Row:
     after = pace.stall_after_ms if pace is not None else STALL_MIN_MS
     needs = reasons(view, now_ms, after)
     name = _full_name(view)
-    record = entry if isinstance(entry, TaskRecord) else None
-    created = moment(record.created_at) if record else None
+    record = entry if isinstance(entry, TaskRecord) else _NO_RECORD
     row = Row(
         task_id=entry.task_id,
         view=view,
@@ -92,20 +94,27 @@ def make_row(view: TaskView, pace: Pace | None, now_ms: float) -> Row:
         status=words.status_word(view),
         name=name,
         folded_name=name.casefold(),
-        kind=display(record.kind, 60) if record else "",
+        kind=display(record.kind, 60),
         haystack=haystack(view),
         facets=_mask(facets(view, state, needs)),
         needs=needs,
         calm=_CALM[needs[0]] if needs else len(_CALM),
         rank=_RANK[state],
-        live=record is not None and record.is_live,
-        running=record is not None and record.status == Status.RUNNING,
-        created_at=created,
-        newness=None if created is None else -created,
-        updated_at=updated_at(view),
-        stalls_at=stalls_at(view, after),
+        live=record.is_live,
+        running=record.status == Status.RUNNING,
+        **_times(view, record, after),
     )
     return row if view.units is None else _with_units(row, view.units, pace)
+
+
+def _times(view: TaskView, record: TaskRecord, stall_after_ms: float) -> dict[str, float | None]:
+    created = moment(record.created_at)
+    return {
+        "created_at": created,
+        "newness": -created if created else None,
+        "updated_at": updated_at(view),
+        "stalls_at": stalls_at(view, stall_after_ms),
+    }
 
 
 def _with_units(row: Row, units: Units, pace: Pace | None, **more: Any) -> Row:

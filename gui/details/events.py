@@ -42,22 +42,28 @@ class Events(QWidget):
         self.follow.setChecked(True)
         self._skipped = plain_label("", self, tone="warning")
         self._nothing = plain_label(words.say("events.none"), self, tone="muted")
-        copy = QPushButton(words.say("events.copy"), self)
+        self._copy = QPushButton(words.say("events.copy"), self)
         self._chips = _Chips(self)
         self.pill = QPushButton(self.table.viewport())
         self.pill.hide()
+        self._unseen = 0
+        self._lay_out()
+        self._connect()
+        self.start_over()
+
+    def _lay_out(self) -> None:
         top = QHBoxLayout()
         top.addWidget(self._chips, 1)
-        top.addWidget(self._nothing)
-        top.addWidget(self._skipped)
-        top.addWidget(self.follow)
-        top.addWidget(copy)
+        for widget in (self._nothing, self._skipped, self.follow, self._copy):
+            top.addWidget(widget)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 6, 0, 0)
         column.setSpacing(6)
         column.addLayout(top)
         column.addWidget(self.table, 1)
-        copy.clicked.connect(self.copy)
+
+    def _connect(self) -> None:
+        self._copy.clicked.connect(self.copy)
         QShortcut(QKeySequence.StandardKey.Copy, self.table, self.copy).setContext(
             Qt.ShortcutContext.WidgetShortcut
         )
@@ -66,8 +72,6 @@ class Events(QWidget):
         self.table.scrolled_by_hand.connect(self._scrolled)
         self.table.resized.connect(self._place_pill)
         self._chips.changed.connect(self._filter)
-        self._unseen = 0
-        self.start_over()
 
     def start_over(self) -> None:
         """Forget everything: another task is shown from now on."""

@@ -45,6 +45,12 @@ class Overview(QScrollArea):
         self._args_title = plain_label(words.say("field.args"), sheet, tone="muted")
         self._args = _Code(sheet)
         self._args_title.setBuddy(self._args)
+        self._lay_out(sheet)
+        self._aging = QTimer(self)
+        self._aging.setInterval(AGE_MS)
+        self._aging.timeout.connect(self._fill)
+
+    def _lay_out(self, sheet: QWidget) -> None:
         column = QVBoxLayout(sheet)
         column.setContentsMargins(8, 8, 8, 8)
         column.setSpacing(8)
@@ -54,9 +60,6 @@ class Overview(QScrollArea):
         column.addWidget(self._args)
         column.addStretch(1)
         self.setWidget(sheet)
-        self._aging = QTimer(self)
-        self._aging.setInterval(AGE_MS)
-        self._aging.timeout.connect(self._fill)
 
     def show_view(self, view: TaskView) -> None:
         """Show this task's facts as they are now."""

@@ -17,7 +17,7 @@ from tests.gui.task_views import NOW, a_view, task_id
 
 
 @pytest.fixture
-def details(qtbot: QtBot) -> Iterator[Details]:
+def details(qtbot: QtBot) -> Details:
     details = Details()
     qtbot.addWidget(details)
     details.resize(900, 320)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -290,37 +291,29 @@ STEPS = st.lists(
 
 @given(steps=STEPS)
 def test_whatever_happens_the_list_is_what_a_fresh_model_would_show(
-    qapp: object, steps: list[tuple[str, list[object]]]
+    qapp: object, steps: list[tuple[str, Any]]
 ) -> None:
-    model, known = TaskModel(now_ms=Clock()), {}
+    model, known = TaskModel(now_ms=Clock()), dict[str, TaskView]()
     tester = QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
-    text, facets, keys = "", [], [("age", False)]
-    for what, given_ in steps:
+    asked: dict[str, Any] = {"filter": "", "facets": [], "sort": []}
+    for what, now in steps:
         if what == "put":
-            views = [a_view(number, status) for number, status in given_]  # type: ignore[misc]
+            views = [a_view(number, status) for number, status in now]
             known |= {view.task_id: view for view in views}
             model.put_many(views)
         elif what == "drop":
-            gone = [task_id(number) for number in given_]  # type: ignore[arg-type]
-            for name in gone:
-                known.pop(name, None)
+            gone = {task_id(number) for number in now}
+            known = {name: view for name, view in known.items() if name not in gone}
             model.drop_many(gone)
-        elif what == "filter":
-            text = given_  # type: ignore[assignment]
-            model.set_filter(text, facets)
-        elif what == "facets":
-            facets = given_
-            model.set_filter(text, facets)
         else:
-            keys = given_  # type: ignore[assignment]
-            model.set_sort(keys)
-    model.settle()
+            asked[what] = now
+            model.set_filter(asked["filter"], asked["facets"])
+            model.set_sort(asked["sort"])
     fresh = TaskModel(now_ms=Clock())
-    fresh.set_filter(text, facets)
-    fresh.set_sort([*keys, ("id", False)])
     fresh.put_many(known.values())
-    fresh.settle()
-    model.set_sort([*keys, ("id", False)])
+    fresh.set_filter(asked["filter"], asked["facets"])
+    for one in (model, fresh):
+        one.set_sort([*asked["sort"], ("id", False)])
     assert ids(model) == ids(fresh)
     assert model.counts() == fresh.counts()
     del tester

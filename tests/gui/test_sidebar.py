@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QListWidget
+from PySide6.QtWidgets import QListWidget, QWidget
 from pytestqt.qtbot import QtBot
 
 from engine.attention import Facet
@@ -16,7 +14,7 @@ CTRL, NONE = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.NoModifier
 
 
 @pytest.fixture
-def sidebar(qtbot: QtBot) -> Iterator[Sidebar]:
+def sidebar(qtbot: QtBot) -> Sidebar:
     sidebar = Sidebar()
     qtbot.addWidget(sidebar)
     sidebar.resize(190, 400)
@@ -30,6 +28,12 @@ def click(sidebar: Sidebar, facet: Facet, modifier: Qt.KeyboardModifier = NONE) 
     assert isinstance(names, QListWidget)
     at = names.visualItemRect(names.item(list(Facet).index(facet))).center()
     QTest.mouseClick(names.viewport(), Qt.MouseButton.LeftButton, modifier, at)
+
+
+def box_of(bar: FilterBar) -> QWidget:
+    box = bar.focusProxy()
+    assert box is not None
+    return box
 
 
 def test_a_click_replaces_and_ctrl_adds_and_takes_away(sidebar: Sidebar) -> None:
@@ -82,13 +86,15 @@ def test_rare_facets_are_hidden_while_nobody_has_them(sidebar: Sidebar) -> None:
 
 
 def test_escape_clears_and_a_second_one_leaves(qtbot: QtBot) -> None:
-    bar, said, left = FilterBar(), [], []
+    bar = FilterBar()
+    said: list[str] = []
+    left: list[bool] = []
     qtbot.addWidget(bar)
     bar.text_changed.connect(said.append)
     bar.left.connect(lambda: left.append(True))
     bar.show()
     bar.focus_text()
-    box = bar.focusProxy()
+    box = box_of(bar)
     with qtbot.waitSignal(bar.text_changed):
         QTest.keyClicks(box, "example")
     QTest.keyClick(box, Qt.Key.Key_Escape)
@@ -98,9 +104,10 @@ def test_escape_clears_and_a_second_one_leaves(qtbot: QtBot) -> None:
 
 
 def test_typing_fast_filters_once(qtbot: QtBot) -> None:
-    bar, said = FilterBar(), []
+    bar = FilterBar()
+    said: list[str] = []
     qtbot.addWidget(bar)
     bar.text_changed.connect(said.append)
-    QTest.keyClicks(bar.focusProxy(), "abc")
-    QTest.keyClick(bar.focusProxy(), Qt.Key.Key_Return)
+    QTest.keyClicks(box_of(bar), "abc")
+    QTest.keyClick(box_of(bar), Qt.Key.Key_Return)
     assert said == ["abc"]

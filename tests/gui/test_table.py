@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import QAbstractItemModel, QPoint, Qt
@@ -19,7 +18,7 @@ SHIFT, NONE = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.NoModifier
 
 
 @pytest.fixture
-def table(qtbot: QtBot) -> Iterator[TaskTable]:
+def table(qtbot: QtBot) -> TaskTable:
     """A table of twenty finished tasks, newest on top; 4 and 9 failed."""
     table = TaskTable()
     qtbot.addWidget(table)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import string
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,12 +14,12 @@ from engine.records import ErrorInfo, TaskRecord, TaskView, Units, Unreadable
 NOW = 1_780_000_000_000.0
 
 
-def a_view(status: str = "RUNNING", **fields: object) -> TaskView:
+def a_view(status: str = "RUNNING", **fields: Any) -> TaskView:
     seen = {key: fields.pop(key) for key in ("units", "ours", "foreign") if key in fields}
-    base: dict[str, object] = {"kind": "crawl", "created_at": NOW - 60_000}
+    base: dict[str, Any] = {"kind": "crawl", "created_at": NOW - 60_000}
     return TaskView(
         TaskRecord(task_id="00000000000000aa", status=status, **(base | fields)), **seen
-    )  # type: ignore[arg-type]
+    )
 
 
 @pytest.mark.parametrize("message_id", sorted(ENGLISH))
