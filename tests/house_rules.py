@@ -39,6 +39,7 @@ WRITERS = {
 SPAWNERS = {
     "gui/bridge.py": "the window's TaskSet",
     "gui/loop.py": "starts the main coroutine",
+    "engine/browser/launch.py": "the driver's start, awaited to its end also when cancelled",
     "engine/run/executor.py": "one task for each running body, kept until it is settled",
     "engine/run/runner.py": "the body and its watcher, both awaited before the settle",
     "engine/service.py": "upkeep and warming, ended by close()",
