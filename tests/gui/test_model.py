@@ -161,6 +161,8 @@ def test_a_task_comes_and_goes_with_what_the_filter_asks(model: TaskModel) -> No
     assert ids(model) == [task_id(1)]
     model.put_many([a_view(2, "RUNNING"), a_view(1, "COMPLETED")])
     assert ids(model) == [task_id(2)]
+    model.put_many([a_view(1, "RUNNING")])
+    assert set(ids(model)) == {task_id(1), task_id(2)}
     assert model.total == 2
 
 
@@ -312,6 +314,8 @@ def test_whatever_happens_the_list_is_what_a_fresh_model_would_show(
     fresh = TaskModel(now_ms=Clock())
     fresh.put_many(known.values())
     fresh.set_filter(asked["filter"], asked["facets"])
+    assert set(ids(model)) == set(ids(fresh))
+    assert all((model.row_of(name) >= 0) == (fresh.row_of(name) >= 0) for name in known)
     for one in (model, fresh):
         one.set_sort([*asked["sort"], ("id", False)])
     assert ids(model) == ids(fresh)

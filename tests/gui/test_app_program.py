@@ -1,0 +1,183 @@
+"""The program around the window: its options, pictures, self-test, and one window per ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QApplication
+
+from engine.version import VERSION
+from gui.app import platform_for
+from gui.bridge import TaskSet
+from gui.instance import Instance
+from tests.gui.windows import heard
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def program(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run the program to its end on a machine without a screen."""
+    known = {key: value for key, value in os.environ.items() if key != "QT_QPA_PLATFORM"}
+    return subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error::ResourceWarning", "-m", "gui.app", *words],
+        env=known | {"DISPLAY": "", "WAYLAND_DISPLAY": ""} | env,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def test_the_version_is_told() -> None:
+    done = program("--version")
+    assert (done.returncode, done.stdout.strip()) == (0, f"openchrome-monitor {VERSION}")
+
+
+def test_an_unknown_option_is_bad_usage() -> None:
+    done = program("--frobnicate")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_a_relative_root_in_the_environment_is_refused_in_a_sentence() -> None:
+    done = program("--shot", "x.png", OPENCHROME_TASK_ROOT="relative/tasks")
+    assert done.returncode == 1
+    assert "absolute path" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("scene", ["main", "start", "empty"])
+def test_a_picture_is_saved_without_a_screen(tmp_path: Path, scene: str) -> None:
+    file = tmp_path / "shot.png"
+    done = program("--home", str(tmp_path / "home"), "--shot", str(file), "--scene", scene)
+    assert (done.returncode, done.stderr) == (0, "")
+    picture = QImage(str(file))
+    assert picture.width() >= 900
+    assert len({picture.pixel(x, 300) for x in range(0, picture.width(), 7)}) > 1
+
+
+def test_a_picture_of_a_root_that_is_a_file_shows_the_trouble(tmp_path: Path) -> None:
+    (tmp_path / "tasks").write_text("no folder")
+    file = tmp_path / "shot.png"
+    done = program("--root", str(tmp_path / "tasks"), "--shot", str(file))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert file.stat().st_size > 1000
+
+
+def test_the_self_test_passes_and_leaves_no_process() -> None:
+    done = program("--self-test")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "passed" in done.stdout
+    assert done.stderr == ""
+
+
+def test_the_self_test_says_what_is_missing() -> None:
+    done = program("--self-test", OC_BROWSER="/nowhere/chromium")
+    assert done.returncode == 1
+    assert "browser" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_the_first_paint_needs_neither_playwright_nor_watchdog() -> None:
+    heavy = ["playwright", "watchdog", "aiohttp", "html_to_markdown", "click", "rich"]
+    code = f"import sys, gui.app; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("environ", "platform", "told"),
+    [
+        ({}, "linux", {"QT_QPA_PLATFORM": "offscreen"}),
+        ({"DISPLAY": ":0"}, "linux", {"QT_QPA_PLATFORM": "xcb;offscreen"}),
+        (
+            {"DISPLAY": ":0", "WAYLAND_DISPLAY": "w"},
+            "linux",
+            {"QT_QPA_PLATFORM": "wayland;xcb;offscreen"},
+        ),
+        ({"QT_QPA_PLATFORM": "vnc"}, "linux", {}),
+        ({}, "darwin", {}),
+        ({}, "win32", {}),
+    ],
+)
+def test_without_a_screen_an_invisible_one_is_used(
+    environ: dict[str, str], platform: str, told: dict[str, str]
+) -> None:
+    assert platform_for(environ, platform) == told
+
+
+CALLER = """
+import sys
+from pathlib import Path
+from PySide6.QtCore import QCoreApplication
+from gui.instance import Instance
+app = QCoreApplication([])
+other = Instance(Path(sys.argv[1]), Path(sys.argv[2]))
+print(other.claim(), other.hand_over({"raise": True}))
+"""
+
+
+async def test_a_second_start_hands_over_to_the_first(tmp_path: Path) -> None:
+    root, place = tmp_path / "tasks", tmp_path / "run"
+    first = Instance(root, place)
+    assert first.claim()
+    called = heard(first.called)
+    second = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", CALLER, str(root), str(place), stdout=subprocess.PIPE, cwd=ROOT
+    )
+    said, _ = await second.communicate()
+    assert said.split() == [b"False", b"True"]
+    assert await called == ({"raise": True},)
+    first.release()
+
+
+def test_another_ledger_has_its_own_window(qapp: QApplication, tmp_path: Path) -> None:
+    one, two = Instance(tmp_path / "a", tmp_path), Instance(tmp_path / "b", tmp_path)
+    assert one.claim()
+    assert two.claim()
+    one.release()
+    two.release()
+
+
+def test_the_next_window_may_claim_what_was_released(qapp: QApplication, tmp_path: Path) -> None:
+    first, second = Instance(tmp_path / "a", tmp_path), Instance(tmp_path / "a", tmp_path)
+    assert first.claim()
+    assert not second.claim()
+    first.release()
+    assert second.claim()
+    second.release()
+
+
+async def test_nothing_spawned_outlives_its_task_set() -> None:
+    told: list[Exception] = []
+    tasks = TaskSet(told.append)
+    ended = asyncio.Event()
+
+    async def long() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    async def broken() -> Any:
+        raise ValueError("seen")
+
+    tasks.spawn(long(), name="long")
+    tasks.spawn(broken(), name="broken")
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert [str(error) for error in told] == ["seen"]
+    tasks.spawn(long(), name="called off before its first step")
+    await tasks.close()
+    assert ended.is_set()
+    tasks.spawn(long(), name="too late")
