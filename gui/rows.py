@@ -107,7 +107,7 @@ def make_row(view: TaskView, pace: Pace | None, now_ms: float) -> Row:
     return row if view.units is None else _with_units(row, view.units, pace)
 
 
-def _times(view: TaskView, record: TaskRecord, stall_after_ms: float) -> dict[str, float | None]:
+def _times(view: TaskView, record: TaskRecord, stall_after_ms: float) -> dict[str, Any]:
     created = moment(record.created_at)
     return {
         "created_at": created,

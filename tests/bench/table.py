@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -86,6 +87,9 @@ class Bench:
         median, worst = share(values, 0.5), max(values)
         self.rows.append([f"{what}, {self.count:,} tasks", median, share(values, 0.99), worst])
         self.facts[f"{key}_{self.count // 1000}k_ms"] = median
+        if what.startswith("sort"):
+            floor = self.facts[f"reference_sort_{self.count // 1000}k_ms"]
+            self.facts[f"{key}_{self.count // 1000}k_ratio"] = median / floor
         self.facts[f"{key}_{self.count // 1000}k_worst_ms"] = worst
 
     def turn(self, work: Callable[[], object]) -> float:
@@ -96,6 +100,11 @@ class Bench:
         batches = [self.views[at : at + BATCH] for at in range(0, self.count, BATCH)]
         puts = [self.turn(partial(self.model.put_many, batch)) for batch in batches]
         self.note(f"put {BATCH}", "put", puts)
+        # The least that any order costs here: one sort of as many records by their ids.
+        bare = [view.entry for view in self.views]
+        random.Random(1).shuffle(bare)
+        floor = [cpu_ms(lambda: sorted(bare, key=attrgetter("task_id"))) for _ in range(5)]
+        self.note("reference: sorted() by id", "reference_sort", floor)
         for keys in SORTS:
             name = "+".join(key for key, _ in keys)
             times = []
