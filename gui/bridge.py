@@ -205,7 +205,8 @@ class Bridge(QObject):
             return self._engine.health()
         watcher = "gone" if self._trouble else "live"
         root = str(self._settings.root)
-        return Health(root=root, watcher=watcher, watcher_reason=self._trouble)
+        slots = self._settings.slots
+        return Health(root=root, watcher=watcher, watcher_reason=self._trouble, slots=slots)
 
     async def _open(self) -> None:
         """Open and follow the ledger, again and again while it cannot be used: it may come back."""
@@ -278,6 +279,7 @@ class Bridge(QObject):
                 tuple(answer for answer in answers if isinstance(answer, EngineError)),
             )
         )
+        self.show_health()
 
     async def _follow_events(self, task_id: str) -> None:
         offset, first = 0, True

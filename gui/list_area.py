@@ -116,7 +116,8 @@ class ListArea(QWidget):
     def show_trouble(self, error: EngineError) -> None:
         """The ledger cannot be used at all."""
         self._trouble = error
-        self._broken.show_words(error.title, str(error), error.advice)
+        again = self.tr("The window looks again every 2 seconds.")
+        self._broken.show_words(error.title, str(error), again)
         self._choose()
 
     def _choose(self) -> None:

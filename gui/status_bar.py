@@ -89,6 +89,8 @@ class StatusBar(QStatusBar):
         }
         if health.engine == "closing":
             return "warning", self.tr("Closing…"), ""
+        if health.engine != "ready" and health.watcher == "gone":
+            return "bad", self.tr("The ledger cannot be opened"), health.watcher_reason
         if health.engine != "ready":
             return "muted", self.tr("Opening the ledger…"), ""
         if health.read_only:
