@@ -10,12 +10,12 @@ from engine.feed import Batch
 from engine.records import TaskId, TaskView
 
 PERIOD_MS = 40
-MOST_VIEWS = 300  # per repaint: making a row costs about 0.1 ms, and a click must not wait
+MOST_VIEWS = 200  # per repaint: making a row costs about 0.1 ms, and a click must not wait
 
 
 class Flow(QObject):
     """Takes batches at any speed and hands them on joined: the first one at once, later ones
-    every 40 ms, none with more than 300 tasks."""
+    every 40 ms, none with more than 200 tasks."""
 
     batch = Signal(object)
 

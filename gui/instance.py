@@ -33,7 +33,7 @@ class Instance(QObject):
 
     def __init__(self, root: Path, folder: Path | None = None) -> None:
         super().__init__()
-        place = folder or Path(platformdirs.user_runtime_dir(APP_FOLDER, appauthor=False))
+        place = folder or Path(platformdirs.user_cache_dir(APP_FOLDER, appauthor=False))
         self._place = place
         self._name = f"{APP_FOLDER}-{_user()}-{_key(root)}"
         self._lock: QLockFile | None = None

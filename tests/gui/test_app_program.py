@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,7 @@ def test_without_a_screen_an_invisible_one_is_used(
 
 CALLER = """
 import sys
+import time
 from pathlib import Path
 from PySide6.QtCore import QCoreApplication
 from gui.instance import Instance
@@ -181,3 +183,17 @@ async def test_nothing_spawned_outlives_its_task_set() -> None:
     await tasks.close()
     assert ended.is_set()
     tasks.spawn(long(), name="too late")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM to send")
+def test_a_terminated_window_closes_in_order_and_prints_nothing(tmp_path: Path) -> None:
+    words = [sys.executable, "-X", "dev", "-m", "gui.app", "--home", str(tmp_path / "home")]
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
+        lease = tmp_path / "home" / "tasks" / ".runners"
+        deadline = time.monotonic() + 60
+        while not (lease.is_dir() and os.listdir(lease)) and time.monotonic() < deadline:
+            assert run.poll() is None, run.communicate()
+            time.sleep(0.05)  # another process: there is nothing to wait on but its file
+        run.terminate()
+        said, _ = run.communicate(timeout=60)
+    assert (run.returncode, said) == (130, b"")
