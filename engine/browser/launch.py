@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 LAUNCH_S = 20.0
 TRIES = 3
 CLOSE_S = 2.0
-FLAGS = (
+_FLAGS = (
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
@@ -39,13 +40,27 @@ FLAGS = (
     # The headless shell has no popup blocker of its own; the full browser does (see below).
     "--block-new-web-contents",
 )
+# Of these two switches the last one given wins, so Playwright's own words are repeated in ours.
+_FEATURES_OFF = (
+    "AvoidUnnecessaryBeforeUnloadCheckSync,DestroyProfileOnBrowserClose,HttpsUpgrades,"
+    "HttpsFirstBalancedModeAutoEnable,LensOverlay,MediaRouter,PaintHolding,"
+    "ThirdPartyStoragePartitioning,AvoidCorsURLLoaderRestartOnRedirect,TcpPortRandomizationWin,"
+    "OptimizationHints,NetworkTimeServiceQuerying,AimEnabled,PreconnectToSearch,"
+    "msForceBrowserSignIn,msEdgeUpdateLaunchServicesPreferredVersion"
+)
+_POINTER = "primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4"
+FLAGS = (
+    *_FLAGS,
+    # A new frame host for each page of the same site: a fifth of a page's CPU in a reused tab.
+    f"--disable-features={_FEATURES_OFF},RenderDocument",
+)
 # Per browser, hence two browsers if two crawls disagree; free of charge, where a
 # rule for each request would cost 40 % more CPU a page.
 LEAN_FLAGS = (
     "--disable-remote-fonts",
-    "--blink-settings=imagesEnabled=false",
+    f"--blink-settings=imagesEnabled=false,{_POINTER}",
 )
-_DROPPED_DEFAULTS = ["--disable-popup-blocking"]
+_ROOMY_SHM_BYTES = 2 * 1024**3
 _EXIT = re.compile(r"exitCode=(\d+)")
 _SAID = re.compile(r"\[err\] (.+)")
 
@@ -108,7 +123,7 @@ async def launch(driver: Driver, found: Found, *, lean: bool) -> Chromium:
                 executable_path=found.path,
                 headless=True,
                 args=[*FLAGS, *(LEAN_FLAGS if lean else ())],
-                ignore_default_args=_DROPPED_DEFAULTS,
+                ignore_default_args=_dropped_defaults(),
                 chromium_sandbox=not _is_root(),
                 handle_sigint=False,
                 handle_sigterm=False,
@@ -122,6 +137,19 @@ async def launch(driver: Driver, found: Found, *, lean: bool) -> Chromium:
             if _is_final(failed.message):
                 break
     raise BrowserFailed(reason=f"{found.path}: {reason}")
+
+
+def _dropped_defaults() -> list[str]:
+    """What Playwright would pass and we do not want: pop-ups, and shared memory on a disk.
+
+    The latter is for containers with a tiny /dev/shm.
+    """
+    dropped = ["--disable-popup-blocking"]
+    if sys.platform == "linux" and os.path.isdir("/dev/shm"):
+        shm = os.statvfs("/dev/shm")
+        if shm.f_bavail * shm.f_frsize >= _ROOMY_SHM_BYTES:
+            dropped.append("--disable-dev-shm-usage")
+    return dropped
 
 
 def _is_root() -> bool:

@@ -183,6 +183,25 @@ async def test_closing_leaves_no_process_behind_even_with_a_page_in_flight(site:
         await session.warm()
 
 
+async def test_the_browser_keeps_what_playwright_switched_off_and_on(
+    browsing: Making, site: Site
+) -> None:
+    async with browsing(site.url) as made:
+        await made.session.warm()
+        line = the_browser(os.getpid()).cmdline()
+        for switch in ("--disable-features=", "--blink-settings="):
+            given = [
+                set(word.removeprefix(switch).split(","))
+                for word in line
+                if word.startswith(switch)
+            ]
+            assert len(given) == 2
+            assert given[0] <= given[1], "the last one wins: it must repeat the first"
+        assert sum(word.startswith("--enable-features=") for word in line) == 1
+        if hasattr(os, "geteuid") and os.geteuid() != 0:
+            assert "--no-sandbox" not in line
+
+
 async def test_nothing_starts_before_it_is_needed(site: Site) -> None:
     session = BrowserSession()
     async with session.fetcher(FetcherOptions(policy=Policy.for_start(site.url))):
