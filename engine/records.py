@@ -44,11 +44,12 @@ class ErrorInfo(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Units(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """How far a task is: `total` is None while nobody knows."""
+    """How far a task is: `total` is None while nobody knows; `failed` of `done` went wrong."""
 
     done: int = 0
     total: int | None = None
     message: str | None = None
+    failed: int = 0
 
 
 class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -109,12 +109,16 @@ def unit_word(kind: str, number: int) -> str:
 
 
 def progress(kind: str, units: Units | None) -> str:
-    """`41/120`, or `137 pages` while the total is not known; nothing before the first word."""
+    """`41/120`, `137 pages` while the total is not known; nothing before the first word."""
     if units is None:
         return ""
     if units.total is not None and units.total > 0:
-        return say("progress.known", done=count(units.done), total=count(units.total))
-    return say("progress.open", done=count(units.done), unit=unit_word(kind, units.done))
+        said = say("progress.known", done=count(units.done), total=count(units.total))
+    else:
+        said = say("progress.open", done=count(units.done), unit=unit_word(kind, units.done))
+    if units.failed:
+        said = say("progress.failed", progress=said, failed=count(units.failed))
+    return said
 
 
 def attention(reason: Reason, silence_ms: float = 0) -> str:
@@ -171,11 +175,16 @@ def row_sentence(view: TaskView, status: str) -> str:
 
 
 def progress_spoken(kind: str, units: Units) -> str:
-    """`41 of 120 pages`, `137 pages`."""
+    """`41 of 120 pages`, `137 pages, 2 failed`."""
     if units.total is None or units.total <= 0:
-        return say("progress.open", done=count(units.done), unit=unit_word(kind, units.done))
-    unit = unit_word(kind, units.total)
-    return say("progress.of", done=count(units.done), total=count(units.total), unit=unit)
+        said = say("progress.open", done=count(units.done), unit=unit_word(kind, units.done))
+    else:
+        unit = unit_word(kind, units.total)
+        done, total = count(units.done), count(units.total)
+        said = say("progress.of", done=done, total=total, unit=unit)
+    if units.failed:
+        said = say("progress.failed.spoken", progress=said, failed=count(units.failed))
+    return said
 
 
 def why(view: TaskView, now_ms: float, stalled: bool = False) -> str:

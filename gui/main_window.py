@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from engine.display import display
 from engine.feed import Batch
 from engine.logs import log_path
 from engine.records import Health, TaskView
@@ -191,7 +192,7 @@ class MainWindow(QMainWindow):
         self._health = health
         self.status.show_health(health)
         self.trouble.show_health(health)
-        self.setWindowTitle(self.tr("OpenChrome Monitor – {0}").format(health.root))
+        self.setWindowTitle(display(health.root))  # Qt adds the program's name
         self.area.show_root(health.root)
         self.area.show_accepting(not health.read_only)
         for key in ("new", "paste", "sample"):

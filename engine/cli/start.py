@@ -122,7 +122,7 @@ def _report(record: TaskRecord, root: Path, as_json: bool) -> None:
     units = record.engine.units if record.engine and record.engine.units else Units()
     began = record.started_at or record.created_at
     took = words.took((record.ended_at or time.time() * 1000) - began)
-    done = f"{words.count(units.done)} {words.unit_word(record.kind, units.done)}"
+    done = words.progress_spoken(record.kind, Units(done=units.done, failed=units.failed))
     click.echo(
         say("start.ended", task_id=record.task_id, status=record.status, done=done, took=took)
     )

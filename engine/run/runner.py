@@ -190,7 +190,7 @@ class Runner:
         """What was done; of a whole task that is the total, whatever it looked like before."""
         done = self._context.units.done
         total = done if outcome.status == Status.COMPLETED else self._context.units.total
-        return Units(done=done, total=total)
+        return Units(done=done, total=total, failed=self._context.units.failed)
 
     def _partial(self, outcome: Outcome) -> dict[str, Any]:
         pages = self._ledger.read_pages(self._job.task_id)

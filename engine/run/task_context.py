@@ -76,6 +76,8 @@ class TaskContext:
     def _keep(self, page: Mapping[str, Any], units: Units) -> None:
         self._ledger.append_page(self.task_id, dict(page))
         progress: dict[str, Any] = {"unitsDone": units.done, "unitsTotal": units.total}
+        if units.failed:
+            progress["unitsFailed"] = units.failed
         if units.message:
             progress["message"] = units.message
         self._ledger.append_event(self.task_id, "progress", progress)

@@ -189,6 +189,7 @@ def units_of(data: dict[str, Any]) -> Units:
         done=_count(done) or 0,
         total=_count(total),
         message=message if isinstance(message, str) else None,
+        failed=_count(data.get("unitsFailed")) or 0,
     )
 
 

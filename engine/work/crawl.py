@@ -220,7 +220,7 @@ class _Crawl:
         done = self._tally.total
         to_come = max(0, self._frontier.known - 1)  # the page just kept still counts there
         total = min(self._args.max_pages + self._blocked, done + to_come)
-        return Units(done, max(total, done), message)
+        return Units(done, max(total, done), message, self._tally.failed)
 
 
 def _page(visit: Visit, fetched: Fetched, found: Extracted) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from engine import words
 from engine.config import Settings
 from engine.errors import InvalidArguments, LedgerReadOnly, ShuttingDown, WaitTimeout
 from engine.records import Status, TaskRecord, TaskView
@@ -247,3 +248,16 @@ async def test_a_full_disk_at_the_end_is_waited_out_and_nothing_is_lost(
         await engine.join(task_id)
         assert engine.health().warnings == ()
     assert len(result_of(home, task_id)["pages"]) == 3
+
+
+async def test_pages_that_failed_are_counted_beside_those_that_are_done(
+    home: Path, site: Any
+) -> None:
+    async with opened(home) as engine:
+        task_id = (await engine.start("crawl", {"url": site.url + "/status/500", **STATIC})).task_id
+        record = await engine.wait(task_id)
+        view = await engine.get(task_id)
+    assert record.status == Status.COMPLETED
+    assert view.units is not None
+    assert (view.units.done, view.units.failed) == (1, 1)
+    assert words.progress("crawl", view.units) == "1/1 · 1 ✗"
