@@ -7,6 +7,7 @@ and media out share one browser; a crawl that wants them gets a second one (see 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import time
 from collections.abc import AsyncIterator
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
     from engine.browser.launch import Chromium, Driver
 
 CLOSE_S = 5.0
+# What Playwright itself imports on the loop with its first message: 0.2 s in one go.
+_LATE_MODULES = (
+    "playwright._impl.protocol_channels",
+    "playwright._impl.local_utils",
+    "playwright._impl.json_pipe",
+)
 FAILED_FOR_S = 10.0  # whoever asks within this time of a failed start gets the same answer
 State = Literal["idle", "starting", "ready", "missing", "failed"]
 
@@ -145,3 +152,6 @@ class BrowserSession:
 def _import_playwright() -> None:
     importlib.import_module("engine.browser.launch")
     importlib.import_module("engine.browser.pool")
+    for name in _LATE_MODULES:
+        with contextlib.suppress(ImportError):  # another version may have none of that name
+            importlib.import_module(name)
