@@ -35,29 +35,30 @@ def wait_for(condition: object, limit_s: float = 60.0) -> float:
     return limit_s
 
 
-def crawling(home: Path, site: Site) -> list[str]:
-    """The command that crawls without end with a real browser."""
-    options = [
-        "--delay-ms",
-        "0",
-        "--max-pages",
-        "100000",
-        "--max-depth",
-        "100",
-        "--concurrency",
-        "4",
-    ]
-    return [
-        sys.executable,
-        "-m",
-        "engine.cli",
-        "start",
-        "crawl",
-        site.url,
-        *options,
-        "--home",
-        str(home),
-    ]
+ENDLESS = {"delay_ms": 0, "max_pages": 100_000, "max_depth": 100, "concurrency": 4}
+# The window as users have it, and an operator who starts a crawl as soon as it is open.
+WINDOW = """
+import json, sys
+from gui import app
+from gui.session import Session
+home, args = sys.argv[1:]
+open_window = Session.open
+def open_and_start(session):
+    open_window(session)
+    session.bridge.opened.connect(lambda: session.bridge.start("crawl", json.loads(args)))
+Session.open = open_and_start
+sys.exit(app.main(["--home", home, "--new-window"]))
+"""
+
+
+def programs(home: Path, site: Site) -> dict[str, list[str]]:
+    """The commands that crawl without end with a real browser."""
+    args = json.dumps({"url": site.url, **ENDLESS})
+    octask = ["-m", "engine.cli", "start", "crawl", "--args", args, "--home", str(home)]
+    return {
+        "octask": [sys.executable, *octask],
+        "window": [sys.executable, "-c", WINDOW, str(home), args],
+    }
 
 
 def pages_of(root: Path) -> int:
@@ -117,10 +118,11 @@ def main(argv: list[str]) -> None:
     outcomes = []
     with Site(pages=500) as site:
         for number in range(tries):
-            with tempfile.TemporaryDirectory() as folder:
-                home = Path(folder)
-                outcome = kill_once(home, crawling(home, site), 3 + 5 * number)
-                outcomes.append({"program": "octask", **outcome})
+            for name in ("octask", "window"):
+                with tempfile.TemporaryDirectory() as folder:
+                    command = programs(Path(folder), site)[name]
+                    outcome = kill_once(Path(folder), command, 3 + 5 * number)
+                outcomes.append({"program": name, **outcome})
                 print(outcomes[-1], flush=True)
     worst = {
         "kills": len(outcomes),

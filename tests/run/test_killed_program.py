@@ -1,0 +1,20 @@
+"""kill -9 in the middle of a real crawl: no process stays, no page goes. Long form: tests/hard."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hard.kill_program import kill_once, programs
+
+
+@pytest.mark.timeout(100)
+@pytest.mark.parametrize("program", ["octask", "window"])
+def test_a_killed_program_leaves_no_browser_and_loses_no_page(
+    home: Path, site: Any, program: str
+) -> None:
+    outcome = kill_once(home, programs(home, site)[program], pages=4)
+    assert outcome["processes"]
+    assert outcome["left"] == 0
+    assert outcome["reaped"] == 1
+    assert outcome["offered"] == outcome["pages"]
