@@ -20,15 +20,14 @@ class Settings:
     """Where things lie and how much may run.
 
     `root` holds the tasks, `home` everything else (`task-runs/`, `audit/`, …).
-    `browser_path` overrides the browser look-up; `allow_private` lists private
-    `host:port` that a face lets tasks reach beside their own start address.
+    `slots` tasks run at once; `browser_path` overrides the browser look-up; every
+    `reap_s` seconds the tasks of dead processes are ended.
     """
 
     home: Path = field(default_factory=lambda: Path.home() / ".openchrome")
     root: Path = field(default_factory=lambda: Path.home() / ".openchrome" / "tasks")
     slots: int = field(default_factory=default_slots)
     browser_path: str | None = None
-    scan_s: float = 5.0
     reap_s: float = 30.0
 
     @classmethod
