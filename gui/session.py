@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from gui.settings import Memory
 log = logging.getLogger(__name__)
 
 WARM_AFTER_MS = 250  # the list comes first; the browser's imports take the processor for a while
+READ_WITHIN_MS = 10_000  # a ledger that is not there yet must not keep memory from being tidied
 PATIENCE_S = 3.0  # beyond the engine's own time to close, before it is left to the system
 
 
@@ -38,15 +40,20 @@ class Session(QObject):
         self._question: Question | None = None
         self._warming = QTimer(self, singleShot=True, interval=WARM_AFTER_MS)
         self._warming.timeout.connect(self._warm)
+        self._reading = QTimer(self, singleShot=True, interval=READ_WITHIN_MS)
+        self._reading.timeout.connect(self._collect_lightly)
         self.bridge = Bridge(settings, accepts=accepts)
         self.window = MainWindow(self.bridge, memory)
         self.window.close_wanted.connect(lambda: self._leave(None))
         self.window.folder_wanted.connect(self._leave)
         self.bridge.broken.connect(alarm.ring)
+        self.window.loaded.connect(self._collect_lightly)
         alarm.window, alarm.quit_wanted = self.window, lambda: self._end(None)
 
     def open(self) -> None:
         """Show the window at once; the ledger and the browser come after its first paint."""
+        gc.disable()  # all that the first reading makes is kept: collecting finds nothing there
+        self._reading.start()
         self.window.show()
         _application().commitDataRequest.connect(self._remember)  # the desktop session ends
         QTimer.singleShot(0, self.bridge, self.bridge.open)
@@ -61,6 +68,9 @@ class Session(QObject):
         """End what runs here, keeping what is finished; about 5 s at most."""
         self._alarm.window = None
         self._warming.stop()
+        self._reading.stop()
+        gc.unfreeze()
+        gc.enable()
         _application().commitDataRequest.disconnect(self._remember)
         self.window.setEnabled(False)
         try:
@@ -81,6 +91,13 @@ class Session(QObject):
 
     def _remember(self, _: object) -> None:
         self.window.remember()
+
+    def _collect_lightly(self) -> None:
+        """Collect garbage again, without looking at what was read: 0.3 s at 100,000 tasks."""
+        if not gc.isenabled():
+            self._reading.stop()
+            gc.freeze()
+            gc.enable()
 
     def _warm(self) -> None:
         if not self._ended.done() and not self.bridge.look_at_health().read_only:
