@@ -71,6 +71,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "progress.known": "{done}/{total}",
     "progress.of": "{done} of {total} {unit}",
     "progress.open": "{done} {unit}",
+    "progress.percent": "{percent} %",
     "progress.failed": "{progress} · {failed} ✗",
     "progress.failed.spoken": "{progress}, {failed} failed",
     "unit.pages.one": "page",
