@@ -12,11 +12,11 @@ from engine.browser.egress import Policy
 from engine.browser.session import BrowserSession, FetcherOptions
 from engine.config import Settings
 from engine.errors import InvalidArguments, Problem
+from engine.tally import StoppedBy, Tally
 from engine.work.context import Context
 from engine.work.crawl import crawl
 from engine.work.crawl_args import CrawlArgs, parse_crawl
 from engine.work.fetch import EngineName, Fetcher
-from engine.work.outcome import StoppedBy, Tally
 from engine.work.static import open_static
 
 

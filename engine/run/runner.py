@@ -15,8 +15,8 @@ from engine.run.kinds import Kind, Tools
 from engine.run.task_context import TaskContext
 from engine.store.assemble import assemble
 from engine.store.ledger import Ledger
+from engine.tally import StoppedBy
 from engine.work.context import UnitStopped
-from engine.work.outcome import StoppedBy
 
 log = logging.getLogger(__name__)
 

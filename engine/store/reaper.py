@@ -11,13 +11,15 @@ import logging
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from engine.errors import EngineError, TaskNotFound
 from engine.records import LIVE, EngineFields, TaskId, TaskRecord, Unreadable
 from engine.store import changes, lease, machine, meta
-from engine.store.assemble import assemble, partial_summary
+from engine.store.assemble import assemble
 from engine.store.files import Unusable
 from engine.store.ledger import Ledger
+from engine.tally import Tally
 
 log = logging.getLogger(__name__)
 
@@ -178,15 +180,18 @@ class Reaper:
             return
         _, last_ms, _ = ledger.tail_units(task_id)
         began_ms = record.started_at or record.created_at
-        summary = partial_summary(
-            ledger.read_pages(task_id),
-            stopped_by="failed",
-            duration_ms=max(0, (last_ms or began_ms) - began_ms),
-            scope=_scope(record),
-        )
-        ledger.write_result(task_id, assemble(summary, ledger.raw_pages(task_id)))
+        lasted_ms = round(max(0, (last_ms or began_ms) - began_ms))
+        outcome = Tally(ledger.read_pages(task_id)).outcome(_scope(record), lasted_ms, "failed")
+        ledger.write_result(task_id, assemble(outcome.summary(), ledger.raw_pages(task_id)))
 
 
 def _scope(record: TaskRecord) -> str:
+    """The crawl's scope as far as its record tells: what was asked for, else the origin."""
     scope = record.args_summary.get("scope")
-    return scope if isinstance(scope, str) else ""
+    if isinstance(scope, str):
+        return scope
+    try:
+        start = urlsplit(record.url)
+    except ValueError:
+        return ""
+    return f"{start.scheme}://{start.netloc}/**" if start.netloc else ""

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from engine.errors import BrowserGone, InjectedFault, PageError
 from engine.records import Units
+from engine.tally import CrawlOutcome, StoppedBy, Tally
 from engine.work.addresses import Address, address_of, glob_matcher
 from engine.work.context import Context, UnitStopped, UnitTimeout
 from engine.work.crawl_args import CrawlArgs
@@ -23,7 +24,6 @@ from engine.work.extract import Extracted, extract
 from engine.work.fetch import EngineName, Fetched
 from engine.work.frontier import SPARE, Frontier, Visit
 from engine.work.loading import Loader, OpenFetcher
-from engine.work.outcome import CrawlOutcome, StoppedBy, Tally
 from engine.work.pace import Pace
 from engine.work.robots import Robots, Rules
 

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from engine.records import EngineFields, ErrorInfo, Status, TaskRecord, Units
@@ -36,7 +37,7 @@ def test_the_picture_of_the_house_shows_no_room_that_is_gone() -> None:
 
 
 @pytest.mark.parametrize("record", [TaskRecord, EngineFields, ErrorInfo, Units])
-def test_every_stored_field_is_told(record: type) -> None:
+def test_every_stored_field_is_told(record: type[msgspec.Struct]) -> None:
     missing = [
         name
         for name in record.__struct_fields__

@@ -14,10 +14,11 @@ import pytest
 
 from engine.records import TaskRecord
 from engine.store import machine
-from engine.store.assemble import assemble, partial_summary
+from engine.store.assemble import assemble
 from engine.store.lease import Lease, is_alive
 from engine.store.ledger import Ledger
 from engine.store.reaper import Life, Reaper, owner_is_dead
+from engine.tally import Tally
 
 DAY_MS = 24 * 3_600_000
 
@@ -207,7 +208,7 @@ def test_asking_about_a_lease_makes_no_file(root: Path, lease: Lease):
 
 def test_a_result_is_assembled_without_touching_the_pages():
     pages = [b'{"url":"a","depth":3}', b'{"url":"b","error":"x"}']
-    summary = partial_summary(map(msgspec.json.decode, pages), stopped_by="cancelled", scope="s")
+    summary = Tally(map(msgspec.json.decode, pages)).outcome("s", 5, "cancelled").summary()
     made = json.loads(b"".join(assemble(summary, pages)))
     assert made["pages"] == [json.loads(page) for page in pages]
     assert (summary["succeeded"], summary["max_depth_reached"]) == (1, 3)

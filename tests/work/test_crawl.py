@@ -10,11 +10,11 @@ from engine.browser.egress import Policy
 from engine.errors import BrowserGone, BrowserMissing, InjectedFault
 from engine.sample.pages import marker
 from engine.sample.site import Site
+from engine.tally import Tally, result_of
 from engine.work.context import MemoryContext
 from engine.work.crawl import BLOCKED, crawl
 from engine.work.crawl_args import parse_crawl
 from engine.work.fetch import Fetched
-from engine.work.outcome import Tally, result_of
 from engine.work.static import open_static
 
 
