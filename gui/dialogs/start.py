@@ -35,7 +35,7 @@ class StartDialog(QDialog):
     def __init__(self, check: Check, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._check = check
-        self._judging = False
+        self._judging = self._waiting = False
         self._offered = ""
         self.setWindowTitle(self.tr("New task"))
         self.setModal(True)
@@ -49,7 +49,7 @@ class StartDialog(QDialog):
         self.form.unfolded.connect(lambda _: self.resize(self.sizeHint()))
         self.form["url"].changed.connect(lambda: self.offer.setVisible(False))
         for keys in ("Ctrl+Return", "Ctrl+Enter"):
-            QShortcut(QKeySequence(keys), self, self.ask)
+            QShortcut(QKeySequence(keys), self, self.ask).setAutoRepeat(False)
         self.form.setFocus()
         self._judge()
 
@@ -83,7 +83,9 @@ class StartDialog(QDialog):
         self.banner.tell(error.title, f"{error} {error.advice}".strip(), tone_name="bad")
 
     def ask(self) -> None:
-        """Start it, or show what is still wrong."""
+        """Start it, once, or show what is still wrong."""
+        if self._waiting:
+            return
         self._judging = True
         self._judge()
         if self.start.isEnabled():
@@ -136,7 +138,7 @@ class StartDialog(QDialog):
         reason = str(problems[0]) if problems else self.tr("Start this crawl (Ctrl+Enter)")
         if not self.form["url"].value:
             reason = self.tr("Type the address of the site first.")
-        self.start.setEnabled(not problems)
+        self.start.setEnabled(not problems and not self._waiting)
         self.start.setToolTip(plain_tip(reason))
         self._place(problems if self._judging else ())
         self._summary.show_text("" if problems else self._estimate())
@@ -157,5 +159,6 @@ class StartDialog(QDialog):
         return words.format(count(pages), count(round(seconds / 60)))
 
     def _busy(self, busy: bool) -> None:
+        self._waiting = busy
         self.start.setText(self.tr("Starting…") if busy else self.tr("Start"))
         self.start.setEnabled(not busy)

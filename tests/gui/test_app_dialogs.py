@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QShortcut
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 
@@ -134,6 +135,21 @@ def test_a_failed_start_keeps_what_was_typed(dialog: StartDialog) -> None:
     assert dialog.start.isEnabled()
     assert dialog.form["url"].value == "https://example.com/keep"
     assert "ledger" in dialog.banner.title.lower()
+
+
+def test_a_crawl_is_asked_for_once_however_often_the_keys_repeat(dialog: StartDialog) -> None:
+    seen = asked(dialog)
+    dialog.fill({"url": "https://example.com"})
+    dialog.ask()
+    dialog.form["max_pages"].changed.emit()
+    assert not dialog.start.isEnabled()
+    dialog.ask()
+    dialog.start.click()
+    assert len(seen) == 1
+    assert all(not keys.autoRepeat() for keys in dialog.findChildren(QShortcut))
+    dialog.show_error(LedgerWriteFailed(reason="disk full", path="/x"))
+    dialog.ask()
+    assert len(seen) == 2
 
 
 def test_a_copied_address_is_offered_and_taken_by_one_click(dialog: StartDialog) -> None:
