@@ -39,6 +39,17 @@ class Actions(QObject):
         for key, sign in self._signs.items():
             self._by_key[key].setIcon(icon(sign))
 
+    def keep_to(self, place: QWidget, *keys: str) -> None:
+        """Let the keys of these actions count in `place` only: elsewhere they mean other things.
+
+        Del in the events must not cancel a task, Ctrl+C copies what is marked there.
+        """
+        for key in keys:
+            action = self[key]
+            self._window.removeAction(action)
+            action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            place.addAction(action)
+
     def fill_menu_bar(self) -> None:
         bar = self._window.menuBar()
         file, edit = bar.addMenu(self.tr("&File")), bar.addMenu(self.tr("&Edit"))

@@ -165,6 +165,7 @@ class MainWindow(QMainWindow):
         self.filter_bar.left.connect(self.table.setFocus)
         self.table.menu_wanted.connect(self.acts.fill_context_menu)
         follow_table(self.acts, self.table)
+        self.acts.keep_to(self.table, "cancel", "copy_ids", "copy_rows", "all")
         self.requests.started.connect(self._show_new)
         self.status.root_clicked.connect(self.show_ledger_folder)
         self.requests.failed.connect(self.trouble.show_error)

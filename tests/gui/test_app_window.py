@@ -12,6 +12,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QDialog, QTabWidget
 
 from engine.records import EngineFields, Status, TaskRecord
 from engine.sample.site import Site
@@ -258,6 +259,33 @@ async def test_ids_and_rows_are_copied(home: Path) -> None:
         lines = QGuiApplication.clipboard().text().splitlines()
         assert len(lines) == 3
         assert all("\t" in line for line in lines)
+
+
+async def test_keys_of_the_list_mean_nothing_to_it_while_the_events_have_the_focus(
+    home: Path, site: Site
+) -> None:
+    async with opened(home) as session:
+        window = session.window
+        window.activateWindow()
+        task_id = await running(session, f"{site.url}/hang")
+        window.table.select_ids([task_id])
+        events = window.details.events
+        await until(lambda: events.model.rowCount(), session.bridge.events)
+        window.details.findChildren(QTabWidget)[0].setCurrentWidget(events)
+        events.table.setFocus()
+        events.table.selectRow(0)
+        QGuiApplication.clipboard().setText("before")
+        QTest.keyClick(events.table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+        copied = QGuiApplication.clipboard().text()
+        assert copied not in ("before", task_id)
+        QTest.keyClick(events.table, Qt.Key.Key_Delete)
+        assert not [one for one in window.findChildren(QDialog) if one.isVisible()]
+        window.table.setFocus()
+        QTest.keyClick(window.table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+        assert QGuiApplication.clipboard().text() == task_id
+        QTest.keyClick(window.table, Qt.Key.Key_Delete)
+        press(dialog_of(session), "Cancel task")
+        assert await ended(session, task_id) == "CANCELLED"
 
 
 async def test_the_sample_crawl_needs_no_network(home: Path) -> None:
