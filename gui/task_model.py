@@ -48,7 +48,7 @@ class TaskModel(RowsModel):
         left: set[str] = set()
         changed: dict[str, tuple[Row, Row]] = {}
         for view in views:
-            if order.put_aside(view):
+            if order.put_aside(view, now):
                 continue
             before, after = order.take(view, now)
             task_id = after.task_id
@@ -128,8 +128,8 @@ class TaskModel(RowsModel):
         """Cells outside the rows that `rows_in_sight` tells (first, last) need no repaint."""
         self._look = rows_in_sight
 
-    def tick(self, everything: bool = False) -> None:
-        """Time went on: repaint what time alone changes, for live rows or for all in sight."""
+    def tick(self) -> None:
+        """Time went on: repaint the cells in sight that it alone changes."""
         now = self._now_ms()
         self.put_many(self._order.due(now))
         first, last = self._in_sight()
@@ -137,8 +137,6 @@ class TaskModel(RowsModel):
         said: dict[str, list[str]] = {}
         for at in range(first, last + 1):
             row = self.row_at(at)
-            if not (everything or row.live):
-                continue
             said[row.task_id] = texts = [COLUMNS[number].text(row, now) for number in _TICKING]
             before = self._said.get(row.task_id)
             for place, number in enumerate(_TICKING):

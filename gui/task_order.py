@@ -53,10 +53,12 @@ class TaskOrder:
     def is_filtered(self) -> bool:
         return bool(self._terms or self._mask)
 
-    def put_aside(self, view: TaskView) -> bool:
+    def put_aside(self, view: TaskView, now_ms: float) -> bool:
         """Keep mere progress of a known task for later; False when more than that is new."""
         row = self.rows.get(view.entry.task_id)
         if row is None or row.stalls_at is None or row.stalled or view.units is None:
+            return False
+        if now_ms >= row.stalls_at:  # whether it stalls has to be judged now
             return False
         old = row.view
         same = old.entry is view.entry or old.entry == view.entry
@@ -91,7 +93,7 @@ class TaskOrder:
         if after is None:
             after = make_row(view, pace, now_ms)
             self._count(before, after)
-            self._watch(after)
+        self._watch(after)
         if before is None:
             self._arrival[task_id] = next(self._next_arrival)
         self.rows[task_id] = after
@@ -116,19 +118,14 @@ class TaskOrder:
         return all(term in row.haystack for term in self._terms)
 
     def due(self, now_ms: float) -> list[TaskView]:
-        """The tasks whose need for attention changes now, only because time has passed."""
+        """The tasks whose need for attention may change now, only because time has passed."""
         due: list[TaskView] = []
         while self._alarms and self._alarms[0][0] <= now_ms:
             at, task_id = heappop(self._alarms)
             if self._alarm_of.get(task_id) != at:
                 continue
             del self._alarm_of[task_id]
-            self.catch_up(task_id, now_ms)
-            row = self.rows[task_id]
-            if _due_at(row) <= now_ms:
-                due.append(row.view)
-            else:
-                self._watch(row)
+            due.append(self.unread.get(task_id, self.rows[task_id].view))
         return due
 
     @property

@@ -15,12 +15,18 @@ from PySide6.QtCore import (
     QEvent,
     QItemSelection,
     QItemSelectionModel,
-    QModelIndex,
     Qt,
     QTimer,
     Signal,
 )
-from PySide6.QtGui import QContextMenuEvent, QHideEvent, QKeyEvent, QMouseEvent, QShowEvent
+from PySide6.QtGui import (
+    QContextMenuEvent,
+    QFocusEvent,
+    QHideEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QShowEvent,
+)
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -105,9 +111,6 @@ class TaskTable(QTableView):
         self.selectionModel().selectionChanged.connect(self._tell_selection)
         self._header.set_widths()
         self._header.show_order(model.sort_keys)
-
-    def _activate(self, index: QModelIndex) -> None:
-        self.activated_task.emit(self.tasks.id_at(index.row()))
 
     # selection
 
@@ -218,14 +221,21 @@ class TaskTable(QTableView):
         self.scrollTo(index, _TOP)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        self.tasks.hold(True)
+        # A right click opens a menu, which takes the release: it would hold for ever.
+        if event.button() == Qt.MouseButton.LeftButton:
+            self.tasks.hold(True)
         super().mousePressEvent(event)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         super().mouseReleaseEvent(event)
         self.tasks.hold(False)
 
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.tasks.hold(False)
+
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        self.tasks.hold(False)
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.menu_wanted.emit(menu)
@@ -259,7 +269,7 @@ class TaskTable(QTableView):
         self._pace_ticks()
 
     def _tick(self) -> None:
-        self.tasks.tick(everything=self._timer.interval() == IDLE_TICK_MS)
+        self.tasks.tick()
         self._pace_ticks()
 
     def _pace_ticks(self) -> None:

@@ -209,6 +209,30 @@ def test_silence_becomes_a_stall_by_time_alone(model: TaskModel, clock: Clock) -
     assert cell(model, 1, "rate") == ""
 
 
+def test_a_stall_out_of_sight_is_counted_and_passes_its_filter(
+    model: TaskModel, clock: Clock
+) -> None:
+    model.put_many(
+        [a_view(n, "RUNNING", done=3, total=9, quiet=1000, age=n * SECOND) for n in (1, 2, 3)]
+    )
+    model.look_through(lambda: (0, 0))
+    model.set_filter("", ("attention",))
+    clock.now_ms += 10 * MINUTE
+    model.tick()
+    assert model.counts()["attention"] == 3
+    assert len(ids(model)) == 3
+
+
+def test_news_that_nobody_read_put_a_stall_off(model: TaskModel, clock: Clock) -> None:
+    model.put_many([a_view(n, "RUNNING", done=3, total=9, quiet=0, age=n) for n in (1, 2)])
+    model.look_through(lambda: (0, 0))
+    model.put_many([a_view(2, "RUNNING", done=4, total=9, quiet=-20 * SECOND, age=2)])
+    for passed, needy in ((29, 0), (11, 1), (90, 2)):
+        clock.now_ms += passed * SECOND
+        model.tick()
+        assert model.counts()["attention"] == needy
+
+
 def test_an_old_failure_stops_asking_for_attention_by_time_alone(
     model: TaskModel, clock: Clock
 ) -> None:
@@ -219,12 +243,20 @@ def test_an_old_failure_stops_asking_for_attention_by_time_alone(
     assert model.counts()["attention"] == 0
 
 
-def test_time_repaints_only_what_time_changes_and_only_live_rows(model: TaskModel) -> None:
-    model.put_many([a_view(1, "RUNNING", quiet=0), a_view(2), a_view(3, "PENDING")])
+def test_time_repaints_only_what_reads_otherwise_than_before(
+    model: TaskModel, clock: Clock
+) -> None:
+    model.put_many([a_view(1, "RUNNING", quiet=0, age=HOUR), a_view(2, age=5 * SECOND)])
+    model.tick()
     seen = Repaints(model)
     model.tick()
+    assert seen.cells == []
+    clock.now_ms += SECOND
+    model.tick()
     assert set(seen.cells) == {
-        (task_id(n), key) for n in (1, 3) for key in ("eta", "age", "updated")
+        (task_id(1), "updated"),
+        (task_id(2), "age"),
+        (task_id(2), "updated"),
     }
 
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import sys
 
 import pytest
-from PySide6.QtCore import QAbstractItemModel, QPoint, Qt
-from PySide6.QtGui import QColor, QContextMenuEvent, QImage, QPainter
+from PySide6.QtCore import QAbstractItemModel, QEvent, QPoint, Qt
+from PySide6.QtGui import QColor, QContextMenuEvent, QFocusEvent, QImage, QPainter
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
@@ -180,6 +180,29 @@ def test_the_menu_is_offered_to_the_window_and_stays_shut_when_empty(table: Task
     QApplication.sendEvent(table.viewport(), QContextMenuEvent(reason, at, table.mapToGlobal(at)))
     assert offered == [False]
     assert not [menu for menu in table.findChildren(QMenu) if menu.isVisible()]
+
+
+def test_a_right_click_does_not_hold_the_order(table: TaskTable) -> None:
+    table.tasks.set_sort([("status", False)])
+    at = table.visualRect(table.tasks.index(2, 2)).center()
+    QTest.mousePress(table.viewport(), Qt.MouseButton.RightButton, NONE, at)
+    table.tasks.put_many([a_view(20, "RUNNING", quiet=0)])
+    table.tasks.settle()
+    assert table.tasks.id_at(0) == task_id(20)
+
+
+def test_a_press_whose_release_never_came_holds_no_longer_than_the_focus(
+    table: TaskTable,
+) -> None:
+    table.tasks.set_sort([("status", False)])
+    at = table.visualRect(table.tasks.index(2, 2)).center()
+    QTest.mousePress(table.viewport(), Qt.MouseButton.LeftButton, NONE, at)
+    table.tasks.put_many([a_view(20, "RUNNING", quiet=0)])
+    table.tasks.settle()
+    assert table.tasks.id_at(0) != task_id(20)
+    QApplication.sendEvent(table, QFocusEvent(QEvent.Type.FocusOut))
+    table.tasks.settle()
+    assert table.tasks.id_at(0) == task_id(20)
 
 
 def test_every_title_is_told_in_full() -> None:
