@@ -42,6 +42,13 @@ _RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.~%+/=-]{20,}")
 _USER = re.compile(
     r"(?P<scheme>\b(?:https?|wss?|ftps?):[/\\]*|\b[a-z][a-z0-9+.-]{0,30}://|^//)[^/\\?#\s]*@", re.I
 )
+# What somebody typed as an address: browsers drop these signs from it wherever they stand,
+# and take spaces for a part of the password.
+_EDGE: Final = "".join(map(chr, range(33)))
+_DROPPED = re.compile(r"[\t\n\r]")
+_TYPED_USER = re.compile(
+    r"(?P<scheme>(?:https?|wss?|ftps?):[/\\]*|[a-z][a-z0-9+.-]{0,30}://)[^/\\?#]*@", re.I
+)
 _PAIR = re.compile(r"(?P<lead>[?&;#])(?P<name>[^=&;#?\s\"<>]{1,200})=(?P<value>[^&#\s\"<>]*)")
 _JWT = re.compile(r"\beyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*")
 _HEADER = re.compile(
@@ -109,7 +116,9 @@ def is_secret_key(key: str) -> bool:
 
 def url(address: str) -> str:
     """An address without user, password and token-like query values."""
-    return _PAIR.sub(_pair, _USER.sub(r"\g<scheme>", address))
+    if "@" in address:
+        address = _USER.sub(r"\g<scheme>", _without_typed_user(address))
+    return _PAIR.sub(_pair, address)
 
 
 def text(given: str) -> str:
@@ -131,6 +140,15 @@ def _holds_nothing(given: Any) -> bool:
 
 def _is_reference(given: object) -> bool:
     return isinstance(given, str) and _REFERENCE.fullmatch(given) is not None
+
+
+def _without_typed_user(given: str) -> str:
+    """`given` without what a browser that opened it would send as user and password."""
+    typed = given.lstrip(_EDGE)
+    found = _TYPED_USER.match(_DROPPED.sub("", typed))
+    if found is None:
+        return given
+    return found["scheme"] + typed.split("@", found[0].count("@"))[-1]
 
 
 def _pair(found: re.Match[str]) -> str:

@@ -74,6 +74,15 @@ def credentials_of(text: str) -> Credentials | None:
     return Credentials(address.origin, unquote(user), unquote(password))
 
 
+def is_blank_in_front(text: str) -> bool:
+    """Does whitespace stand inside a typed URL's scheme, credentials or host?
+
+    Browsers overlook it there, so that the text shows another address than they open.
+    """
+    found = _PARTS.match(text.strip(_TRIMMED))
+    return found is None or re.search(r"\s", found[2]) is not None
+
+
 @lru_cache(maxsize=1_024)
 def _origin(scheme: str, authority: str) -> str | None:
     host, port = authority.rpartition("@")[2], ""

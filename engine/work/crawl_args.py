@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from engine.errors import InvalidArguments, Problem
-from engine.work.addresses import Address, address_of, credentials_of
+from engine.work.addresses import Address, address_of, credentials_of, is_blank_in_front
 from engine.work.fetch import Credentials, PageOptions, Screenshot
 
 OutputFormat = Literal["markdown", "text", "structured"]
@@ -18,6 +18,7 @@ CrawlEngine = Literal["browser", "static", "auto"]
 
 MAX_PATTERNS = 200
 MAX_TEXT_CHARS = 2_048
+BLANK_IN_FRONT = "must not have a space or a line break in its user, password or host"
 ONLY_WEB = "only http and https addresses can be opened"
 
 
@@ -126,8 +127,9 @@ def _engine(given: object) -> str:
 def _url(given: object) -> str:
     if not isinstance(given, str) or not given.strip():
         raise ValueError("must be a web address")
-    address = address_of(given)
-    if address is not None:
+    if address_of(given) is not None:
+        if is_blank_in_front(given):
+            raise ValueError(BLANK_IN_FRONT)
         return given
     try:
         scheme = urlsplit(given.strip()).scheme

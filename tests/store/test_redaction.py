@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from engine import redact
 from engine.records import ErrorInfo, Status
 from engine.store.ledger import Ledger
+from engine.work.addresses import credentials_of
 
 SECRET = "Zq7hunter2Xk"
 KEYS = st.sampled_from(
@@ -44,6 +45,10 @@ def test_secret_keys_are_hidden_however_deep_and_however_spelled():
         ("http:\\\\u:p@x.test/", "http:\\\\x.test/"),
         ("//u:p@x.test/", "//x.test/"),
         ("ws://u@x.test/", "ws://x.test/"),
+        ("http://u:my pass@x.test/a b", "http://x.test/a b"),
+        ("http://u:p\ta@x.test/", "http://x.test/"),
+        (" ht\ntp:\n//u:p@x.test/\nfailed", "http://x.test/\nfailed"),
+        ("http://x.test/\tu:p@y", "http://x.test/\tu:p@y"),
         ("http://x.test/?a=1&token=t&b=2", "http://x.test/?a=1&token=[redacted]&b=2"),
         ("http://x.test/?ACCESS%5FTOKEN=t", "http://x.test/?ACCESS%5FTOKEN=[redacted]"),
         ("http://x.test/#id_token=t&x=1", "http://x.test/#id_token=[redacted]&x=1"),
@@ -130,6 +135,22 @@ def test_no_address_lets_a_secret_through(user, path, name, other):
         clean = redact.text(text)
         assert SECRET not in clean
         assert redact.text(clean) == clean
+
+
+BLANKS = st.text(" \t\n\r\x0b\x1f\xa0", max_size=2)
+
+
+@given(
+    st.tuples(*[BLANKS] * 8), st.sampled_from(["", "/", "//", "///"]), st.text(":@%é", max_size=3)
+)
+def test_no_password_that_a_browser_would_read_is_kept(blanks, slashes, odd):
+    parts = ("h", f"ttp:{slashes}", "us", "er:", f"{odd}{SECRET}", "@", "x.te", "st/a@b")
+    typed = "".join(blank + part for blank, part in zip(blanks, parts, strict=True))
+    found = credentials_of(typed)
+    if found is not None:
+        assert SECRET in found.username + found.password
+    for kept in (redact.text(typed), redact.value({"url": typed}), redact.summarise({"x": typed})):
+        assert found is None or SECRET not in str(kept)
 
 
 @given(st.text())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine.errors import InvalidArguments
 from engine.work.addresses import address_of, credentials_of, glob_matcher, link_address
-from engine.work.crawl_args import ARGUMENTS, ONLY_WEB, CrawlArgs, parse_crawl
+from engine.work.crawl_args import ARGUMENTS, BLANK_IN_FRONT, ONLY_WEB, CrawlArgs, parse_crawl
 from engine.work.frontier import Frontier, SeenKeys, Visit
 
 
@@ -87,6 +87,26 @@ def test_pages_that_may_differ_keep_their_own_keys(one, other):
 )  # fmt: skip
 def test_what_is_no_web_address_is_none(text):
     assert address_of(text) is None
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "http://ada:my pass@example.com/",
+        "http://ada:pa\tss@example.com/",
+        "http:\n//ada:pass@example.com/",
+        "ht\rtp://ada:pass@example.com/",
+        "http://exam\nple.com/",
+    ],
+)
+def test_no_whitespace_may_stand_before_the_path_of_a_typed_address(typed):
+    with pytest.raises(InvalidArguments, match=BLANK_IN_FRONT):
+        parse_crawl({"url": typed})
+
+
+def test_whitespace_around_an_address_and_in_its_path_is_no_mistake():
+    assert parse_crawl({"url": " http://example.com/a b\n"}).url == "http://example.com/a%20b"
+    assert parse_crawl({"url": "http:example.com/a b"}).url == "http://example.com/a%20b"
 
 
 def test_credentials_are_read_from_what_was_typed_and_shown_nowhere():
