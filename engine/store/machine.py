@@ -38,7 +38,22 @@ def wall_ms() -> int:
 @functools.cache
 def host() -> str:
     """This machine's name, as it is written beside a task."""
-    return platform.node() or "localhost"
+    return _lasting(platform.node()) or "localhost"
+
+
+def same_host(recorded: str) -> bool:
+    """Is `recorded` this machine's name?"""
+    return _lasting(recorded) == host()
+
+
+def _lasting(name: str) -> str:
+    """`name` without what changes with the network.
+
+    macOS takes its domain (`.local`, `.lan`) from the network it is in. Its lasting id is not
+    to be had without another process or a private call, and elsewhere a domain tells apart
+    machines that may share a ledger.
+    """
+    return name.partition(".")[0].lower() if platform.system() == "Darwin" else name
 
 
 @functools.cache

@@ -57,15 +57,16 @@ def owner_is_dead(root: Path, record: TaskRecord, now_ms: int | None = None) -> 
 
 
 def _ours(record: TaskRecord, owner: EngineFields, root: Path) -> Verdict:
-    if owner.host and owner.host != machine.host():
+    if owner.host and not machine.same_host(owner.host):
         return Verdict(Life.UNKNOWN, f"running on {owner.host}")
-    if owner.boot_id and not machine.same_boot(owner.boot_id):
-        return Verdict(Life.DEAD, "the machine was restarted since")
+    # The lease first: some systems work the boot out from a clock that may have been set.
     alive = lease.is_alive(root, owner.runner or "")
-    if alive is None:
-        return Verdict(Life.UNKNOWN, "its lease cannot be read")
     if alive:
         return Verdict(Life.ALIVE, f"process {record.pid} is running")
+    if owner.boot_id and not machine.same_boot(owner.boot_id):
+        return Verdict(Life.DEAD, "the machine was restarted since")
+    if alive is None:
+        return Verdict(Life.UNKNOWN, "its lease cannot be read")
     return Verdict(Life.DEAD, f"process {record.pid} is gone")
 
 

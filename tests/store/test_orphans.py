@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -124,6 +125,24 @@ def test_another_machine_is_left_alone_and_another_boot_is_dead(ledger: Ledger, 
     owned(ledger, task_id, host="elsewhere")
     assert verdict(ledger, task_id) == (Life.UNKNOWN, "running on elsewhere")
     assert Reaper(ledger).reap() == []
+
+
+def test_a_locked_lease_outweighs_a_boot_id_that_the_clock_has_moved(
+    ledger: Ledger, task_id: str
+):
+    owned(ledger, task_id, boot_id="boot-1")
+    assert verdict(ledger, task_id).life is Life.ALIVE
+    assert Reaper(Ledger(ledger.root)).reap() == []
+
+
+@pytest.mark.parametrize(("system", "same"), [("Darwin", True), ("Linux", False)])
+def test_a_mac_that_joins_another_network_is_the_same_machine(monkeypatch, system: str, same: bool):
+    monkeypatch.setattr(platform, "system", lambda: system)
+    monkeypatch.setattr(platform, "node", lambda: "Studio.local")
+    monkeypatch.setattr(machine, "host", machine.host.__wrapped__)
+    assert machine.same_host("Studio.local")
+    assert machine.same_host("studio.fritz.box") is same
+    assert not machine.same_host("other.local")
 
 
 @pytest.mark.parametrize("pid", [0, -1, 2**31, 2**70, "1", 3.5, True, None, [1], 1e300])
