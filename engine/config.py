@@ -46,7 +46,7 @@ class Settings:
         tasks: OpenChrome, which shares them, does not either.
 
         Raises:
-            LedgerUnusable: OPENCHROME_TASK_ROOT is not an absolute path.
+            LedgerUnusable: OPENCHROME_TASK_ROOT is not absolute, or no home folder is known.
         """
         given_root = environ.get("OPENCHROME_TASK_ROOT")
         if home is None and root is None and given_root:
@@ -57,10 +57,14 @@ class Settings:
         if home is not None:
             settings = cls.at(home=home.absolute(), root=root.absolute() if root else None)
         else:
-            base, given_home = cls(), environ.get("OPENCHROME_HOME")
-            settings = replace(
-                base,
-                home=Path(given_home).absolute() if given_home else base.home,
-                root=root.absolute() if root else base.root,
-            )
+            given_home = environ.get("OPENCHROME_HOME")
+            base = Path(given_home).absolute() if given_home else _home()
+            settings = cls(home=base, root=root.absolute() if root else _home() / "tasks")
         return replace(settings, browser_path=environ.get("OC_BROWSER") or None)
+
+
+def _home() -> Path:
+    try:
+        return Path.home() / ".openchrome"
+    except RuntimeError as error:  # neither HOME nor an entry for this user
+        raise LedgerUnusable(path="~", reason="no home folder is known; use --home") from error

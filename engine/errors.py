@@ -214,6 +214,15 @@ class AddressBlocked(PageError):
         super().__init__("blocked", f"blocked: {reason}")
 
 
+class NothingTaken(EngineError):
+    """A crawl in which not one page could be taken: to call it complete would be a lie."""
+
+    code = "nothing_taken"
+    title = "No page could be taken"
+    sentence = "No page could be taken: {reason}"
+    advice_text = "Check the address; what each page said is in the result."
+
+
 class InjectedFault(EngineError):
     """`failOnPage` was given and that page came up (a fault for tests)."""
 

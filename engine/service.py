@@ -24,14 +24,13 @@ from engine.errors import (
     ShuttingDown,
 )
 from engine.feed import Batch, Feed
+from engine.keeper import Keeper
 from engine.records import EngineFields, EventSlice, Health, TaskId, TaskRecord, TaskView
 from engine.run.executor import Executor
 from engine.run.kinds import Tools, import_libraries
 from engine.run.runner import Job
-from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 from engine.store.machine import wall_ms
-from engine.store.reaper import Reaper
 from engine.store.wait import wait_terminal
 from engine.store.watch import Watch
 
@@ -47,15 +46,13 @@ class Engine:
     def __init__(self, settings: Settings, *, accepts: bool) -> None:
         self.settings = settings
         self.accepts = accepts
-        self._lease: Lease | None = None
+        self._keeper = Keeper(settings.root, settings.reap_s)
         self._ledger = Ledger(settings.root)
         self._browser = BrowserSession(settings.browser_path)
         self._executor: Executor | None = None
         self._feeds: set[Feed] = set()
-        self._upkeep: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
         self._state = "idle"
-        self._read_only = ""
         self.reaped: Records = []  # what `open` ended of dead processes
 
     async def open(self) -> None:
@@ -65,16 +62,12 @@ class Engine:
 
         Raises:
             LedgerUnusable: the root is no folder, or cannot be read or made.
+            LedgerWriteFailed: there is no room to take tasks (a full disk).
         """
         if self.accepts:
-            try:
-                self._lease = await asyncio.to_thread(Lease.acquire, self.settings.root)
-            except LedgerReadOnly as error:
-                self._read_only = str(error)
-            else:
-                self._ledger = Ledger(self.settings.root, lease=self._lease)
-                self.reaped = await self.reap()
-                self._upkeep = asyncio.create_task(self._keep_up(), name="reap now and then")
+            self._ledger = await self._keeper.open()
+            if not self._keeper.read_only:
+                self.reaped = await self._keeper.reap()
         tools = Tools(self.settings, self._browser)
         self._executor = Executor(self._ledger, tools, wall_ms, self._nudge)
         self._state = "ready"
@@ -85,19 +78,15 @@ class Engine:
         At most about `grace_s` seconds; harmless when called twice.
         """
         self._state = "closing"
-        for task in (self._upkeep, self._warming):
-            if task is not None:
-                task.cancel()
-                await asyncio.wait({task})
-        self._upkeep = self._warming = None
+        if self._warming is not None:
+            self._warming.cancel()
+            await asyncio.wait({self._warming})
         if self._executor is not None:
             await self._stop_work(self._executor, grace_s)
         for feed in tuple(self._feeds):
             await feed.close()
         await self._browser.aclose()
-        if self._lease is not None:
-            lease, self._lease = self._lease, None
-            await asyncio.to_thread(lease.release)
+        await self._keeper.close()
 
     async def start(
         self,
@@ -117,11 +106,15 @@ class Engine:
         request = admit(kind, args, name)
         if self._executor is None or self._state == "closing":
             raise ShuttingDown()
-        if self._lease is None:
+        if self._keeper.lease is None:
             raise LedgerReadOnly(path=str(self.settings.root))
         record = await asyncio.to_thread(self._create, request, parent)
         job = Job(TaskId(record.task_id), request.kind, request.parsed)
-        self._executor.submit(job)
+        try:
+            self._executor.submit(job)
+        except ShuttingDown:  # refused after all: it must not look as if it had been lost
+            await asyncio.to_thread(self._ledger.request_cancel, job.task_id)
+            raise
         self._nudge(job.task_id)
         return record
 
@@ -199,8 +192,17 @@ class Engine:
         return await asyncio.to_thread(self._ledger.read_events, task_id, offset)
 
     async def reap(self) -> Records:
-        """End what dead processes left behind; returns what was ended."""
-        return await asyncio.to_thread(Reaper(self._ledger).reap)
+        """End what dead processes left behind; `unreaped` then tells what could not be ended.
+
+        Raises:
+            LedgerReadOnly: nothing can be ended there.
+        """
+        return await self._keeper.reap()
+
+    @property
+    def unreaped(self) -> tuple[EngineError, ...]:
+        """Why the last reaping had to leave tasks as they are."""
+        return self._keeper.failures
 
     async def changes(self) -> AsyncIterator[Batch]:
         """The live list: all tasks in batches, newest first, then what changes."""
@@ -234,7 +236,7 @@ class Engine:
 
     async def warm(self) -> None:
         """Start the browser now, so that no task need wait; lack of one shows in `health`."""
-        if self._warming is None:
+        if self._warming is None or self._warming.done():  # a browser may be there by now
             self._warming = asyncio.create_task(self._warm(), name="warm the browser")
         await asyncio.shield(self._warming)
 
@@ -243,6 +245,7 @@ class Engine:
         state, name, reason = self._browser.status()
         watch = next((feed.watch for feed in self._feeds), None)
         executor = self._executor
+        trouble = (executor.trouble,) if executor and executor.trouble else ()
         return Health(
             root=str(self.settings.root),
             engine=self._state,
@@ -254,8 +257,8 @@ class Engine:
             running=executor.running if executor else 0,
             queued=executor.queued if executor else 0,
             slots=self.settings.slots,
-            read_only=self._read_only,
-            warnings=(executor.trouble,) if executor and executor.trouble else (),
+            read_only=self._keeper.read_only,
+            warnings=(*trouble, *self._keeper.concerns),
         )
 
     def _create(self, request: Request, parent: str | None) -> TaskRecord:
@@ -271,20 +274,19 @@ class Engine:
             feed.nudge(task_id)
 
     async def _stop_work(self, executor: Executor, grace_s: float) -> None:
-        for task_id in executor.task_ids:
-            try:
-                await self.cancel(task_id, "the program that ran it was closed")
-            except EngineError as error:
-                log.warning("task %s: could not be asked to stop: %s", task_id, error)
+        asking = [asyncio.create_task(self._ask_to_stop(one)) for one in executor.task_ids]
+        if asking:  # a lock that somebody holds must not keep the others from being asked
+            await asyncio.wait(asking, timeout=grace_s)
         await executor.close(grace_s)
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
 
-    async def _keep_up(self) -> None:
-        while True:
-            await asyncio.sleep(self.settings.reap_s)
-            try:
-                await self.reap()
-            except EngineError as error:
-                log.warning("reaping failed, trying again later: %s", error)
+    async def _ask_to_stop(self, task_id: TaskId) -> None:
+        try:
+            await self.cancel(task_id, "the program that ran it was closed")
+        except EngineError as error:
+            log.warning("task %s: could not be asked to stop: %s", task_id, error)
 
     async def _warm(self) -> None:
         await asyncio.to_thread(import_libraries)

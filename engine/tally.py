@@ -20,9 +20,12 @@ class CrawlOutcome(msgspec.Struct, frozen=True):
     duration_ms: int
     scope: str
     stopped_by: StoppedBy
+    first_error: str = ""
 
     def summary(self) -> dict[str, Any]:
-        return msgspec.structs.asdict(self)
+        told = msgspec.structs.asdict(self)
+        del told["first_error"]  # it stands with its page
+        return told
 
 
 class Tally:
@@ -32,20 +35,28 @@ class Tally:
         self.total = 0
         self.failed = 0
         self.deepest = 0
+        self.first_error = ""
         for page in pages:
             self.add(page)
 
     def add(self, page: Mapping[str, Any]) -> None:
         self.total += 1
         self.failed += "error" in page
+        self.first_error = self.first_error or str(page.get("error", ""))
         depth = page.get("depth")
         if isinstance(depth, int):
             self.deepest = max(self.deepest, depth)
 
     def outcome(self, scope: str, duration_ms: int, stopped_by: StoppedBy) -> CrawlOutcome:
-        succeeded = self.total - self.failed
         return CrawlOutcome(
-            self.total, succeeded, self.failed, self.deepest, duration_ms, scope, stopped_by
+            total_pages=self.total,
+            succeeded=self.total - self.failed,
+            failed=self.failed,
+            max_depth_reached=self.deepest,
+            duration_ms=duration_ms,
+            scope=scope,
+            stopped_by=stopped_by,
+            first_error=self.first_error,
         )
 
 

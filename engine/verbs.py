@@ -43,8 +43,9 @@ TASK_IDS = Param("task_ids", "one or more task ids", "many", positional=True, re
 
 
 async def _list(engine: Engine, given: Mapping[str, Any]) -> Any:
+    status = [word.upper() for word in given["status"]]  # as the list shows them, too
     return await engine.list(
-        status=given["status"], kind=given["kind"], since=given["since"], limit=given["limit"]
+        status=status, kind=given["kind"], since=given["since"], limit=given["limit"]
     )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
     """Entry point of `octask`."""
-    from engine.cli.app import octask
+    from engine.cli.guard import guarded, mend_streams
 
-    octask(prog_name="octask")
+    mend_streams()
+    sys.exit(guarded())

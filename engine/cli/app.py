@@ -58,7 +58,7 @@ def _param(param: Param) -> click.Parameter:
     option = "--" + param.name.replace("_", "-")
     if param.shape == "flag":
         return click.Option([option], is_flag=True, help=param.help)
-    kind = int if param.shape == "number" else str
+    kind = click.IntRange(min=0) if param.shape == "number" else str
     return click.Option(
         [option],
         type=kind,
@@ -115,11 +115,12 @@ def _wait(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: boo
 
 
 def _reap(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    records = call(settings, lambda engine: verb.call(engine, given), accepts=True, as_json=as_json)
-    if as_json:
-        show.as_json({"reaped": [show.record_data(record) for record in records]})
-    else:
-        show.reaped_lines(records)
+    async def reap(engine: Engine) -> tuple[list[TaskRecord], tuple[EngineError, ...]]:
+        return await verb.call(engine, given), engine.unreaped
+
+    records, left = call(settings, reap, accepts=verb.accepts, as_json=as_json)
+    show.reaped(records, left, as_json)
+    sys.exit(1 if left else 0)
 
 
 RENDERERS: dict[str, Callable[[Verb, Settings, Mapping[str, Any], bool], None]] = {

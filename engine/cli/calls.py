@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 import signal
 import sys
@@ -23,7 +22,7 @@ from engine.errors import (
     TaskNotFound,
     WaitTimeout,
 )
-from engine.logs import log_path, log_to_file
+from engine.logs import log_to_file
 from engine.records import Status
 from engine.service import Engine
 
@@ -61,18 +60,6 @@ def call(
         return asyncio.run(_opened(settings, work, accepts))
     except EngineError as error:
         refuse(error, as_json=as_json)
-    except KeyboardInterrupt:
-        sys.exit(KILLED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader left (`| head`): not an error
-        sys.exit(OK)
-    except (click.exceptions.Exit, click.ClickException, SystemExit):
-        raise
-    except Exception as error:
-        logging.getLogger(__name__).exception("octask failed")
-        click.echo(say("unexpected", name=type(error).__name__), err=True)
-        click.echo(say("unexpected.log", path=log_path()), err=True)
-        sys.exit(FAILED)
 
 
 async def _opened(settings: Settings, work: Callable[[Engine], Awaitable[T]], accepts: bool) -> T:

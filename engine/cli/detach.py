@@ -20,7 +20,8 @@ def worker_command() -> list[str]:
     """How to start this very program as a worker; a packaged one has no interpreter to call."""
     if getattr(sys, "frozen", False):
         return [sys.executable, HIDDEN_VERB]
-    return [sys.executable, "-m", "engine.cli", HIDDEN_VERB]
+    # -P: a module that lies in the folder of the moment must not be taken for one of ours
+    return [sys.executable, "-P", "-m", "engine.cli", HIDDEN_VERB]
 
 
 def detach(settings: Settings, request: dict[str, Any]) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import shutil
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 import msgspec
@@ -24,6 +26,9 @@ from engine.errors import EngineError
 from engine.records import Status, TaskEvent, TaskRecord, TaskView, Unreadable
 from engine.service import Engine
 
+_STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+CHECKED_BYTES = 64 * 1024 * 1024  # a larger result is copied as it stands: it may not fit in memory
+
 COLOURS = {
     "pending": "dim",
     "running": "cyan",
@@ -36,10 +41,16 @@ COLOURS = {
 }
 
 
-def as_json(data: object, indent: int | None = 2) -> None:
-    """One JSON document; halves of surrogate pairs are escaped, so every terminal takes it."""
+def json_text(data: object, indent: int | None = 2) -> str:
+    """`data` as JSON that no terminal obeys and every one can show: what could steer it, and
+    halves of surrogate pairs, stand as escapes."""
     text = json.dumps(data, ensure_ascii=False, indent=indent)
-    click.echo(text.encode("utf-8", "backslashreplace").decode("utf-8"))
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def as_json(data: object, indent: int | None = 2) -> None:
+    """One JSON document on standard output."""
+    click.echo(json_text(data, indent))
 
 
 def record_data(record: TaskRecord | Unreadable) -> dict[str, Any]:
@@ -134,27 +145,44 @@ async def _task_json(engine: Engine, view: TaskView, result: bool, events: bool)
     parts = {"meta": meta, "view": view_data(view)["view"]}
     if events:
         parts["events"] = [msgspec.to_builtins(e) async for e in every_event(engine, view.task_id)]
-    text = json.dumps(parts, ensure_ascii=False, indent=2)
-    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     if not result:
-        click.echo(text)
+        as_json(parts)
         return
     # The result may be large: it is copied through as it stands instead of parsed.
-    click.echo(text[:-2] + ',\n  "result": ', nl=False)
-    if not await _copy_result(engine, view.task_id):
+    click.echo(json_text(parts)[:-2] + ',\n  "result": ', nl=False)
+    if not await _copy_result(engine, view.task_id, checked=True):
         click.echo("null", nl=False)
     click.echo("\n}")
 
 
-async def _copy_result(engine: Engine, task_id: str) -> bool:
+async def _copy_result(engine: Engine, task_id: str, checked: bool = False) -> bool:
+    """Write the result out; `checked`: only if it is one JSON value. False: nothing written."""
     source = await engine.result(task_id)
     if source is None:
         return False
     with source:
+        if checked and not _is_json(source):
+            click.echo(say("result.damaged"), err=True)
+            return False
         sys.stdout.flush()
-        shutil.copyfileobj(source, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        if sys.stdout.isatty():  # a terminal would obey what a page has put in
+            for line in io.TextIOWrapper(source, "utf-8", "replace"):
+                click.echo(display_lines(line), nl=False)
+        else:
+            shutil.copyfileobj(source, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
     click.echo("")
+    return True
+
+
+def _is_json(source: BinaryIO) -> bool:
+    if source.seek(0, io.SEEK_END) <= CHECKED_BYTES:
+        source.seek(0)
+        try:
+            msgspec.json.Decoder(msgspec.Raw).decode(source.read())
+        except (msgspec.MsgspecError, RecursionError):
+            return False
+    source.seek(0)
     return True
 
 
@@ -232,11 +260,16 @@ def ended(record: TaskRecord, json_wanted: bool) -> None:
     click.echo(f"{record.task_id}  {display(record.status)}{reason}")
 
 
-def reaped_lines(records: list[TaskRecord]) -> None:
-    """What was ended of dead processes."""
-    for record in records:
-        click.echo(
-            f"{record.task_id}  FAILED: {display(record.error.message if record.error else '')}"
-        )
-    if not records:
+def reaped(ended: list[TaskRecord], left: Sequence[EngineError], json_wanted: bool) -> None:
+    """What was ended of dead processes, and what could not be."""
+    if json_wanted:
+        tasks = [record_data(record) for record in ended]
+        as_json({"reaped": tasks, "refused": [described(error) for error in left]})
+        return
+    for record in ended:
+        reason = display(record.error.message if record.error else "")
+        click.echo(f"{record.task_id}  FAILED: {reason}")
+    for error in left:
+        click.echo(display(f"{error} {error.advice}"), err=True)
+    if not ended and not left:
         click.echo(say("reap.none"))

@@ -85,14 +85,14 @@ class _Table:
         self._root = root
         self._views: dict[str, TaskView] = {}
         self._console = Console()
-        self._live = Live(
+        self._batch: Batch | None = None
+        self._gone = False
+        self._live = Live(  # it draws at once, so everything that is drawn stands before it
             console=self._console,
             screen=True,
             refresh_per_second=1 / REDRAW_S,
             get_renderable=self._draw,
         )
-        self._batch: Batch | None = None
-        self._gone = False
 
     def __enter__(self) -> _Table:
         self._live.start()

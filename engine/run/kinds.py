@@ -11,7 +11,7 @@ from typing import Any
 from engine.browser.egress import Policy
 from engine.browser.session import BrowserSession, FetcherOptions
 from engine.config import Settings
-from engine.errors import InvalidArguments, Problem
+from engine.errors import InvalidArguments, NothingTaken, Problem
 from engine.tally import StoppedBy, Tally
 from engine.work.context import Context
 from engine.work.crawl import crawl
@@ -57,7 +57,10 @@ async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> dict[str, A
         )
         return tools.browser.fetcher(options)
 
-    return (await crawl(args, context, open_fetcher)).summary()
+    outcome = await crawl(args, context, open_fetcher)
+    if outcome.failed and not outcome.succeeded and outcome.stopped_by != "cancelled":
+        raise NothingTaken(reason=outcome.first_error)
+    return outcome.summary()
 
 
 def _partial_crawl(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from engine import redact
 from engine.errors import EngineError, OwnershipLost, TaskNotFound, TransitionError
 from engine.records import ErrorInfo, Status, TaskId, TaskRecord, Units, Unreadable
 from engine.run.kinds import Kind, Tools
@@ -104,8 +105,14 @@ class Runner:
         for task in (body, watcher):
             task.cancel()
         ended, _ = await asyncio.gather(body, watcher, return_exceptions=True)
-        outcome = ended if isinstance(ended, Outcome) else Outcome(Status.CANCELLED)
-        return outcome, cancelled
+        return ended if isinstance(ended, Outcome) else self._cut_short(ended), cancelled
+
+    def _cut_short(self, ended: BaseException) -> Outcome:
+        """A body that brought no outcome: it was cancelled late in a stop, or broke down."""
+        if isinstance(ended, asyncio.CancelledError) and self._context.stopping:
+            return Outcome(Status.CANCELLED)
+        log.error("task %s: its body broke down", self._job.task_id, exc_info=ended)
+        return _unexpected(ended)
 
     async def _body(self) -> Outcome:
         job = self._job
@@ -117,15 +124,14 @@ class Runner:
             return Outcome(Status.FAILED, error=ErrorInfo(message=str(error), code=error.code))
         except Exception as error:  # a defect of ours must end as a state that the user can see
             log.exception("task %s: its body failed", job.task_id)
-            name = type(error).__name__
-            message = f"An unexpected {name} ended the task; the log has the details."
-            return Outcome(Status.FAILED, error=ErrorInfo(message=message, code="internal_error"))
+            return _unexpected(error)
         stopped = self._context.stopping
         return Outcome(Status.CANCELLED if stopped else Status.COMPLETED, summary)
 
     async def _watch(self) -> None:
         """Return when the task was asked to stop, or was ended by someone else."""
         seen: object = None
+        missed = False
         while True:
             try:
                 async with asyncio.timeout(LOOK_S):
@@ -133,18 +139,22 @@ class Runner:
             except TimeoutError:
                 pass
             self._look.clear()
-            stamp = await asyncio.to_thread(self._ledger.stamp, self._job.task_id)
-            if stamp == seen:
-                continue
-            seen = stamp
-            if await asyncio.to_thread(self._must_stop):
-                return
+            try:
+                stamp = await asyncio.to_thread(self._ledger.stamp, self._job.task_id)
+                if stamp == seen:
+                    continue
+                seen = stamp
+                if await asyncio.to_thread(self._must_stop):
+                    return
+            except TaskNotFound:
+                if missed:
+                    return  # the folder is gone, also at a second look: nothing to work for
+                missed = True
+            except EngineError as error:  # a passing lack (descriptors, a network folder)
+                log.warning("task %s: cannot look for a request: %s", self._job.task_id, error)
 
     def _must_stop(self) -> bool:
-        try:
-            record = self._ledger.read(self._job.task_id)
-        except EngineError:
-            return True  # the folder is gone: nothing left to work for
+        record = self._ledger.read(self._job.task_id)
         if isinstance(record, Unreadable):
             return False
         if record.is_terminal:
@@ -179,7 +189,8 @@ class Runner:
         if summary is None:
             summary = self._partial(outcome)
         if outcome.summary is not None or self._context.units.done:
-            ledger.write_result(task_id, self._chunks(summary))
+            # A start address may hold a password, and the scope is made of it.
+            ledger.write_result(task_id, self._chunks(redact.value(summary)))
         record = ledger.finish(
             task_id, outcome.status, error=outcome.error, units=self._units(outcome)
         )
@@ -206,3 +217,9 @@ class Runner:
         error = OwnershipLost(task_id=self._job.task_id, status=status)
         log.warning("%s", error)
         await self._context.log("lost ownership", str(error))
+
+
+def _unexpected(error: BaseException) -> Outcome:
+    name = type(error).__name__
+    message = f"An unexpected {name} ended the task; the log has the details."
+    return Outcome(Status.FAILED, error=ErrorInfo(message=message, code="internal_error"))

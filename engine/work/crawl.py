@@ -28,7 +28,6 @@ from engine.work.pace import Pace
 from engine.work.robots import Robots, Rules
 
 SLACK_S = 10.0  # what a fetcher may take beyond the page's own limit before the unit ends it
-BLOCKED = "Blocked by robots.txt"
 _BUSY = frozenset({429, 503})
 
 
@@ -135,7 +134,7 @@ class _Crawl:
         try:
             rules = await self._rules(visit.address)
             if rules is not None and not rules.allows(visit.address.url):
-                await self._keep_blocked(visit)
+                await self._keep_blocked(visit, rules)
                 return
             fetched = await self._load(visit, rules)
             if visit.depth == 0:
@@ -205,15 +204,16 @@ class _Crawl:
         page = _page(visit, nothing, Extracted("", "", (), 0, False))
         await self._keep({**page, "error": error})
 
-    async def _keep_blocked(self, visit: Visit) -> None:
+    async def _keep_blocked(self, visit: Visit, rules: Rules) -> None:
         self._blocked += 1
         if self._blocked <= self._args.max_pages:  # a site can name more of them than pages
-            await self._keep_failed(visit, BLOCKED)
+            await self._keep_failed(visit, rules.blocked)
         self._frontier.done(visit)
 
     async def _keep(self, page: dict[str, Any]) -> None:
         self._tally.add(page)
-        await self._ctx.page(page, self._units(page["url"]))
+        error = page.get("error")
+        await self._ctx.page(page, self._units(f"{page['url']}: {error}" if error else page["url"]))
 
     def _units(self, message: str) -> Units:
         """Done, and what is known to come; faces show no 100 % before the task has ended."""

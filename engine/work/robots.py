@@ -22,11 +22,16 @@ _OWN_GROUP = re.compile(rf"(?im)^[ \t]*user-?agent[ \t]*:[ \t]*{TOKEN}[ \t]*(?:#
 
 
 class Rules(NamedTuple):
-    """One origin's answer: a parsed file, or all the same for everything (`verdict`)."""
+    """One origin's answer: a parsed file, or all the same for everything (`verdict`).
+
+    `blocked` is what a page says that may not be taken: a file that could not be read is
+    not one that forbids.
+    """
 
     verdict: bool
     parsed: Protego | None = None
     agent: str = "*"
+    blocked: str = "Blocked by robots.txt"
 
     def allows(self, url: str) -> bool:
         return self.verdict if self.parsed is None else self.parsed.can_fetch(url, self.agent)
@@ -67,12 +72,16 @@ class Robots:
         try:
             fetched = await self._fetcher.fetch(f"{origin}/robots.txt", options)
         except PageError as failed:
-            return Rules(verdict=failed.kind == "redirects")
+            return Rules(failed.kind == "redirects", blocked=_unread(str(failed)))
         if fetched.status >= 500:
-            return Rules(verdict=False)
+            return Rules(verdict=False, blocked=_unread(f"HTTP {fetched.status}"))
         if not 200 <= fetched.status < 300:
             return Rules(verdict=True)
         return await asyncio.to_thread(parse, _text_of(fetched))
+
+
+def _unread(reason: str) -> str:
+    return f"not taken: robots.txt could not be read ({reason})"
 
 
 def _text_of(fetched: Fetched) -> str:

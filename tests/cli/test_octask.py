@@ -257,3 +257,113 @@ def test_doctor_names_the_browser_and_the_ledger(octask: Octask) -> None:
     assert report["healthy"]
     subjects = {finding["subject"] for finding in report["findings"]}
     assert {"browser", "ledger", "log", "program"} <= subjects
+
+
+def test_a_name_that_is_not_found_fails_with_that_reason(octask: Octask) -> None:
+    said = octask("start", "crawl", "http://nosuch.invalid/", "--engine", "static", code=1)
+    assert "No page could be taken" in said
+    assert "Blocked by robots.txt" not in said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+def test_watch_draws_its_table_on_a_terminal_until_it_is_interrupted(
+    octask: Octask, site: Any
+) -> None:
+    import pty
+
+    octask("start", "crawl", site.url, *FAST, "--max-pages", "1")
+    ours, theirs = pty.openpty()
+    environment = {**octask.environment(), "TERM": "xterm", "COLUMNS": "120", "LINES": "30"}
+    watch = subprocess.Popen(
+        octask.command("watch", "--home", str(octask.home)),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        env=environment,
+    )
+    os.close(theirs)
+    drawn = b""
+    while b"Completed" not in drawn:
+        drawn += os.read(ours, 4096)  # an error at the end of the program fails the test, too
+    watch.send_signal(signal.SIGINT)
+    while watch.poll() is None:
+        drain(ours)
+    assert watch.returncode == 0
+    assert watch.stderr is not None
+    with watch.stderr:
+        assert b"Traceback" not in watch.stderr.read()
+    os.close(ours)
+
+
+def drain(terminal: int) -> None:
+    """Take what is drawn, so that the program is not held up by a full terminal."""
+    try:
+        os.read(terminal, 4096)
+    except OSError:
+        time.sleep(0.01)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="shells differ")
+@pytest.mark.parametrize(
+    ("shell", "code"),
+    [
+        ("{octask} list | true", 0),
+        ("{octask} list >&-", 0),
+        ("{octask} list --json > /dev/full", 1),
+        ("PYTHONIOENCODING=cp1252 {octask} list", 0),
+        ("env -u HOME {octask} list", 0),
+    ],
+)
+def test_odd_surroundings_end_without_a_traceback(
+    octask: Octask, home: Path, shell: str, code: int
+) -> None:
+    folder = home / "tasks" / "00000000000000a1"
+    folder.mkdir(parents=True)
+    meta = {"task_id": folder.name, "kind": "crawl", "status": "COMPLETED", "created_at": 1}
+    (folder / "meta.json").write_text(json.dumps({**meta, "engine": {"name": "価格\x9b表"}}))
+    command = f"{sys.executable} -m engine.cli"
+    line = shell.format(octask=command).replace(" list", f" list --home {home}", 1)
+    ran = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line],
+        capture_output=True,
+        timeout=60,
+        env=octask.environment(),
+        check=False,
+    )
+    assert b"Traceback" not in ran.stderr, ran.stderr
+    assert ran.returncode == code, ran.stderr
+
+
+def test_a_planted_result_can_neither_steer_a_terminal_nor_break_the_json(
+    octask: Octask, site: Any
+) -> None:
+    octask("start", "crawl", site.url, *FAST, "--max-pages", "1")
+    task_id = octask.tasks()[0]["task_id"]
+    result = octask.home / "tasks" / task_id / "result.json"
+    result.write_text('{"summary": "\x1b]0;owned\x07')
+    said = octask("get", task_id, "--result", "--json")
+    assert "result.json is not valid JSON" in said
+    assert json.loads(said.replace("result.json is not valid JSON\n", ""))["result"] is None
+
+
+def test_a_module_in_the_folder_of_the_moment_is_not_taken_for_ours(
+    octask: Octask, site: Any, tmp_path: Path
+) -> None:
+    planted = tmp_path / "msgspec.py"
+    planted.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    ran = subprocess.run(
+        [
+            str(Path(sys.executable).with_name("octask")),
+            *("start", "crawl", site.url, *FAST, "--max-pages", "1"),
+            *("--detach", "--home", str(octask.home)),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={name: value for name, value in octask.environment().items() if name != "PYTHONPATH"},
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert not (tmp_path / "ran").exists()
+    octask("wait", ran.stdout.strip())

@@ -13,7 +13,13 @@ import pytest
 
 from engine import words
 from engine.config import Settings
-from engine.errors import InvalidArguments, LedgerReadOnly, ShuttingDown, WaitTimeout
+from engine.errors import (
+    InvalidArguments,
+    LedgerReadOnly,
+    LedgerUnusable,
+    ShuttingDown,
+    WaitTimeout,
+)
 from engine.records import Status, TaskRecord, TaskView
 from engine.service import Engine
 from engine.store.ledger import Ledger
@@ -254,10 +260,79 @@ async def test_pages_that_failed_are_counted_beside_those_that_are_done(
     home: Path, site: Any
 ) -> None:
     async with opened(home) as engine:
-        task_id = (await engine.start("crawl", {"url": site.url + "/status/500", **STATIC})).task_id
+        args = {"url": site.url + "/odd/", **STATIC, "include_patterns": ["/status/*"]}
+        task_id = (await engine.start("crawl", args)).task_id
         record = await engine.wait(task_id)
         view = await engine.get(task_id)
     assert record.status == Status.COMPLETED
     assert view.units is not None
-    assert (view.units.done, view.units.failed) == (1, 1)
-    assert words.progress("crawl", view.units) == "1/1 · 1 ✗"
+    assert (view.units.done, view.units.failed) == (3, 2)
+    assert words.progress("crawl", view.units) == "3/3 · 2 ✗"
+
+
+@pytest.mark.parametrize("path", ["/status/500", "/redirect/to?url=http://127.0.0.1:1/"])
+async def test_a_crawl_without_one_good_page_failed_and_says_why(
+    home: Path, site: Any, path: str
+) -> None:
+    async with opened(home) as engine:
+        record = await engine.wait(
+            (await engine.start("crawl", {**STATIC, "url": site.url + path})).task_id
+        )
+    assert record.status == Status.FAILED
+    assert record.error is not None
+    assert record.error.code == "nothing_taken"
+    (page,) = result_of(home, record.task_id)["pages"]
+    assert page["error"] in record.error.message
+
+
+async def test_what_failed_is_told_with_its_reason_as_it_happens(home: Path, site: Any) -> None:
+    async with opened(home) as engine:
+        task_id = (await engine.start("crawl", {"url": site.url + "/status/500", **STATIC})).task_id
+        await engine.wait(task_id)
+        told = [event.data for event in (await engine.events(task_id)).events]
+    assert {"unitsDone": 1, "unitsTotal": 1, "unitsFailed": 1} | {
+        "message": f"{site.url}/status/500: HTTP 500"
+    } in told
+
+
+async def test_a_ledger_that_cannot_be_looked_at_for_a_moment_stops_no_task(
+    home: Path, site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stamp, refusals = Ledger.stamp, iter(range(3))
+
+    def sometimes(ledger: Ledger, task_id: str) -> Any:
+        if next(refusals, None) is not None:
+            raise LedgerUnusable(path=str(home), reason="Too many open files")
+        return stamp(ledger, task_id)
+
+    monkeypatch.setattr(Ledger, "stamp", sometimes)
+    async with opened(home) as engine:
+        args = {"url": site.url, **STATIC, "delay_ms": 300, "max_pages": 5}
+        record = await engine.wait((await engine.start("crawl", args)).task_id)
+        assert next(refusals, None) is None
+    assert record.status == Status.COMPLETED
+
+
+async def test_a_password_in_the_scope_stays_out_of_the_result(home: Path, site: Any) -> None:
+    async with opened(home) as engine:
+        scope = site.url.replace("http://", "http://ann:hunter2secret@") + "/**"
+        args = {"url": site.url, **STATIC, "scope": scope, "max_pages": 1}
+        task_id = (await engine.start("crawl", args)).task_id
+        await engine.wait(task_id)
+        await engine.join(task_id)
+    for path in (home / "tasks" / task_id).iterdir():
+        assert path.is_dir() or b"hunter2secret" not in path.read_bytes()
+
+
+async def test_a_start_that_comes_while_closing_leaves_no_lost_task(home: Path, site: Any) -> None:
+    async with opened(home) as engine:
+        starting = asyncio.create_task(engine.start("crawl", {"url": site.url, **STATIC}))
+        await until(lambda: any(home.glob("tasks/*/meta.json")) or starting.done())
+        await engine.close()
+        try:
+            task_id = (await starting).task_id
+        except ShuttingDown:
+            task_id = next(home.glob("tasks/*/meta.json")).parent.name
+    record = Ledger(home / "tasks").read(task_id)
+    assert isinstance(record, TaskRecord)
+    assert record.status == Status.CANCELLED

@@ -12,7 +12,7 @@ from engine.sample.pages import marker
 from engine.sample.site import Site
 from engine.tally import Tally, result_of
 from engine.work.context import MemoryContext
-from engine.work.crawl import BLOCKED, crawl
+from engine.work.crawl import crawl
 from engine.work.crawl_args import parse_crawl
 from engine.work.fetch import Fetched
 from engine.work.static import open_static
@@ -99,7 +99,7 @@ async def test_progress_reaches_its_total_with_the_last_page_and_names_each(site
 async def test_what_robots_blocks_is_told_and_never_asked_for(site):
     site.robots = "User-agent: *\nDisallow: /static/1\n"
     outcome, pages = await crawled(f"{site.url}/static/", max_pages=100, max_depth=1)
-    blocked = [page for page in pages if page.get("error") == BLOCKED]
+    blocked = [page for page in pages if page.get("error") == "Blocked by robots.txt"]
     assert sorted(paths(blocked, site)) == ["/static/1", "/static/10"]
     assert outcome.failed == 2
     assert site.hits["/static/1"] == 0
@@ -120,7 +120,8 @@ async def test_our_own_group_goes_before_the_star(site):
 async def test_a_broken_robots_file_closes_the_site_and_a_missing_one_opens_it(site):
     site.robots_status = 500
     outcome, pages = await crawled(f"{site.url}/static/", max_pages=3)
-    assert [page["error"] for page in pages] == [BLOCKED]
+    told = "not taken: robots.txt could not be read (HTTP 500)"
+    assert [page["error"] for page in pages] == [told]
     site.robots_status = 404
     outcome, _ = await crawled(f"{site.url}/static/", max_pages=3)
     assert outcome.succeeded == 3

@@ -1,0 +1,81 @@
+"""Around every command: what goes wrong ends as a sentence and an exit code, no traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import sys
+
+import click
+
+from engine.cli.calls import FAILED, KILLED, OK, refuse
+from engine.cli.phrases import say
+from engine.errors import EngineError
+from engine.logs import log_path
+
+log = logging.getLogger(__name__)
+
+
+def mend_streams() -> None:
+    """Give the program streams that take every text, also where it was started without any."""
+    for name in ("stdin", "stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            flags = os.O_RDONLY if name == "stdin" else os.O_WRONLY
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
+        elif isinstance(stream, io.TextIOWrapper) and name != "stdin":
+            stream.reconfigure(errors="backslashreplace")  # a code page that lacks the letter
+
+
+def guarded() -> int:
+    """Run the command that was typed; its exit code."""
+    try:
+        code = _run()
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        _forget_stdout()  # the reader left (`| head`): not an error
+        return OK
+    except OSError as error:
+        _forget_stdout()
+        return _failed(say("output.failed", reason=error.strerror or str(error)))
+    except Exception as error:
+        log.exception("octask failed")
+        name = type(error).__name__
+        return _failed(say("unexpected", name=name), say("unexpected.log", path=log_path()))
+
+
+def _run() -> int:
+    from engine.cli.app import octask
+
+    try:
+        answer = octask.main(prog_name="octask", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return KILLED
+    except EngineError as error:
+        refuse(error, as_json="--json" in sys.argv)
+    except SystemExit as ended:
+        # click's answer to a reader that left; the class itself is not public
+        if type(sys.stdout).__name__ == "PacifyFlushWrapper":
+            raise BrokenPipeError from None
+        return ended.code if isinstance(ended.code, int) else FAILED
+    return answer if isinstance(answer, int) else OK
+
+
+def _failed(*sentences: str) -> int:
+    with contextlib.suppress(OSError):
+        for sentence in sentences:
+            click.echo(sentence, err=True)
+    return FAILED
+
+
+def _forget_stdout() -> None:
+    """Nothing can be written there any more; the interpreter must not try at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,85 @@
+"""This process' place in a ledger: its lease, and the ending of what dead processes left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+from engine.errors import EngineError, LedgerReadOnly
+from engine.records import TaskRecord
+from engine.store.lease import Lease
+from engine.store.ledger import Ledger
+from engine.store.reaper import Reaper
+
+log = logging.getLogger(__name__)
+
+
+class Keeper:
+    """Holds the lease of an engine that accepts tasks, and reaps now and then.
+
+    `read_only` says why nothing may be written, `concerns` what makes the ledger less
+    private than it should be, `failures` what could not be reaped and why.
+    """
+
+    def __init__(self, root: Path, reap_s: float) -> None:
+        self._root = root
+        self._reap_s = reap_s
+        self._reaper: Reaper | None = None
+        self._upkeep: asyncio.Task[None] | None = None
+        self.lease: Lease | None = None
+        self.read_only = ""
+        self.concerns: tuple[str, ...] = ()
+        self.failures: tuple[EngineError, ...] = ()
+
+    async def open(self) -> Ledger:
+        """Take a lease, sweep, and end orphans; the ledger to work with, read-only if need be.
+
+        Raises:
+            LedgerUnusable: the root is no folder, or cannot be read or made.
+            LedgerWriteFailed: there is no room for a lease (a full disk).
+        """
+        try:
+            self.lease = await asyncio.to_thread(Lease.acquire, self._root)
+        except LedgerReadOnly as error:
+            self.read_only = str(error)
+            return await asyncio.to_thread(Ledger, self._root)
+        try:
+            ledger = await asyncio.to_thread(self._leased)
+            self._reaper = Reaper(ledger)
+        except BaseException:
+            await self.close()
+            raise
+        self._upkeep = asyncio.create_task(self._keep_up(), name="reap now and then")
+        return ledger
+
+    def _leased(self) -> Ledger:
+        ledger = Ledger(self._root, lease=self.lease)
+        self.concerns = ledger.concerns()
+        return ledger
+
+    async def reap(self) -> list[TaskRecord]:
+        """End what dead processes left behind; what could not be ended is in `failures`."""
+        if self._reaper is None:
+            raise LedgerReadOnly(path=str(self._root))
+        ended = await asyncio.to_thread(self._reaper.reap)
+        self.failures = tuple(self._reaper.failures.values())
+        return ended
+
+    async def close(self) -> None:
+        """Let go of the lease: whatever this process still owns counts as orphaned."""
+        if self._upkeep is not None:
+            self._upkeep.cancel()
+            await asyncio.wait({self._upkeep})
+            self._upkeep = None
+        lease, self.lease = self.lease, None
+        if lease is not None:
+            await asyncio.to_thread(lease.release)
+
+    async def _keep_up(self) -> None:
+        while True:
+            await asyncio.sleep(self._reap_s)
+            try:
+                await self.reap()
+            except EngineError as error:
+                log.warning("reaping failed, trying again later: %s", error)
