@@ -61,7 +61,7 @@ class TaskTable(QTableView):
     def __init__(self, parent: QWidget | None = None) -> None:
         self._painter: RowDelegate | None = None
         super().__init__(parent)
-        self._kept: tuple[list[str], str] = ([], "")
+        self._kept: tuple[list[str], str, int] = ([], "", 0)
         self._quiet = False
         self.setAccessibleName(words.say("table.name"))
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
@@ -101,6 +101,7 @@ class TaskTable(QTableView):
         # repaint (0.7 s with 10,000 rows selected): it gets a selection of its own.
         self.header().setSelectionModel(QItemSelectionModel(model, self.header()))
         model.look_through(self.rows_in_sight)
+        model.ask_selected(self._selected_rows)
         model.modelAboutToBeReset.connect(self._keep_selection)
         model.modelReset.connect(self._restore_selection)
         model.counts_changed.connect(lambda _: self._pace_ticks())
@@ -116,13 +117,19 @@ class TaskTable(QTableView):
 
     def selected_ids(self) -> list[str]:
         """The selected tasks from top to bottom."""
+        spans = sorted(self._selected_spans())
+        rows = dict.fromkeys(row for top, end in spans for row in range(top, end + 1))
+        return [self.tasks.id_at(row) for row in rows]
+
+    def _selected_spans(self) -> list[tuple[int, int]]:
         if self.model() is None:
             return []
         selection = self.selectionModel().selection()
-        found = [selection.at(number) for number in range(selection.size())]
-        spans = sorted((span.top(), span.bottom()) for span in found)
-        rows = dict.fromkeys(row for top, end in spans for row in range(top, end + 1))
-        return [self.tasks.id_at(row) for row in rows]
+        found = (selection.at(number) for number in range(selection.size()))
+        return [(span.top(), span.bottom()) for span in found]
+
+    def _selected_rows(self) -> int:
+        return sum(end + 1 - top for top, end in self._selected_spans())
 
     def current_id(self) -> str:
         index = self.currentIndex()
@@ -149,15 +156,20 @@ class TaskTable(QTableView):
         self.scrollTo(index, _TOP)
 
     def _keep_selection(self) -> None:
-        self._kept = (self.selected_ids(), self.current_id())
+        self._kept = (self.selected_ids(), self.current_id(), self.tasks.rowCount())
 
     def _restore_selection(self) -> None:
-        ids, current = self._kept
+        ids, current, count = self._kept
+        bar = self.verticalScrollBar()
+        stood = bar.value() if self.tasks.rowCount() == count else None
         self._quiet = True
         self._select_rows(self.tasks.rows_of(ids))
         at = self.tasks.row_of(current)
         if at >= 0:
             self._make_current(at)
+        if stood is not None:  # the same rows in a new order: what moved must not drag the view
+            self.doItemsLayout()
+            bar.setValue(stood)
         self._quiet = False
         now = self.selected_ids()
         if set(now) != set(ids):

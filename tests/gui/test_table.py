@@ -46,6 +46,27 @@ def test_selection_stays_with_the_tasks_when_rows_move_and_arrive(table: TaskTab
     assert set(table.selected_ids()) == {task_id(2), task_id(5)}
 
 
+def test_a_large_selection_stays_where_rows_move_without_one_index_for_each_cell(
+    table: TaskTable,
+) -> None:
+    table.tasks.put_many([a_view(n, age=n * HOUR) for n in range(100, 1100)])
+    chosen = {task_id(n) for n in range(100, 700)}
+    table.select_ids(chosen)
+    table.verticalScrollBar().setValue(300)
+    held: list[int] = []
+    told: list[list[str]] = []
+    moving = table.tasks.layoutAboutToBeChanged
+    moving.connect(lambda: held.append(len(table.tasks.persistentIndexList())))
+    table.selection_changed.connect(told.append)
+    current = table.current_id()
+    table.tasks.set_sort([("task", True)])
+    assert max(held, default=0) < 100
+    assert set(table.selected_ids()) == chosen
+    assert table.current_id() == current
+    assert table.verticalScrollBar().value() == 300
+    assert told == []
+
+
 def test_selection_and_current_task_survive_a_filter_that_shows_them(table: TaskTable) -> None:
     table.select_ids([task_id(4), task_id(9), task_id(10)])
     said: list[list[str]] = []
