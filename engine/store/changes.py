@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 import msgspec
 
+from engine.attention import moment
 from engine.records import LIVE, EngineFields, ErrorInfo, Status, Units
 from engine.redact import Summary
 from engine.store.lease import Lease
@@ -105,11 +105,16 @@ def end(
         raw["result_path"] = result_path
 
 
-def orphan(raw: dict[str, Any], message: str, now_ms: int) -> None:
-    """FAILED because its owner is dead; a dead owner ends it whatever was asked for."""
+def orphan(raw: dict[str, Any], message: str, now_ms: int, units: Units | None) -> None:
+    """FAILED because its owner is dead; a dead owner ends it whatever was asked for.
+
+    `units` is the last progress that it told, if any.
+    """
     raw["status"] = Status.FAILED.value
     raw["ended_at"] = latest(raw, now_ms)
     raw["error"] = {"message": message, "code": "orphaned"}
+    if units is not None:
+        engine_of(raw)["units"] = msgspec.to_builtins(units)
 
 
 def engine_of(raw: dict[str, Any]) -> dict[str, Any]:
@@ -127,8 +132,4 @@ def latest(raw: dict[str, Any], now_ms: int) -> float:
 
 def instants(raw: dict[str, Any], *names: str) -> list[float]:
     """The fields among `names` that can be a time (ms since 1970), and 0."""
-    return [0, *filter(_is_instant, map(raw.get, names))]
-
-
-def _is_instant(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return [0, *(raw[name] for name in names if moment(raw.get(name)) is not None)]

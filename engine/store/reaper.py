@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from engine.errors import EngineError, TaskNotFound
+from engine.attention import moment
+from engine.errors import EngineError, TaskNotFound, TaskUnreadable
 from engine.records import LIVE, EngineFields, TaskId, TaskRecord, Unreadable
 from engine.store import changes, lease, machine, meta
 from engine.store.assemble import assemble
@@ -23,6 +24,11 @@ from engine.tally import Tally
 
 log = logging.getLogger(__name__)
 
+# What one damaged folder may raise beyond what was foreseen: it must not keep the rest waiting.
+DEFECTS: Final = (
+    *(ArithmeticError, AttributeError, LookupError, OSError),
+    *(RuntimeError, TypeError, Unusable, ValueError),
+)
 ENVELOPE_GRACE_MS: Final = 24 * 3_600_000  # an envelope's host may come back after a night
 
 
@@ -74,8 +80,7 @@ def _foreign(record: TaskRecord) -> Verdict:
     pid = machine.as_pid(record.pid)
     if pid is None:
         return Verdict(Life.DEAD, "its owner is not a process")
-    since_ms = record.started_at if record.started_at is not None else record.created_at
-    match machine.presence(pid, float(since_ms) if since_ms else None):
+    match machine.presence(pid, moment(record.started_at) or moment(record.created_at)):
         case machine.Presence.GONE:
             return Verdict(Life.DEAD, f"process {pid} is gone")
         case machine.Presence.REUSED:
@@ -88,7 +93,7 @@ def _foreign(record: TaskRecord) -> Verdict:
 def _envelope(record: TaskRecord, now_ms: int) -> Verdict:
     """A browser_task is worked on from outside: its maker's death alone does not end it."""
     verdict = _foreign(record)
-    last_ms = record.last_activity_at or record.created_at
+    last_ms = moment(record.last_activity_at) or moment(record.created_at) or 0
     if verdict.dead and now_ms - last_ms < ENVELOPE_GRACE_MS:
         return Verdict(Life.UNKNOWN, "its host may come back within a day of its last activity")
     return verdict
@@ -116,22 +121,31 @@ class Reaper:
         Source: seed 000, invariant 2 (before any new task is accepted).
         """
         self.failures = {}
-        reaped: list[TaskRecord] = []
-        for record in self._live():
-            task_id = TaskId(record.task_id)
-            if not self.owner_is_dead(record).dead:
-                continue
-            try:
-                ended = self._end(task_id)
-            except TaskNotFound:
-                continue
-            except EngineError as error:
-                log.warning("task %s: could not be reaped: %s", task_id, error)
-                self.failures[task_id] = error
-                continue
-            if ended is not None:
-                reaped.append(ended)
-        return reaped
+        ended = map(self._end_if_orphaned, self._live())
+        return [record for record in ended if record is not None]
+
+    def _end_if_orphaned(self, record: TaskRecord) -> TaskRecord | None:
+        """The record as it then stands; None when it lives on, went, or is in `failures` now."""
+        try:
+            if self.owner_is_dead(record).dead:
+                return self._end(TaskId(record.task_id))
+        except TaskNotFound:
+            pass
+        except EngineError as error:
+            self._failed(record, error)
+        except DEFECTS as error:
+            self._failed(record, self._unforeseen(record, error))
+        return None
+
+    def _failed(self, record: TaskRecord, error: EngineError) -> None:
+        log.warning("task %s: could not be reaped: %s", record.task_id, error)
+        self.failures[TaskId(record.task_id)] = error
+
+    def _unforeseen(self, record: TaskRecord, error: Exception) -> TaskUnreadable:
+        log.debug("task %s", record.task_id, exc_info=error)
+        reason = f"it could not be judged ({type(error).__name__})"
+        path = str(self._ledger.root / record.task_id)
+        return TaskUnreadable(task_id=record.task_id, reason=reason, path=path)
 
     def _live(self) -> list[TaskRecord]:
         ids = [task_id for task_id, _ in self._ledger.scan() if task_id not in self._ended]
@@ -148,6 +162,7 @@ class Reaper:
     def _end(self, task_id: TaskId) -> TaskRecord | None:
         """Result first, then the record, then the event: the order of every end."""
         self._keep_pages(task_id)
+        units, _, _ = self._ledger.tail_units(task_id)
         was: list[str] = []
 
         def bury(raw: dict[str, Any]) -> None:
@@ -155,7 +170,7 @@ class Reaper:
             verdict = self._judged_again(raw, task_id)
             if verdict.dead:
                 was.append(f"orphaned: {verdict.sentence}")
-                changes.orphan(raw, was[0], machine.wall_ms())
+                changes.orphan(raw, was[0], machine.wall_ms(), units)
 
         record = self._ledger.mutate(task_id, bury, durable=True)
         if not was:
@@ -180,8 +195,8 @@ class Reaper:
         if isinstance(record, Unreadable):
             return
         _, last_ms, _ = ledger.tail_units(task_id)
-        began_ms = record.started_at or record.created_at
-        lasted_ms = round(max(0, (last_ms or began_ms) - began_ms))
+        began_ms = moment(record.started_at) or moment(record.created_at) or 0
+        lasted_ms = round(max(0, (moment(last_ms) or began_ms) - began_ms))
         outcome = Tally(ledger.read_pages(task_id)).outcome(_scope(record), lasted_ms, "failed")
         ledger.write_result(task_id, assemble(outcome.summary(), ledger.raw_pages(task_id)))
 

@@ -13,7 +13,7 @@ import msgspec
 import psutil
 import pytest
 
-from engine.records import TaskRecord
+from engine.records import TaskId, TaskRecord, Units
 from engine.store import machine
 from engine.store.assemble import assemble
 from engine.store.lease import Lease, is_alive
@@ -79,6 +79,8 @@ def test_a_killed_crawl_becomes_failed_with_its_pages_as_the_result(root: Path, 
     assert record.started_at is not None
     assert record.ended_at >= record.started_at
     assert record.result_path is None
+    assert record.engine is not None
+    assert record.engine.units == Units(done=2, total=5)
     with ledger.open_result(task_id) as result:
         made = json.load(result)
     assert [page["url"] for page in made["pages"]] == ["http://site.test/", "http://site.test/1"]
@@ -127,9 +129,7 @@ def test_another_machine_is_left_alone_and_another_boot_is_dead(ledger: Ledger, 
     assert Reaper(ledger).reap() == []
 
 
-def test_a_locked_lease_outweighs_a_boot_id_that_the_clock_has_moved(
-    ledger: Ledger, task_id: str
-):
+def test_a_locked_lease_outweighs_a_boot_id_that_the_clock_has_moved(ledger: Ledger, task_id: str):
     owned(ledger, task_id, boot_id="boot-1")
     assert verdict(ledger, task_id).life is Life.ALIVE
     assert Reaper(Ledger(ledger.root)).reap() == []
@@ -143,6 +143,39 @@ def test_a_mac_that_joins_another_network_is_the_same_machine(monkeypatch, syste
     assert machine.same_host("Studio.local")
     assert machine.same_host("studio.fritz.box") is same
     assert not machine.same_host("other.local")
+
+
+@pytest.mark.parametrize("time", [10**399, -(10**399), 1e300, -1e300, "soon", True, None])
+@pytest.mark.parametrize("kind", ["crawl", "browser_task"])
+def test_a_time_that_is_none_proves_nothing_and_keeps_no_other_task_waiting(
+    ledger: Ledger, kind: str, time: object
+):
+    times = {"created_at": time, "started_at": time, "last_activity_at": time}
+    living, dead = (foreign(ledger, pid, kind=kind, **times) for pid in (os.getpid(), 0))
+    other = foreign(ledger, 0)
+    assert verdict(ledger, living).life is Life.ALIVE
+    assert verdict(ledger, dead).dead
+    reaper = Reaper(ledger)
+    ended = {record.task_id for record in reaper.reap()}
+    assert other in ended
+    assert {*ended, *reaper.failures} == {dead, other}
+    assert (dead in reaper.failures) is (isinstance(time, int) and abs(time) > 1)
+
+
+def test_a_defect_in_one_task_is_named_and_the_others_are_reaped(ledger: Ledger):
+    broken, other = foreign(ledger, 0), foreign(ledger, 0)
+
+    class Defective(Ledger):
+        def tail_units(self, task_id, from_offset=0):
+            if task_id == broken:
+                raise OverflowError("int too large to convert to float")
+            return super().tail_units(task_id, from_offset)
+
+    reaper = Reaper(Defective(ledger.root, lease=ledger.lease))
+    assert [record.task_id for record in reaper.reap()] == [other]
+    assert str(reaper.failures[TaskId(broken)]) == (
+        f"Task {broken} is unreadable: it could not be judged (OverflowError)"
+    )
 
 
 @pytest.mark.parametrize("pid", [0, -1, 2**31, 2**70, "1", 3.5, True, None, [1], 1e300])
