@@ -63,11 +63,16 @@ class Lease:
         while True:
             nonce = secrets.token_hex(8)
             fd = runners.open(nonce, LOCK_FLAGS)
-            # A looker may be asking about it just now, or a sweeper may have removed it as dead.
-            if filelock.lock_descriptor(fd, blocking=False) and runners.has(nonce):
-                lease = cls(root, nonce, fd)
-                os.write(fd, lease._described())
-                return lease
+            try:
+                # A looker may be asking about it just now, or a sweeper have removed it as dead.
+                if filelock.lock_descriptor(fd, blocking=False) and runners.has(nonce):
+                    lease = cls(root, nonce, fd)
+                    os.write(fd, lease._described())
+                    return lease
+            except BaseException:
+                runners.remove(nonce)
+                os.close(fd)
+                raise
             os.close(fd)
 
     def _described(self) -> bytes:

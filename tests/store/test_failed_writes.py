@@ -5,11 +5,14 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from types import ModuleType
 
+import filelock
 import pytest
 
 from engine.errors import EngineError, LedgerReadOnly, LedgerWriteFailed
 from engine.records import Status
+from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 
 CODES = [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS]
@@ -44,6 +47,20 @@ def test_a_failed_change_leaves_the_old_record_whole(
     assert path.read_bytes() == before
     assert names(ledger) == listed
     assert ledger.finish(task_id, Status.COMPLETED).status == "COMPLETED"  # nothing stays locked
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts descriptors by /proc")
+@pytest.mark.parametrize("place", [(os, "write"), (filelock, "lock_descriptor")])
+def test_a_lease_that_cannot_be_taken_leaves_nothing_open_and_nothing_behind(
+    ledger: Ledger, monkeypatch, place: tuple[ModuleType, str]
+):
+    before, is_open = names(ledger), os.listdir("/proc/self/fd")
+    with monkeypatch.context() as fault:
+        fault.setattr(*place, raising(errno.ENOSPC))
+        with pytest.raises(LedgerWriteFailed):
+            Lease.acquire(ledger.root)
+    assert len(os.listdir("/proc/self/fd")) == len(is_open)
+    assert names(ledger) == before
 
 
 @pytest.mark.parametrize("code", CODES, ids=errno.errorcode.get)
