@@ -61,9 +61,8 @@ def _run() -> int:
     except EngineError as error:
         refuse(error, as_json="--json" in sys.argv)
     except SystemExit as ended:
-        # click's answer to a reader that left; the class itself is not public
-        if type(sys.stdout).__name__ == "PacifyFlushWrapper":
-            raise BrokenPipeError from None
+        if isinstance(ended.__context__, BrokenPipeError):  # click ends with 1 for it
+            raise ended.__context__ from None
         return ended.code if isinstance(ended.code, int) else FAILED
     return answer if isinstance(answer, int) else OK
 
