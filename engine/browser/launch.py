@@ -10,19 +10,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-import psutil
-from playwright.async_api import Error, async_playwright
+from playwright.async_api import Error
 
+from engine.browser.driver import Driver
 from engine.browser.gate import Gate
 from engine.browser.locate import Found
 from engine.errors import BrowserFailed
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, Playwright
+    from playwright.async_api import Browser
 
 LAUNCH_S = 20.0
 TRIES = 3
 CLOSE_S = 2.0
+_SLOW = f"it did not answer within {LAUNCH_S:.0f} s"
 _FLAGS = (
     "--no-first-run",
     "--disable-background-networking",
@@ -103,11 +104,7 @@ class Chromium:
     async def kill(self) -> None:
         """End it at once; whoever waits for a page of it gets an error."""
         self.dropped = True
-        try:
-            async with asyncio.timeout(CLOSE_S):
-                await self.browser.close()
-        except (TimeoutError, Error):
-            return  # `Driver.stop` ends the processes
+        await _close(self.browser)
 
 
 async def launch(driver: Driver, found: Found, *, lean: bool) -> Chromium:
@@ -119,24 +116,45 @@ async def launch(driver: Driver, found: Found, *, lean: bool) -> Chromium:
     reason = ""
     for _ in range(TRIES):
         try:
-            browser = await driver.playwright.chromium.launch(
-                executable_path=found.path,
-                headless=True,
-                args=[*FLAGS, *(LEAN_FLAGS if lean else ())],
-                ignore_default_args=_dropped_defaults(),
-                chromium_sandbox=not _is_root(),
-                handle_sigint=False,
-                handle_sigterm=False,
-                handle_sighup=False,
-                timeout=LAUNCH_S * 1000,
-            )
-            gate = await Gate.open(browser, without_media=lean)
-            return Chromium(browser, gate, found, driver)
+            return await _try(driver, found, lean=lean)
+        except TimeoutError:
+            reason = _SLOW
+            break
         except Error as failed:
             reason = _reason(failed.message)
             if _is_final(failed.message):
                 break
     raise BrowserFailed(reason=f"{found.path}: {reason}")
+
+
+async def _try(driver: Driver, found: Found, *, lean: bool) -> Chromium:
+    browser = await driver.playwright.chromium.launch(
+        executable_path=found.path,
+        headless=True,
+        args=[*FLAGS, *(LEAN_FLAGS if lean else ())],
+        ignore_default_args=_dropped_defaults(),
+        chromium_sandbox=not _is_root(),
+        handle_sigint=False,
+        handle_sigterm=False,
+        handle_sighup=False,
+        timeout=LAUNCH_S * 1000,
+    )
+    gate: Gate | None = None
+    try:
+        async with asyncio.timeout(LAUNCH_S):
+            gate = await Gate.open(browser, without_media=lean)
+    finally:
+        if gate is None:  # without it nothing may be opened, and nobody else knows this browser
+            await _close(browser)
+    return Chromium(browser, gate, found, driver)
+
+
+async def _close(browser: Browser) -> None:
+    try:
+        async with asyncio.timeout(CLOSE_S):
+            await browser.close()
+    except (TimeoutError, Error):
+        return  # `Driver.stop` ends the processes
 
 
 def _dropped_defaults() -> list[str]:
@@ -164,89 +182,9 @@ def _is_final(message: str) -> bool:
 def _reason(message: str) -> str:
     """Playwright's report, which runs over many lines, in one."""
     if "Timeout" in message:
-        return f"it did not answer within {LAUNCH_S:.0f} s"
+        return _SLOW
     code = _EXIT.search(message)
     said = _SAID.search(message)
     parts = [f"it ended at once (exit code {code.group(1)})"] if code else []
     parts += [said.group(1).strip()[:200]] if said else []
     return "; ".join(parts) or message.partition("\n")[0][:200]
-
-
-class Driver:
-    """Playwright's own process, below which every browser of ours runs."""
-
-    def __init__(self, playwright: Playwright, process: psutil.Process | None) -> None:
-        self.playwright = playwright
-        self._process = process
-
-    @classmethod
-    async def start(cls) -> Driver:
-        """Start the driver (about 0.3 s). Cancelled meanwhile, it is ended again first: torn in
-        its start it would leave its process and tasks behind."""
-        before = {child.pid for child in psutil.Process().children()}
-        starting = asyncio.create_task(async_playwright().start(), name="start the driver")
-        try:
-            playwright = await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            await (await starting).stop()
-            raise
-        _hear_of_its_end(playwright)
-        return cls(playwright, _driver_process(before))
-
-    @property
-    def alive(self) -> bool:
-        """Does it run? Playwright itself does not tell when it is gone."""
-        return self._process is None or (
-            self._process.is_running() and self._process.status() != psutil.STATUS_ZOMBIE
-        )
-
-    async def stop(self, limit_s: float) -> None:
-        """End the driver and its browsers; by force what is left after `limit_s`."""
-        tree = self._tree()
-        try:
-            async with asyncio.timeout(limit_s):
-                await self.playwright.stop()
-        except (TimeoutError, Error):
-            pass  # force follows
-        for process in tree:
-            _end(process)
-
-    def _tree(self) -> list[psutil.Process]:
-        """Every process below the driver and itself; psutil remembers when each began."""
-        if self._process is None:
-            return []
-        try:
-            return [*self._process.children(recursive=True), self._process]
-        except psutil.Error:
-            return []
-
-
-def _hear_of_its_end(playwright: Playwright) -> None:
-    """Playwright keeps a driver's sudden end in a future that nobody asks.
-
-    Unasked, the loop reports it as a lost error; there is no public way to it.
-    """
-    client = getattr(getattr(playwright.stop, "__self__", None), "_client", None)
-    ended = getattr(getattr(client, "_transport", None), "on_error_future", None)
-    if isinstance(ended, asyncio.Future):
-        ended.add_done_callback(lambda done: done.cancelled() or done.exception())
-
-
-def _driver_process(before: set[int]) -> psutil.Process | None:
-    for child in psutil.Process().children():
-        if child.pid in before:
-            continue
-        try:
-            if "run-driver" in child.cmdline():
-                return child
-        except psutil.Error:
-            continue
-    return None
-
-
-def _end(process: psutil.Process) -> None:
-    try:
-        if process.is_running():  # the same process, not another with its number
-            process.kill()
-    except psutil.Error:
-        return

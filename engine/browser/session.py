@@ -22,9 +22,12 @@ from engine.errors import BrowserFailed, BrowserMissing, ShuttingDown
 from engine.work.fetch import Credentials, Fetcher
 
 if TYPE_CHECKING:
-    from engine.browser.launch import Chromium, Driver
+    from engine.browser.driver import Driver
+    from engine.browser.launch import Chromium
 
 CLOSE_S = 5.0
+# More than every step's own limit: only a driver that stopped answering takes so long.
+START_S = 80.0
 # What Playwright itself imports on the loop with its first message: 0.2 s in one go.
 _LATE_MODULES = (
     "playwright._impl.protocol_channels",
@@ -119,7 +122,7 @@ class BrowserSession:
             raise self._failure[1]
         self._state = "starting"
         try:
-            started = await self._launch(lean)
+            started = await self._launch_in_time(lean)
         except BrowserMissing as missing:
             self._state, self._reason = "missing", str(missing)
             raise
@@ -127,20 +130,31 @@ class BrowserSession:
             self._state, self._reason = "failed", str(failed)
             self._failure = (time.monotonic(), failed)
             raise
-        except asyncio.CancelledError:
-            self._state = "idle"
-            raise
+        finally:
+            if self._state == "starting":  # called off, or an error that nobody expects
+                self._state = "idle"
         self._running[lean] = started
         self.starts += 1
         self._state, self._reason, self._failure = "ready", "", None
         self._name = f"{started.found.name} {started.browser.version}"
         return started
 
+    async def _launch_in_time(self, lean: bool) -> Chromium:
+        try:
+            async with asyncio.timeout(START_S):
+                return await self._launch(lean)
+        except TimeoutError as slow:
+            driver, self._driver = self._driver, None
+            if driver is not None:
+                await driver.stop(0.5)
+            raise BrowserFailed(reason=f"it was not ready within {START_S:.0f} s") from slow
+
     async def _launch(self, lean: bool) -> Chromium:
         found: Found = await asyncio.to_thread(locate, self._path)
         # The import takes about 0.3 s: on a thread it does not hold the loop up.
         await asyncio.to_thread(_import_playwright)
-        from engine.browser.launch import Driver, launch
+        from engine.browser.driver import Driver
+        from engine.browser.launch import launch
 
         if self._driver is not None and not self._driver.alive:
             self._driver, self._running = None, {}

@@ -1,13 +1,61 @@
-"""A browser start that is called off leaves nothing running."""
+"""A browser start that is called off, fails or hangs leaves nothing running, and says why."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
+from playwright.async_api import Error
 
-from engine.browser.launch import Driver
+from engine.browser import launch, session
+from engine.browser.driver import Driver
+from engine.browser.gate import Gate
+from engine.browser.locate import locate
+from engine.browser.session import BrowserSession
+from engine.config import Settings
+from engine.errors import BrowserFailed
+from engine.records import Status
+from engine.sample.site import Site
+from engine.service import Engine
+
+SHELL = pytest.mark.skipif(sys.platform == "win32", reason="the program is a shell script")
+# The driver's first message has no line's end: `read` waits for as long as the pipe is open.
+HANGS = "read line; read line"
+ENDS = "exit 3"
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`node(script)`: that shell script instead of Node.js; None: there is none."""
+
+    def put(script: str | None) -> Path:
+        program = tmp_path / "node"
+        if script is not None:
+            program.write_text(f"#!/bin/sh\n{script}\n")
+            program.chmod(0o755)
+        monkeypatch.setenv("PLAYWRIGHT_NODEJS_PATH", str(program))
+        return program
+
+    return put
+
+
+def left(before: set[psutil.Process]) -> list[psutil.Process]:
+    """What was started since `before` and runs."""
+    new = [one for one in psutil.Process().children(recursive=True) if one not in before]
+    return [one for one in new if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+
+
+async def none_left(before: set[psutil.Process], limit_s: float = 3.0) -> bool:
+    """Has everything ended? What was killed needs a moment for it."""
+    until = time.monotonic() + limit_s
+    while left(before) and time.monotonic() < until:
+        await asyncio.sleep(0.02)
+    return not left(before)
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.02, 0.1, 0.2])
@@ -19,5 +67,108 @@ async def test_a_cancelled_start_ends_its_process_and_its_tasks(after_s: float) 
     await asyncio.wait({start})
     if not start.cancelled():  # it was ready before the cancel reached it
         await start.result().stop(5)
-    left = [one for one in psutil.Process().children(recursive=True) if one not in before]
-    assert left == []
+    assert await none_left(before)
+
+
+@SHELL
+async def test_a_driver_that_never_answers_is_ended_at_its_limit(node: Any) -> None:
+    node(HANGS)
+    before = set(psutil.Process().children(recursive=True))
+    began = time.monotonic()
+    with pytest.raises(BrowserFailed, match="its driver does not start: no answer within 1 s"):
+        await Driver.start(1)
+    assert time.monotonic() - began < 8
+    assert await none_left(before)
+
+
+@SHELL
+async def test_a_start_that_never_answers_can_be_called_off(node: Any) -> None:
+    node(HANGS)
+    before = set(psutil.Process().children(recursive=True))
+    start = asyncio.create_task(Driver.start())
+    while not left(before):
+        await asyncio.sleep(0.01)
+    start.cancel()
+    done, _ = await asyncio.wait({start}, timeout=8)
+    assert done
+    assert start.cancelled()
+    assert await none_left(before)
+
+
+@SHELL
+@pytest.mark.parametrize("script", [None, ENDS])
+async def test_without_a_driver_a_crawl_fails_with_the_reason(
+    node: Any, home: Path, site: Site, script: str | None
+) -> None:
+    program = node(script)
+    engine = Engine(Settings.at(home=home), accepts=True)
+    await engine.open()
+    try:
+        args = {"url": site.url, "engine": "browser", "respect_robots": False, "max_pages": 1}
+        task_id = (await engine.start("crawl", args)).task_id
+        record = await engine.wait(task_id, timeout_ms=30_000)
+        await engine.join(task_id)
+        assert engine.health().browser == "failed"
+    finally:
+        await engine.close()
+    assert record.status == Status.FAILED
+    assert record.error is not None
+    assert record.error.code == "browser_failed"
+    reason = "Connection closed" if script else f"{program} is not a program that can be run"
+    assert reason in record.error.message
+
+
+@SHELL
+async def test_a_driver_that_stops_answering_does_not_hold_a_start_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = set(psutil.Process().children(recursive=True))
+    browser = BrowserSession()
+    await browser.warm()
+    monkeypatch.setattr(session, "START_S", 1.0)
+    driver = next(one for one in left(before) if "run-driver" in one.cmdline())
+    driver.suspend()
+    with pytest.raises(BrowserFailed, match="not ready within 1 s"):
+        await browser._chromium(lean=False)
+    assert browser.status()[0] == "failed"
+    await browser.aclose()
+    assert await none_left(before)
+
+
+async def test_an_error_that_nobody_expects_does_not_leave_the_browser_starting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(_: str | None) -> None:
+        raise PermissionError("no")
+
+    monkeypatch.setattr(session, "locate", broken)
+    browser = BrowserSession()
+    with pytest.raises(PermissionError):
+        await browser.warm()
+    assert browser.status()[0] == "idle"
+
+
+@pytest.mark.parametrize("slow", [True, False])
+async def test_a_browser_without_its_gate_is_closed_again(
+    monkeypatch: pytest.MonkeyPatch, slow: bool
+) -> None:
+    opened = []
+
+    async def shut(browser: Any, *, without_media: bool) -> Gate:
+        opened.append(browser)
+        if slow:
+            await asyncio.Event().wait()
+        raise Error("no session")
+
+    monkeypatch.setattr(Gate, "open", shut)
+    driver = await Driver.start()
+    try:
+        if slow:
+            # The start itself needs its time; only the gate's is cut short.
+            monkeypatch.setattr(launch, "LAUNCH_S", 5.0)
+        with pytest.raises(BrowserFailed):
+            await launch.launch(driver, locate(), lean=True)
+        assert len(opened) == (1 if slow else launch.TRIES)
+        assert not any(browser.is_connected() for browser in opened)
+    finally:
+        await driver.stop(5)
