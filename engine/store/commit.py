@@ -44,15 +44,18 @@ def _rewrite(
     old = folder.read(META_NAME, meta.META_CAP)
     try:
         raw = meta.opened(old)
+        source = raw.get("status", "")
+        if not isinstance(source, str):
+            raise Unusable("its status is not a text")
     except Unusable as error:
         raise TaskUnreadable(task_id=task_id, reason=str(error), path=folder.path) from error
-    source, before = raw.get("status"), meta.encoded(raw)
+    before = meta.encoded(raw)
     change(raw)
     data = meta.encoded(raw)
     if data == before:
         return Commit(meta.glance(old, task_id), False)
     if source not in LIVE or source != raw.get("status"):
-        LEDGER.check(f"task {task_id}", str(source), str(raw.get("status")))
+        LEDGER.check(f"task {task_id}", source, str(raw.get("status")))
     if len(data) > meta.META_CAP:
         raise Unusable("meta.json would be larger than 1 MiB")
     temp = lease.temp_name(META_NAME)
