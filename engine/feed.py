@@ -7,6 +7,7 @@ Drawn in docs/architecture.md, "From a changed folder to a repainted cell".
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -20,6 +21,8 @@ from engine.store.look import LedgerLook
 from engine.store.picture import Difference, Picture
 from engine.store.post import Changes
 from engine.store.watch import Watch
+
+log = logging.getLogger(__name__)
 
 FIRST = 100  # a screen or two, at once
 PART = 500
@@ -134,6 +137,9 @@ class Feed:
             # With no descriptor left, say, nothing is known: the next rescan will tell.
             self._todo = []
             return Difference(gone=self._picture.clear()) if watch.state == "gone" else NOTHING
+        except OSError as error:  # of one task: the steps behind this one go on
+            log.warning("a part of the ledger could not be looked at: %s", error)
+            return NOTHING
 
     def _batch(self, difference: Difference) -> Batch:
         loaded = len(self._picture)

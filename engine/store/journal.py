@@ -151,23 +151,31 @@ def _is_object(found: bytes) -> bool:
 
 
 def tail(folder: Folder, name: str, from_offset: int) -> tuple[Units | None, float | None, int]:
-    """The newest progress and event time behind `from_offset`, from the last 64 KiB at most."""
+    """The newest progress and event time behind `from_offset`, from the last 64 KiB at most.
+
+    A file that may not be read tells as little as one that is not there: it is not worth a task.
+    """
     try:
-        fd = folder.open(name, READ_FLAGS)
-    except (FileNotFoundError, Unusable):
+        start, data = _last_bytes(folder, name, from_offset)
+    except (OSError, Unusable):
         return None, None, from_offset
+    end = data.rfind(b"\n") + 1
+    units, last_ts = _newest(data[:end].split(b"\n"))
+    return units, last_ts, start + end
+
+
+def _last_bytes(folder: Folder, name: str, from_offset: int) -> tuple[int, bytes]:
+    """Where the last 64 KiB behind `from_offset` begin, and these. Raises OSError, Unusable."""
+    fd = folder.open(name, READ_FLAGS)
     try:
         size = os.fstat(fd).st_size
         start = max(0, from_offset if from_offset <= size else 0, size - TAIL_BYTES)
         if start >= size:
-            return None, None, size
+            return size, b""
         os.lseek(fd, start, os.SEEK_SET)
-        data = os.read(fd, size - start)
+        return start, os.read(fd, size - start)
     finally:
         os.close(fd)
-    end = data.rfind(b"\n") + 1
-    units, last_ts = _newest(data[:end].split(b"\n"))
-    return units, last_ts, start + end
 
 
 def _newest(found: list[bytes]) -> tuple[Units | None, float | None]:

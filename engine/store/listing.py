@@ -49,12 +49,15 @@ def is_task_id(text: str) -> bool:
 
 
 def task_ids(root: Folder) -> Iterator[TaskId]:
-    """The task folders; links, files and other names are passed over."""
-    with root.scan() as found:
-        for entry in found:
-            name: Any = entry.name  # a call of TaskId for each would show in the listing's time
-            if _is_id(name) and entry.is_dir(follow_symlinks=False):
-                yield name
+    """The task folders; links, files and other names are passed over. Raises LedgerUnusable."""
+    try:
+        with root.scan() as found:
+            for entry in found:
+                name: Any = entry.name  # a call of TaskId for each would show in the time
+                if _is_id(name) and entry.is_dir(follow_symlinks=False):
+                    yield name
+    except OSError as error:
+        raise LedgerUnusable(path=root.path, reason=link_or(error)) from error
 
 
 def stamps(root: Folder) -> Iterator[tuple[TaskId, Stamp | None]]:

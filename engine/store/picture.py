@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TypeVar
 
-from engine.errors import TaskNotFound, TaskUnreadable
+from engine.errors import EngineError
 from engine.records import (
     EVENTS_NAME,
     LIVE,
@@ -231,8 +231,8 @@ class Picture:
             live.size = size
             try:
                 units, last_at, live.offset = self._ledger.tail_units(task_id, live.offset)
-            except (TaskNotFound, TaskUnreadable):
-                return  # it is just going; the next look finds out
+            except (EngineError, OSError):
+                return  # it is just going, or kept back: a task without progress, no more
             live.units = units or live.units
             live.last_at = last_at or live.last_at
 

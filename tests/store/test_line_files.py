@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tracemalloc
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.errors import TaskUnreadable
 from engine.records import TaskEvent, Units
 from engine.store import journal
 from engine.store.ledger import Ledger
@@ -111,6 +113,24 @@ def test_the_tail_tells_progress_and_reads_64_kib_at_most(
     sizes.clear()
     assert ledger.tail_units(task_id, offset)[0] == Units(done=2_000, total=9_999)
     assert sum(sizes) < 200
+
+
+@pytest.mark.parametrize("call", ["open", "read"])
+def test_events_that_are_kept_back_tell_nothing_and_break_nothing(
+    ledger: Ledger, task_id: str, monkeypatch, call: str
+):
+    place, real = os.stat(events_file(ledger, task_id)), getattr(os, call)
+
+    def kept_back(what, *rest, **named):
+        there = os.fstat(what) if isinstance(what, int) else None
+        if what == "events.jsonl" or (there and os.path.samestat(there, place)):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(what, *rest, **named)
+
+    monkeypatch.setattr(os, call, kept_back)
+    assert ledger.tail_units(task_id, 7) == (None, None, 7)
+    with pytest.raises(TaskUnreadable, match=os.strerror(errno.EACCES)):
+        ledger.read_events(task_id)
 
 
 def test_numbers_nobody_can_use_are_no_progress(ledger: Ledger, task_id: str):

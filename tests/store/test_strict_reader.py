@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import TaskNotFound, TaskUnreadable
-from engine.records import TaskRecord, Unreadable
+from engine.errors import LedgerUnusable, TaskNotFound, TaskUnreadable
+from engine.records import Status, TaskRecord, Unreadable
 from engine.store import meta
 from engine.store.files import Unusable
 from engine.store.ledger import Ledger
@@ -99,6 +101,34 @@ def test_fields_of_an_unusable_shape_are_named_and_the_rest_is_read(ledger: Ledg
         assert record.engine.host == "here"
     ledger.mutate(ID, lambda raw: raw.update(note=1))
     assert {key: ledger.read_raw(ID)[key] for key in odd} == odd
+
+
+@pytest.mark.parametrize("status", [[], {}, 7, None, True])
+def test_a_status_that_is_no_text_is_refused_in_words_and_left_alone(
+    ledger: Ledger, status: object
+):
+    path = planted(ledger, text(status=status)) / "meta.json"
+    before = path.read_bytes()
+    for change in (
+        ledger.request_cancel,
+        ledger.claim,
+        partial(ledger.finish, status=Status.FAILED),
+    ):
+        with pytest.raises(TaskUnreadable, match="its status is not a text"):
+            change(ID)
+    assert path.read_bytes() == before
+
+
+def test_a_ledger_that_cannot_be_listed_says_so(ledger: Ledger, task_id: str, monkeypatch):
+    def none_left(*_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as fault:
+        fault.setattr(os, "scandir", none_left)
+        for look in (ledger.list, lambda: list(ledger.scan())):
+            with pytest.raises(LedgerUnusable, match=os.strerror(errno.EMFILE)):
+                look()
+    assert [entry.task_id for entry in ledger.list()] == [task_id]
 
 
 def test_the_folders_name_is_the_id(ledger: Ledger):

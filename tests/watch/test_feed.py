@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import shutil
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import TaskNotFound
-from engine.feed import Batch, Feed
+from engine.feed import PART, Batch, Feed
 from engine.records import TaskId, TaskRecord, TaskView, Units, Unreadable
 from engine.store.hints import Ears
 from engine.store.look import LedgerLook
@@ -191,6 +192,66 @@ async def test_rows_stay_while_no_file_can_be_opened_and_are_right_afterwards(
         await reader.until(lambda: len(reader.views) == 8 and watch.state == "live")
         told = [view.entry for batch in reader.batches for view in batch.views]
         assert not [entry for entry in told if isinstance(entry, Unreadable)]
+
+
+async def test_a_task_whose_files_are_kept_back_stops_nothing(tmp_path: Path, monkeypatch) -> None:
+    for number in range(3):
+        (write_meta(tmp_path, number) / "events.jsonl").write_text("{}\n")
+    real = os.open
+
+    def kept_back(path, *rest, **named):
+        if path == "events.jsonl":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(path, *rest, **named)
+
+    monkeypatch.setattr(os, "open", kept_back)
+    async with reading(tmp_path) as reader:
+        assert set(reader.views) == {task_id(number) for number in range(3)}
+        write_meta(tmp_path, 1, "COMPLETED")
+        await reader.until(lambda: reader.is_(1, "COMPLETED"))
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.EIO])
+async def test_a_ledger_that_cannot_be_listed_for_a_while_is_shown_afterwards(
+    tmp_path: Path, monkeypatch, code: int
+) -> None:
+    write_meta(tmp_path, 1)
+    real = os.scandir
+    async with reading(tmp_path, scan_s=0.1, poll_s=0.1) as reader:
+        failed = threading.Event()
+
+        def failing(*_: object) -> None:
+            failed.set()
+            raise OSError(code, os.strerror(code))
+
+        monkeypatch.setattr(os, "scandir", failing)
+        assert await asyncio.to_thread(failed.wait, SOON_S)
+        monkeypatch.setattr(os, "scandir", real)
+        write_meta(tmp_path, 1, "COMPLETED")
+        write_meta(tmp_path, 2)
+        await reader.until(lambda: reader.is_(1, "COMPLETED") and reader.is_(2, "RUNNING"))
+
+
+async def test_a_look_that_breaks_on_one_task_goes_on_with_the_others(tmp_path: Path) -> None:
+    for number in range(PART * 2):
+        write_meta(tmp_path, number, "COMPLETED")
+    broken: list[str] = []
+
+    class Failing(LedgerLook):
+        def entries(self, ids):
+            if not broken:
+                broken.extend(ids)
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return super().entries(ids)
+
+    feed = Feed(Failing(tmp_path), Watch(tmp_path, scan_s=0.5), ours=lambda _: False)
+    reader = Reader(feed)
+    running = asyncio.create_task(reader.run())
+    await reader.until(lambda: reader.views)
+    assert not set(reader.views) & set(broken)
+    await reader.until(lambda: len(reader.views) == PART * 2)  # the next survey names it again
+    await feed.close()
+    await running
 
 
 async def test_without_any_watcher_the_picture_is_still_right(tmp_path: Path) -> None:
