@@ -14,9 +14,7 @@ to what it returned. It will also close the gap between our look-up and the brow
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import re
-import socket
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,6 +22,7 @@ from urllib.parse import urlsplit
 
 from engine.browser import addresses
 from engine.browser.addresses import IPAddress
+from engine.browser.lookup import look_up
 from engine.errors import AddressBlocked, PageError
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ class Policy:
         self._start = start
         self._start_addresses: frozenset[IPAddress] | None = None  # None: not looked at yet
         self._allowed = frozenset(text.lower() for text in allow_private)
-        self._lookup = lookup or _resolve
+        self._lookup = lookup or look_up
         self._now = now
         self._kept: dict[str, Answer] = {}
         self._in_flight: dict[str, asyncio.Future[tuple[IPAddress, ...]]] = {}
@@ -198,16 +197,3 @@ class Policy:
         while len(self._kept) >= MAX_HOSTS:
             del self._kept[next(iter(self._kept))]
         self._kept[host] = Answer(found, self._now() + (KEPT_S if found else KEPT_FAILED_S))
-
-
-def _resolve(host: str) -> asyncio.Future[tuple[IPAddress, ...]]:
-    return asyncio.get_running_loop().run_in_executor(None, _getaddrinfo, host)
-
-
-def _getaddrinfo(host: str) -> tuple[IPAddress, ...]:
-    try:
-        rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except UnicodeError as problem:
-        raise OSError(f"{host} cannot be asked for") from problem
-    texts = dict.fromkeys(str(row[4][0]).partition("%")[0] for row in rows)
-    return tuple(map(ipaddress.ip_address, texts))
