@@ -1,9 +1,9 @@
-"""Events as a table that only grows; a switch for each kind hides it."""
+"""The newest events as a table; a switch for each kind hides it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 
 from engine import words
 from engine.records import TaskEvent
-from gui.details.event_rows import EventRow, event_row
+from gui.details.event_rows import TONES, EventRow, event_row
 from gui.theme import plain_tip, tone
 
 AnyIndex = QModelIndex | QPersistentModelIndex
@@ -23,47 +23,87 @@ _COLOUR = int(Qt.ItemDataRole.ForegroundRole)
 _SPOKEN = int(Qt.ItemDataRole.AccessibleTextRole)
 _ALIGNMENT = int(Qt.ItemDataRole.TextAlignmentRole)
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+KEPT = 50_000  # events; older ones stay in the file: a million would take 300 MB
+MOST_KINDS = 10  # kinds of a stranger's with a switch of their own
+OTHER = ""  # the switch of all further kinds
 TITLES = ("time", "kind", "text")
 
 
 class EventModel(QAbstractTableModel):
-    """`add` appends; nothing is ever moved."""
+    """`add` appends; the oldest go, and the first row says how many did."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._rows: list[EventRow] = []
         self._shown: list[EventRow] = []
         self._hidden: frozenset[str] = frozenset()
+        self._dropped = 0
         self.kinds: Counter[str] = Counter()
 
     @property
     def total(self) -> int:
-        """All events, shown or not."""
-        return len(self._rows)
+        """All events, shown or not, those that were dropped among them."""
+        return self._dropped + len(self._rows)
 
-    def add(self, events: Iterable[TaskEvent]) -> None:
-        new = [event_row(event) for event in events]
-        if not new:
-            return
+    def add(self, events: Sequence[TaskEvent]) -> int:
+        """Append these and drop what is too much; how many of them are shown."""
+        for event in events:
+            self.kinds[self._switch(event.kind)] += 1
+        new = [event_row(event) for event in events[-KEPT:]]
+        shown = [row for row in new if self._passes(row)]
         self._rows += new
-        self.kinds.update(row.kind for row in new)
-        shown = [row for row in new if row.kind not in self._hidden]
         if shown:
             first = len(self._shown)
             self.beginInsertRows(_ROOT, first, first + len(shown) - 1)
             self._shown += shown
             self.endInsertRows()
+        over, unshown = len(self._rows) - KEPT, len(events) - len(new)
+        if over > 0 or unshown:
+            self._drop(over, unshown)
+        return len(shown)
+
+    def _drop(self, number: int, unshown: int) -> None:
+        gone = sum(map(self._passes, self._rows[:number]))
+        del self._rows[:number]
+        start = 1 if self._dropped else 0  # the row that says how many were dropped
+        if gone:
+            self.beginRemoveRows(_ROOT, start, start + gone - 1)
+            del self._shown[start : start + gone]
+            self.endRemoveRows()
+        self._dropped += number + unshown
+        if start:
+            self._shown[0] = self._earlier()
+            self.dataChanged.emit(self.index(0, 0), self.index(0, len(TITLES) - 1))
+        else:
+            self.beginInsertRows(_ROOT, 0, 0)
+            self._shown.insert(0, self._earlier())
+            self.endInsertRows()
+
+    def _earlier(self) -> EventRow:
+        message = "events.earlier.one" if self._dropped == 1 else "events.earlier"
+        text = words.say(message, count=words.count(self._dropped))
+        return EventRow(at="", kind="", name="", text=text, tone="")
+
+    def _switch(self, kind: str) -> str:
+        """The kind by whose switch this one is hidden; the same one for ever."""
+        own = kind in self.kinds or kind in TONES or len(self.kinds) < MOST_KINDS
+        return kind if own else OTHER
+
+    def _passes(self, row: EventRow) -> bool:
+        return not self._hidden or self._switch(row.kind) not in self._hidden
 
     def clear(self) -> None:
         self.beginResetModel()
         self._rows, self._shown, self._hidden = [], [], frozenset()
+        self._dropped = 0
         self.kinds = Counter()
         self.endResetModel()
 
     def hide_kinds(self, hidden: frozenset[str]) -> None:
         self.beginResetModel()
         self._hidden = hidden
-        self._shown = [row for row in self._rows if row.kind not in hidden]
+        self._shown = [self._earlier()] if self._dropped else []
+        self._shown += filter(self._passes, self._rows)
         self.endResetModel()
 
     def row_at(self, row: int) -> EventRow:

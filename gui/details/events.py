@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QGuiApplication, QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
@@ -13,7 +11,6 @@ from PySide6.QtWidgets import (
     QHeaderView,
     QPushButton,
     QTableView,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -21,8 +18,8 @@ from PySide6.QtWidgets import (
 from engine import words
 from engine.display import clipboard_cell
 from engine.records import EventSlice
+from gui.details.chips import Chips
 from gui.details.event_model import EventModel
-from gui.details.event_rows import kind_name
 from gui.theme import plain_label, plain_tip
 
 _TIME_CHARS, _KIND_CHARS = 14, 20
@@ -43,7 +40,7 @@ class Events(QWidget):
         self._skipped = plain_label("", self, tone="warning")
         self._nothing = plain_label(words.say("events.none"), self, tone="muted")
         self._copy = QPushButton(words.say("events.copy"), self)
-        self._chips = _Chips(self)
+        self._chips = Chips(self)
         self.pill = QPushButton(self.table.viewport())
         self.pill.hide()
         self._unseen = 0
@@ -85,13 +82,15 @@ class Events(QWidget):
         """Append what the file has grown by; follow it only if the newest was in sight."""
         self._lost += events.skipped
         shown_before = self.model.rowCount()
-        self.model.add(events.events)
+        new = self.model.add(events.events)
         self._chips.show_counts(self.model.kinds)
-        new = self.model.rowCount() - shown_before
         if self.follow.isChecked():
             self.table.scrollToBottom()
         else:
             self._unseen += new
+            # What was dropped at the top must not move what is being read.
+            bar = self.table.verticalScrollBar()
+            bar.setValue(bar.value() - (shown_before + new - self.model.rowCount()))
         self._show_state()
 
     def copy(self) -> None:
@@ -166,6 +165,13 @@ class _EventTable(QTableView):
         super().resizeEvent(event)
         self.resized.emit()
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        before = self.verticalScrollBar().value()
+        super().keyPressEvent(event)
+        # A key moves the current row, and that the list: no action announces it.
+        if self.verticalScrollBar().value() != before:
+            self._judge()
+
     def _tell(self, started: bool) -> None:
         # An action (wheel, key, drag) is announced before the bar moves; rows that are
         # added move it without one.
@@ -174,43 +180,8 @@ class _EventTable(QTableView):
             return
         if self._by_hand:
             self._by_hand = False
-            bar = self.verticalScrollBar()
-            self.scrolled_by_hand.emit(bar.value() >= bar.maximum())
+            self._judge()
 
-
-class _Chips(QWidget):
-    """One switch for each kind of event that came up; `changed` carries the hidden ones."""
-
-    changed = Signal(object)
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setAccessibleName(words.say("events.kinds"))
-        self._chips: dict[str, QToolButton] = {}
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(4)
-        self._row.addStretch(1)
-
-    def clear(self) -> None:
-        for chip in self._chips.values():
-            chip.deleteLater()
-        self._chips.clear()
-
-    def show_counts(self, kinds: Counter[str]) -> None:
-        for kind, number in kinds.items():
-            chip = self._chips.get(kind) or self._add(kind)
-            name = kind_name(kind).replace("&", "&&")
-            chip.setText(words.say("events.chip", name=name, count=words.count(number)))
-
-    def _add(self, kind: str) -> QToolButton:
-        chip = QToolButton(self)
-        chip.setCheckable(True)
-        chip.setChecked(True)
-        chip.toggled.connect(lambda _: self.changed.emit(self._hidden()))
-        self._row.insertWidget(len(self._chips), chip)
-        self._chips[kind] = chip
-        return chip
-
-    def _hidden(self) -> frozenset[str]:
-        return frozenset(kind for kind, chip in self._chips.items() if not chip.isChecked())
+    def _judge(self) -> None:
+        bar = self.verticalScrollBar()
+        self.scrolled_by_hand.emit(bar.value() >= bar.maximum())

@@ -6,11 +6,19 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QAbstractItemModelTester, QTest
-from PySide6.QtWidgets import QAbstractSlider, QLabel, QPlainTextEdit, QPushButton, QToolButton
+from PySide6.QtWidgets import (
+    QAbstractSlider,
+    QApplication,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+    QToolButton,
+)
 from pytestqt.qtbot import QtBot
 
 from engine import words
 from engine.records import EventSlice, TaskEvent, TaskView, Unreadable
+from gui.details import event_model
 from gui.details.event_rows import event_row
 from gui.details.panel import Details
 from tests.gui.task_views import NOW, a_view, task_id
@@ -162,6 +170,64 @@ def test_scrolling_back_to_the_end_follows_again(events: Details) -> None:
     scroll(events, QAbstractSlider.SliderAction.SliderToMinimum)
     scroll(events, QAbstractSlider.SliderAction.SliderToMaximum)
     assert events.events.follow.isChecked()
+
+
+def test_a_key_that_scrolls_up_ends_following_and_the_last_event_begins_it_again(
+    events: Details,
+) -> None:
+    table = events.events.table
+    table.setCurrentIndex(events.events.model.index(99, 0))
+    for _ in range(2):
+        QTest.keyClick(table, Qt.Key.Key_PageUp)
+    assert not events.events.follow.isChecked()
+    QTest.keyClick(table, Qt.Key.Key_End, Qt.KeyboardModifier.ControlModifier)
+    assert events.events.follow.isChecked()
+
+
+@pytest.mark.parametrize("slice_size", [700, 100])
+def test_only_the_newest_events_are_kept_and_the_first_line_counts_the_others(
+    events: Details, slice_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_model, "KEPT", 200)
+    for first in range(101, 801, slice_size):
+        events.show_events(task_id(1), progress(first, first + slice_size - 1))
+    model = events.events.model
+    texts = [model.row_at(row).text for row in range(model.rowCount())]
+    assert texts[0] == "… 600 earlier events are in the file"
+    assert texts[1:] == [f"{n}/500  page {n}" for n in range(601, 801)]
+    assert model.total == 800
+    model.hide_kinds(frozenset({"progress"}))
+    assert model.rowCount() == 1
+    events.events.start_over()
+    assert model.rowCount() == 0
+
+
+def test_what_is_read_stays_where_it_is_while_older_events_go(
+    events: Details, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_model, "KEPT", 110)
+    scroll(events, QAbstractSlider.SliderAction.SliderToMinimum)
+    bar, model = events.events.table.verticalScrollBar(), events.events.model
+    bar.setValue(60)
+    read = model.row_at(60)
+    events.show_events(task_id(1), progress(101, 130))
+    assert model.row_at(bar.value()) == read
+
+
+def test_a_strangers_kinds_share_a_switch_and_fit_into_the_smallest_window(
+    events: Details,
+) -> None:
+    odd = [TaskEvent(NOW, f"kind number {n} of a stranger", {}) for n in range(300)]
+    events.show_events(task_id(1), EventSlice((*odd, TaskEvent(NOW, "failed")), 1))
+    assert events.minimumSizeHint().width() < 900
+    QApplication.processEvents()
+    chips = {chip.text(): chip for chip in events.events.findChildren(QToolButton)}
+    assert len(chips) == 12
+    assert "Failed (1)" in chips
+    assert all(chip.geometry().right() < 900 for chip in chips.values())
+    assert events.events.model.rowCount() == 401
+    chips["Other (291)"].click()
+    assert events.events.model.rowCount() == 110
 
 
 def test_a_kind_can_be_hidden_and_shown(events: Details) -> None:
