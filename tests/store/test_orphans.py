@@ -22,6 +22,7 @@ from engine.store.reaper import Life, Reaper, owner_is_dead
 from engine.tally import Tally
 
 DAY_MS = 24 * 3_600_000
+TIMES = (10**399, -(10**399), 1e300, -1e300, "soon", True, None)
 
 
 def foreign(ledger: Ledger, pid: object, **fields: object) -> str:
@@ -145,7 +146,7 @@ def test_a_mac_that_joins_another_network_is_the_same_machine(monkeypatch, syste
     assert not machine.same_host("other.local")
 
 
-@pytest.mark.parametrize("time", [10**399, -(10**399), 1e300, -1e300, "soon", True, None])
+@pytest.mark.parametrize("time", TIMES, ids=lambda time: f"{time!s:.8}")
 @pytest.mark.parametrize("kind", ["crawl", "browser_task"])
 def test_a_time_that_is_none_proves_nothing_and_keeps_no_other_task_waiting(
     ledger: Ledger, kind: str, time: object
