@@ -37,12 +37,13 @@ WRITERS = {
     "gui/scenes.py": "the throw-away ledger of a picture",
 }
 SPAWNERS = {
-    "gui/bridge.py": "the window's TaskSet",
+    "gui/background.py": "the window's TaskSet",
     "gui/loop.py": "starts the main coroutine",
-    "engine/browser/launch.py": "the driver's start, awaited to its end also when cancelled",
+    "engine/browser/driver.py": "the driver's start, awaited to its end also when cancelled",
+    "engine/keeper.py": "reaping now and then, ended by close()",
     "engine/run/executor.py": "one task for each running body, kept until it is settled",
     "engine/run/runner.py": "the body and its watcher, both awaited before the settle",
-    "engine/service.py": "upkeep and warming, ended by close()",
+    "engine/service.py": "warming, and asking tasks to stop; both ended by close()",
     "engine/store/watch.py": "the keeper of the watch, ended by stop()",
     "engine/store/wait.py": "the look-out of one wait, ended with it",
     "engine/cli/start.py": "Ctrl-C starts a cancel; gathered before the command returns",
@@ -61,8 +62,9 @@ PRINTERS = {
 }
 BROAD_CATCHERS = {
     "engine/run/runner.py": "settle: any failure of a body becomes FAILED with its reason",
-    "gui/bridge.py": "TaskSet: any failure becomes a sentence in the window",
-    "engine/cli/calls.py": "the last resort: no traceback reaches a user, it goes to the log",
+    "gui/background.py": "TaskSet: any failure becomes a sentence in the window",
+    "gui/bridge.py": "a list that stands still must not look live: it follows anew",
+    "engine/cli/guard.py": "the last resort: no traceback reaches a user, it goes to the log",
     "engine/cli/worker.py": "the last resort of a process that nobody looks at",
 }
 CANCEL_KEEPERS = {

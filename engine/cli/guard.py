@@ -51,6 +51,7 @@ def guarded() -> int:
 def _run() -> int:
     from engine.cli.app import octask
 
+    stdout = sys.stdout
     try:
         answer = octask.main(prog_name="octask", standalone_mode=False)
     except click.ClickException as error:
@@ -61,8 +62,8 @@ def _run() -> int:
     except EngineError as error:
         refuse(error, as_json="--json" in sys.argv)
     except SystemExit as ended:
-        if isinstance(ended.__context__, BrokenPipeError):  # click ends with 1 for it
-            raise ended.__context__ from None
+        if sys.stdout is not stdout:  # click muffles it, and ends with 1, when the reader left
+            raise BrokenPipeError from None
         return ended.code if isinstance(ended.code, int) else FAILED
     return answer if isinstance(answer, int) else OK
 
