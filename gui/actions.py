@@ -50,6 +50,11 @@ class Actions(QObject):
             action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             place.addAction(action)
 
+    def allow_starts(self, allowed: bool) -> None:
+        """May anything be started now?"""
+        for key in ("new", "paste", "sample"):
+            self[key].setEnabled(allowed)
+
     def fill_menu_bar(self) -> None:
         bar = self._window.menuBar()
         file, edit = bar.addMenu(self.tr("&File")), bar.addMenu(self.tr("&Edit"))

@@ -7,92 +7,44 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from engine.config import Settings
-from engine.errors import (
-    EngineError,
-    InvalidArguments,
-    LedgerUnusable,
-    Problem,
-    ShuttingDown,
-)
+from engine.errors import EngineError, LedgerUnusable, Problem
 from engine.feed import Batch
 from engine.records import EventSlice, Health, TaskId, TaskRecord
 from engine.service import Engine
+from gui.background import TaskSet
+from gui.cancelling import Cancelled, cancel_all
 from gui.flow import Flow
+from gui.following import EventFollower, Told
 
 log = logging.getLogger(__name__)
 
 HEALTH_MS = 1000
-EVENTS_S = 0.25  # how soon a line that somebody appended is seen in the details
-AT_ONCE = 4  # cancel requests under way together: each waits for a disk
 AGAIN_S = 2.0  # until the ledger is tried again after it could not be followed
 CLOSE_S = 5.0
 SAMPLE_PAGES = 24
 SAMPLE_ARGS = {"max_pages": 25, "delay_ms": 200, "concurrency": 2}
 
 
-class TaskSet:
-    """Background tasks with one owner. Nothing spawned here outlives `close`."""
-
-    def __init__(self, report: Callable[[Exception], None]) -> None:
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._report = report
-        self._closed = False
-
-    def spawn(self, work: Coroutine[Any, Any, object], *, name: str) -> None:
-        """Start `work`; a failure goes to `report` at once, never to the void."""
-        if self._closed:
-            work.close()
-            return
-        task = asyncio.get_running_loop().create_task(self._guard(work), name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: work.close())  # one cancelled before its first step
-
-    def cancel(self, name: str) -> None:
-        """End the tasks of this name, if there are any."""
-        for task in self._tasks:
-            if task.get_name() == name:
-                task.cancel()
-
-    async def close(self) -> None:
-        """Cancel every task and wait until each has finished its own cleanup."""
-        self._closed = True
-        pending = list(self._tasks)  # the set shrinks while we wait
-        for task in pending:
-            task.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
-
-    async def _guard(self, work: Coroutine[Any, Any, object]) -> None:
-        try:
-            await work
-        except Exception as error:  # noqa: BLE001 - here a failure becomes something to see
-            self._report(error)
-
-
-@dataclass(frozen=True, slots=True)
-class Cancelled:
-    """What came of cancelling several tasks: the records as they stand now, and the refusals."""
-
-    records: tuple[TaskRecord, ...]
-    refused: tuple[EngineError, ...]
-
-
 class Bridge(QObject):
-    """One engine as the window sees it. Every signal carries one record."""
+    """One engine as the window sees it. Every signal carries one record.
+
+    `answered` tells who asked with a token what came of it: the record, or the error, which
+    then goes to nobody else.
+    """
 
     opened = Signal()
     batch = Signal(Batch)
     health = Signal(Health)
     started = Signal(TaskRecord)
-    refused = Signal(InvalidArguments)
+    answered = Signal(int, object)
     cancelled = Signal(Cancelled)
     events = Signal(str, EventSlice)
     failed = Signal(EngineError)
@@ -103,13 +55,17 @@ class Bridge(QObject):
         super().__init__()
         self._settings, self._accepts = settings, accepts
         self._engine: Engine | None = None
+        self._making: asyncio.Future[Engine] | None = None
         self._tasks = TaskSet(self._tell)
         self._flow = Flow(self)
         self._flow.batch.connect(self.batch)
+        self._told = Told()
+        self._history = EventFollower(self._read_events, self._told.has_ended, self.events.emit)
         self._last_health: Health | None = None
         self._look = asyncio.Event()
         self._site: Any = None
-        self._trouble = ""
+        self._trouble: EngineError | None = None  # why the ledger is not open
+        self._standstill = ""  # why the list does not follow the open ledger now
         self._requests: dict[str, tuple[str, dict[str, Any]]] = {}
         self._pulse = QTimer(self, interval=HEALTH_MS)
         self._pulse.timeout.connect(self.show_health)
@@ -123,9 +79,11 @@ class Bridge(QObject):
         """Start the browser in the background, so that the first task need not wait for it."""
         self._tasks.spawn(self._warm(), name="warm the browser")
 
-    def start(self, kind: str, args: Mapping[str, Any], parent: str | None = None) -> None:
-        """Start a task: `started` or, for mistakes in it, `refused`."""
-        self._tasks.spawn(self._start(kind, args, parent), name=f"start {kind}")
+    def start(
+        self, kind: str, args: Mapping[str, Any], parent: str | None = None, token: int = 0
+    ) -> None:
+        """Start a task: `started` or `failed`; with a token `answered` as well, or instead."""
+        self._tasks.spawn(self._start(kind, args, parent, token), name=f"start {kind}")
 
     def start_again(self, task_id: str) -> bool:
         """Start the request of this task once more; False if it was not made in this window.
@@ -137,15 +95,25 @@ class Bridge(QObject):
             self.start(*request, parent=task_id)
         return request is not None
 
-    def cancel(self, task_ids: Iterable[str], reason: str | None = None) -> None:
-        """Ask these tasks to stop: one `cancelled` for all of them."""
-        self._tasks.spawn(self._cancel(list(task_ids), reason), name="cancel")
+    def can_start_again(self, task_id: str) -> bool:
+        return task_id in self._requests
+
+    def cancel(
+        self, task_ids: Iterable[str], reason: str | None = None, waiting: Iterable[str] = ()
+    ) -> None:
+        """Ask these tasks to stop: one `cancelled` for all of them, with the `waiting` ids."""
+        work = self._cancel(list(task_ids), reason, frozenset(waiting))
+        self._tasks.spawn(work, name="cancel")
 
     def follow_events(self, task_id: str | None) -> None:
         """Send the events of this task, from its first one on, and of no other any more."""
         self._tasks.cancel("events")
         if task_id is not None:
-            self._tasks.spawn(self._follow_events(task_id), name="events")
+            self._tasks.spawn(self._history.follow(task_id), name="events")
+
+    def show_events(self, shown: bool) -> None:
+        """Read events only while somebody can see them."""
+        self._history.show(shown)
 
     def start_sample(self) -> None:
         """Crawl the small site that comes with the program; it is served from here."""
@@ -177,18 +145,22 @@ class Bridge(QObject):
         """The engine, once the ledger is open.
 
         Raises:
-            ShuttingDown: it is not open yet, or not any more.
+            EngineError: it is not open yet; why, if it was tried.
         """
         if self._engine is None:
-            raise ShuttingDown()
+            root = str(self._settings.root)
+            raise self._trouble or LedgerUnusable(path=root, reason="it is still being opened")
         return self._engine
 
     async def close(self) -> None:
         """Stop following, ask what runs here to stop, end the browser; about 5 s at most."""
         self._pulse.stop()
         await self._tasks.close()
-        if self._engine is not None:
-            await self._engine.close(CLOSE_S)
+        if self._making is not None:
+            # also one that is still being opened: it may hold its lease already
+            (engine,) = await asyncio.gather(self._making, return_exceptions=True)
+            if isinstance(engine, Engine):
+                await engine.close(CLOSE_S)
         if self._site is not None:
             await asyncio.to_thread(self._site.stop)
 
@@ -202,34 +174,66 @@ class Bridge(QObject):
     def look_at_health(self) -> Health:
         """The engine's health; before there is one, what is known without it."""
         if self._engine is not None:
-            return self._engine.health()
+            health = self._engine.health()
+            if not self._standstill:
+                return health
+            reason = f"The list stands still; it is tried again: {self._standstill}"
+            return replace(health, watcher="polling", watcher_reason=reason)
         watcher = "gone" if self._trouble else "live"
-        root = str(self._settings.root)
-        slots = self._settings.slots
-        return Health(root=root, watcher=watcher, watcher_reason=self._trouble, slots=slots)
+        reason = str(self._trouble or "")
+        root, slots = str(self._settings.root), self._settings.slots
+        return Health(root=root, watcher=watcher, watcher_reason=reason, slots=slots)
 
     async def _open(self) -> None:
-        """Open and follow the ledger, again and again while it cannot be used: it may come back."""
+        """Open and follow the ledger, again and again while that fails: it may come back."""
         while True:
             try:
                 await self._follow_changes()
                 return
-            except LedgerUnusable as error:
-                self._trouble = str(error)
-                self.unusable.emit(error)
-                self.show_health()
+            except Exception as error:  # noqa: BLE001 - a list that stands still must not look live
+                self._stand_still(error)
             await self._pause()
+
+    def _stand_still(self, error: Exception) -> None:
+        """Say what keeps the list from being live, once."""
+        words = str(error) or type(error).__name__
+        news = words not in (self._standstill, str(self._trouble))
+        if news:
+            log.error("the ledger cannot be followed, trying again", exc_info=error)
+        if not isinstance(error, EngineError):
+            error = LedgerUnusable(path=str(self._settings.root), reason=words)
+        if self._engine is None:
+            self._trouble = error
+            self.unusable.emit(error)
+        else:
+            self._standstill = words
+            if news:
+                self.failed.emit(error)
+        self.show_health()
 
     async def _follow_changes(self) -> None:
         if self._engine is None:
-            # its making already opens the folder, which may be slow
-            engine = await asyncio.to_thread(Engine, self._settings, accepts=self._accepts)
-            await engine.open()
-            self._engine, self._trouble = engine, ""
+            self._making = asyncio.ensure_future(self._make())
+            self._engine = await asyncio.shield(self._making)
+            self._trouble = None
             self.show_health()
             self.opened.emit()
+        self._told.start_over()
         async for batch in self._engine.changes():
-            self._flow.add(batch)
+            self._standstill = ""
+            self.show_health()
+            self._flow.add(self._told.whole(batch))
+            self._history.hear(batch)
+
+    async def _make(self) -> Engine:
+        # its making already opens the folder, which may be slow
+        engine = await asyncio.to_thread(Engine, self._settings, accepts=self._accepts)
+        try:
+            await engine.open()
+        except BaseException:
+            await engine.close(0)
+            raise
+        return engine
 
     async def _pause(self) -> None:
         self._look.clear()
@@ -244,14 +248,20 @@ class Bridge(QObject):
         await warming
         self.show_health()
 
-    async def _start(self, kind: str, args: Mapping[str, Any], parent: str | None) -> None:
+    async def _start(
+        self, kind: str, args: Mapping[str, Any], parent: str | None, token: int
+    ) -> None:
         try:
             record = await self.engine.start(kind, args, parent=parent)
-        except InvalidArguments as mistakes:
-            self.refused.emit(mistakes)
+        except EngineError as error:
+            if not token:
+                raise
+            self.answered.emit(token, error)
             return
         self._requests[record.task_id] = (kind, dict(args))
         self.started.emit(record)
+        if token:
+            self.answered.emit(token, record)
         self.show_health()
 
     async def _start_sample(self) -> None:
@@ -260,36 +270,19 @@ class Bridge(QObject):
 
             self._site = Site(SAMPLE_PAGES)
             await asyncio.to_thread(self._site.start)
-        await self._start("crawl", {"url": self._site.url, **SAMPLE_ARGS}, None)
+        await self._start("crawl", {"url": self._site.url, **SAMPLE_ARGS}, None, 0)
 
-    async def _cancel(self, task_ids: list[str], reason: str | None) -> None:
-        gate = asyncio.Semaphore(AT_ONCE)
-
-        async def one(task_id: str) -> TaskRecord | EngineError:
-            async with gate:
-                try:
-                    return await self.engine.cancel(task_id, reason)
-                except EngineError as error:
-                    return error
-
-        answers = await asyncio.gather(*map(one, task_ids))
-        self.cancelled.emit(
-            Cancelled(
-                tuple(answer for answer in answers if isinstance(answer, TaskRecord)),
-                tuple(answer for answer in answers if isinstance(answer, EngineError)),
-            )
-        )
+    async def _cancel(
+        self, task_ids: list[str], reason: str | None, waiting: frozenset[str]
+    ) -> None:
+        self.cancelled.emit(await cancel_all(self._cancel_one, task_ids, reason, waiting))
         self.show_health()
 
-    async def _follow_events(self, task_id: str) -> None:
-        offset, first = 0, True
-        while True:
-            piece = await self.engine.events(task_id, offset)
-            if first or piece.next_offset != offset:
-                self.events.emit(task_id, piece)
-            more, offset, first = piece.next_offset != offset, piece.next_offset, False
-            if not more:
-                await asyncio.sleep(EVENTS_S)
+    async def _cancel_one(self, task_id: str, reason: str | None) -> TaskRecord:
+        return await self.engine.cancel(task_id, reason)
+
+    async def _read_events(self, task_id: str, offset: int) -> EventSlice:
+        return await self.engine.events(task_id, offset)
 
     def _tell(self, error: Exception) -> None:
         if isinstance(error, EngineError):

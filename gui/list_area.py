@@ -38,6 +38,8 @@ class ListArea(QWidget):
         self._shown = self._total = 0
         self._complete = False
         self._trouble: EngineError | None = None
+        self._gone = ""
+        self._accepts: bool | None = None
         self._root = ""
         self._ways = ways
         self._table, self._skeleton = table, Skeleton(self)
@@ -90,6 +92,9 @@ class ListArea(QWidget):
 
     def show_accepting(self, accepts: bool) -> None:
         """A read-only ledger offers to look elsewhere, not to start something."""
+        if accepts == self._accepts:
+            return  # a button that somebody is about to press must not be made anew
+        self._accepts = accepts
         other = Choice(self.tr("Open another folder…"), self._ways.open_folder)
         starting = (
             Choice(self.tr("New task…"), self._ways.new_task),
@@ -116,15 +121,20 @@ class ListArea(QWidget):
     def show_trouble(self, error: EngineError) -> None:
         """The ledger cannot be used at all."""
         self._trouble = error
-        again = self.tr("The window looks again every 2 seconds.")
-        self._broken.show_words(error.title, str(error), again)
         self._choose()
 
+    def show_gone(self, reason: str) -> None:
+        """The ledger's folder is not there now, and why; empty when it is (again)."""
+        if reason != self._gone:
+            self._gone = reason
+            self._choose()
+
     def _choose(self) -> None:
-        reading = not self._complete and self._trouble is None
+        broken = self._trouble is not None or bool(self._gone)
+        reading = not self._complete and not broken
         self._bar.setVisible(reading and self._total > 0)
         self._reading.setVisible(reading and self._total > 0)
-        if self._trouble is not None:
+        if broken:
             page: QWidget = self._broken
         elif self._shown:
             page = self._table
@@ -139,6 +149,12 @@ class ListArea(QWidget):
         self.populated.emit(page not in (self._empty, self._broken))
 
     def _say(self) -> None:
+        again = self.tr("The window looks again every 2 seconds.")
+        if self._trouble is not None:
+            self._broken.show_words(self._trouble.title, str(self._trouble), again)
+        else:
+            where = self.tr("Watching {0}").format(self._root)
+            self._broken.show_words(self.tr("The ledger’s folder is gone"), self._gone, where)
         hidden = self.tr("{0} tasks are here; the filter hides all of them.")
         self._unmatched.show_words(self.tr("No task matches"), hidden.format(count(self._total)))
         self._empty.show_words(

@@ -27,12 +27,13 @@ from gui.bridge import Bridge
 from gui.copying import copy_ids, copy_rows
 from gui.details.panel import Details
 from gui.dialogs.about import About
-from gui.dialogs.cancel import can_be_cancelled
 from gui.filter_bar import FilterBar
 from gui.folders import ask_folder, show_folder
 from gui.list_area import ListArea, WaysOut
+from gui.newcomer import Newcomer
 from gui.regions import step_region
 from gui.requests import Requests
+from gui.selection import Selection
 from gui.settings import Memory
 from gui.sidebar import Sidebar
 from gui.states import Banner
@@ -59,7 +60,6 @@ class MainWindow(QMainWindow):
         self._bridge, self._memory = bridge, memory
         self._health: Health | None = None
         self._followed: str | None = None
-        self._awaited = ""
         self.setMinimumSize(MIN_WIDTH, MIN_HEIGHT)
         self.resize(*FIRST_SIZE)
         self._make_parts()
@@ -69,6 +69,7 @@ class MainWindow(QMainWindow):
         self._connect_bridge()
         recall(self, self._memory)
         self._show_selection([])
+        self.acts.allow_starts(False)  # until the ledger is open
 
     # layout
 
@@ -76,9 +77,12 @@ class MainWindow(QMainWindow):
         self.model = TaskModel(self)
         self.table = TaskTable(self)
         self.table.setModel(self.model)
+        self._selection = Selection(self.model.view_of)
         self.sidebar, self.filter_bar = Sidebar(self), FilterBar(self)
         self.details, self.banner, self.undo_bar = Details(self), Banner(self), Banner(self)
         self.status, self.tools = StatusBar(self), QToolBar(self)
+        self.news_bar = Banner(self)
+        self.newcomer = Newcomer(self.table, self.news_bar, self.clear_filter)
         self.requests = Requests(self._bridge, self, self.undo_bar)
         self.trouble = Trouble(self.banner, self.choose_folder, self._bridge.warm)
         ways = WaysOut(
@@ -99,6 +103,7 @@ class MainWindow(QMainWindow):
         column.addWidget(self.banner)
         column.addWidget(self.filter_bar)
         column.addWidget(self.area, 1)
+        column.addWidget(self.news_bar)
         column.addWidget(self.undo_bar)
         self.tall, self.wide = QSplitter(Qt.Orientation.Vertical), QSplitter()
         self.tall.addWidget(middle)
@@ -166,9 +171,10 @@ class MainWindow(QMainWindow):
         self.table.menu_wanted.connect(self.acts.fill_context_menu)
         follow_table(self.acts, self.table)
         self.acts.keep_to(self.table, "cancel", "copy_ids", "copy_rows", "all")
-        self.requests.started.connect(self._show_new)
+        self.requests.started.connect(self.newcomer.expect)
         self.status.root_clicked.connect(self.show_ledger_folder)
         self.requests.failed.connect(self.trouble.show_error)
+        self.requests.refused.connect(self.trouble.show_refusals)
 
     def _connect_bridge(self) -> None:
         self._bridge.batch.connect(self._take_batch)
@@ -184,8 +190,9 @@ class MainWindow(QMainWindow):
         self.area.show_loading(batch.loaded, batch.total, batch.complete)
         if self._followed in {*batch.gone, *(view.task_id for view in batch.views)}:
             self._show_details()
-        self._select_awaited()
-        self._judge_cancel()
+        self.newcomer.look()
+        self._selection.hear(batch)
+        self.acts["cancel"].setEnabled(self._selection.can_be_cancelled)
         if batch.complete:
             self.loaded.emit()
 
@@ -195,9 +202,10 @@ class MainWindow(QMainWindow):
         self.trouble.show_health(health)
         self.setWindowTitle(display(health.root))  # Qt adds the program's name
         self.area.show_root(health.root)
-        self.area.show_accepting(not health.read_only)
-        for key in ("new", "paste", "sample"):
-            self.acts[key].setEnabled(not health.read_only)
+        self.area.show_gone(health.watcher_reason if health.watcher == "gone" else "")
+        accepts = health.engine == "ready" and not health.read_only
+        self.area.show_accepting(accepts)
+        self.acts.allow_starts(accepts)
 
     # the list and its details
 
@@ -207,10 +215,12 @@ class MainWindow(QMainWindow):
         return [view for view in views if view is not None]
 
     def _show_selection(self, ids: Sequence[str]) -> None:
+        self.newcomer.forget()
+        self._selection.choose(ids)
         for key in ("copy_ids", "copy_rows"):
             self.acts[key].setEnabled(bool(ids))
         self.acts["task_folder"].setEnabled(len(ids) == 1)
-        self._judge_cancel()
+        self.acts["cancel"].setEnabled(self._selection.can_be_cancelled)
         self._show_numbers()
         one = ids[0] if len(ids) == 1 else None
         if one != self._followed:
@@ -222,11 +232,9 @@ class MainWindow(QMainWindow):
         """An empty list needs no filter, and has nothing to show in detail."""
         populated = self.area.state not in ("empty", "trouble")
         self.filter_bar.setVisible(populated)
-        self.details.setVisible(populated and self.acts["details"].isChecked())
-
-    def _judge_cancel(self) -> None:
-        views = map(self.model.view_of, self.table.selected_ids())
-        self.acts["cancel"].setEnabled(any(can_be_cancelled(view) for view in views))
+        shown = populated and self.acts["details"].isChecked()
+        self.details.setVisible(shown)
+        self._bridge.show_events(shown)
 
     def _show_details(self) -> None:
         one = self._followed
@@ -235,17 +243,7 @@ class MainWindow(QMainWindow):
     def _show_numbers(self) -> None:
         shown, total = self.model.rowCount(), self.model.total
         self.area.show_numbers(shown, total)
-        self.filter_bar.show_counts(shown, total, len(self.table.selected_ids()))
-
-    def _show_new(self, task_id: str) -> None:
-        """Select the task that was just started, as soon as the list has it."""
-        self._awaited = task_id
-        self._select_awaited()
-
-    def _select_awaited(self) -> None:
-        if self._awaited and self.model.row_of(self._awaited) >= 0:
-            self.table.select_ids([self._awaited])
-            self._awaited = ""
+        self.filter_bar.show_counts(shown, total, len(self._selection))
 
     def _filter(self) -> None:
         self.model.set_filter(self.filter_bar.text, self.sidebar.chosen)

@@ -12,10 +12,11 @@ from PySide6.QtWidgets import QWidget
 from engine.errors import EngineError, InvalidArguments
 from engine.records import Status, TaskRecord, TaskView
 from engine.words import count
-from gui.bridge import Bridge, Cancelled
+from gui.bridge import Bridge
+from gui.cancelling import Cancelled
 from gui.dialogs.address import address_in
 from gui.dialogs.cancel import CancelDialog, plan_cancel
-from gui.dialogs.start import StartDialog
+from gui.dialogs.start import KIND, StartDialog
 from gui.states import Banner, Choice
 
 UNDO_MS = 8000
@@ -26,18 +27,19 @@ class Requests(QObject):
 
     started = Signal(str)
     failed = Signal(EngineError)
+    refused = Signal(tuple)
 
     def __init__(self, bridge: Bridge, window: QWidget, undo_bar: Banner) -> None:
         super().__init__(window)
         self._bridge, self._window, self._undo_bar = bridge, window, undo_bar
         self._dialog: StartDialog | None = None
+        self._token = 0  # of the request that the open dialog made: it hears of no other
         self._undoable: tuple[TaskRecord, ...] = ()
-        self._immediate: frozenset[str] = frozenset()
         self._undo_timer = QTimer(self, singleShot=True, interval=UNDO_MS)
         self._undo_timer.timeout.connect(self._forget_undo)
-        bridge.started.connect(self._show_started)
-        bridge.refused.connect(self._show_refused)
-        bridge.failed.connect(self._show_failed)
+        bridge.started.connect(lambda record: self.started.emit(record.task_id))
+        bridge.answered.connect(self._show_answer)
+        bridge.failed.connect(self.failed)
         bridge.cancelled.connect(self._show_cancelled)
 
     def new_task(self, args: Mapping[str, Any] | None = None, parent: str | None = None) -> None:
@@ -49,7 +51,9 @@ class Requests(QObject):
         if args:
             dialog.fill(args)
         dialog.offer_clipboard(QGuiApplication.clipboard().text())
-        dialog.wanted.connect(lambda kind, wanted: self._bridge.start(kind, wanted, parent))
+        self._token += 1
+        token = self._token
+        dialog.wanted.connect(lambda kind, wanted: self._bridge.start(kind, wanted, parent, token))
         dialog.finished.connect(self._forget_dialog)
         dialog.open()
 
@@ -82,44 +86,52 @@ class Requests(QObject):
         self._undo_bar.setVisible(False)
         self._undo_timer.stop()
         for record in records:
-            if not self._bridge.start_again(record.task_id) and len(records) == 1:
+            if not self._bridge.start_again(record.task_id):
                 self.new_task(record.args_summary, record.task_id)  # made by another process
 
     def _send_cancel(
         self, ids: Sequence[str], pending: Sequence[TaskView], reason: str | None
     ) -> None:
-        self._immediate = frozenset(view.task_id for view in pending)
-        self._bridge.cancel(ids, reason)
+        self._bridge.cancel(ids, reason, [view.task_id for view in pending])
 
-    def _show_started(self, record: TaskRecord) -> None:
-        if self._dialog is not None:
-            self._dialog.accept_task(record)
-        self.started.emit(record.task_id)
-
-    def _show_refused(self, mistakes: InvalidArguments) -> None:
-        if self._dialog is not None:
-            self._dialog.show_refusal(mistakes)
+    def _show_answer(self, token: int, answer: TaskRecord | EngineError) -> None:
+        if self._dialog is None or token != self._token:
+            if isinstance(answer, EngineError):  # its dialog was closed meanwhile
+                self.failed.emit(answer)
+        elif isinstance(answer, TaskRecord):
+            self._dialog.accept_task(answer)
+        elif isinstance(answer, InvalidArguments):
+            self._dialog.show_refusal(answer)
         else:
-            self.failed.emit(mistakes)
-
-    def _show_failed(self, error: EngineError) -> None:
-        if self._dialog is not None:
-            self._dialog.show_error(error)
-        else:
-            self.failed.emit(error)
+            self._dialog.show_error(answer)
 
     def _show_cancelled(self, outcome: Cancelled) -> None:
         if outcome.refused:
-            self.failed.emit(outcome.refused[0])
-        self._undoable = tuple(
+            self.refused.emit(outcome.refused)
+        news = tuple(
             record
             for record in outcome.records
             if record.status == Status.CANCELLED
-            and record.task_id in self._immediate
+            and record.task_id in outcome.waiting
             and record.started_at is None
         )
-        if not self._undoable:
-            return
+        if self._offer(news):
+            self._tell_undo()
+
+    def _offer(self, news: Sequence[TaskRecord]) -> bool:
+        """Add to what can be undone; one crawl of another process can at least be asked anew."""
+        own = tuple(record for record in news if self._bridge.can_start_again(record.task_id))
+        if own:
+            earlier = self._undoable
+            kept = (one for one in earlier if self._bridge.can_start_again(one.task_id))
+            self._undoable = (*kept, *own)
+        elif len(news) == 1 and news[0].kind == KIND and not self._undoable:
+            self._undoable = tuple(news)
+        else:
+            return False
+        return True
+
+    def _tell_undo(self) -> None:
         number = len(self._undoable)
         words = (
             self.tr("1 waiting task was cancelled.")

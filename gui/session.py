@@ -117,10 +117,19 @@ class Session(QObject):
             if running == 1
             else self.tr("{0} tasks are running in this window.").format(count(running))
         )
-        question.ask(self.tr("Quit"), headline)
+        if folder is None:
+            words = self.tr("Quit"), self.tr("Cancel tasks and quit"), self.tr("Don’t quit")
+        else:
+            words = (
+                self.tr("Open another folder"),
+                self.tr("Cancel tasks and open it"),
+                self.tr("Stay here"),
+            )
+        title, leave, stay = words
+        question.ask(title, headline)
         question.add_text(self.tr("Cancelled tasks keep their finished pages."))
-        question.add_button("quit", self.tr("Cancel tasks and quit"))
-        question.add_button("stay", self.tr("Don’t quit"), default=True)
+        question.add_button("quit", leave)
+        question.add_button("stay", stay, default=True)
         question.when_answered(lambda answer: self._answered(answer, folder))
         question.open()
 

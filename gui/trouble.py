@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject
 
 from engine.errors import BrowserMissing, EngineError
 from engine.records import Health
+from engine.words import count
 from gui.states import Banner, Choice
+
+MOST_LISTED = 5
 
 
 class Trouble(QObject):
@@ -24,27 +27,55 @@ class Trouble(QObject):
         self._banner = banner
         self._open_folder, self._look_again = open_folder, look_again
         self._lasting = ""
+        self._health: Health | None = None
+        self._passing = self._closed = False
+        banner.closed.connect(self._close)
 
     def show_health(self, health: Health) -> None:
         """Show what keeps the window from working as it should; hide what is over."""
         lasting = self._name_of(health)
         if lasting == self._lasting:
             return
-        self._lasting = lasting
-        if not lasting:
-            self._banner.setVisible(False)
-        elif lasting == "read-only":
-            self._tell_read_only(health)
-        elif lasting.startswith("warning"):
-            self._banner.tell(self.tr("The ledger cannot be written now"), health.warnings[0])
-        else:
-            self._tell_browser(health)
+        self._lasting, self._health, self._closed = lasting, health, False
+        if lasting or not self._passing:
+            self._passing = False
+            self._tell_lasting()
 
     def show_error(self, error: EngineError) -> None:
         """One step did not work: a banner, never a box in the way."""
-        self._lasting = ""
-        words = f"{error} {error.advice}".strip()
-        self._banner.tell(error.title, words, tone_name="bad")
+        self._tell_passing(error.title, f"{error} {error.advice}".strip())
+
+    def show_refusals(self, errors: Sequence[EngineError]) -> None:
+        """Several tasks could not be cancelled: each of them, as far as there is room."""
+        if len(errors) == 1:
+            self.show_error(errors[0])
+            return
+        title = self.tr("{0} tasks could not be cancelled").format(count(len(errors)))
+        lines = [f"{error} {error.advice}".strip() for error in errors[:MOST_LISTED]]
+        if more := len(errors) - len(lines):
+            lines.append(self.tr("…and {0} more.").format(count(more)))
+        self._tell_passing(title, "\n".join(lines))
+
+    def _tell_passing(self, title: str, words: str) -> None:
+        self._passing = True
+        self._banner.tell(title, words, tone_name="bad")
+
+    def _close(self) -> None:
+        """It was closed by hand: before a passing error something lasting may have stood."""
+        self._closed = self._closed or not self._passing
+        self._passing = False
+        self._tell_lasting()
+
+    def _tell_lasting(self) -> None:
+        health = self._health
+        if not self._lasting or self._closed or health is None:
+            self._banner.setVisible(False)
+        elif self._lasting == "read-only":
+            self._tell_read_only(health)
+        elif self._lasting.startswith("warning"):
+            self._banner.tell(self.tr("The ledger cannot be written now"), health.warnings[0])
+        else:
+            self._tell_browser(health)
 
     @staticmethod
     def _name_of(health: Health) -> str:

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication
 
 from engine.version import VERSION
 from gui.app import platform_for
-from gui.bridge import TaskSet
+from gui.background import TaskSet
 from gui.instance import Instance
 from tests.gui.windows import heard
 

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QDialog, QTabWidget
+from PySide6.QtWidgets import QDialog, QLabel, QTabWidget
 
+from engine.config import Settings
 from engine.records import EngineFields, Status, TaskRecord
 from engine.sample.site import Site
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
+from gui.bridge import Bridge
 from gui.dialogs.start import StartDialog
 from gui.session import Session
 from gui.theme import Theme, is_dark
@@ -113,8 +117,9 @@ async def test_a_refused_request_stays_in_its_dialog_with_its_mistakes(home: Pat
         session.window.requests.new_task({"url": "https://example.com"})
         dialog = dialog_of(session)
         assert isinstance(dialog, StartDialog)
-        session.bridge.start("crawl", {"url": "ftp://example.com", "max_pages": 0})
-        await heard(session.bridge.refused)
+        told = heard(session.bridge.answered)
+        dialog.wanted.emit("crawl", {"url": "ftp://example.com", "max_pages": 0})
+        await told
         assert dialog.form["url"].mistake
         assert dialog.form["max_pages"].mistake
         dialog.reject()
@@ -174,6 +179,134 @@ async def test_a_root_that_is_a_file_is_a_sentence_and_heals_by_itself(home: Pat
         window.acts["rescan"].trigger()
         await told
         assert window.area.state == "empty"
+
+
+async def test_nothing_is_offered_to_start_before_the_ledger_is_open(home: Path) -> None:
+    (home / "tasks").write_text("no folder")
+    async with opened(home, wait="unusable") as session:
+        acts = session.window.acts
+        assert not any(acts[key].isEnabled() for key in ("new", "paste", "sample"))
+        told = heard(session.bridge.failed)
+        session.bridge.start("crawl", {"url": "https://example.com"})
+        (error,) = await told
+        assert error.code == "ledger_unusable"
+        (home / "tasks").unlink()
+        loaded = heard(session.window.loaded)
+        acts["rescan"].trigger()
+        await loaded
+        assert acts["new"].isEnabled()
+
+
+async def test_a_root_that_disappears_is_trouble_until_it_returns(home: Path) -> None:
+    ids = await asyncio.to_thread(written_by_another, home, 2)
+    root, aside = home / "tasks", home / "aside"
+    async with opened(home) as session:
+        window = session.window
+        root.rename(aside)
+        await until(lambda: window.area.state == "trouble", session.bridge.health)
+        words = [label.text() for label in window.area.findChildren(QLabel) if label.isVisible()]
+        assert any(str(root) in text for text in words)
+        aside.rename(root)
+        await until(lambda: window.model.total == len(ids), session.bridge.batch)
+        await until(lambda: window.area.state == "table", window.area.populated)
+
+
+async def test_a_list_that_failed_is_followed_again_without_what_went_meanwhile(
+    home: Path,
+) -> None:
+    ids = await asyncio.to_thread(written_by_another, home, 3)
+    async with opened(home) as session:
+        window, bridge = session.window, session.bridge
+        told = heard(bridge.failed)
+
+        def fail() -> None:
+            raise ValueError("a defect")
+
+        (feed,) = bridge.engine._feeds
+        feed._picture.survey = fail  # type: ignore[method-assign,assignment]
+        shutil.rmtree(home / "tasks" / ids[0])
+        bridge.rescan()
+        await told
+        assert window.status.watcher.text == "Polling"
+        bridge.rescan()
+        await until(lambda: window.model.total == 2, bridge.batch)
+        assert window.model.view_of(ids[0]) is None
+        await until(lambda: window.status.watcher.text == "Live", bridge.health)
+
+
+async def test_a_window_that_closes_while_it_opens_leaves_no_lease(home: Path) -> None:
+    session_settings = Settings.at(home=home)
+    bridge = Bridge(session_settings)
+    bridge.open()
+    runners = home / "tasks" / ".runners"
+    async with asyncio.timeout(10):
+        while not runners.exists():
+            await asyncio.sleep(0)
+    await bridge.close()
+    assert not list(runners.iterdir())
+
+
+async def test_a_started_task_that_the_filter_hides_is_named_and_can_be_shown(
+    home: Path, site: Site
+) -> None:
+    await asyncio.to_thread(written_by_another, home, 2)
+    async with opened(home) as session:
+        window = session.window
+        window.filter_bar.set_text("example.com/1")
+        task_id = await start(session, url=f"{site.url}/static/", **FAST)
+        assert "hidden by the filter" in window.news_bar.title
+        assert window.table.selected_ids() == []
+        press(window.news_bar, "Show")
+        assert window.table.selected_ids() == [task_id]
+
+
+async def test_a_selection_made_by_hand_is_not_taken_over_by_a_started_task(home: Path) -> None:
+    ids = await asyncio.to_thread(written_by_another, home, 2)
+    async with opened(home) as session:
+        window = session.window
+        window.newcomer.expect("0123456789abcdef")
+        window.table.select_ids([ids[0]])
+        view = window.model.view_of(ids[1])
+        assert view is not None
+        entry = replace(view.entry, task_id="0123456789abcdef")
+        window.model.put_many([replace(view, entry=entry)])
+        window.newcomer.look()
+        assert window.table.selected_ids() == [ids[0]]
+
+
+async def test_a_dialog_hears_of_its_own_request_only(home: Path, site: Site) -> None:
+    async with opened(home) as session:
+        window = session.window
+        window.requests.new_task({"url": "https://example.com"})
+        dialog = dialog_of(session)
+        await start(session, url=f"{site.url}/static/", **FAST)
+        assert dialog.isVisible()
+        told = heard(window.requests.failed)
+        session.bridge.start("crawl", {"url": "ftp://example.com"})
+        await told
+        assert dialog.isVisible()
+        assert "mistakes" in window.banner.title
+        dialog.reject()
+
+
+async def test_an_undo_that_is_offered_survives_a_later_cancel(home: Path, site: Site) -> None:
+    async with opened(home, slots=1) as session:
+        window, bridge = session.window, session.bridge
+        runs = await running(session, f"{site.url}/hang")
+        first, second = [await start(session, url=f"{site.url}/static/", **FAST) for _ in "ab"]
+        for task_id, waiting in ((first, [first]), (second, [second]), (runs, [])):
+            told = heard(bridge.cancelled)
+            bridge.cancel([task_id], None, waiting)
+            await told
+        assert "2 waiting tasks" in window.undo_bar.title
+        again: list[TaskRecord] = []
+        bridge.started.connect(again.append)
+        window.requests.undo()
+        await until(lambda: len(again) == 2, bridge.started)
+        assert {record.engine and record.engine.parent_task_id for record in again} == {
+            first,
+            second,
+        }
 
 
 async def test_a_missing_browser_is_a_banner_and_the_list_still_works(home: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import SignalInstance
-from PySide6.QtWidgets import QApplication, QDialog, QPushButton
+from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QWidget
 
 from engine.config import Settings
 from gui.alarm import Alarm
@@ -69,7 +69,7 @@ def dialog_of(session: Session) -> QDialog:
     return active[0]
 
 
-def press(dialog: QDialog, words: str) -> None:
+def press(dialog: QWidget, words: str) -> None:
     """Click the button that says `words`."""
     buttons = {button.text(): button for button in dialog.findChildren(QPushButton)}
     buttons[words].click()

@@ -1,0 +1,105 @@
+"""What the window follows: the rows it was told of, and one task's events as they grow."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from engine.errors import EngineError
+from engine.feed import Batch
+from engine.records import EventSlice, TaskId, TaskRecord
+
+log = logging.getLogger(__name__)
+
+EVENTS_S = 0.25  # how soon a line that somebody appended is seen in the details
+LAST_LOOKS = 4  # after the end of a task: its last event follows its last state
+AGAIN_S = 2.0  # until what could not be read is tried again
+
+
+class Told:
+    """Which tasks the window knows, so that a feed that starts anew can drop the others."""
+
+    def __init__(self) -> None:
+        self._ended: dict[TaskId, bool] = {}
+        self._stale: set[TaskId] = set()
+
+    def has_ended(self, task_id: str) -> bool:
+        return self._ended.get(TaskId(task_id), False)
+
+    def start_over(self) -> None:
+        """A new feed begins: what it does not tell of is gone."""
+        self._stale = set(self._ended)
+
+    def whole(self, batch: Batch) -> Batch:
+        """`batch`; with the first complete one goes what the new feed does not know."""
+        for view in batch.views:
+            entry = view.entry
+            self._ended[view.task_id] = isinstance(entry, TaskRecord) and entry.is_terminal
+            self._stale.discard(view.task_id)
+        if batch.complete and self._stale:
+            stale, self._stale = self._stale, set()
+            batch = replace(batch, gone=(*batch.gone, *stale))
+        for task_id in batch.gone:
+            self._ended.pop(task_id, None)
+        return batch
+
+
+class EventFollower:
+    """Reads one task's events from the first one on, and no more often than anybody looks.
+
+    `hear` is told of every batch: an ended task is read again only when there is news of it.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[str, int], Awaitable[EventSlice]],
+        has_ended: Callable[[str], bool],
+        tell: Callable[[str, EventSlice], object],
+    ) -> None:
+        self._read, self._has_ended, self._tell = read, has_ended, tell
+        self._task_id = ""
+        self._news, self._shown = asyncio.Event(), asyncio.Event()
+        self._shown.set()
+
+    def show(self, shown: bool) -> None:
+        """Are the events on the screen? While they are not, nothing is read."""
+        if shown:
+            self._shown.set()
+        else:
+            self._shown.clear()
+
+    def hear(self, batch: Batch) -> None:
+        if any(view.task_id == self._task_id for view in batch.views):
+            self._news.set()
+
+    async def follow(self, task_id: str) -> None:
+        """Tell what there is and what comes, until cancelled; what fails is tried again."""
+        self._task_id = task_id
+        offset, first, quiet = 0, True, 0
+        while True:
+            await self._shown.wait()
+            try:
+                piece = await self._read(task_id, offset)
+            except EngineError as error:
+                log.info("the events of %s cannot be read now: %s", task_id, error)
+                await asyncio.sleep(AGAIN_S)
+                continue
+            more = piece.next_offset != offset
+            if more or first:
+                self._tell(task_id, piece)
+            offset, first, quiet = piece.next_offset, False, 0 if more else quiet + 1
+            await self._pause(quiet)
+
+    async def _pause(self, quiet: int) -> None:
+        if not quiet:
+            await asyncio.sleep(0)  # a long history comes in slices: a click comes in between
+            return
+        self._news.clear()
+        done = quiet > LAST_LOOKS and self._has_ended(self._task_id)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(None if done else EVENTS_S):
+                await self._news.wait()

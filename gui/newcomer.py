@@ -1,0 +1,46 @@
+"""The task that was just started: selected as soon as the list has it, unless a person went on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject
+
+from gui.states import Banner, Choice
+from gui.task_table import TaskTable
+
+
+class Newcomer(QObject):
+    """Waits for one task to come into the table; says so when the filter hides it."""
+
+    def __init__(self, table: TaskTable, bar: Banner, clear_filter: Callable[[], object]) -> None:
+        super().__init__(bar)
+        self._table, self._bar, self._clear_filter = table, bar, clear_filter
+        self._awaited = self._hidden = ""
+
+    def expect(self, task_id: str) -> None:
+        """Select this task once it is there."""
+        self._awaited = task_id
+        self.look()
+
+    def forget(self) -> None:
+        """A person has chosen something else: the selection stays with them."""
+        self._awaited = ""
+
+    def look(self) -> None:
+        """The list has changed: is it there now?"""
+        task_id, model = self._awaited, self._table.tasks
+        if not task_id or model.view_of(task_id) is None:
+            return
+        self._awaited = ""
+        if model.row_of(task_id) >= 0:
+            self._table.select_ids([task_id])
+            return
+        self._hidden = task_id
+        title = self.tr("Started; hidden by the filter.")
+        self._bar.tell(title, "", (Choice(self.tr("Show"), self._show),), "accent")
+
+    def _show(self) -> None:
+        self._bar.setVisible(False)
+        self._clear_filter()
+        self._table.select_ids([self._hidden])
