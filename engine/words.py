@@ -196,7 +196,7 @@ def why(view: TaskView, now_ms: float, stalled: bool = False) -> str:
     if state is Standing.UNKNOWN:
         return say("why.unknown", status=display(entry.status, 40))
     if entry.is_terminal:
-        return _why_ended(entry, state)
+        return _why_ended(view, entry, state)
     foreign = ".foreign" if view.foreign else ""
     if state is Standing.CANCELLING:
         return say(f"why.cancelling{foreign}", ago=ago(moment(entry.cancel_requested_at), now_ms))
@@ -219,11 +219,13 @@ def _why_running(view: TaskView, now_ms: float, stalled: bool) -> str:
     return " ".join(said)
 
 
-def _why_ended(record: TaskRecord, state: Standing) -> str:
+def _why_ended(view: TaskView, record: TaskRecord, state: Standing) -> str:
     started, ended = moment(record.started_at), moment(record.ended_at)
     if state is Standing.CANCELLED and started is None:
         return say("why.cancelled.early")
     lasted = took(ended - started) if started is not None and ended is not None else NONE
+    if state is Standing.COMPLETED and view.units is not None and view.units.failed > 0:
+        return _why_partly(record.kind, view.units, lasted)
     if state is not Standing.FAILED:
         return say(f"why.{state.value}", took=lasted)
     reason = display(record.error.message, _REASON_LIMIT) if record.error else ""
@@ -232,6 +234,12 @@ def _why_ended(record: TaskRecord, state: Standing) -> str:
         if reason
         else say("why.failed.plain", took=lasted)
     )
+
+
+def _why_partly(kind: str, units: Units, lasted: str) -> str:
+    failed, done = count(units.failed), count(max(units.done, units.failed))
+    unit = unit_word(kind, 2)  # `1 of 1 pages`: some of a number of them
+    return say("why.completed.partly", took=lasted, failed=failed, done=done, unit=unit)
 
 
 def error_text(record: TaskRecord) -> str:

@@ -162,6 +162,10 @@ class TaskModel(RowsModel):
     def view_of(self, task_id: str) -> TaskView | None:
         return self._order.view_of(task_id)
 
+    def stall_after_ms(self, task_id: str) -> float:
+        """How long a silence of this task counts as a stall, by its pace."""
+        return self._order.stall_after_ms(task_id)
+
     def counts(self) -> dict[str, int]:
         """How many tasks each facet has; kept while tasks change, never counted anew."""
         return self._order.counts

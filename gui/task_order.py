@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from itertools import count
 
 from engine.attention import FAILED_RECENTLY_MS, Facet, Reason
-from engine.pace import Pace
+from engine.pace import STALL_MIN_MS, Pace
 from engine.query import Order, SortKey, in_order, place, terms
 from engine.records import Status, TaskRecord, TaskView
 from gui.columns import COLUMN_AT, COLUMNS
@@ -82,6 +82,10 @@ class TaskOrder:
             return unread
         row = self.rows.get(task_id)
         return None if row is None else row.view
+
+    def stall_after_ms(self, task_id: str) -> float:
+        pace = self._paces.get(task_id)
+        return STALL_MIN_MS if pace is None else pace.stall_after_ms
 
     def take(self, view: TaskView, now_ms: float) -> tuple[Row | None, Row]:
         """Keep the newest word about a task; returns what was known before, and the row now."""

@@ -10,6 +10,7 @@ from typing import Any
 from engine import words
 from engine.attention import Reason, moment, reasons, updated_at
 from engine.display import display, display_lines
+from engine.pace import STALL_MIN_MS
 from engine.records import TaskRecord, TaskView, Unreadable
 from engine.words import say
 
@@ -54,9 +55,14 @@ class Fact:
     tone: str = ""
 
 
-def facts(view: TaskView, now_ms: float) -> tuple[str, list[Fact]]:
-    """The sentence on top and the facts below it; what is not known is left out."""
-    needs = reasons(view, now_ms)
+def facts(
+    view: TaskView, now_ms: float, stall_after_ms: float = STALL_MIN_MS
+) -> tuple[str, list[Fact]]:
+    """The sentence on top and the facts below it; what is not known is left out.
+
+    `stall_after_ms` is the silence that counts as a stall at this task's pace.
+    """
+    needs = reasons(view, now_ms, stall_after_ms)
     sentence = words.why(view, now_ms, Reason.STALLED in needs)
     entry = view.entry
     if isinstance(entry, Unreadable):

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine import words
+from engine.pace import STALL_MIN_MS
 from engine.records import TaskView, Unreadable
 from gui.details.facts import FIELDS, arguments_text, facts
 from gui.theme import PlainLabel, plain_label, tone
@@ -32,6 +33,7 @@ class Overview(QScrollArea):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._view: TaskView | None = None
+        self._stall_after_ms: float = STALL_MIN_MS
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         sheet = QWidget(self)
@@ -61,9 +63,9 @@ class Overview(QScrollArea):
         column.addStretch(1)
         self.setWidget(sheet)
 
-    def show_view(self, view: TaskView) -> None:
+    def show_view(self, view: TaskView, stall_after_ms: float = STALL_MIN_MS) -> None:
         """Show this task's facts as they are now."""
-        self._view = view
+        self._view, self._stall_after_ms = view, stall_after_ms
         entry = view.entry
         text = "" if isinstance(entry, Unreadable) else arguments_text(entry.args_summary)
         self._args_title.setVisible(bool(text))
@@ -104,7 +106,7 @@ class Overview(QScrollArea):
         if self._view is None:
             return
         now_ms = time.time() * 1000
-        sentence, found = facts(self._view, now_ms)
+        sentence, found = facts(self._view, now_ms, self._stall_after_ms)
         if self._why.text() != sentence:
             self._why.show_text(sentence)
         for title, value in self._lines.values():

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 from engine import words
 from engine.attention import Standing, standing
 from engine.display import display, elide_right
+from engine.pace import STALL_MIN_MS
 from engine.records import EventSlice, TaskView
 from gui.details.events import Events
 from gui.details.overview import Overview
@@ -67,8 +68,11 @@ class Details(QWidget):
         """The task that is shown; empty when none is."""
         return self._task_id
 
-    def show_view(self, view: TaskView | None) -> None:
-        """Show this task as it stands; None: nothing is selected."""
+    def show_view(self, view: TaskView | None, stall_after_ms: float = STALL_MIN_MS) -> None:
+        """Show this task as it stands; None: nothing is selected.
+
+        `stall_after_ms` is what the table judges it by: `TaskModel.stall_after_ms`.
+        """
         if view is None:
             self._task_id = ""
             self._pages.setCurrentIndex(0)
@@ -76,7 +80,7 @@ class Details(QWidget):
         changed = view.task_id != self._task_id
         self._task_id = view.task_id
         self._head.show_view(view)
-        self.overview.show_view(view)
+        self.overview.show_view(view, stall_after_ms)
         self._pages.setCurrentIndex(1)
         if changed:
             self.events.start_over()

@@ -11,6 +11,7 @@ from PySide6.QtTest import QAbstractItemModelTester
 
 from engine.records import TaskView, Unreadable
 from gui.columns import COLUMN_AT, COLUMNS
+from gui.details.facts import facts
 from gui.rows_model import ID_ROLE
 from gui.task_model import TaskModel
 from tests.gui.task_views import DAY, HOUR, MINUTE, NOW, SECOND, a_view, task_id
@@ -231,6 +232,18 @@ def test_news_that_nobody_read_put_a_stall_off(model: TaskModel, clock: Clock) -
         clock.now_ms += passed * SECOND
         model.tick()
         assert model.counts()["attention"] == needy
+
+
+def test_table_and_details_call_the_same_silence_a_stall(model: TaskModel, clock: Clock) -> None:
+    for done, quiet in ((1, 120), (2, 60), (3, 0)):
+        view = a_view(1, "RUNNING", done=done, total=9, quiet=quiet * SECOND, age=3 * MINUTE)
+        model.put_many([view])
+    for passed, stalled in ((60, False), (241, True)):
+        clock.now_ms += passed * SECOND
+        model.tick()
+        sentence, _ = facts(view, clock.now_ms, model.stall_after_ms(task_id(1)))
+        assert model.row_at(0).stalled is stalled
+        assert sentence.startswith("No progress") is stalled
 
 
 def test_an_old_failure_stops_asking_for_attention_by_time_alone(

@@ -136,3 +136,11 @@ def test_braces_in_a_strangers_text_are_only_text() -> None:
 )
 def test_the_line_under_the_list_counts(shown: int, total: int, selected: int, said: str) -> None:
     assert words.showing(shown, total, selected) == said
+
+
+def test_a_crawl_whose_pages_failed_does_not_read_as_a_success() -> None:
+    ended = {"started_at": NOW - 2900, "ended_at": NOW}
+    view = a_view("COMPLETED", units=Units(1, 1, failed=1), **ended)
+    assert words.why(view, NOW) == "Finished after 2.9 s; 1 of 1 pages failed."
+    view = a_view("COMPLETED", units=Units(41, 41), **ended)
+    assert words.why(view, NOW) == "Finished after 2.9 s."

@@ -1,0 +1,52 @@
+"""No message without a reader: every id stands in the program, or is built by one that does."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.attention import Facet, Reason, Standing
+from engine.messages import ENGLISH
+from gui.columns import COLUMNS
+from gui.details.event_model import TITLES
+from gui.details.facts import FIELDS
+
+ROOT = Path(__file__).resolve().parents[2]
+STANDINGS = [state.value for state in Standing]
+# How the program builds ids from values: each entry is an f-string of it.
+BUILT = {
+    *(f"status.{state}" for state in STANDINGS),
+    *(f"why.{state}{more}" for state in STANDINGS for more in ("", ".foreign")),
+    *(f"facet.{facet.value}" for facet in Facet),
+    *(f"attention.{reason.value}" for reason in Reason),
+    *(f"column.{column.key}{more}" for column in COLUMNS for more in ("", ".long")),
+    *(f"unit.{noun}.{number}" for noun in ("pages", "units") for number in ("one", "many")),
+    *(f"field.{field}" for field in FIELDS),
+    *(f"events.{title}" for title in TITLES),
+    *(f"budget.{status}" for status in ("ok", "warning")),
+}
+EVENTS = "event."  # kinds come from the files of strangers, too
+
+
+def literals() -> Iterator[str]:
+    """Every string that stands in the program, but for the messages themselves."""
+    for folder in ("engine", "gui"):
+        for file in (ROOT / folder).rglob("*.py"):
+            if file.name == "messages.py":
+                continue
+            for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield node.value
+
+
+@pytest.fixture(scope="module")
+def written() -> set[str]:
+    return set(literals())
+
+
+@pytest.mark.parametrize("message_id", [one for one in ENGLISH if not one.startswith(EVENTS)])
+def test_every_message_is_used(message_id: str, written: set[str]) -> None:
+    assert message_id in written or message_id in BUILT
