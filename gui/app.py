@@ -42,15 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     _write_crashes_down()
     log_qt_messages()
     app = make_application()
-    if options.self_test:
-        code, words = run(app, self_test(app, settings.browser_path))
-        _say(words)
-        return code
-    if options.shot:
-        return run(app, shoot(app, settings, options.shot, options.scene))
     try:
+        if options.self_test:
+            return _report(*run(app, self_test(app, settings.browser_path)))
+        if options.shot:
+            return _report(*run(app, shoot(app, settings, options.shot, options.scene)))
         return run(app, _windows(app, settings, new_window=options.new_window))
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, KeyboardInterrupt):
         return 130  # ended by a signal, everything closed
 
 
@@ -144,6 +142,12 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 def _refuse(error: EngineError) -> int:
     _say(f"{error} {error.advice}".strip(), wrong=True)
     return 1
+
+
+def _report(code: int, words: str) -> int:
+    if words:
+        _say(words, wrong=code != 0 and not words.startswith("The self-test"))
+    return code
 
 
 def _say(words: str, *, wrong: bool = False) -> None:

@@ -27,8 +27,9 @@ SELF_TEST_S = 60.0
 DIM = QColor(0, 0, 0, 110)
 
 
-async def shoot(app: QApplication, settings: Settings, file: Path, scene: str) -> int:
-    """Save a picture of the window, once it shows what is in the ledger; 0 when it was saved."""
+async def shoot(app: QApplication, settings: Settings, file: Path, scene: str) -> tuple[int, str]:
+    """Save a picture of the window, once it shows what is in the ledger; the exit code and,
+    when it could not be saved, a sentence."""
     with tempfile.TemporaryDirectory() as folder:
         memory = Memory(Path(folder) / "window.ini")
         apply_theme(app, Theme.DARK if scene == "dark" else Theme.LIGHT)
@@ -46,9 +47,11 @@ async def shoot(app: QApplication, settings: Settings, file: Path, scene: str) -
             dialog = _play(session, scene)
             await asyncio.sleep(SETTLE_S)
             saved = picture(session, dialog).save(str(file), "PNG")
+        except TimeoutError:
+            return 1, f"The ledger {settings.root} could not be read within {LOAD_S:.0f} s."
         finally:
             await session.close()
-        return 0 if saved else 1
+    return (0, "") if saved else (1, f"The picture cannot be written to {file}.")
 
 
 def _play(session: Session, scene: str) -> QDialog | None:
@@ -100,8 +103,9 @@ async def self_test(app: QApplication, browser_path: str | None) -> tuple[int, s
             problem = f"{error} {error.advice}".strip()
         except TimeoutError:
             problem = f"it was not done within {SELF_TEST_S:.0f} s"
-        browser = session.bridge.look_at_health().browser_name
-        await session.close()
+        finally:
+            browser = session.bridge.look_at_health().browser_name
+            await session.close()
     took_s = time.monotonic() - began
     if problem:
         return 1, f"The self-test failed: {problem}"

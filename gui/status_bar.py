@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
@@ -117,7 +118,7 @@ class StatusBar(QStatusBar):
 def short_path(path: str) -> str:
     """`path` with the home folder as ~, and its middle left out when it is long."""
     home = str(Path.home())
-    if path == home or path.startswith(home + "/"):
+    if path == home or path.startswith(home + os.sep):
         path = "~" + path[len(home) :]
     if len(path) <= ROOT_CHARS:
         return path

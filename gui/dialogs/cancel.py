@@ -14,6 +14,8 @@ from gui.dialogs.question import Question
 from gui.theme import plain_label
 
 MAX_REASON = 500
+ENVELOPE = "browser_task"  # no process works on it that could answer: the ledger ends it at once
+_LIVE = (Standing.PENDING, Standing.RUNNING, Standing.CANCELLING, Standing.ORPHANED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +25,25 @@ class Plan:
     pending: tuple[TaskView, ...] = ()
     running: tuple[TaskView, ...] = ()
     foreign: tuple[TaskView, ...] = ()
+    at_once: tuple[TaskView, ...] = ()
     asked: int = 0
     ended: int = 0
     lost: int = 0
+    unknown: int = 0
+
+    @property
+    def views(self) -> tuple[TaskView, ...]:
+        return (*self.pending, *self.running, *self.foreign, *self.at_once)
 
     @property
     def ids(self) -> tuple[TaskId, ...]:
         """The tasks that a request goes to."""
-        return tuple(view.task_id for view in (*self.pending, *self.running, *self.foreign))
+        return tuple(view.task_id for view in self.views)
 
     @property
     def needs_a_question(self) -> bool:
         """One that has not begun is cancelled at once and can be undone; all else is asked."""
-        return bool(self.running or self.foreign) or len(self.pending) > 1
+        return bool(self.running or self.foreign or self.at_once) or len(self.pending) > 1
 
 
 def plan_cancel(views: Iterable[TaskView]) -> Plan:
@@ -47,14 +55,20 @@ def plan_cancel(views: Iterable[TaskView]) -> Plan:
         pending=tuple(groups.get("pending", ())),
         running=tuple(groups.get("running", ())),
         foreign=tuple(groups.get("foreign", ())),
+        at_once=tuple(groups.get("at_once", ())),
         asked=len(groups.get("asked", ())),
         ended=len(groups.get("ended", ())),
         lost=len(groups.get("lost", ())),
+        unknown=len(groups.get("unknown", ())),
     )
 
 
 def _group(view: TaskView) -> str:
     state = standing(view)
+    if state is Standing.UNKNOWN:
+        return "unknown"
+    if state in _LIVE and getattr(view.entry, "kind", "") == ENVELOPE:
+        return "at_once"
     if state is Standing.PENDING:
         return "pending"
     if state is Standing.RUNNING:
@@ -66,7 +80,7 @@ def _group(view: TaskView) -> str:
 
 def can_be_cancelled(view: TaskView | None) -> bool:
     """Would a cancel request change anything for this task?"""
-    return view is not None and _group(view) in ("pending", "running", "foreign")
+    return view is not None and _group(view) in ("pending", "running", "foreign", "at_once")
 
 
 class CancelDialog(Question):
@@ -78,7 +92,7 @@ class CancelDialog(Question):
         self.ask(self.tr("Cancel"), self._question())
         for line in self._lines():
             self.add_text(line)
-        if plan.asked + plan.ended + plan.lost:
+        if plan.asked + plan.ended + plan.lost + plan.unknown:
             self.add_text(self._skipped(), tone="muted")
         self._reason = QLineEdit(self)
         self._reason.setMaxLength(MAX_REASON)
@@ -98,8 +112,7 @@ class CancelDialog(Question):
     def _question(self) -> str:
         ids = self._plan.ids
         if len(ids) == 1:
-            view = (*self._plan.pending, *self._plan.running, *self._plan.foreign)[0]
-            return self.tr("Cancel “{0}”?").format(task_name(view))
+            return self.tr("Cancel “{0}”?").format(task_name(self._plan.views[0]))
         return self.tr("Cancel {0} tasks?").format(count(len(ids)))
 
     def _verb(self) -> str:
@@ -116,7 +129,13 @@ class CancelDialog(Question):
         foreign = self.tr(
             "{0} owned by another process: the request is written, that process must act."
         )
-        pairs = ((running, plan.running), (pending, plan.pending), (foreign, plan.foreign))
+        at_once = self.tr("{0} driven from outside: cancelled at once, whoever drives it.")
+        pairs = (
+            (running, plan.running),
+            (pending, plan.pending),
+            (foreign, plan.foreign),
+            (at_once, plan.at_once),
+        )
         return [words.format(count(len(views))) for words, views in pairs if views]
 
     def _skipped(self) -> str:
@@ -127,4 +146,8 @@ class CancelDialog(Question):
             parts.append(self.tr("{0} already asked to stop").format(count(plan.asked)))
         if plan.lost:
             parts.append(self.tr("{0} without a living owner").format(count(plan.lost)))
+        if plan.unknown:
+            parts.append(
+                self.tr("{0} in a state that is not known here").format(count(plan.unknown))
+            )
         return self.tr("Skipped: {0}.").format(", ".join(parts))

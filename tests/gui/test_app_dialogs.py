@@ -207,6 +207,24 @@ def test_a_selection_is_sorted_by_what_a_cancel_does_to_each_task() -> None:
     assert [can_be_cancelled(one) for one in VIEWS] == [True] * 4 + [False] * 5
 
 
+def test_a_task_driven_from_outside_ends_at_once_also_without_its_owner(
+    qapp: QApplication,
+) -> None:
+    record = TaskRecord(ID, kind="browser_task", status="RUNNING", created_at=1)
+    outside = [TaskView(record, foreign=True), TaskView(record, orphaned=True)]
+    plan = plan_cancel(outside)
+    assert (len(plan.at_once), len(plan.ids), plan.lost) == (2, 2, 0)
+    assert plan.needs_a_question
+    assert all(map(can_be_cancelled, outside))
+    assert "2 driven from outside: cancelled at once" in words_of(CancelDialog(plan))
+
+
+def test_a_state_that_nobody_knows_is_not_called_finished(qapp: QApplication) -> None:
+    plan = plan_cancel([view("PAUSED"), view(Status.RUNNING, ours=True)])
+    assert (plan.ended, plan.unknown, len(plan.ids)) == (0, 1, 1)
+    assert "1 in a state that is not known" in words_of(CancelDialog(plan))
+
+
 def test_only_one_waiting_task_is_cancelled_without_a_question() -> None:
     waiting = view(Status.PENDING, ours=True)
     assert not plan_cancel([waiting]).needs_a_question

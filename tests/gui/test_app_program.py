@@ -73,6 +73,13 @@ def test_a_picture_of_a_root_that_is_a_file_shows_the_trouble(tmp_path: Path) ->
     assert file.stat().st_size > 1000
 
 
+def test_a_picture_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "nowhere" / "shot.png"
+    done = program("--home", str(tmp_path / "home"), "--shot", str(file), "--scene", "empty")
+    assert done.returncode == 1
+    assert done.stderr == f"The picture cannot be written to {file}.\n"
+
+
 def test_the_self_test_passes_and_leaves_no_process() -> None:
     done = program("--self-test")
     assert done.returncode == 0, done.stdout + done.stderr
