@@ -19,6 +19,7 @@ from engine.errors import EngineError
 from engine.logs import log_path, log_to_file
 from engine.version import VERSION
 from gui.alarm import Alarm, log_qt_messages
+from gui.icons import window_icon
 from gui.instance import Instance
 from gui.loop import run
 from gui.scenes import SCENES, self_test, shoot
@@ -54,7 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def make_application() -> QApplication:
     """The one application object, named so that desktops know whose window this is."""
+    _name_for_the_task_bar()
     app = QApplication([APP_NAME])
+    app.setWindowIcon(window_icon())
     app.setApplicationName(APP_NAME)
     app.setApplicationDisplayName("OpenChrome Monitor")
     app.setApplicationVersion(VERSION)
@@ -65,6 +68,14 @@ def make_application() -> QApplication:
     if words.load(QLocale(), "qtbase", "_", folder):
         app.installTranslator(words)
     return app
+
+
+def _name_for_the_task_bar() -> None:
+    """On Windows a window is Python's unless its process says otherwise."""
+    if sys.platform == "win32":
+        import ctypes
+
+        ctypes.windll.shell32.SetCurrentProcessExplicitAppUserModelID(DESKTOP_ID)
 
 
 def platform_for(environ: Mapping[str, str], platform: str) -> dict[str, str]:

@@ -14,6 +14,8 @@ from PySide6.QtWidgets import QApplication
 
 GRID: Final = 24.0
 STROKE: Final = 2.0
+BLUE: Final = QColor(0x2B, 0x63, 0xC6)
+WHITE: Final = QColor(0xFF, 0xFF, 0xFF)
 SIZES: Final = (16, 20, 24, 32)
 _THEME: Final = QIcon.ThemeIcon
 
@@ -23,6 +25,24 @@ def icon(name: str) -> QIcon:
     drawn = _drawn(name)
     theme = _NAMES.get(name)
     return drawn if theme is None else QIcon.fromTheme(theme, drawn)
+
+
+def window_icon() -> QIcon:
+    """The program's own sign, for title bars and task bars: a list on blue."""
+    found = QIcon()
+    for size in (*SIZES, 48, 64, 128, 256):
+        pixmap = QPixmap(size, size)
+        pixmap.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(pixmap)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(BLUE)
+        painter.drawRoundedRect(QRectF(0, 0, size, size), size / 5, size / 5)
+        inner = round(size * 0.75)
+        painter.drawPixmap((size - inner) // 2, (size - inner) // 2, glyph("list", inner, WHITE))
+        painter.end()
+        found.addPixmap(pixmap)
+    return found
 
 
 def _drawn(name: str) -> QIcon:

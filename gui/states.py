@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette, QShowEvent
 from PySide6.QtWidgets import (
     QApplication,
     QFrame,
@@ -47,6 +47,7 @@ class Card(QWidget):
         self._detail = plain_label(tone="muted", wrap=True)
         self._buttons = QHBoxLayout()
         self._buttons.setSpacing(8)
+        self._default: QPushButton | None = None
         self._lay_out()
         self._draw()
 
@@ -84,13 +85,22 @@ class Card(QWidget):
             if (old := item.widget()) is not None:
                 old.deleteLater()
         self._buttons.addStretch()
-        for number, choice in enumerate(choices):
+        self._default = None
+        for choice in choices:
             button = QPushButton(choice.text, self)
-            button.setDefault(number == 0)
+            button.setAutoDefault(True)  # outside of a dialog Enter presses only such a one
             button.setMinimumHeight(BUTTON_HEIGHT)
             button.clicked.connect(lambda _=False, act=choice.act: act())
             self._buttons.addWidget(button)
+            self._default = self._default or button
         self._buttons.addStretch()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        # taking it from whoever types (the filter, say) would be rude
+        focus = self.window().focusWidget()
+        if self._default is not None and (focus is None or not focus.isVisible()):
+            self._default.setFocus()
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QDialog, QLabel, QTabWidget
+from PySide6.QtWidgets import QApplication, QDialog, QLabel, QPushButton, QTabWidget
 
 from engine.config import Settings
 from engine.records import EngineFields, Status, TaskRecord
@@ -23,6 +23,7 @@ from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 from gui.bridge import Bridge
 from gui.dialogs.start import StartDialog
+from gui.icons import window_icon
 from gui.session import Session
 from gui.theme import Theme, is_dark
 from tests.gui.windows import dialog_of, heard, opened, press, until
@@ -84,6 +85,22 @@ async def test_an_empty_ledger_offers_the_ways_to_begin(home: Path) -> None:
         assert not window.details.isVisible()
         assert str(home / "tasks") in window.windowTitle()
         assert window.status.watcher.text == "Live"
+
+
+async def test_a_ready_button_outlives_news_of_health_and_enter_presses_it(home: Path) -> None:
+    async with opened(home) as session:
+        window = session.window
+        window.activateWindow()
+        buttons = [one for one in window.area.findChildren(QPushButton) if one.isVisible()]
+        window._show_health(session.bridge.look_at_health())
+        assert buttons == [one for one in window.area.findChildren(QPushButton) if one.isVisible()]
+        (new,) = [one for one in buttons if one.text().startswith("New task")]
+        QTest.keyClick(new, Qt.Key.Key_Return)
+        dialog_of(session).reject()
+
+
+def test_the_window_has_a_sign_of_its_own(qapp: QApplication) -> None:
+    assert not window_icon().pixmap(32, 32).isNull()
 
 
 async def test_what_another_process_writes_appears_while_the_window_is_open(home: Path) -> None:
