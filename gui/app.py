@@ -50,6 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _report(*run(app, shoot(app, settings, options.shot, options.scene)))
         return run(app, _windows(app, settings, new_window=options.new_window))
     except (asyncio.CancelledError, KeyboardInterrupt):
+        if options.self_test or options.shot:
+            _say("Ended by a signal before it was done.", wrong=True)
         return 130  # ended by a signal, everything closed
 
 

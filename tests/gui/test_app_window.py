@@ -17,7 +17,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QPushButton, QTabWidget
 
 from engine.config import Settings
-from engine.records import EngineFields, Status, TaskRecord
+from engine.errors import TaskNotFound
+from engine.records import EngineFields, Health, Status, TaskRecord
 from engine.sample.site import Site
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
@@ -352,6 +353,33 @@ async def test_leaving_asks_while_tasks_run_and_stays_by_default(home: Path, sit
         assert await leaving is None
     meta = json.loads((home / "tasks" / task_id / "meta.json").read_text())
     assert meta["status"] == "CANCELLED"
+
+
+async def test_opening_another_folder_asks_in_its_own_words(home: Path, site: Site) -> None:
+    async with opened(home) as session:
+        await running(session, f"{site.url}/hang")
+        session.window.folder_wanted.emit(home / "other")
+        question = dialog_of(session)
+        assert question.windowTitle() == "Open another folder"
+        press(question, "Stay here")
+        assert session.window.isVisible()
+
+
+async def test_a_passing_error_gives_way_to_what_lasts(home: Path) -> None:
+    async with opened(home) as session:
+        trouble, banner = session.window.trouble, session.window.banner
+        trouble.show_health(Health(root="/x", browser="missing"))
+        lasting = banner.title
+        missing = [TaskNotFound(task_id=f"{number:016x}", root="/x") for number in range(7)]
+        trouble.show_refusals(missing)
+        assert banner.title == "7 tasks could not be cancelled"
+        assert "and 2 more" in banner.accessibleName()
+        banner._close.click()
+        assert banner.title == lasting
+        banner._close.click()
+        trouble.show_refusals(missing[:1])
+        banner._close.click()
+        assert banner.title == ""  # closed by hand once: not told again
 
 
 async def test_leaving_without_work_asks_nothing(home: Path) -> None:
