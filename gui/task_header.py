@@ -14,6 +14,7 @@ from gui.theme import tone
 _ARROW = 7
 _TASK = COLUMN_AT["task"]
 _TASK_MIN_CHARS = 26
+_BY_HAND = b"by hand"  # follows Qt's own state, which does not know who chose a width
 _RANKS = "¹²³⁴⁵⁶⁷⁸⁹"
 
 
@@ -51,10 +52,17 @@ class TaskHeader(QHeaderView):
         self._fits = True
         self.fit()
 
+    def saveState(self) -> QByteArray:
+        """Columns as they are, and whether a person gave the Task column its width."""
+        state = super().saveState()
+        return state if self._fits else state.append(_BY_HAND)
+
     def restore(self, state: QByteArray) -> bool:
         """Columns as they were; a state that does not fit these columns changes nothing."""
         # The state carries switches too, which are ours to set.
         restored = not state.isEmpty() and self.restoreState(state)
+        if restored:
+            self._fits = not state.endsWith(_BY_HAND)
         self.setSectionsClickable(True)
         self.setSortIndicatorShown(False)
         if self.isSectionHidden(_TASK):

@@ -24,6 +24,7 @@ from gui.details.overview import Overview
 from gui.theme import PlainLabel, TonedLabel, heading, plain_label
 
 _HEAD_CHARS = 120
+_TABS = ("overview", "events")
 
 
 class Details(QWidget):
@@ -67,6 +68,15 @@ class Details(QWidget):
     def task_id(self) -> str:
         """The task that is shown; empty when none is."""
         return self._task_id
+
+    def save_state(self) -> str:
+        """The chosen tab, for the next start."""
+        return _TABS[self._tabs.currentIndex()]
+
+    def restore_state(self, state: str) -> None:
+        """Choose the tab that `save_state` told; anything else changes nothing."""
+        if state in _TABS:
+            self._tabs.setCurrentIndex(_TABS.index(state))
 
     def show_view(self, view: TaskView | None, stall_after_ms: float = STALL_MIN_MS) -> None:
         """Show this task as it stands; None: nothing is selected.

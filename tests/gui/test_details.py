@@ -91,6 +91,15 @@ def test_arguments_stand_in_plain_text(details: Details) -> None:
     assert '"url": "https://a.example/<b>\ufffdx"' in code.toPlainText()
 
 
+def test_the_chosen_tab_can_be_kept_and_odd_words_change_nothing(details: Details) -> None:
+    details._tabs.setCurrentIndex(1)
+    kept = details.save_state()
+    details._tabs.setCurrentIndex(0)
+    for state in (kept, "", "another tab"):
+        details.restore_state(state)
+        assert details._tabs.currentIndex() == 1
+
+
 def test_no_label_ever_guesses_at_markup(details: Details) -> None:
     details.show_view(a_view(1, "FAILED", name="<h1>big</h1>", error=("<img src=x>", "c")))
     labels = [label for label in details.findChildren(QLabel) if "<" in label.text()]

@@ -142,6 +142,29 @@ def test_columns_come_back_as_they_were(table: TaskTable, qtbot: QtBot) -> None:
     assert other.header().visualIndex(5) == 3
 
 
+def restored(table: TaskTable, qtbot: QtBot) -> TaskTable:
+    """Another table of another width, with the columns of this one."""
+    other = TaskTable()
+    qtbot.addWidget(other)
+    other.setModel(TaskModel(other))
+    other.resize(1500, 400)
+    assert other.restore_header(table.header().saveState())
+    other.show()
+    return other
+
+
+def test_a_width_of_the_task_column_set_by_hand_comes_back(table: TaskTable, qtbot: QtBot) -> None:
+    task = COLUMN_AT["task"]
+    table.header().resizeSection(task, 333)
+    again = restored(restored(table, qtbot), qtbot)
+    assert again.header().sectionSize(task) == 333
+
+
+def test_a_task_column_that_filled_the_room_does_so_again(table: TaskTable, qtbot: QtBot) -> None:
+    header = restored(table, qtbot).header()
+    assert header.length() == header.viewport().width()
+
+
 def test_an_idle_table_wakes_up_once_a_minute_and_an_empty_one_never(table: TaskTable) -> None:
     assert table._timer.interval() == IDLE_TICK_MS
     table.tasks.put_many([a_view(40, "RUNNING", quiet=0, age=5)])
