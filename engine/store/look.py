@@ -23,6 +23,7 @@ from engine.records import (
 )
 from engine.store import journal, listing, meta, opening, outcome
 from engine.store.files import MIB, Folder, Unusable
+from engine.store.lease import Lease
 from engine.store.machine import wall_ms
 
 
@@ -32,6 +33,8 @@ class LedgerLook:
     Raises LedgerUnusable when `root` is no folder or may not be read. Calls with a task
     id raise NotATaskId or TaskNotFound.
     """
+
+    lease: Lease | None = None  # whoever only looks has none
 
     def __init__(self, root: Path, *, now_ms: Callable[[], int] = wall_ms) -> None:
         self.root = root.absolute()

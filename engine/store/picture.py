@@ -205,7 +205,7 @@ class Picture:
         live = self._live.setdefault(task_id, _Live())
         if entry.status == Status.RUNNING:
             self._read_on(task_id, live)
-        ours = self._ours(task_id)
+        ours = self._is_ours(task_id, entry)
         dead = not ours and self._is_dead(entry, live)
         return TaskView(
             entry=entry,
@@ -215,6 +215,13 @@ class Picture:
             ours=ours,
             foreign=not ours and not dead,
         )
+
+    def _is_ours(self, task_id: TaskId, entry: TaskRecord) -> bool:
+        """Is it this process' own? The lease tells before the task has reached its queue."""
+        lease = self._ledger.lease
+        if lease is not None and entry.engine is not None and entry.engine.runner == lease.nonce:
+            return True
+        return self._ours(task_id)
 
     def _last_units(self, task_id: TaskId) -> Units | None:
         """How far a task got that was live when last seen; others say it in their record."""

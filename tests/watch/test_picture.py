@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from engine.store.lease import Lease
+from engine.store.ledger import Ledger
 from engine.store.look import LedgerLook
 from engine.store.picture import Picture
 from tests.watch.folders import task_id, write_meta
@@ -26,3 +28,14 @@ def test_a_record_written_between_survey_and_reading_is_named_again(tmp_path: Pa
     write_meta(tmp_path, 1, "COMPLETED", note="newer than the stamp")
     picture.load(named)
     assert picture.survey()[0] == named
+
+
+def test_a_task_of_this_process_is_its_own_before_it_has_reached_the_queue(tmp_path: Path) -> None:
+    lease = Lease.acquire(tmp_path)
+    try:
+        ledger = Ledger(tmp_path, lease=lease)
+        record = ledger.create("crawl", {})
+        view = Picture(ledger, lambda _: False).of(record)
+    finally:
+        lease.release()
+    assert (view.ours, view.foreign, view.orphaned) == (True, False, False)
