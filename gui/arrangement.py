@@ -30,6 +30,7 @@ def recall(window: MainWindow, memory: Memory) -> None:
         window.model.set_sort(keys)
     window.filter_bar.set_text(memory.text("filter"))
     window.sidebar.select(memory.names("facets"))
+    window.details.restore_state(memory.text("details-tab"))
 
 
 def remember(window: MainWindow, memory: Memory) -> None:
@@ -43,6 +44,7 @@ def remember(window: MainWindow, memory: Memory) -> None:
     memory.keep_sort(window.model.sort_keys)
     memory.keep_text("filter", window.filter_bar.text)
     memory.keep_names("facets", window.sidebar.chosen)
+    memory.keep_text("details-tab", window.details.save_state())
     memory.save()
 
 

@@ -100,11 +100,8 @@ class MainWindow(QMainWindow):
         column = QVBoxLayout(middle)
         column.setContentsMargins(8, 8, 8, 4)
         column.setSpacing(6)
-        column.addWidget(self.banner)
-        column.addWidget(self.filter_bar)
-        column.addWidget(self.area, 1)
-        column.addWidget(self.news_bar)
-        column.addWidget(self.undo_bar)
+        for part in (self.banner, self.filter_bar, self.area, self.news_bar, self.undo_bar):
+            column.addWidget(part, 1 if part is self.area else 0)
         self.tall, self.wide = QSplitter(Qt.Orientation.Vertical), QSplitter()
         self.tall.addWidget(middle)
         self.tall.addWidget(self.details)
@@ -238,7 +235,10 @@ class MainWindow(QMainWindow):
 
     def _show_details(self) -> None:
         one = self._followed
-        self.details.show_view(self.model.view_of(one) if one else None)
+        if one is None:
+            self.details.show_view(None)
+        else:
+            self.details.show_view(self.model.view_of(one), self.model.stall_after_ms(one))
 
     def _show_numbers(self) -> None:
         shown, total = self.model.rowCount(), self.model.total

@@ -69,7 +69,6 @@ class Session(QObject):
         self._alarm.window = None
         self._warming.stop()
         self._reading.stop()
-        gc.unfreeze()
         gc.enable()
         _application().commitDataRequest.disconnect(self._remember)
         self.window.setEnabled(False)
@@ -117,21 +116,20 @@ class Session(QObject):
             if running == 1
             else self.tr("{0} tasks are running in this window.").format(count(running))
         )
-        if folder is None:
-            words = self.tr("Quit"), self.tr("Cancel tasks and quit"), self.tr("Don’t quit")
-        else:
-            words = (
-                self.tr("Open another folder"),
-                self.tr("Cancel tasks and open it"),
-                self.tr("Stay here"),
-            )
-        title, leave, stay = words
+        title, leave, stay = self._words_for(folder)
         question.ask(title, headline)
         question.add_text(self.tr("Cancelled tasks keep their finished pages."))
         question.add_button("quit", leave)
         question.add_button("stay", stay, default=True)
         question.when_answered(lambda answer: self._answered(answer, folder))
         question.open()
+
+    def _words_for(self, folder: Path | None) -> tuple[str, str, str]:
+        """The question's title and its two answers: to quit is not to open another folder."""
+        if folder is None:
+            return self.tr("Quit"), self.tr("Cancel tasks and quit"), self.tr("Don’t quit")
+        leave = self.tr("Cancel tasks and open it")
+        return self.tr("Open another folder"), leave, self.tr("Stay here")
 
     def _answered(self, answer: str, folder: Path | None) -> None:
         if self._question is not None:

@@ -38,6 +38,7 @@ WRITERS = {
 }
 SPAWNERS = {
     "gui/background.py": "the window's TaskSet",
+    "gui/bridge.py": "an engine in the making, and a warming: both awaited by who starts them",
     "gui/loop.py": "starts the main coroutine",
     "engine/browser/driver.py": "the driver's start, awaited to its end also when cancelled",
     "engine/keeper.py": "reaping now and then, ended by close()",

@@ -37,6 +37,7 @@ def qt_loop(qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[Loop
     loop.set_exception_handler(lambda _, context: seen.append(context))
     asyncio.set_event_loop(loop)
     beat = Heartbeat()
+    gc.freeze()  # what all other tests left must not be looked through in the middle of this one
     beat.start()
     yield loop
     left = asyncio.all_tasks(loop)
@@ -47,6 +48,7 @@ def qt_loop(qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[Loop
     pulse = beat.take()
     beat.stop()
     loop.run_until_complete(loop.shutdown_asyncgens())
+    gc.unfreeze()
     gc.collect(1)  # a task whose error nobody took speaks up when it is collected
     loop.close()
     asyncio.set_event_loop(None)
