@@ -47,6 +47,8 @@ class CrawlForm(QWidget):
         column.addLayout(self._grid("max_pages", "max_depth", "engine", "output_format"))
         column.addWidget(self._toggle, 0, Qt.AlignmentFlag.AlignLeft)
         column.addWidget(self._more, 1)
+        QWidget.setTabOrder(self["output_format"].editor, self._toggle)
+        QWidget.setTabOrder(self._toggle, self["delay_ms"].editor)
         for field in self._fields.values():
             field.changed.connect(self.changed)
         self["url"].left.connect(self.url_left)
@@ -154,6 +156,7 @@ class CrawlForm(QWidget):
         toggle.setIcon(icon("more"))
         toggle.setCheckable(True)
         toggle.setAutoRaise(True)
+        toggle.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         toggle.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         toggle.toggled.connect(self._unfold)
         return toggle

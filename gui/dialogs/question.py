@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import (
+    QDialog,
+    QHBoxLayout,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from gui.theme import heading, plain_label
 
@@ -55,7 +63,7 @@ class Question(QDialog):
         """A button that ends the question with `key`; the default is also what Esc means."""
         button = QPushButton(text, self)
         button.setMinimumSize(BUTTON)
-        button.setAutoDefault(default)
+        button.setAutoDefault(True)  # Enter presses the button that has the focus
         button.setDefault(default)
         button.clicked.connect(lambda: self._end(key))
         self._row.addWidget(button)
@@ -67,6 +75,14 @@ class Question(QDialog):
     def when_answered(self, act: Callable[[str], object]) -> None:
         """Call `act` with the answer, once, however the question ends."""
         self.finished.connect(lambda _: act(self.answer))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter in a field leads on: the default button would throw away what was typed."""
+        enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if enter and isinstance(self.focusWidget(), QLineEdit):
+            self.focusNextChild()
+        else:
+            super().keyPressEvent(event)
 
     def _end(self, key: str) -> None:
         self.answer = key

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QShortcut
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton
 
 from engine.errors import InvalidArguments, LedgerWriteFailed, Problem
 from engine.records import Status, TaskRecord, TaskView, Unreadable
@@ -274,3 +274,29 @@ def test_every_label_of_the_dialogs_shows_plain_text(
     worded = [label for label in labels if label.text()]
     assert worded
     assert {label.textFormat() for label in worded} == {Qt.TextFormat.PlainText}
+
+
+def test_tab_leads_from_the_last_field_to_what_is_folded_away(dialog: StartDialog) -> None:
+    dialog.form["output_format"].editor.setFocus()
+    QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Tab)
+    QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Space)
+    assert dialog.form.is_unfolded
+
+
+def test_enter_presses_the_focused_button_and_never_discards_what_is_typed(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    question = Question()
+    qtbot.addWidget(question)
+    question.ask("Stop", "Stop all?")
+    reason = QLineEdit(question)
+    question.body.addWidget(reason)
+    stop = question.add_button("stop", "Stop")
+    question.add_button("stay", "Stay", default=True)
+    question.open()
+    reason.setFocus()
+    QTest.keyClick(reason, Qt.Key.Key_Return)
+    assert question.isVisible()
+    stop.setFocus()
+    QTest.keyClick(stop, Qt.Key.Key_Return)
+    assert question.answer == "stop"
