@@ -38,7 +38,7 @@ def worker() -> None:
         asyncio.run(_run(settings, asked["request"]))
     except EngineError as error:
         _answer({"error": described(error)})
-    except Exception:
+    except Exception:  # nobody looks at this process: the log is where it can still be found
         log.exception("a background worker failed")
         sys.exit(1)
 
