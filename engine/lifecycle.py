@@ -1,4 +1,8 @@
-"""Which state may follow which; terminal is final. One generic machine, tables as data."""
+"""Which state may follow which; terminal is final. One generic machine, tables as data.
+
+Sources: seed 000 (ledger), seed 002 (command tasks and commands), seed 003 (runs); a task
+run (seed 001) has one state more, in which it waits for a person.
+"""
 
 from __future__ import annotations
 
@@ -37,5 +41,50 @@ LEDGER = Machine(
         Status.COMPLETED: frozenset(),
         Status.FAILED: frozenset(),
         Status.CANCELLED: frozenset(),
+    },
+)
+
+COMMAND_TASK = Machine(
+    "command task",
+    {
+        "queued": frozenset({"running", "failed", "cancelled"}),
+        "running": frozenset({"completed", "failed", "cancelled"}),
+        "completed": frozenset(),
+        "failed": frozenset(),
+        "cancelled": frozenset(),
+    },
+)
+
+COMMAND = Machine(
+    "command",
+    {
+        "pending": frozenset({"running", "skipped"}),
+        "running": frozenset({"success", "error", "skipped"}),
+        "success": frozenset(),
+        "error": frozenset(),
+        "skipped": frozenset(),
+    },
+)
+
+RUN = Machine(
+    "run",
+    {
+        "pending": frozenset({"running", "aborted", "failed"}),
+        "running": frozenset({"completed", "aborted", "failed"}),
+        "completed": frozenset(),
+        "aborted": frozenset(),
+        "failed": frozenset(),
+    },
+)
+
+TASK_RUN = Machine(
+    "task run",
+    {
+        "PENDING": frozenset({"RUNNING", "NEEDS_HELP", "COMPLETED", "FAILED", "CANCELLED"}),
+        "RUNNING": frozenset({"RUNNING", "NEEDS_HELP", "COMPLETED", "FAILED", "CANCELLED"}),
+        "NEEDS_HELP": frozenset({"RUNNING", "NEEDS_HELP", "COMPLETED", "FAILED", "CANCELLED"}),
+        "COMPLETED": frozenset(),
+        "FAILED": frozenset(),
+        "CANCELLED": frozenset(),
     },
 )

@@ -1,0 +1,34 @@
+"""What a verb is: its name, what it asks for, and the call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from engine.service import Engine
+
+Shape = Literal["text", "number", "flag", "many"]
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One value that a verb asks for. `positional` ones come without a name on a command line."""
+
+    name: str
+    help: str
+    shape: Shape = "text"
+    positional: bool = False
+    required: bool = False
+    default: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One thing that can be asked of the engine; a name of two words belongs to a group."""
+
+    name: str
+    help: str
+    params: tuple[Param, ...]
+    call: Callable[[Engine, Mapping[str, Any]], Awaitable[Any]]
+    accepts: bool = False
