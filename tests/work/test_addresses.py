@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from engine.errors import InvalidArguments
 from engine.work.addresses import address_of, credentials_of, glob_matcher, link_address
-from engine.work.crawl_args import ARGUMENTS, BLANK_IN_FRONT, ONLY_WEB, CrawlArgs, parse_crawl
+from engine.work.arguments import BLANK_IN_FRONT, ONLY_WEB
+from engine.work.crawl_args import ARGUMENTS, CrawlArgs, parse_crawl
 from engine.work.frontier import Frontier, SeenKeys, Visit
 
 
