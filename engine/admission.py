@@ -9,10 +9,33 @@ from typing import Any
 import msgspec
 
 from engine.errors import InvalidArguments, Problem
-from engine.run.kinds import Kind, kind_of
+from engine.run.kind import Kind
+from engine.run.kinds import kind_of
 
 MAX_REQUEST_BYTES = 1024 * 1024  # the cap of everything that is parsed (a task file, too)
 MAX_NAME = 200  # characters of a task's own name
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What a task is started under, beside its arguments.
+
+    `policy` are budgets (seed 004) and `contract` a bulk progress contract (seed 001), both
+    as they were given; `metadata` comes back untouched.
+    """
+
+    objective: str | None = None
+    phase: str | None = None
+    policy: Mapping[str, Any] | None = None
+    enforce: bool = False
+    contract: Mapping[str, Any] | None = None
+    task_run_id: str | None = None
+    task_thread_id: str | None = None
+    workflow_id: str | None = None
+    agent_id: str | None = None
+    metadata: Any = None
+
+
+NO_TERMS = Terms()
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +46,10 @@ class Request:
     args: dict[str, Any]
     parsed: Any
     name: str | None
+    terms: Terms = NO_TERMS
 
 
-def admit(kind: str, args: object, name: str | None = None) -> Request:
+def admit(kind: str, args: object, name: str | None = None, terms: Terms = NO_TERMS) -> Request:
     """Check a request whole.
 
     Raises:
@@ -46,7 +70,7 @@ def admit(kind: str, args: object, name: str | None = None) -> Request:
         problems.append(Problem("name", "too_long", f"must be at most {MAX_NAME} characters"))
     if problems or not isinstance(args, Mapping):
         raise InvalidArguments(tuple(problems))
-    return Request(spec, dict(args), parsed, name)
+    return Request(spec, dict(args), parsed, name, terms)
 
 
 def _size_problem(args: Mapping[str, Any]) -> list[Problem]:

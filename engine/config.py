@@ -21,7 +21,8 @@ class Settings:
 
     `root` holds the tasks, `home` everything else (`task-runs/`, `audit/`, …).
     `slots` tasks run at once; `browser_path` overrides the browser look-up; every
-    `reap_s` seconds the tasks of dead processes are ended.
+    `reap_s` seconds the tasks of dead processes are ended. `route` is the face (mcp, cli,
+    http; none for the window) and `agent_id` the agent that runs are written down for.
     """
 
     home: Path = field(default_factory=lambda: Path.home() / ".openchrome")
@@ -29,6 +30,8 @@ class Settings:
     slots: int = field(default_factory=default_slots)
     browser_path: str | None = None
     reap_s: float = 30.0
+    route: str | None = None
+    agent_id: str | None = None
 
     @classmethod
     def at(cls, *, home: Path | None = None, root: Path | None = None) -> Settings:
@@ -60,7 +63,11 @@ class Settings:
             given_home = environ.get("OPENCHROME_HOME")
             base = Path(given_home).absolute() if given_home else _home()
             settings = cls(home=base, root=root.absolute() if root else _home() / "tasks")
-        return replace(settings, browser_path=environ.get("OC_BROWSER") or None)
+        return replace(
+            settings,
+            browser_path=environ.get("OC_BROWSER") or None,
+            agent_id=environ.get("COMET_AGENT_ID") or None,
+        )
 
 
 def _home() -> Path:

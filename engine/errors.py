@@ -7,7 +7,7 @@ Faces print `title`, `str(error)` and `advice`; they translate by `code` and fil
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,3 +247,16 @@ class WorkerFailed(EngineError):
     title = "The background worker did not start the task"
     sentence = "The background worker did not start the task: {reason}"
     advice_text = "Start it without --detach to see more."
+
+
+class TaskFailed(EngineError):
+    """A body's own failure: the task ends FAILED with this code, and `head` in its result."""
+
+    code = "task_failed"
+    title = "The task failed"
+    sentence = "{message}"
+
+    def __init__(self, code: str, message: str, head: dict[str, Any] | None = None) -> None:
+        self.failure = code
+        self.head = head
+        super().__init__(message=message)

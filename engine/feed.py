@@ -10,7 +10,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from functools import partial
 
 import msgspec
@@ -85,7 +85,7 @@ class Feed:
             self.watch.rescan()  # whoever waits for changes looks up and finds it closed
             await self.watch.stop()
 
-    async def batches(self) -> AsyncIterator[Batch]:
+    async def batches(self) -> AsyncGenerator[Batch, None]:
         """All tasks, newest-changed first, then changes, until `close`. For one reader."""
         watch = self.watch
         if watch is None:

@@ -20,6 +20,8 @@ EVENTS_NAME = "events.jsonl"
 PAGES_NAME = "pages.jsonl"
 RESULT_NAME = "result.json"
 ARTIFACTS_NAME = "artifacts"
+COMMANDS_NAME = "commands.json"
+DOCUMENTS = frozenset({COMMANDS_NAME})  # what a kind may keep beside its units
 
 
 class Status(StrEnum):
@@ -68,6 +70,8 @@ class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     units: Units | None = None
     args: dict[str, Any] | None = None
     metadata: Any = None
+    forced_at: float | None = None
+    stop_requested_at: float | None = None
 
 
 class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
-from typing import Any, BinaryIO
+from collections.abc import Mapping
+from typing import Any
 
-from engine.admission import Request, admit
+from engine.admission import NO_TERMS, Request, Terms, admit
 from engine.browser.session import BrowserSession
 from engine.config import Settings
 from engine.errors import (
@@ -20,19 +20,18 @@ from engine.errors import (
     InvalidArguments,
     LedgerReadOnly,
     Problem,
-    ResultMissing,
     ShuttingDown,
 )
-from engine.feed import Batch, Feed
+from engine.feed import Batch
 from engine.keeper import Keeper
-from engine.records import EngineFields, EventSlice, Health, TaskId, TaskRecord, TaskView
+from engine.looking import Looking
+from engine.records import EngineFields, Health, TaskId, TaskRecord, TaskView
 from engine.run.executor import Executor
-from engine.run.kinds import Tools, import_libraries
+from engine.run.kind import Tools
+from engine.run.kinds import import_libraries
 from engine.run.runner import Job
-from engine.store.ledger import Ledger
-from engine.store.machine import wall_ms
 from engine.store.wait import wait_terminal
-from engine.store.watch import Watch
+from engine.work.context import Clock
 
 log = logging.getLogger(__name__)
 
@@ -40,17 +39,17 @@ Records = list[TaskRecord]
 Views = list[TaskView]  # named, because inside the class `list` is the verb
 
 
-class Engine:
+class Engine(Looking):
     """One ledger, one browser, a few slots; see the module."""
 
-    def __init__(self, settings: Settings, *, accepts: bool) -> None:
+    def __init__(self, settings: Settings, *, accepts: bool, clock: Clock | None = None) -> None:
+        super().__init__(settings.root)
         self.settings = settings
         self.accepts = accepts
+        self._clock = clock or Clock()
         self._keeper = Keeper(settings.root, settings.reap_s)
-        self._ledger = Ledger(settings.root)
         self._browser = BrowserSession(settings.browser_path)
         self._executor: Executor | None = None
-        self._feeds: set[Feed] = set()
         self._warming: asyncio.Task[None] | None = None
         self._state = "idle"
         self.reaped: Records = []  # what `open` ended of dead processes
@@ -69,7 +68,7 @@ class Engine:
             if not self._keeper.read_only:
                 self.reaped = await self._keeper.reap()
         tools = Tools(self.settings, self._browser)
-        self._executor = Executor(self._ledger, tools, wall_ms, self._nudge)
+        self._executor = Executor(self._ledger, tools, self._clock, self._nudge)
         self._state = "ready"
 
     async def close(self, grace_s: float = 5.0) -> None:
@@ -95,6 +94,7 @@ class Engine:
         *,
         name: str | None = None,
         parent: str | None = None,
+        terms: Terms = NO_TERMS,
     ) -> TaskRecord:
         """Accept a task: PENDING on disk, in the queue, before this returns.
 
@@ -103,7 +103,7 @@ class Engine:
             LedgerReadOnly, LedgerWriteFailed: it could not be written down, so it does not run.
             ShuttingDown: the engine is closing.
         """
-        request = admit(kind, args, name)
+        request = admit(kind, args, name, terms)
         if self._executor is None or self._state == "closing":
             raise ShuttingDown()
         if self._keeper.lease is None:
@@ -150,47 +150,6 @@ class Engine:
         """
         return await wait_terminal(self._ledger, task_id, timeout_ms)
 
-    async def get(self, task_id: str) -> TaskView:
-        """One task as the list shows it.
-
-        Raises:
-            NotATaskId, TaskNotFound.
-        """
-        return (await self._views([TaskId(task_id)]))[0]
-
-    async def list(
-        self,
-        *,
-        status: Collection[str] = (),
-        kind: Collection[str] = (),
-        since: int | None = None,
-        limit: int | None = 50,
-    ) -> Views:
-        """Tasks, newest first. `since` is ms since 1970; without `limit` all of them."""
-        entries = await asyncio.to_thread(
-            self._ledger.list, status=status, kind=kind, since=since, limit=limit
-        )
-        return await self._views([TaskId(entry.task_id) for entry in entries])
-
-    async def meta(self, task_id: str) -> dict[str, Any]:
-        """The whole meta.json as it stands, fields of others included.
-
-        Raises:
-            NotATaskId, TaskNotFound, TaskUnreadable.
-        """
-        return await asyncio.to_thread(self._ledger.read_raw, task_id)
-
-    async def result(self, task_id: str) -> BinaryIO | None:
-        """The result file, open for reading, or None while there is none."""
-        try:
-            return await asyncio.to_thread(self._ledger.open_result, task_id)
-        except ResultMissing:
-            return None
-
-    async def events(self, task_id: str, offset: int = 0) -> EventSlice:
-        """Events from a byte offset on, at most about 1 MiB at a time; go on at `next_offset`."""
-        return await asyncio.to_thread(self._ledger.read_events, task_id, offset)
-
     async def reap(self) -> Records:
         """End what dead processes left behind; `unreaped` then tells what could not be ended.
 
@@ -203,22 +162,6 @@ class Engine:
     def unreaped(self) -> tuple[EngineError, ...]:
         """Why the last reaping had to leave tasks as they are."""
         return self._keeper.failures
-
-    async def changes(self) -> AsyncIterator[Batch]:
-        """The live list: all tasks in batches, newest first, then what changes."""
-        feed = Feed(self._ledger, Watch(self.settings.root), ours=self.owns)
-        self._feeds.add(feed)
-        try:
-            async for batch in feed.batches():
-                yield batch
-        finally:
-            self._feeds.discard(feed)
-            await feed.close()
-
-    def rescan(self) -> None:
-        """Look at every folder again, now."""
-        for feed in self._feeds:
-            feed.rescan()
 
     def owns(self, task_id: str) -> bool:
         """Does this very process run (or queue) the task?"""
@@ -243,7 +186,7 @@ class Engine:
     def health(self) -> Health:
         """What the status bar says, at once and from memory."""
         state, name, reason = self._browser.status()
-        watch = next((feed.watch for feed in self._feeds), None)
+        watch = self._watch()
         executor = self._executor
         trouble = (executor.trouble,) if executor and executor.trouble else ()
         return Health(
@@ -262,16 +205,14 @@ class Engine:
         )
 
     def _create(self, request: Request, parent: str | None) -> TaskRecord:
-        fields = EngineFields(name=request.name, parent_task_id=parent)
+        terms = request.terms
+        fields = EngineFields(
+            name=request.name,
+            parent_task_id=parent,
+            task_run_id=terms.task_run_id,
+            metadata=terms.metadata,
+        )
         return self._ledger.create(request.kind.name, request.args, engine=fields)
-
-    async def _views(self, task_ids: Iterable[TaskId]) -> Views:
-        feed = Feed(self._ledger, None, ours=self.owns)
-        return await asyncio.to_thread(feed.look, task_ids)
-
-    def _nudge(self, task_id: TaskId) -> None:
-        for feed in self._feeds:
-            feed.nudge(task_id)
 
     async def _stop_work(self, executor: Executor, grace_s: float) -> None:
         asking = [asyncio.create_task(self._ask_to_stop(one)) for one in executor.task_ids]

@@ -1,13 +1,27 @@
-"""What a crawl came to: the summary, counted page by page so that the pages can stay on disk."""
+"""What a task came to: a crawl's summary, counted page by page so that pages can stay on disk.
+
+Also under which name each kind's units stand in its result.json, and what can be said of a
+task whose process was killed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
-StoppedBy = Literal["frontier", "max_pages", "cancelled", "failed", "budget"]
+StoppedBy = Literal["frontier", "max_pages", "cancelled", "failed", "budget", "forced"]
+
+UNITS_KEY: Final[Mapping[str, str]] = {
+    "crawl": "pages",
+    "crawl_sitemap": "pages",
+    "recording": "actions",
+    "oc_evidence_bundle": "parts",
+    "oc_session_snapshot": "tabs",
+    "commands": "commands",
+}
+OTHER_UNITS: Final = "pages"  # of a kind that is not ours
 
 
 class CrawlOutcome(msgspec.Struct, frozen=True):
@@ -63,3 +77,19 @@ class Tally:
 def result_of(outcome: CrawlOutcome, pages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """result.json as one object: for direct calls, whose pages are in memory."""
     return {"summary": outcome.summary(), "pages": list(pages)}
+
+
+def killed_head(
+    kind: str, task_id: str, units: Iterable[Mapping[str, Any]], scope: str, lasted_ms: int
+) -> dict[str, Any]:
+    """The head of result.json for a task whose process died: what its units on disk tell."""
+    match kind:
+        case "recording":
+            return {"recording_id": f"rec-{task_id}", "artifacts": []}
+        case "oc_evidence_bundle":
+            return {"bundle_id": f"bundle-{task_id}"}
+        case "oc_session_snapshot":
+            return {"snapshot_id": f"snap-{task_id}"}
+        case "commands":
+            return {}
+    return {"summary": Tally(units).outcome(scope, lasted_ms, "failed").summary()}

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from weakref import WeakValueDictionary
 
 from engine.errors import ShuttingDown
 from engine.records import TaskId
-from engine.run.kinds import Tools
+from engine.run.kind import Tools
 from engine.run.runner import Job, Runner
 from engine.run.task_context import TaskContext
 from engine.store.ledger import Ledger
+from engine.work.context import Clock
 
 log = logging.getLogger(__name__)
 
@@ -26,16 +29,17 @@ class Executor:
         self,
         ledger: Ledger,
         tools: Tools,
-        now_ms: Callable[[], int],
+        clock: Clock,
         told: Callable[[TaskId], None],
     ) -> None:
         self._ledger = ledger
         self._tools = tools
-        self._now_ms = now_ms
+        self._clock = clock
         self._told = told
         self._slots = asyncio.Semaphore(tools.settings.slots)
         self._work: dict[TaskId, asyncio.Task[None]] = {}
         self._running: dict[TaskId, Runner] = {}
+        self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._closing = False
         self.trouble = ""
 
@@ -98,8 +102,11 @@ class Executor:
             await asyncio.wait(late, timeout=1.0)
 
     async def _run(self, job: Job) -> None:
-        async with self._slots:
-            context = TaskContext(self._ledger, job.task_id, self._now_ms, self._told)
+        # The queue first: a job that waits for its turn must not hold a slot.
+        async with self._turn(job.queue), self._slots:
+            context = TaskContext(
+                self._ledger, job.task_id, self._clock, self._told, job.companions
+            )
             runner = Runner(self._ledger, job, self._tools, context, self._note_trouble)
             self._running[job.task_id] = runner
             try:
@@ -107,6 +114,16 @@ class Executor:
             finally:
                 self._running.pop(job.task_id, None)
                 self._told(job.task_id)
+
+    @asynccontextmanager
+    async def _turn(self, queue: str | None) -> AsyncIterator[None]:
+        """This job's turn in its queue, in order of acceptance; no queue, no waiting."""
+        if queue is None:
+            yield
+            return
+        lock = self._queues.setdefault(queue, asyncio.Lock())
+        async with lock:
+            yield
 
     def _ended(self, task_id: TaskId, work: asyncio.Task[None]) -> None:
         self._work.pop(task_id, None)

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine import redact
-from engine.errors import EngineError, OwnershipLost, TaskNotFound, TransitionError
+from engine.errors import EngineError, OwnershipLost, TaskFailed, TaskNotFound, TransitionError
 from engine.records import ErrorInfo, Status, TaskId, TaskRecord, Units, Unreadable
-from engine.run.kinds import Kind, Tools
+from engine.run.companion import Companion
+from engine.run.kind import Head, Kind, Tools
 from engine.run.task_context import TaskContext
 from engine.store.assemble import assemble
 from engine.store.ledger import Ledger
 from engine.tally import StoppedBy
-from engine.work.context import UnitStopped
+from engine.work.context import StopReason, UnitStopped
 
 log = logging.getLogger(__name__)
 
@@ -28,19 +29,27 @@ AGAIN_S = 1.0  # pause between tries to write a change of state (a full disk may
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One accepted task: the full arguments live only here, never on disk."""
+    """One accepted task: the full arguments live only here, never on disk.
+
+    Jobs of one `queue` run one after another.
+    """
 
     task_id: TaskId
     kind: Kind
     args: Any
+    companions: tuple[Companion, ...] = ()
+
+    @property
+    def queue(self) -> str | None:
+        return self.kind.queue(self.args)
 
 
 @dataclass(slots=True)
 class Outcome:
-    """How a body ended: with a summary, stopped, or with an error."""
+    """How a body ended: with the head of a result, stopped, or with an error."""
 
     status: Status
-    summary: dict[str, Any] | None = None
+    head: Head | None = None
     error: ErrorInfo | None = None
 
 
@@ -62,6 +71,7 @@ class Runner:
         self._trouble = trouble
         self._look = asyncio.Event()
         self._lost: TaskRecord | None = None
+        self._why: StopReason = "cancelled"
         self._began = 0.0
 
     def nudge(self) -> None:
@@ -97,7 +107,7 @@ class Runner:
         try:
             await asyncio.wait({body, watcher}, return_when=asyncio.FIRST_COMPLETED)
             if not body.done():
-                self._context.stop()
+                self._context.stop(self._why)
                 await asyncio.wait({body}, timeout=HARD_STOP_S)
         except asyncio.CancelledError as error:
             cancelled = error  # raised again once the pages are settled
@@ -110,29 +120,31 @@ class Runner:
     def _cut_short(self, ended: BaseException) -> Outcome:
         """A body that brought no outcome: it was cancelled late in a stop, or broke down."""
         if isinstance(ended, asyncio.CancelledError) and self._context.stopping:
-            return Outcome(Status.CANCELLED)
+            return _stopped(self._context.stop_reason)
         log.error("task %s: its body broke down", self._job.task_id, exc_info=ended)
         return _unexpected(ended)
 
     async def _body(self) -> Outcome:
-        job = self._job
+        job, context = self._job, self._context
         try:
-            summary = await job.kind.body(job.args, self._context, self._tools)
+            head = await job.kind.body(job.args, context, self._tools)
         except UnitStopped:
-            return Outcome(Status.CANCELLED)
+            return _stopped(context.stop_reason)
+        except TaskFailed as failed:
+            error = ErrorInfo(message=str(failed), code=failed.failure)
+            return Outcome(Status.FAILED, failed.head, error)
         except EngineError as error:
             return Outcome(Status.FAILED, error=ErrorInfo(message=str(error), code=error.code))
         except Exception as error:  # a defect of ours must end as a state that the user can see
             log.exception("task %s: its body failed", job.task_id)
             return _unexpected(error)
-        stopped = self._context.stopping
-        return Outcome(Status.CANCELLED if stopped else Status.COMPLETED, summary)
+        return _stopped(context.stop_reason, head)
 
     async def _watch(self) -> None:
         """Return when the task was asked to stop, or was ended by someone else."""
         seen: object = None
         missed = False
-        while True:
+        while not self._why_by_clock(await self._context.tick()):
             try:
                 async with asyncio.timeout(LOOK_S):
                     await self._look.wait()
@@ -159,7 +171,17 @@ class Runner:
             return False
         if record.is_terminal:
             self._lost = record
+        elif record.cancel_requested_at is None and record.engine is not None:
+            if record.engine.forced_at is not None:
+                self._why = "forced"
+            elif record.engine.stop_requested_at is not None:
+                self._why = "stopped"
+            return self._why != "cancelled"
         return record.is_terminal or record.cancel_requested_at is not None
+
+    def _why_by_clock(self, reason: StopReason) -> bool:
+        self._why = reason or self._why
+        return bool(reason)
 
     async def _settle(self, outcome: Outcome) -> TaskRecord | None:
         """Write the end: result, then terminal meta, then the event. Tries until it is written."""
@@ -185,17 +207,24 @@ class Runner:
         ledger, task_id = self._ledger, self._job.task_id
         if self._lost is not None:
             raise TransitionError(subject=task_id, source=self._lost.status, target=outcome.status)
-        summary = outcome.summary
-        if summary is None:
-            summary = self._partial(outcome)
-        if outcome.summary is not None or self._context.units.done:
+        self._context.ended()
+        outcome = self._judged(outcome)
+        head = outcome.head if outcome.head is not None else self._partial(outcome)
+        if outcome.head is not None or self._context.units.done:
             # A start address may hold a password, and the scope is made of it.
-            ledger.write_result(task_id, self._chunks(redact.value(summary)))
+            ledger.write_result(task_id, self._chunks(redact.value(head)))
         record = ledger.finish(
             task_id, outcome.status, error=outcome.error, units=self._units(outcome)
         )
         self._trouble("")
         return record
+
+    def _judged(self, outcome: Outcome) -> Outcome:
+        """What would be COMPLETED may be refused by a contract; nothing of it is lost then."""
+        if outcome.status is not Status.COMPLETED or self._context.stop_reason == "forced":
+            return outcome
+        refusal = self._context.refusal()
+        return outcome if refusal is None else Outcome(Status.FAILED, outcome.head, refusal)
 
     def _units(self, outcome: Outcome) -> Units:
         """What was done; of a whole task that is the total, whatever it looked like before."""
@@ -203,20 +232,38 @@ class Runner:
         total = done if outcome.status == Status.COMPLETED else self._context.units.total
         return Units(done=done, total=total, failed=self._context.units.failed)
 
-    def _partial(self, outcome: Outcome) -> dict[str, Any]:
+    def _partial(self, outcome: Outcome) -> Head:
         pages = self._ledger.read_pages(self._job.task_id)
         stopped_by: StoppedBy = "cancelled" if outcome.status == Status.CANCELLED else "failed"
+        reason = self._context.stop_reason
+        if reason in ("budget", "forced"):
+            stopped_by = reason
         duration_ms = round((time.monotonic() - self._began) * 1000)
         return self._job.kind.partial(self._job.args, pages, stopped_by, duration_ms)
 
-    def _chunks(self, summary: dict[str, Any]) -> Iterator[bytes]:
-        return assemble(summary, self._ledger.raw_pages(self._job.task_id))
+    def _chunks(self, head: Head) -> Iterator[bytes]:
+        units = self._ledger.raw_pages(self._job.task_id)
+        return assemble(head, self._job.kind.units_key, units)
 
     async def _tell_lost(self) -> None:
         status = self._lost.status if self._lost else "ended"
         error = OwnershipLost(task_id=self._job.task_id, status=status)
         log.warning("%s", error)
         await self._context.log("lost ownership", str(error))
+
+
+def _stopped(reason: StopReason, head: Head | None = None) -> Outcome:
+    """How a body that returned (or was cut short) ended, by why it was told to stop."""
+    match reason:
+        case "cancelled":
+            return Outcome(Status.CANCELLED, head)
+        case "budget":
+            error = ErrorInfo(
+                message="The task went over its budget and was told to end there.",
+                code="BUDGET_EXCEEDED",
+            )
+            return Outcome(Status.FAILED, head, error)
+    return Outcome(Status.COMPLETED, head)
 
 
 def _unexpected(error: BaseException) -> Outcome:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from engine.records import TaskId, Units
+from engine.errors import EngineError
+from engine.records import ErrorInfo, TaskId, Units
+from engine.run.companion import Companion
 from engine.store.ledger import Ledger
-from engine.work.context import Scopes
+from engine.work.context import Clock, Scopes, StopReason
+
+log = logging.getLogger(__name__)
 
 
 class TaskContext:
@@ -24,8 +28,9 @@ class TaskContext:
         self,
         ledger: Ledger,
         task_id: TaskId,
-        now_ms: Callable[[], int],
+        clock: Clock,
         nudge: Callable[[TaskId], None],
+        companions: tuple[Companion, ...] = (),
     ) -> None:
         self.task_id: str = task_id
         self._id = task_id
@@ -33,23 +38,28 @@ class TaskContext:
         self._ledger = ledger
         self._scopes = Scopes()
         self._order = asyncio.Lock()
-        self._now_ms = now_ms
+        self._clock = clock
         self._nudge = nudge
+        self._companions = companions
 
     @property
     def stopping(self) -> bool:
         """Has somebody asked the task to stop?"""
         return self._scopes.stopping
 
-    def stop(self) -> None:
+    @property
+    def stop_reason(self) -> StopReason:
+        return self._scopes.reason
+
+    def stop(self, reason: StopReason = "cancelled") -> None:
         """Ask the body to stop: units in flight end now, what is finished stays."""
-        self._scopes.stop()
+        self._scopes.stop(reason)
 
     def now_ms(self) -> int:
-        return self._now_ms()
+        return self._clock.now_ms()
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return self._clock.monotonic()
 
     def unit(self, label: str, limit_s: float) -> AbstractAsyncContextManager[None]:
         return self._scopes.unit(label, limit_s)
@@ -61,8 +71,10 @@ class TaskContext:
         """Keep a finished page: `pages.jsonl` first, so that a kill loses none, then the event."""
         async with self._order:  # threads would overtake each other, and progress go back
             self.units = units
-            await asyncio.shield(asyncio.to_thread(self._keep, page, units))
+            reason = await asyncio.shield(asyncio.to_thread(self._keep, page, units))
         self._nudge(self._id)
+        if reason:
+            self.stop(reason)
 
     async def log(self, phase: str, note: str, **data: object) -> None:
         await asyncio.to_thread(
@@ -73,7 +85,49 @@ class TaskContext:
         """Store `data` under the task's `artifacts/`; returns the path inside the task's folder."""
         return await asyncio.to_thread(self._ledger.write_artifact, self.task_id, name, data)
 
-    def _keep(self, page: Mapping[str, Any], units: Units) -> None:
+    async def document(self, name: str, data: bytes) -> None:
+        """Replace the task's own document, such as `commands.json`."""
+        async with self._order:
+            await asyncio.shield(
+                asyncio.to_thread(self._ledger.write_document, self.task_id, name, data)
+            )
+
+    async def tick(self) -> StopReason:
+        """Let the companions look at the clock; why the task has to stop, mostly nothing."""
+        if not self._companions:
+            return ""
+        async with self._order:
+            return await asyncio.to_thread(self._told, lambda one: one.tick())
+
+    def refusal(self) -> ErrorInfo | None:
+        """Why the task may not be COMPLETED, by the first companion that says so; for a thread."""
+        for companion in self._companions:
+            try:
+                refused = companion.refuses()
+            except EngineError as error:
+                return ErrorInfo(message=str(error), code=error.code)
+            if refused is not None:
+                return refused
+        return None
+
+    def ended(self) -> None:
+        """Tell the companions that the work is over; for a thread."""
+        for companion in self._companions:
+            try:
+                companion.ended()
+            except EngineError as error:
+                log.warning("task %s: %s", self._id, error)
+
+    def _told(self, tell: Callable[[Companion], StopReason]) -> StopReason:
+        found: StopReason = ""
+        for companion in self._companions:
+            try:
+                found = tell(companion) or found
+            except EngineError as error:
+                log.warning("task %s: could not be counted: %s", self._id, error)
+        return found
+
+    def _keep(self, page: Mapping[str, Any], units: Units) -> StopReason:
         self._ledger.append_page(self.task_id, dict(page))
         progress: dict[str, Any] = {"unitsDone": units.done, "unitsTotal": units.total}
         if units.failed:
@@ -81,3 +135,4 @@ class TaskContext:
         if units.message:
             progress["message"] = units.message
         self._ledger.append_event(self.task_id, "progress", progress)
+        return self._told(lambda one: one.kept(page, units)) if self._companions else ""

@@ -1,4 +1,4 @@
-"""The result of a crawl, put together from its pages by streaming: they may not fit in memory."""
+"""The result of a task, put together from its units by streaming: they may not fit in memory."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 
 
-def assemble(summary: Mapping[str, Any], pages: Iterable[bytes]) -> Iterator[bytes]:
-    """result.json in pieces: the summary, then each of `pages` (whole JSON objects) as it is."""
-    yield b'{"summary":' + msgspec.json.encode(summary) + b',"pages":['
+def assemble(head: Mapping[str, Any], key: str, units: Iterable[bytes]) -> Iterator[bytes]:
+    """result.json in pieces: `head`, and under `key` each unit (a whole JSON object) as it is."""
+    told = msgspec.json.encode(head)
+    yield told[:-1] + (b"," if len(told) > 2 else b"") + msgspec.json.encode(key) + b":["
     lead = b"\n"
-    for page in pages:
-        yield lead + page
+    for unit in units:
+        yield lead + unit
         lead = b",\n"
     yield b"\n]}\n"

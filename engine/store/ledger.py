@@ -20,6 +20,7 @@ from engine import redact
 from engine.errors import EngineError, LedgerReadOnly, TaskNotFound, TransitionError
 from engine.lifecycle import LEDGER
 from engine.records import (
+    DOCUMENTS,
     EVENTS_NAME,
     LIVE,
     PAGES_NAME,
@@ -210,6 +211,17 @@ class Ledger(LedgerLook):
             writing(folder.path),
         ):
             return outcome.write_artifact(folder, name, data, lease)
+
+    def write_document(self, task_id: str, name: str, data: bytes) -> None:
+        """Replace a kind's own file (see records.DOCUMENTS), whole or not at all."""
+        if name not in DOCUMENTS:
+            raise ValueError(f"{name} is no document of a task")
+        with (
+            self._task(task_id) as folder,
+            momentary(self.root, self.lease) as lease,
+            self._writable(folder, task_id),
+        ):
+            folder.replace(name, [data], temp=lease.temp_name(name), durable=False)
 
     def _commit(self, task_id: str, change: Change, durable: bool) -> Commit:
         with self._task(task_id) as folder:

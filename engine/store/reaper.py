@@ -20,7 +20,7 @@ from engine.store import changes, lease, machine, meta
 from engine.store.assemble import assemble
 from engine.store.files import Unusable
 from engine.store.ledger import Ledger
-from engine.tally import Tally
+from engine.tally import OTHER_UNITS, UNITS_KEY, killed_head
 
 log = logging.getLogger(__name__)
 
@@ -187,7 +187,7 @@ class Reaper:
             return Verdict(Life.UNKNOWN, str(error))
 
     def _keep_pages(self, task_id: TaskId) -> None:
-        """Make the pages of a killed crawl its partial result, unless it left one itself."""
+        """Make the units of a killed task its partial result, unless it left one itself."""
         ledger = self._ledger
         if ledger.has_result(task_id) or next(ledger.raw_pages(task_id), None) is None:
             return
@@ -197,8 +197,10 @@ class Reaper:
         _, last_ms, _ = ledger.tail_units(task_id)
         began_ms = moment(record.started_at) or moment(record.created_at) or 0
         lasted_ms = round(max(0, (moment(last_ms) or began_ms) - began_ms))
-        outcome = Tally(ledger.read_pages(task_id)).outcome(_scope(record), lasted_ms, "failed")
-        ledger.write_result(task_id, assemble(outcome.summary(), ledger.raw_pages(task_id)))
+        pages = ledger.read_pages(task_id)
+        head = killed_head(record.kind, task_id, pages, _scope(record), lasted_ms)
+        key = UNITS_KEY.get(record.kind, OTHER_UNITS)
+        ledger.write_result(task_id, assemble(head, key, ledger.raw_pages(task_id)))
 
 
 def _scope(record: TaskRecord) -> str:

@@ -10,10 +10,26 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
 from engine.errors import EngineError
 from engine.records import Units
+
+StopReason = Literal["", "cancelled", "budget", "forced", "stopped"]
+"""Why a task has to stop: asked to, over its budget, forced to be complete, or to end in order."""
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Where times come from, so that two runs can be told the same ones."""
+
+    now_ms: Callable[[], int] = field(default=_wall_ms)
+    monotonic: Callable[[], float] = field(default=time.monotonic)
 
 
 class UnitStopped(Exception):
@@ -38,6 +54,11 @@ class Context(Protocol):
         """Has somebody asked the task to stop?"""
         ...
 
+    @property
+    def stop_reason(self) -> StopReason:
+        """Why it has to stop; empty while it may go on."""
+        ...
+
     def now_ms(self) -> int:
         """Wall clock, ms since 1970: for instants that are stored."""
         ...
@@ -56,7 +77,7 @@ class Context(Protocol):
         ...
 
     async def page(self, page: dict[str, Any], units: Units) -> None:
-        """Keep a finished page: `pages.jsonl` first, then the progress event."""
+        """Keep a finished unit (a page, a command, …): `pages.jsonl` first, then the progress."""
         ...
 
     async def log(self, phase: str, note: str, **data: object) -> None:
@@ -65,6 +86,10 @@ class Context(Protocol):
 
     async def artifact(self, name: str, data: bytes) -> str:
         """Store a file of the task; returns its path inside the task's folder."""
+        ...
+
+    async def document(self, name: str, data: bytes) -> None:
+        """Replace a file of the kind's own (`commands.json`), whole or not at all."""
         ...
 
     async def pause(self, seconds: float) -> None:
@@ -77,11 +102,15 @@ class Scopes:
 
     def __init__(self) -> None:
         self._open: set[asyncio.Timeout] = set()
-        self.stopping = False
+        self.reason: StopReason = ""
 
-    def stop(self) -> None:
-        """End every unit in flight at its next await; once is enough."""
-        self.stopping = True
+    @property
+    def stopping(self) -> bool:
+        return bool(self.reason)
+
+    def stop(self, reason: StopReason = "cancelled") -> None:
+        """End every unit in flight at its next await; the first reason stands."""
+        self.reason = self.reason or reason
         now = asyncio.get_running_loop().time()
         for scope in self._open:
             if not scope.expired():
@@ -128,11 +157,12 @@ class MemoryContext:
     ) -> None:
         self.task_id = task_id
         self.monotonic = monotonic
-        self.now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
+        self.now_ms = now_ms or _wall_ms
         self.pages: list[dict[str, Any]] = []
         self.progress: list[Units] = []
         self.notes: list[tuple[str, str, dict[str, object]]] = []
         self.artifacts: dict[str, bytes] = {}
+        self.documents: dict[str, bytes] = {}
         self._scopes = Scopes()
         self._on_page = on_page
 
@@ -140,9 +170,13 @@ class MemoryContext:
     def stopping(self) -> bool:
         return self._scopes.stopping
 
-    def stop(self) -> None:
+    @property
+    def stop_reason(self) -> StopReason:
+        return self._scopes.reason
+
+    def stop(self, reason: StopReason = "cancelled") -> None:
         """Ask the body to stop, as a cancel does."""
-        self._scopes.stop()
+        self._scopes.stop(reason)
 
     def unit(self, label: str, limit_s: float) -> AbstractAsyncContextManager[None]:
         return self._scopes.unit(label, limit_s)
@@ -162,3 +196,6 @@ class MemoryContext:
     async def artifact(self, name: str, data: bytes) -> str:
         self.artifacts[name] = data
         return f"artifacts/{name}"
+
+    async def document(self, name: str, data: bytes) -> None:
+        self.documents[name] = data

@@ -262,7 +262,7 @@ def test_asking_about_a_lease_makes_no_file(root: Path, lease: Lease):
 def test_a_result_is_assembled_without_touching_the_pages():
     pages = [b'{"url":"a","depth":3}', b'{"url":"b","error":"x"}']
     summary = Tally(map(msgspec.json.decode, pages)).outcome("s", 5, "cancelled").summary()
-    made = json.loads(b"".join(assemble(summary, pages)))
+    made = json.loads(b"".join(assemble({"summary": summary}, "pages", pages)))
     assert made["pages"] == [json.loads(page) for page in pages]
     assert (summary["succeeded"], summary["max_depth_reached"]) == (1, 3)
-    assert json.loads(b"".join(assemble(summary, []))) == {"summary": summary, "pages": []}
+    assert json.loads(b"".join(assemble({"summary": summary}, "pages", []))) == {"summary": summary, "pages": []}

@@ -1,0 +1,98 @@
+"""Looking at a ledger: one task, a list, its files, and the live picture. Nothing is written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Iterable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from engine.errors import ResultMissing
+from engine.feed import Batch, Feed
+from engine.records import EventSlice, TaskId, TaskView
+from engine.store.ledger import Ledger
+from engine.store.watch import Watch
+
+Views = list[TaskView]  # named, because inside the class `list` is the verb
+
+
+class Looking:
+    """The part of the engine that looks; `owns` tells which tasks run in this very process."""
+
+    def __init__(self, root: Path) -> None:
+        self._ledger = Ledger(root)
+        self._feeds: set[Feed] = set()
+
+    def owns(self, task_id: str) -> bool:
+        """Does this very process run (or queue) the task?"""
+        return False
+
+    async def get(self, task_id: str) -> TaskView:
+        """One task as the list shows it.
+
+        Raises:
+            NotATaskId, TaskNotFound.
+        """
+        return (await self._views([TaskId(task_id)]))[0]
+
+    async def list(
+        self,
+        *,
+        status: Collection[str] = (),
+        kind: Collection[str] = (),
+        since: int | None = None,
+        limit: int | None = 50,
+    ) -> Views:
+        """Tasks, newest first. `since` is ms since 1970; without `limit` all of them."""
+        entries = await asyncio.to_thread(
+            self._ledger.list, status=status, kind=kind, since=since, limit=limit
+        )
+        return await self._views([TaskId(entry.task_id) for entry in entries])
+
+    async def meta(self, task_id: str) -> dict[str, Any]:
+        """The whole meta.json as it stands, fields of others included.
+
+        Raises:
+            NotATaskId, TaskNotFound, TaskUnreadable.
+        """
+        return await asyncio.to_thread(self._ledger.read_raw, task_id)
+
+    async def result(self, task_id: str) -> BinaryIO | None:
+        """The result file, open for reading, or None while there is none."""
+        try:
+            return await asyncio.to_thread(self._ledger.open_result, task_id)
+        except ResultMissing:
+            return None
+
+    async def events(self, task_id: str, offset: int = 0) -> EventSlice:
+        """Events from a byte offset on, at most about 1 MiB at a time; go on at `next_offset`."""
+        return await asyncio.to_thread(self._ledger.read_events, task_id, offset)
+
+    async def changes(self) -> AsyncIterator[Batch]:
+        """The live list: all tasks in batches, newest first, then what changes."""
+        feed = Feed(self._ledger, Watch(self._ledger.root), ours=self.owns)
+        self._feeds.add(feed)
+        try:
+            async with aclosing(feed.batches()) as batches:
+                async for batch in batches:
+                    yield batch
+        finally:
+            self._feeds.discard(feed)
+            await feed.close()
+
+    def rescan(self) -> None:
+        """Look at every folder again, now."""
+        for feed in self._feeds:
+            feed.rescan()
+
+    async def _views(self, task_ids: Iterable[TaskId]) -> Views:
+        feed = Feed(self._ledger, None, ours=self.owns)
+        return await asyncio.to_thread(feed.look, task_ids)
+
+    def _nudge(self, task_id: TaskId) -> None:
+        for feed in self._feeds:
+            feed.nudge(task_id)
+
+    def _watch(self) -> Watch | None:
+        return next((feed.watch for feed in self._feeds), None)

@@ -1,0 +1,48 @@
+"""The kind `crawl` with the engine's own browser; the start URL says what it may reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from engine.browser.egress import Policy
+from engine.browser.session import FetcherOptions
+from engine.errors import NothingTaken
+from engine.run.kind import Head, Kind, Tools
+from engine.tally import StoppedBy, Tally
+from engine.work.context import Context
+from engine.work.crawl import crawl
+from engine.work.crawl_args import CrawlArgs, parse_crawl
+from engine.work.fetch import EngineName, Fetcher
+from engine.work.static import open_static
+
+
+async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
+    policy = Policy.for_start(args.url)
+
+    def open_fetcher(engine: EngineName, args: CrawlArgs) -> AbstractAsyncContextManager[Fetcher]:
+        if engine == "static":
+            return open_static(policy, args.credentials, judge=args.engine == "auto")
+        options = FetcherOptions(
+            policy=policy,
+            pages=args.concurrency,
+            credentials=args.credentials,
+            block_resources=args.block_resources,
+        )
+        return tools.browser.fetcher(options)
+
+    outcome = await crawl(args, context, open_fetcher)
+    if outcome.failed and not outcome.succeeded and not context.stopping:
+        raise NothingTaken(reason=outcome.first_error)
+    return {"summary": outcome.summary()}
+
+
+def _partial(
+    args: CrawlArgs, pages: Iterable[Mapping[str, Any]], stopped_by: StoppedBy, duration_ms: int
+) -> Head:
+    scope = args.scope or f"{args.address.origin}/**"
+    return {"summary": Tally(pages).outcome(scope, duration_ms, stopped_by).summary()}
+
+
+CRAWL = Kind("crawl", parse_crawl, _crawl, _partial)

@@ -1,0 +1,50 @@
+"""What a kind of task is, and what its body may use."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.browser.session import BrowserSession
+from engine.config import Settings
+from engine.store.assemble import assemble
+from engine.tally import OTHER_UNITS, UNITS_KEY, StoppedBy
+from engine.work.context import Context
+
+Head = dict[str, Any]
+"""result.json but for the units: those are on disk and are streamed into it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a body may use of the outside world."""
+
+    settings: Settings
+    browser: BrowserSession
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of task.
+
+    `parse` names every mistake (InvalidArguments). `body` keeps its units through the context
+    and returns the head of the result; it raises `TaskFailed` to fail with one. `partial`
+    makes a head from the units on disk where the body could not: (args, units, stopped by,
+    duration in ms). `queue` names the queue that a job has to wait in, if any.
+    """
+
+    name: str
+    parse: Callable[[Mapping[str, Any]], Any]
+    body: Callable[[Any, Context, Tools], Awaitable[Head]]
+    partial: Callable[[Any, Iterable[Mapping[str, Any]], StoppedBy, int], Head]
+    queue: Callable[[Any], str | None] = lambda _: None
+
+    @property
+    def units_key(self) -> str:
+        """Where the units stand in result.json."""
+        return UNITS_KEY.get(self.name, OTHER_UNITS)
+
+    def result(self, head: Head, units: Iterable[bytes]) -> bytes:
+        """result.json of a direct call: the bytes that the task would have left."""
+        return b"".join(assemble(head, self.units_key, units))
