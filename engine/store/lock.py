@@ -14,7 +14,8 @@ import random
 import secrets
 import stat
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Final
 
@@ -109,18 +110,9 @@ class TaskLock:
             raise LockLost(self._task_id)
 
     def _take_ours(self, began: float) -> None:
-        while True:
-            fd = self._folder.open(OURS, LOCK_FLAGS)
-            try:
-                # A file that lost its name while we opened it guards nothing: take the new one.
-                if filelock.lock_descriptor(fd, blocking=False) and os.fstat(fd).st_nlink:
-                    self._fd = fd
-                    return
-            except BaseException:
-                os.close(fd)
-                raise
-            os.close(fd)
+        while (fd := _locked(self._folder, OURS)) is None:
             self._give_up_or_wait(began, 0.002, 0.012)
+        self._fd = fd
 
     def _give_up_or_wait(self, began: float, least_s: float, most_s: float) -> None:
         waited_s = time.monotonic() - began
@@ -237,6 +229,38 @@ class TaskLock:
         with suppress(OSError):  # a full disk: the locks hold without it
             os.lseek(self._fd, 0, os.SEEK_SET)
             os.write(self._fd, data.ljust(_RECORD_BYTES))
+
+
+@contextmanager
+def held(folder: Folder, name: str, subject: str) -> Iterator[None]:
+    """Hold the kernel lock on `name` in `folder`: for records that only our processes write.
+
+    Raises LockTimeout, which names `subject`, after 15 s; OSError and Unusable for a folder
+    that cannot be written.
+    """
+    began = time.monotonic()
+    while (fd := _locked(folder, name)) is None:
+        if (waited_s := time.monotonic() - began) > TIMEOUT_S:
+            raise LockTimeout(task_id=subject, waited_s=waited_s)
+        time.sleep(random.uniform(0.001, 0.005))
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def _locked(folder: Folder, name: str) -> int | None:
+    """The descriptor of `name`, locked by the kernel for us; None while another holds it."""
+    fd = folder.open(name, LOCK_FLAGS)
+    try:
+        # A file that lost its name while we opened it guards nothing: the next look takes the new.
+        if filelock.lock_descriptor(fd, blocking=False) and os.fstat(fd).st_nlink:
+            return fd
+    except BaseException:
+        os.close(fd)
+        raise
+    os.close(fd)
+    return None
 
 
 class _Record(msgspec.Struct):

@@ -47,10 +47,16 @@ def glance(data: bytes, task_id: str) -> TaskRecord:
 
 def opened(data: bytes) -> dict[str, Any]:
     """The whole of `data`, strict: for a task that is opened or rewritten. Raises Unusable."""
-    raw = _parse(data, strict=True)
-    _check_exact(raw)
+    raw = whole(data)
     if not isinstance(raw.get("task_id"), str):
         raise Unusable("it has no task_id")
+    return raw
+
+
+def whole(data: bytes) -> dict[str, Any]:
+    """The JSON object in `data`, as strict, whatever it is about. Raises Unusable."""
+    raw = _parse(data, strict=True)
+    _check_exact(raw)
     return raw
 
 

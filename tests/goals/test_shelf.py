@@ -1,0 +1,197 @@
+"""One JSON file for each id: whole or not at all, under a lock, and nobody else's field lost."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.errors import LedgerReadOnly, LedgerUnusable, LedgerWriteFailed
+from engine.store.shelf import (
+    UUID,
+    AlreadyOnShelf,
+    NotAnId,
+    NotOnShelf,
+    RecordUnreadable,
+    Shelf,
+)
+
+ONE = "00000000000000a1"
+
+
+@pytest.fixture
+def shelf(home: Path) -> Shelf:
+    return Shelf(home / "records", "record")
+
+
+def test_looking_at_a_shelf_that_is_not_made_writes_nothing(shelf: Shelf) -> None:
+    assert shelf.ids() == []
+    assert not shelf.has(ONE)
+    with pytest.raises(NotOnShelf):
+        shelf.read(ONE)
+    with pytest.raises(NotOnShelf):
+        shelf.change(ONE, lambda raw: None)
+    assert not shelf.folder.exists()
+
+
+def test_a_record_is_private_and_found_again(shelf: Shelf) -> None:
+    shelf.create(ONE, {"a": 1})
+    assert shelf.ids() == [ONE]
+    assert shelf.read(ONE) == {"a": 1}
+    if os.name == "posix":
+        assert shelf.folder.stat().st_mode & 0o777 == 0o700
+        assert all(path.stat().st_mode & 0o777 == 0o600 for path in shelf.folder.iterdir())
+
+
+def test_a_taken_id_is_refused_and_its_record_left(shelf: Shelf) -> None:
+    shelf.create(ONE, {"a": 1})
+    with pytest.raises(AlreadyOnShelf):
+        shelf.create(ONE, {"a": 2})
+    assert shelf.read(ONE) == {"a": 1}
+
+
+def test_fields_of_others_survive_a_change(shelf: Shelf) -> None:
+    shelf.create(ONE, {"a": 1, "theirs": {"x": [1, "\ud83d"]}})
+    assert shelf.change(ONE, lambda raw: raw.update(a=2)) == shelf.read(ONE)
+    assert shelf.read(ONE) == {"a": 2, "theirs": {"x": [1, "\ud83d"]}}
+
+
+def test_a_change_that_changes_nothing_writes_nothing(shelf: Shelf) -> None:
+    shelf.create(ONE, {"a": 1})
+    before = (shelf.folder / f"{ONE}.json").stat()
+    shelf.change(ONE, lambda raw: None)
+    after = (shelf.folder / f"{ONE}.json").stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+
+
+def test_a_change_that_raises_leaves_the_file(shelf: Shelf) -> None:
+    shelf.create(ONE, {"a": 1})
+
+    def fail(raw: dict[str, object]) -> None:
+        raw["a"] = 2
+        raise NotAnId(given="x", noun="record")
+
+    with pytest.raises(NotAnId):
+        shelf.change(ONE, fail)
+    assert shelf.read(ONE) == {"a": 1}
+    assert [name for name in os.listdir(shelf.folder) if "tmp" in name] == []
+
+
+@pytest.mark.parametrize("given", ["", "../x", "a1", ONE + "\n", "00000000000000A1", "٠" * 16])
+def test_no_path_is_made_of_what_is_no_id(shelf: Shelf, given: str) -> None:
+    for call in (shelf.read, shelf.has, shelf.remove):
+        with pytest.raises(NotAnId):
+            call(given)
+    with pytest.raises(NotAnId):
+        shelf.create(given, {})
+    assert not shelf.folder.exists()
+
+
+def test_the_shape_of_ids_is_the_shelfs_own(home: Path) -> None:
+    runs = Shelf(home / "runs", "run", UUID)
+    runs.create("6f1c2b9e-3a51-4b8e-9f5d-0d2a7c9b1e44", {"run": True})
+    with pytest.raises(NotAnId):
+        runs.read(ONE)
+    assert runs.ids() == ["6f1c2b9e-3a51-4b8e-9f5d-0d2a7c9b1e44"]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "the file is empty"),
+        (b'{"a": 1', "the file is cut short"),
+        (b"[1]", "not a JSON object"),
+        (b'{"a": 1, "a": 2}', "the key 'a' is there twice"),
+        (b'{"a": ' + b"[" * 80 + b"]" * 80 + b"}", "nested deeper"),
+        (b"\xff", "not valid UTF-8"),
+        (b'{"a": "' + b"x" * 2**20 + b'"}', "larger than 1 MiB"),
+    ],
+)
+def test_a_damaged_record_says_what_is_wrong_and_is_left_alone(
+    shelf: Shelf, content: bytes, says: str
+) -> None:
+    shelf.create(ONE, {})
+    path = shelf.folder / f"{ONE}.json"
+    path.write_bytes(content)
+    for call in (lambda: shelf.read(ONE), lambda: shelf.change(ONE, lambda raw: raw.clear())):
+        with pytest.raises(RecordUnreadable, match=says):
+            call()
+    assert path.read_bytes() == content
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_a_link_in_a_records_place_is_not_followed(shelf: Shelf, tmp_path: Path) -> None:
+    shelf.create(ONE, {})
+    outside = tmp_path / "outside.json"
+    outside.write_text('{"secret": 1}')
+    (shelf.folder / f"{ONE}.json").unlink()
+    (shelf.folder / f"{ONE}.json").symlink_to(outside)
+    with pytest.raises(RecordUnreadable, match="link"):
+        shelf.read(ONE)
+
+
+def test_a_record_that_would_be_too_large_is_refused(shelf: Shelf) -> None:
+    shelf.create(ONE, {"a": 1})
+    with pytest.raises(LedgerWriteFailed, match="larger than 1 MiB"):
+        shelf.change(ONE, lambda raw: raw.update(a="x" * 2**20))
+    assert shelf.read(ONE) == {"a": 1}
+
+
+def test_a_file_in_the_folders_place_is_said(home: Path) -> None:
+    (home / "records").write_text("x")
+    with pytest.raises(LedgerUnusable):
+        Shelf(home / "records", "record").create(ONE, {})
+    with pytest.raises(LedgerUnusable):
+        Shelf(home / "records", "record").ids()
+
+
+def test_a_full_disk_leaves_the_old_record_whole(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf.create(ONE, {"a": 1})
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(LedgerWriteFailed, match="No space left"):
+        shelf.change(ONE, lambda raw: raw.update(a=2), durable=True)
+    assert shelf.read(ONE) == {"a": 1}
+    assert [name for name in os.listdir(shelf.folder) if "tmp" in name] == []
+
+
+def test_what_a_dead_writer_staged_stands_in_nobodys_way(shelf: Shelf) -> None:
+    shelf.create(ONE, {"a": 1})
+    (shelf.folder / f".{ONE}.json.tmp").write_bytes(b"half")
+    shelf.change(ONE, lambda raw: raw.update(a=2))
+    assert shelf.read(ONE) == {"a": 2}
+    assert not (shelf.folder / f".{ONE}.json.tmp").exists()
+
+
+def test_a_folder_that_may_not_be_written_says_so(home: Path, shelf: Shelf, read_only) -> None:
+    shelf.create(ONE, {"a": 1})
+    read_only(shelf.folder)
+    with pytest.raises(LedgerReadOnly):
+        shelf.change(ONE, lambda raw: raw.update(a=2))
+    assert shelf.read(ONE) == {"a": 1}
+
+
+COUNT = """
+import sys
+from pathlib import Path
+from engine.store.shelf import Shelf
+shelf = Shelf(Path(sys.argv[1]), "record")
+for _ in range(int(sys.argv[2])):
+    shelf.change(sys.argv[3], lambda raw: raw.update(n=raw["n"] + 1))
+"""
+
+
+def test_changes_of_many_processes_are_all_counted(shelf: Shelf) -> None:
+    shelf.create(ONE, {"n": 0})
+    command = [sys.executable, "-c", COUNT, str(shelf.folder), "100", ONE]
+    programs = [subprocess.Popen(command) for _ in range(4)]
+    assert [program.wait(60) for program in programs] == [0] * 4
+    assert shelf.read(ONE) == {"n": 400}
+    assert json.loads((shelf.folder / f"{ONE}.json").read_text()) == {"n": 400}
