@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import quote, unquote, urljoin
+from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from engine.browser.addresses import canonical_host
 from engine.work.fetch import Credentials
@@ -72,6 +72,18 @@ def credentials_of(text: str) -> Credentials | None:
         return None
     user, _, password = found[2].rpartition("@")[0].partition(":")
     return Credentials(address.origin, unquote(user), unquote(password))
+
+
+def same_site(start: Address, landed: Address) -> bool:
+    """Is it one site: the same origin, or only https added, or `www.` added or dropped?"""
+    if start.origin == landed.origin:
+        return True
+    first, then = urlsplit(start.origin), urlsplit(landed.origin)
+    if first.port or then.port:
+        return False
+    if then.scheme == "http" and first.scheme == "https":
+        return False
+    return first.netloc.removeprefix("www.") == then.netloc.removeprefix("www.")
 
 
 def is_blank_in_front(text: str) -> bool:

@@ -10,21 +10,22 @@ with or without `www.` or over https when that is where the start page itself la
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
 from engine.errors import BrowserGone, InjectedFault, PageError
 from engine.records import Units
 from engine.tally import CrawlOutcome, StoppedBy, Tally
-from engine.work.addresses import Address, address_of, glob_matcher
+from engine.work.addresses import Address, address_of, glob_matcher, same_site
 from engine.work.context import Context, UnitStopped, UnitTimeout
 from engine.work.crawl_args import CrawlArgs
-from engine.work.documents import is_html, is_text, media_type
-from engine.work.extract import Extracted, extract
+from engine.work.extract import extract
 from engine.work.fetch import EngineName, Fetched
 from engine.work.frontier import SPARE, Frontier, Visit
 from engine.work.loading import Loader, OpenFetcher
 from engine.work.pace import Pace
+from engine.work.page_record import NOTHING, page_record, refusal
 from engine.work.robots import Robots, Rules
 
 SLACK_S = 10.0  # what a fetcher may take beyond the page's own limit before the unit ends it
@@ -42,7 +43,14 @@ async def crawl(args: CrawlArgs, ctx: Context, open_fetcher: OpenFetcher) -> Cra
         EngineError: whatever `ctx` raises when it cannot keep a page.
     """
     async with Loader(args, open_fetcher) as loader:
-        return await _Crawl(args, ctx, loader).run()
+        return await crawl_from(args, ctx, loader, [Visit(args.address, 0)])
+
+
+async def crawl_from(
+    args: CrawlArgs, ctx: Context, loader: Loader, visits: Iterable[Visit]
+) -> CrawlOutcome:
+    """As `crawl`, from any number of addresses; the patterns are not asked about these."""
+    return await _Crawl(args, ctx, loader).run(visits)
 
 
 class _Crawl:
@@ -69,9 +77,9 @@ class _Crawl:
             return False
         return not self._args.include_patterns or self._included(address)
 
-    async def run(self) -> CrawlOutcome:
+    async def run(self, visits: Iterable[Visit]) -> CrawlOutcome:
         started = self._ctx.monotonic()
-        self._frontier.start(self._args.address)
+        self._frontier.start(visits)
         try:
             async with asyncio.TaskGroup() as workers:
                 for number in range(self._args.concurrency):
@@ -82,8 +90,9 @@ class _Crawl:
         return self._tally.outcome(self._scope, duration_ms, self._stopped_by())
 
     def _stopped_by(self) -> StoppedBy:
-        if self._ctx.stopping:
-            return "cancelled"
+        reason = self._ctx.stop_reason
+        if reason:
+            return "cancelled" if reason == "stopped" else reason
         return "frontier" if self._frontier.is_empty else "max_pages"
 
     async def _work(self) -> None:
@@ -154,7 +163,7 @@ class _Crawl:
         if not self._args.respect_robots:
             return None
         if self._robots is None:
-            self._robots = Robots(await self._loader.fetcher("static"))
+            self._robots = await self._loader.robots()
         known = self._robots.known(address)
         if known is not None:
             return known
@@ -176,21 +185,23 @@ class _Crawl:
 
     def _follow_start(self, fetched: Fetched) -> None:
         landed = address_of(fetched.final_url)
-        if self._args.scope is None and landed and _same_site(self._args.address, landed):
+        if self._args.scope is not None or landed is None:
+            return
+        if landed.origin != self._args.address.origin and same_site(self._args.address, landed):
             self._scope = f"{landed.origin}/**"
             self._scopes.append(self._scope)
             self._read_patterns()
 
     async def _keep_page(self, visit: Visit, fetched: Fetched) -> None:
-        error = _refusal(fetched)
-        found = Extracted("", "", (), 0, False)
+        error = refusal(fetched)
+        found = NOTHING
         if error is None or fetched.html or fetched.text:
             found = await extract(fetched, self._args.output_format)
         if fetched.final_url != visit.address.url and (to := address_of(fetched.final_url)):
             self._frontier.land(to, visit)
         if error is None:
             self._frontier.add(found.links, visit.depth)
-        page = _page(visit, fetched, found)
+        page = page_record(visit, fetched, found)
         if fetched.screenshot is not None:
             name = f"page-{self._tally.total + 1:06d}.png"
             page["screenshot"] = await self._ctx.artifact(name, fetched.screenshot)
@@ -201,7 +212,7 @@ class _Crawl:
     async def _keep_failed(self, visit: Visit, error: str) -> None:
         engine: EngineName = "browser" if self._args.engine == "browser" else "static"
         nothing = Fetched(visit.address.url, visit.address.url, 0, engine=engine, settled=False)
-        page = _page(visit, nothing, Extracted("", "", (), 0, False))
+        page = page_record(visit, nothing, NOTHING)
         await self._keep({**page, "error": error})
 
     async def _keep_blocked(self, visit: Visit, rules: Rules) -> None:
@@ -221,47 +232,6 @@ class _Crawl:
         to_come = max(0, self._frontier.known - 1)  # the page just kept still counts there
         total = min(self._args.max_pages + self._blocked, done + to_come)
         return Units(done, max(total, done), message, self._tally.failed)
-
-
-def _page(visit: Visit, fetched: Fetched, found: Extracted) -> dict[str, Any]:
-    """One page as it stands in pages.jsonl and result.json."""
-    page: dict[str, Any] = {
-        "url": visit.address.url,
-        "final_url": fetched.final_url,
-        "status": fetched.status or None,
-        "title": found.title,
-        "content": found.content,
-        "depth": visit.depth,
-        "links_found": found.links_found,
-        "response_ms": fetched.response_ms,
-        "render_ms": fetched.render_ms,
-        "bytes": fetched.bytes,
-        "engine_used": fetched.engine,
-        "settled": fetched.settled,
-    }
-    if found.truncated:
-        page["truncated"] = True
-    return page
-
-
-def _refusal(fetched: Fetched) -> str | None:
-    """Why an answer is no page worth following; None when it is one."""
-    if not 200 <= fetched.status < 300:
-        return f"HTTP {fetched.status}"
-    kind = fetched.content_type
-    if fetched.html or fetched.text or is_html(kind) or is_text(kind):
-        return None
-    return f"not a web page ({media_type(kind)[:100]})"
-
-
-def _same_site(start: Address, landed: Address) -> bool:
-    """Did the start page only move to https, or to or from `www.`, on the usual port?"""
-    first, then = urlsplit(start.origin), urlsplit(landed.origin)
-    if start.origin == landed.origin or first.port or then.port:
-        return False
-    if then.scheme == "http" and first.scheme == "https":
-        return False
-    return first.netloc.removeprefix("www.") == then.netloc.removeprefix("www.")
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -18,11 +18,15 @@ SPARE = 10_000  # queued beyond max_pages, for the case that robots.txt blocks t
 
 
 class Visit(NamedTuple):
-    """One address whose turn has come. `deaths` counts browsers that died under it."""
+    """One address whose turn has come. `deaths` counts browsers that died under it.
+
+    `lastmod` is when a sitemap says that the page changed.
+    """
 
     address: Address
     depth: int
     deaths: int = 0
+    lastmod: str = ""
 
 
 class SeenKeys:
@@ -109,10 +113,11 @@ class Frontier:
         """Is there nothing left, and nothing under way that could bring more?"""
         return not self.known
 
-    def start(self, address: Address) -> None:
-        """Begin here; the patterns are not asked."""
-        self._seen.add(address.key)
-        self._push(Visit(address, 0))
+    def start(self, visits: Iterable[Visit]) -> None:
+        """Begin here, with each address once; the patterns are not asked."""
+        for visit in visits:
+            if self._seen.add(visit.address.key):
+                self._push(visit)
 
     def add(self, links: Iterable[Address], depth: int) -> int:
         """Queue the links of a page at `depth`; returns how many were new."""

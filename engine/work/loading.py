@@ -11,6 +11,7 @@ from engine.errors import PageError
 from engine.work.crawl_args import CrawlArgs
 from engine.work.documents import is_html, is_text
 from engine.work.fetch import EngineName, Fetched, Fetcher
+from engine.work.robots import Robots
 
 OpenFetcher = Callable[[EngineName, CrawlArgs], AbstractAsyncContextManager[Fetcher]]
 
@@ -28,6 +29,7 @@ class Loader:
         self._fetchers: dict[EngineName, Fetcher] = {}
         self._opening = asyncio.Lock()
         self._options = args.page_options
+        self._robots: Robots | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -41,6 +43,13 @@ class Loader:
                 opened = await self._stack.enter_async_context(self._open(engine, self._args))
                 self._fetchers[engine] = opened
             return self._fetchers[engine]
+
+    async def robots(self) -> Robots:
+        """What robots.txt says, asked once per origin for all who use this loader."""
+        if self._robots is None:
+            fetcher = await self.fetcher("static")
+            self._robots = self._robots or Robots(fetcher)
+        return self._robots
 
     async def load(self, url: str) -> Fetched:
         """Load `url`; raises as `Fetcher.fetch` does."""

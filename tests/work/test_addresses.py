@@ -153,7 +153,7 @@ def test_the_frontier_gives_each_page_once_and_at_its_true_depth(edges, order):
     frontier = Frontier(5, 1_000, lambda address: True)
     place = {n: known(f"http://a.com/{n}") for n in range(31)}
     number = {address.key: n for n, address in place.items()}
-    frontier.start(place[0])
+    frontier.start([Visit(place[0], 0)])
     flying: list[Visit] = []
     found: dict[int, int] = {}
     while not frontier.is_empty:

@@ -1,0 +1,45 @@
+"""A page as it stands in pages.jsonl and result.json, and whether an answer is one at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.work.documents import is_html, is_text, media_type
+from engine.work.extract import Extracted
+from engine.work.fetch import Fetched
+from engine.work.frontier import Visit
+
+NOTHING = Extracted("", "", (), 0, False)
+
+
+def page_record(visit: Visit, fetched: Fetched, found: Extracted) -> dict[str, Any]:
+    """The page's fields, in the order that readers know."""
+    page: dict[str, Any] = {
+        "url": visit.address.url,
+        "final_url": fetched.final_url,
+        "status": fetched.status or None,
+        "title": found.title,
+        "content": found.content,
+        "depth": visit.depth,
+        "links_found": found.links_found,
+        "response_ms": fetched.response_ms,
+        "render_ms": fetched.render_ms,
+        "bytes": fetched.bytes,
+        "engine_used": fetched.engine,
+        "settled": fetched.settled,
+    }
+    if visit.lastmod:
+        page["lastmod"] = visit.lastmod
+    if found.truncated:
+        page["truncated"] = True
+    return page
+
+
+def refusal(fetched: Fetched) -> str | None:
+    """Why an answer is no page worth following; None when it is one."""
+    if not 200 <= fetched.status < 300:
+        return f"HTTP {fetched.status}"
+    kind = fetched.content_type
+    if fetched.html or fetched.text or is_html(kind) or is_text(kind):
+        return None
+    return f"not a web page ({media_type(kind)[:100]})"
