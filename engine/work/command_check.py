@@ -1,0 +1,274 @@
+"""Checks a command task whole, before anything starts: every mistake, each with its JSON path.
+
+Source: seed 002, "Validation Rules"; a path reads like `commands[3].args.selector`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from engine import redact
+from engine.errors import InvalidArguments, Problem
+from engine.work import command_values as values
+from engine.work.command_plan import CommandPlan, Step
+from engine.work.command_table import DEFAULT_TIMEOUT_MS, TIMEOUT, TOOLS, TYPED, Action, Arg
+
+MAX_COMMANDS: Final = 1_000
+MAX_WORDS: Final = 2_000  # characters of a name or an intention
+_PLAIN = re.compile(r"[A-Za-z_$][\w$]{0,63}", re.ASCII)
+_TASK_FIELDS = ("task_name", "task_intention", "commands", "instanceId", "metadata", "variables")
+_COMMAND_FIELDS = ("tool_name", "intention", "args")
+_ARGUMENT = "an argument of {}"
+
+
+def check(
+    given: object,
+    *,
+    environ: Mapping[str, str] | None = None,
+    living: Callable[[str], bool] | None = None,
+) -> CommandPlan:
+    """Read a task document.
+
+    Args:
+        given: anything; JSON of any shape is answered with its mistakes.
+        environ: where secrets are looked up; without it their names alone are checked.
+        living: is there an instance of this id? Without it the id's shape alone is checked.
+
+    Raises:
+        InvalidArguments: with a `Problem` for every mistake.
+    """
+    if not isinstance(given, Mapping):
+        raise InvalidArguments((Problem("", "wrong_type", "a task must be a JSON object"),))
+    reader = _Reader(environ=environ, living=living)
+    plan = reader.task(given)
+    if reader.problems or plan is None:
+        raise InvalidArguments(tuple(reader.problems))
+    return plan
+
+
+@dataclass(slots=True)
+class _Reader:
+    """One pass over one document; what it finds wrong gathers in `problems`."""
+
+    environ: Mapping[str, str] | None
+    living: Callable[[str], bool] | None
+    problems: list[Problem] = field(default_factory=list)
+    variables: dict[str, str] | None = None
+    hidden: list[tuple[str, str]] = field(default_factory=list)
+
+    def wrong(self, path: str, code: str, message: str) -> None:
+        self.problems.append(Problem(path, code, message))
+
+    def task(self, given: Mapping[str, Any]) -> CommandPlan | None:
+        self.unknown(given, _TASK_FIELDS, "", "a field of a task")
+        self._read_variables(given)
+        name = self.words(given, "task_name", "task_name")
+        intention = self.words(given, "task_intention", "task_intention")
+        instance_id = self._instance(given)
+        metadata = self._metadata(given)
+        steps = self._commands(given)
+        if self.problems:
+            return None
+        known = self.variables or {}
+        stored = values.stored_document(given, known)
+        hidden = [(value, "{{" + name + "}}") for name, value in known.items()] + self.hidden
+        return CommandPlan(
+            name, intention, tuple(steps), stored, tuple(hidden), instance_id, metadata
+        )
+
+    def _read_variables(self, given: Mapping[str, Any]) -> None:
+        if "variables" not in given:
+            return
+        self.variables = {}
+        if not isinstance(given["variables"], Mapping):
+            self.wrong("variables", "wrong_type", "must be an object of names and values")
+            return
+        for name, value in given["variables"].items():
+            path = _under("variables", str(name))
+            if not values.NAME.fullmatch(str(name)):
+                self.wrong(path, "invalid_value", "is not a name (letters, digits, _ . -)")
+                continue
+            try:
+                self.variables[str(name)] = values.variable_text(value)
+            except ValueError as wrong:
+                self.wrong(path, "invalid_value", str(wrong))
+                self.variables[str(name)] = ""
+
+    def words(self, given: Mapping[str, Any], name: str, path: str) -> str:
+        value = given.get(name)
+        if name not in given:
+            self.wrong(path, "missing", "is needed: a text that is not empty")
+        elif not isinstance(value, str) or not value.strip():
+            self.wrong(path, "invalid_value", "must be a text that is not empty")
+        elif len(value) > MAX_WORDS:
+            self.wrong(path, "invalid_value", f"must not be longer than {MAX_WORDS:,} characters")
+        else:
+            return value
+        return ""
+
+    def _instance(self, given: Mapping[str, Any]) -> str | None:
+        value = given.get("instanceId")
+        if value is None:
+            return None
+        if not isinstance(value, str) or not value.strip():
+            self.wrong("instanceId", "invalid_value", "must be the id of a living instance")
+            return None
+        if self.living is not None and not self.living(value):
+            shown = _shown(value)
+            self.wrong("instanceId", "unknown_instance", f"there is no living instance '{shown}'")
+        return value
+
+    def _metadata(self, given: Mapping[str, Any]) -> bytes | None:
+        value = given.get("metadata")
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            self.wrong("metadata", "wrong_type", "must be an object")
+            return None
+        try:
+            text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        except (TypeError, ValueError, RecursionError):
+            self.wrong("metadata", "not_json", "must be plain JSON values")
+            return None
+        return text.encode("utf-8", "backslashreplace")
+
+    def _commands(self, given: Mapping[str, Any]) -> list[Step]:
+        value = given.get("commands")
+        if "commands" not in given:
+            self.wrong("commands", "missing", "is needed: a list of commands")
+        elif not isinstance(value, list | tuple):
+            self.wrong("commands", "wrong_type", "must be a list of commands")
+        elif not value:
+            self.wrong("commands", "empty", "must hold at least one command")
+        elif len(value) > MAX_COMMANDS:
+            self.wrong("commands", "too_many", f"must not hold more than {MAX_COMMANDS:,} commands")
+        else:
+            found = [self._command(each, f"commands[{at}]") for at, each in enumerate(value)]
+            return [step for step in found if step is not None]
+        return []
+
+    def _command(self, given: object, path: str) -> Step | None:
+        if not isinstance(given, Mapping):
+            self.wrong(path, "wrong_type", "must be an object")
+            return None
+        self.unknown(given, _COMMAND_FIELDS, path, "a field of a command")
+        intention = self.words(given, "intention", f"{path}.intention")
+        tool = self._choice(given, "tool_name", f"{path}.tool_name", TOOLS, "tool")
+        args = given.get("args")
+        if not isinstance(args, Mapping):
+            code = "wrong_type" if "args" in given else "missing"
+            self.wrong(f"{path}.args", code, "must be an object of arguments")
+            return None
+        if not tool:
+            return None
+        action = self._choice(args, "action", f"{path}.args.action", TOOLS[tool], "action")
+        if not action:
+            return None
+        read = self._args(args, TOOLS[tool][action], f"{path}.args", f"{tool} {action}")
+        timeout_ms = read.pop("timeout", DEFAULT_TIMEOUT_MS)
+        self._remember_typed(args, read)
+        stored = values.stored_args(args, lambda text: len(values.filled(text, self._known)))
+        return Step(tool, action, intention, read, stored, timeout_ms)
+
+    @property
+    def _known(self) -> Mapping[str, str]:
+        return self.variables or {}
+
+    def _choice(
+        self, given: Mapping[str, Any], name: str, path: str, known: Collection[str], what: str
+    ) -> str:
+        value = given.get(name)
+        if isinstance(value, str) and value in known:
+            return value
+        if name not in given:
+            self.wrong(path, "missing", f"is needed: one of {', '.join(known)}")
+        elif not isinstance(value, str):
+            self.wrong(path, "wrong_type", f"must be one of {', '.join(known)}")
+        else:
+            hint = _hint(value, known)
+            self.wrong(path, f"unknown_{what}", f"there is no {what} '{_shown(value)}'{hint}")
+        return ""
+
+    def _args(self, given: Mapping[str, Any], action: Action, path: str, of: str) -> dict[str, Any]:
+        rows: dict[str, Arg] = {**action, "timeout": TIMEOUT}
+        self.unknown(given, ("action", *rows), path, _ARGUMENT.format(of))
+        read: dict[str, Any] = {}
+        for name, row in rows.items():
+            if given.get(name) is not None:
+                value = self._value(given[name], row, f"{path}.{name}")
+                if value is not None:
+                    read[name] = value
+            elif row.required:
+                self.wrong(f"{path}.{name}", "missing", f"is needed for {of}")
+        return read
+
+    def _value(self, given: Any, row: Arg, path: str) -> Any:
+        if row.text and values.is_reference(given):
+            given = self._secret(given, path)
+        elif isinstance(given, str) and self.variables is not None:
+            given = self._filled(given, path)
+        if given is None:
+            return None
+        try:
+            return row.read(given)
+        except ValueError as wrong:
+            self.wrong(path, "invalid_value", str(wrong))
+            return None
+
+    def _secret(self, given: Mapping[str, Any], path: str) -> str | None:
+        """The secret itself; None where it cannot be had, or is not to be looked up now."""
+        try:
+            name = values.reference_name(given)
+        except ValueError as wrong:
+            self.wrong(path, "invalid_value", str(wrong))
+            return None
+        if self.environ is None:
+            return None
+        secret = self.environ.get(name)
+        if not secret:
+            self.wrong(path, "missing_secret", f"the environment holds no {name}")
+            return None
+        self.hidden.append((secret, redact.MARK))
+        return secret
+
+    def _filled(self, given: str, path: str) -> str | None:
+        missing = [name for name in values.placeholders(given) if name not in self._known]
+        for name in dict.fromkeys(missing):
+            hint = _hint(name, self._known)
+            self.wrong(path, "unknown_variable", f"there is no variable '{_shown(name)}'{hint}")
+        return None if missing else values.filled(given, self._known)
+
+    def _remember_typed(self, args: Mapping[str, Any], read: Mapping[str, Any]) -> None:
+        name = TYPED.get(str(args.get("action")), "")
+        typed = read.get(name)
+        if name == "text" and isinstance(typed, str) and args.get("keep_text") is not True:
+            self.hidden.append((typed, redact.MARK))
+
+    def unknown(self, given: Mapping[str, Any], known: Iterable[str], path: str, what: str) -> None:
+        names = tuple(known)
+        for name in given:
+            if name not in names:
+                message = f"is not {what}{_hint(str(name), names)}"
+                self.wrong(_under(path, str(name)), "unknown_argument", message)
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name[:64], list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _shown(text: str) -> str:
+    """A text from outside, fit to stand in a message."""
+    shown = "".join(sign if sign.isprintable() else "\ufffd" for sign in text[:64])
+    return shown + "…" * (len(text) > 64)
+
+
+def _under(path: str, name: str) -> str:
+    if not _PLAIN.fullmatch(name):
+        return f'{path}["{_shown(name)}"]'
+    return f"{path}.{name}" if path else name

@@ -1,0 +1,102 @@
+"""A command task that was checked: what its body runs, and what of it may be stored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from engine.work.addresses import address_of, credentials_of
+from engine.work.command_values import Scrub
+from engine.work.commands import Task, TaskCommand, command_id
+from engine.work.fetch import Credentials
+
+_ADDRESS: Final = re.compile(r"https?://[^\s\"'<>\\`]+", re.IGNORECASE)
+_PORTS: Final = {"http": "80", "https": "443"}
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One command: `args` as they are used, `stored` as they may be kept."""
+
+    tool: str
+    action: str
+    intention: str
+    args: Mapping[str, Any]
+    stored: Mapping[str, Any]
+    timeout_ms: int
+
+    def __repr__(self) -> str:
+        return f"Step({self.tool} {self.action})"  # its arguments may hold a password
+
+
+class CommandPlan(msgspec.Struct, frozen=True):
+    """A whole task; `metadata` is the JSON value as it came, `hidden` what nobody may read."""
+
+    name: str
+    intention: str
+    steps: tuple[Step, ...]
+    stored: Mapping[str, Any]
+    hidden: tuple[tuple[str, str], ...] = ()
+    instance_id: str | None = None
+    metadata: bytes | None = None
+    task_id: str = ""  # the seed's own, given when it is accepted
+
+    def __repr__(self) -> str:
+        return f"CommandPlan({self.task_id or 'new'}, {len(self.steps)} commands)"
+
+    @property
+    def scrub(self) -> Scrub:
+        """Takes out of what a page says whatever this task must not repeat."""
+        return Scrub(self.hidden)
+
+    @property
+    def credentials(self) -> Credentials | None:
+        """User and password of the first address that has them."""
+        urls = (step.args["url"] for step in self.steps if "url" in step.args)
+        return next(filter(None, map(credentials_of, urls)), None)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Every `host:port` that stands literally in what was submitted."""
+        return tuple(dict.fromkeys(self._places()))
+
+    def _places(self) -> Iterator[str]:
+        for step in self.steps:
+            for value in step.args.values():
+                found = _ADDRESS.findall(value) if isinstance(value, str) else ()
+                yield from filter(None, map(_place, found))
+
+    def task(self, created_at: int) -> Task:
+        """The task as it is before anything of it ran."""
+        commands = [
+            TaskCommand(
+                id=command_id(self.task_id, at),
+                tool_name=step.tool,
+                intention=step.intention,
+                args=step.stored,
+                status="pending",
+            )
+            for at, step in enumerate(self.steps)
+        ]
+        return Task(
+            id=self.task_id,
+            instance_id=self.instance_id or "",
+            name=self.name,
+            intention=self.intention,
+            commands=commands,
+            status="queued",
+            current_command_index=0,
+            created_at=created_at,
+            metadata=msgspec.UNSET if self.metadata is None else msgspec.Raw(self.metadata),
+        )
+
+
+def _place(url: str) -> str | None:
+    address = address_of(url)
+    if address is None:
+        return None
+    scheme, _, host = address.origin.partition("://")
+    has_port = re.search(r":\d+$", host)
+    return host if has_port else f"{host}:{_PORTS[scheme]}"

@@ -1,0 +1,97 @@
+"""The five tools of seed 002, their actions and arguments, as one table.
+
+A row says which arguments an action takes, which of them it needs, and how each is read.
+Everything else that knows the tools (checking, running, a dialog) reads this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from engine.work import arguments
+from engine.work.command_keys import read_key
+
+DEFAULT_TIMEOUT_MS: Final = 30_000
+MAX_TIMEOUT_MS: Final = 3_600_000
+MAX_SELECTOR: Final = 4_096  # characters
+MAX_TYPED: Final = 100_000
+MAX_SCRIPT: Final = 500_000
+MAX_SCROLL_PX: Final = 1_000_000
+
+Read = Callable[[object], Any]  # the value, or ValueError with what is wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """One argument of an action. A `text` may also be given as a reference to a secret."""
+
+    read: Read
+    required: bool = False
+    text: bool = False
+
+
+Action = Mapping[str, Arg]
+
+
+def _typed(given: object) -> str:
+    """A text as it stands; nothing at all is one, too (it empties a field)."""
+    if not isinstance(given, str):
+        raise ValueError("must be a text")
+    if len(given) > MAX_TYPED:
+        raise ValueError(f"must not be longer than {MAX_TYPED:,} characters")
+    return given
+
+
+def _text(limit: int, *, required: bool = True) -> Arg:
+    return Arg(arguments.long_text(limit), required, text=True)
+
+
+_SELECTOR = _text(MAX_SELECTOR)
+_MAYBE_SELECTOR = _text(MAX_SELECTOR, required=False)
+_INSTANCE_ID = _text(100)
+_MAYBE_INSTANCE_ID = _text(100, required=False)
+_SIZE = Arg(arguments.whole(200, 8_000))
+_KEEP_TEXT = Arg(arguments.flag)
+TIMEOUT: Final = Arg(arguments.whole(1, MAX_TIMEOUT_MS))
+
+TOOLS: Final[Mapping[str, Mapping[str, Action]]] = {
+    "browser_navigate": {
+        "goto": {"url": Arg(arguments.web_address, True, text=True)},
+        "reload": {},
+        "back": {},
+        "forward": {},
+        "wait_for": {"selector": _SELECTOR},
+    },
+    "browser_interact": {
+        "click": {"selector": _SELECTOR},
+        "type": {
+            "selector": _SELECTOR,
+            "text": Arg(_typed, True, text=True),
+            "keep_text": _KEEP_TEXT,
+        },
+        "keyboard": {"key": Arg(read_key, True, text=True), "keep_text": _KEEP_TEXT},
+        "scroll": {
+            "direction": Arg(arguments.one_of("up", "down", "left", "right"), True),
+            "amount": Arg(arguments.whole(1, MAX_SCROLL_PX)),
+        },
+        "select": {"selector": _SELECTOR, "value": Arg(_typed, True, text=True)},
+        "hover": {"selector": _SELECTOR},
+    },
+    "browser_content": {
+        "screenshot": {"selector": _MAYBE_SELECTOR},
+        "get_text": {"selector": _SELECTOR},
+        "get_html": {"selector": _MAYBE_SELECTOR},
+        "get_viewport_dom": {},
+    },
+    "browser_execute": {"evaluate": {"script": _text(MAX_SCRIPT)}},
+    "browser_instance": {
+        "list": {},
+        "launch": {"headed": Arg(arguments.flag), "width": _SIZE, "height": _SIZE},
+        "close": {"instanceId": _INSTANCE_ID},
+        "status": {"instanceId": _MAYBE_INSTANCE_ID},
+    },
+}
+# What a command types is kept as its length only, unless it says `keep_text`.
+TYPED: Final[Mapping[str, str]] = {"type": "text", "keyboard": "key"}
