@@ -41,6 +41,7 @@ SPAWNERS = {
     "gui/bridge.py": "an engine in the making, and a warming: both awaited by who starts them",
     "gui/loop.py": "starts the main coroutine",
     "engine/browser/driver.py": "the driver's start, awaited to its end also when cancelled",
+    "engine/browser/instance.py": "windows that pages open, closed or adopted; ended by close()",
     "engine/keeper.py": "reaping now and then, ended by close()",
     "engine/run/executor.py": "one task for each running body, kept until it is settled",
     "engine/run/runner.py": "the body and its watcher, both awaited before the settle",

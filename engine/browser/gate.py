@@ -9,6 +9,7 @@ few, and no flag of the browser stops them.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _DOCUMENTS = {"resourceType": "Document"}
 _MEDIA = {"resourceType": "Media"}
+FRAMES_S = 2.0
 _NEEDS_NO_CONNECTION = ("about:", "data:", "blob:")
 
 
@@ -128,6 +130,21 @@ class Gate:
             await self._session.send(method, params)
         except Error:
             return  # the tab, or the whole browser, went away meanwhile
+
+
+async def frames_of(wire: CDPSession) -> frozenset[str]:
+    """The ids of every frame in a tab; empty when it does not tell in time."""
+    try:
+        async with asyncio.timeout(FRAMES_S):
+            tree = await wire.send("Page.getFrameTree")
+    except (TimeoutError, Error):
+        return frozenset()
+    waiting, found = [tree["frameTree"]], set()
+    while waiting:
+        node = waiting.pop()
+        found.add(str(node["frame"]["id"]))
+        waiting.extend(node.get("childFrames", ()))
+    return frozenset(found)
 
 
 async def _refusal(policy: Policy, url: str) -> PageError | None:

@@ -38,9 +38,10 @@ _FLAGS = (
     # WebRTC would tell addresses of this machine and send datagrams past every check.
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
-    # The headless shell has no popup blocker of its own; the full browser does (see below).
-    "--block-new-web-contents",
 )
+# The headless shell has no popup blocker of its own; the full browser does (see below), and
+# where a person looks on, the window that a click opens is part of the work.
+NO_WINDOWS = "--block-new-web-contents"
 # Of these two switches the last one given wins, so Playwright's own words are repeated in ours.
 _FEATURES_OFF = (
     "AvoidUnnecessaryBeforeUnloadCheckSync,DestroyProfileOnBrowserClose,HttpsUpgrades,"
@@ -107,7 +108,7 @@ class Chromium:
         await _close(self.browser)
 
 
-async def launch(driver: Driver, found: Found, *, lean: bool) -> Chromium:
+async def launch(driver: Driver, found: Found, *, lean: bool, headed: bool = False) -> Chromium:
     """Start `found`, with a fresh profile and our flags; up to three tries.
 
     Raises:
@@ -116,7 +117,7 @@ async def launch(driver: Driver, found: Found, *, lean: bool) -> Chromium:
     reason = ""
     for _ in range(TRIES):
         try:
-            return await _try(driver, found, lean=lean)
+            return await _try(driver, found, lean=lean, headed=headed)
         except TimeoutError:
             reason = _SLOW
             break
@@ -127,11 +128,11 @@ async def launch(driver: Driver, found: Found, *, lean: bool) -> Chromium:
     raise BrowserFailed(reason=f"{found.path}: {reason}")
 
 
-async def _try(driver: Driver, found: Found, *, lean: bool) -> Chromium:
+async def _try(driver: Driver, found: Found, *, lean: bool, headed: bool) -> Chromium:
     browser = await driver.playwright.chromium.launch(
         executable_path=found.path,
-        headless=True,
-        args=[*FLAGS, *(LEAN_FLAGS if lean else ())],
+        headless=not headed,
+        args=[*FLAGS, *(LEAN_FLAGS if lean else ()), *(() if headed else (NO_WINDOWS,))],
         ignore_default_args=_dropped_defaults(),
         chromium_sandbox=not _is_root(),
         handle_sigint=False,

@@ -19,7 +19,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.egress import without_credentials
 from engine.browser.failures import net_failure, no_answer
-from engine.browser.gate import Gate, Ward
+from engine.browser.gate import Gate, Ward, frames_of
 from engine.browser.taken import Taken, as_fetched
 from engine.errors import PageError
 from engine.work.fetch import Fetched, PageOptions
@@ -196,17 +196,7 @@ class Tab:
 
     async def frames(self) -> frozenset[str]:
         """The ids of every frame in this tab; empty when it does not tell in time."""
-        try:
-            async with asyncio.timeout(CLOSE_S):
-                tree = await self._wire.send("Page.getFrameTree")
-        except (TimeoutError, Error):
-            return frozenset()
-        waiting, found = [tree["frameTree"]], set()
-        while waiting:
-            node = waiting.pop()
-            found.add(str(node["frame"]["id"]))
-            waiting.extend(node.get("childFrames", ()))
-        return frozenset(found)
+        return await frames_of(self._wire)
 
     async def close(self) -> bool:
         """Close the tab; False when it did not close within 2 s."""

@@ -33,9 +33,7 @@ CLOSE_S = 2.0
 class TabPool:
     """A `Fetcher` on real Chromium; see the module. Made by `BrowserSession.fetcher`."""
 
-    def __init__(
-        self, options: FetcherOptions, browser: Callable[[bool], Awaitable[Chromium]]
-    ) -> None:
+    def __init__(self, options: FetcherOptions, browser: Callable[[], Awaitable[Chromium]]) -> None:
         self._options = options
         self._browser = browser
         self._room = asyncio.Semaphore(options.pages)
@@ -110,7 +108,7 @@ class TabPool:
         if self._chromium is not None and (not self._chromium.alive or worn):
             await self.close()
         if self._chromium is None or self._context is None:
-            self._chromium = await self._browser(self._options.block_resources)
+            self._chromium = await self._browser()
             self._left = PAGES_PER_CONTEXT
             async with self._chromium.within(OPEN_S):
                 context = await self._chromium.browser.new_context(

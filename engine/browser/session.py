@@ -12,7 +12,7 @@ import importlib
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,7 @@ from engine.work.fetch import Credentials, Fetcher
 
 if TYPE_CHECKING:
     from engine.browser.driver import Driver
+    from engine.browser.instance import Instance
     from engine.browser.launch import Chromium
 
 CLOSE_S = 5.0
@@ -48,6 +49,23 @@ class FetcherOptions(msgspec.Struct, frozen=True):
     locale: str | None = None
 
 
+class InstanceOptions(msgspec.Struct, frozen=True):
+    """What an instance is for: where it may go, and whether a person looks on."""
+
+    policy: Policy
+    headed: bool = False
+    credentials: Credentials | None = None
+    width: int = 1280
+    height: int = 800
+
+
+class Flavour(NamedTuple):
+    """What browsers are told apart by: flags hold for a whole process."""
+
+    lean: bool
+    headed: bool = False
+
+
 class BrowserSession:
     """The engine's browser. Loop-bound; nothing runs before `warm` or the first page."""
 
@@ -55,7 +73,7 @@ class BrowserSession:
         """`path`: the program that the user set, or None to look for one."""
         self._path = path
         self._driver: Driver | None = None
-        self._running: dict[bool, Chromium] = {}
+        self._running: dict[Flavour, Chromium] = {}
         self._starting = asyncio.Lock()
         self._state: State = "idle"
         self._name = ""
@@ -76,18 +94,41 @@ class BrowserSession:
         Raises:
             BrowserMissing, BrowserFailed: there is none, or it does not start.
         """
-        await self._chromium(lean=True)
+        await self._chromium(Flavour(lean=True))
 
     @asynccontextmanager
     async def fetcher(self, options: FetcherOptions) -> AsyncIterator[Fetcher]:
         """Tabs for one crawl, closed with the block; the browser starts with the first page."""
         from engine.browser.pool import TabPool
 
-        pool = TabPool(options, self._chromium)
+        flavour = Flavour(lean=options.block_resources)
+        pool = TabPool(options, lambda: self._chromium(flavour))
         try:
             yield pool
         finally:
             await pool.close()
+
+    async def open_instance(self, options: InstanceOptions) -> Instance:
+        """A browser context of one's own, see `instance`; the caller closes it.
+
+        Raises:
+            BrowserMissing, BrowserFailed, BrowserGone, ShuttingDown
+        """
+        # The import takes about 0.3 s: on a thread it does not hold the loop up.
+        await asyncio.to_thread(_import_playwright)
+        from engine.browser.instance import open_instance
+
+        flavour = Flavour(lean=False, headed=options.headed)
+        return await open_instance(options, lambda: self._chromium(flavour))
+
+    @asynccontextmanager
+    async def instance(self, options: InstanceOptions) -> AsyncIterator[Instance]:
+        """The same for one block, closed with it."""
+        opened = await self.open_instance(options)
+        try:
+            yield opened
+        finally:
+            await opened.close()
 
     async def aclose(self) -> None:
         """End everything that was started, within 5 s; by force what does not go."""
@@ -100,29 +141,29 @@ class BrowserSession:
             await driver.stop(max(0.5, deadline - asyncio.get_running_loop().time()))
         self._state = "idle"
 
-    async def _chromium(self, lean: bool) -> Chromium:
+    async def _chromium(self, flavour: Flavour) -> Chromium:
         """The running browser of this kind, started if there is none.
 
         Raises:
             BrowserMissing, BrowserFailed, ShuttingDown
         """
-        running = self._running.get(lean)
+        running = self._running.get(flavour)
         if running is not None and running.alive:
             return running
         async with self._starting:
-            running = self._running.get(lean)
+            running = self._running.get(flavour)
             if running is not None and running.alive:
                 return running
-            return await self._start(lean)
+            return await self._start(flavour)
 
-    async def _start(self, lean: bool) -> Chromium:
+    async def _start(self, flavour: Flavour) -> Chromium:
         if self._closed:
             raise ShuttingDown()
         if self._failure and time.monotonic() - self._failure[0] < FAILED_FOR_S:
             raise self._failure[1]
         self._state = "starting"
         try:
-            started = await self._launch_in_time(lean)
+            started = await self._launch_in_time(flavour)
         except BrowserMissing as missing:
             self._state, self._reason = "missing", str(missing)
             raise
@@ -133,24 +174,24 @@ class BrowserSession:
         finally:
             if self._state == "starting":  # called off, or an error that nobody expects
                 self._state = "idle"
-        self._running[lean] = started
+        self._running[flavour] = started
         self.starts += 1
         self._state, self._reason, self._failure = "ready", "", None
         self._name = f"{started.found.name} {started.browser.version}"
         return started
 
-    async def _launch_in_time(self, lean: bool) -> Chromium:
+    async def _launch_in_time(self, flavour: Flavour) -> Chromium:
         try:
             async with asyncio.timeout(START_S):
-                return await self._launch(lean)
+                return await self._launch(flavour)
         except TimeoutError as slow:
             driver, self._driver = self._driver, None
             if driver is not None:
                 await driver.stop(0.5)
             raise BrowserFailed(reason=f"it was not ready within {START_S:.0f} s") from slow
 
-    async def _launch(self, lean: bool) -> Chromium:
-        found: Found = await asyncio.to_thread(locate, self._path)
+    async def _launch(self, flavour: Flavour) -> Chromium:
+        found: Found = await asyncio.to_thread(locate, self._path, headless=not flavour.headed)
         # The import takes about 0.3 s: on a thread it does not hold the loop up.
         await asyncio.to_thread(_import_playwright)
         from engine.browser.driver import Driver
@@ -160,12 +201,13 @@ class BrowserSession:
             self._driver, self._running = None, {}
         if self._driver is None:
             self._driver = await Driver.start()
-        return await launch(self._driver, found, lean=lean)
+        return await launch(self._driver, found, lean=flavour.lean, headed=flavour.headed)
 
 
 def _import_playwright() -> None:
     importlib.import_module("engine.browser.launch")
     importlib.import_module("engine.browser.pool")
+    importlib.import_module("engine.browser.instance")
     for name in _LATE_MODULES:
         with contextlib.suppress(ImportError):  # another version may have none of that name
             importlib.import_module(name)

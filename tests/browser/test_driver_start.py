@@ -16,7 +16,7 @@ from engine.browser import launch, session
 from engine.browser.driver import Driver
 from engine.browser.gate import Gate
 from engine.browser.locate import locate
-from engine.browser.session import BrowserSession
+from engine.browser.session import BrowserSession, Flavour
 from engine.config import Settings
 from engine.errors import BrowserFailed
 from engine.records import Status
@@ -129,7 +129,7 @@ async def test_a_driver_that_stops_answering_does_not_hold_a_start_up(
     driver = next(one for one in left(before) if "run-driver" in one.cmdline())
     driver.suspend()
     with pytest.raises(BrowserFailed, match="not ready within 1 s"):
-        await browser._chromium(lean=False)
+        await browser._chromium(Flavour(lean=False))
     assert browser.status()[0] == "failed"
     await browser.aclose()
     assert await none_left(before)
@@ -138,7 +138,7 @@ async def test_a_driver_that_stops_answering_does_not_hold_a_start_up(
 async def test_an_error_that_nobody_expects_does_not_leave_the_browser_starting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def broken(_: str | None) -> None:
+    def broken(_: str | None, *, headless: bool) -> None:
         raise PermissionError("no")
 
     monkeypatch.setattr(session, "locate", broken)

@@ -1,0 +1,211 @@
+"""A browser of one's own: a context with tabs that stay open, for work that acts on pages.
+
+Crawls share tabs (`pool`); a command task, a recording, an evidence bundle or an agent gets
+an instance: fresh profile, every document judged by its policy, dialogs dismissed, downloads
+refused. Windows that pages open are closed, except where a person looks on (`headed`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from playwright.async_api import Error
+
+from engine.browser.gate import Ward, frames_of
+from engine.browser.launch import Chromium
+from engine.errors import BrowserGone, PageError
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext, CDPSession, Dialog, Page
+
+    from engine.browser.session import InstanceOptions
+
+OPEN_S = 15.0
+CLOSE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Tab:
+    """A page, its own DevTools session, and how the gate knows it."""
+
+    page: Page
+    wire: CDPSession
+    frame_id: str
+    ward: Ward
+
+
+class Instance:
+    """One context with its tabs. Loop-bound; made by `BrowserSession.open_instance`.
+
+    `gone` is set when the browser died, the context was closed, or a person closed the last
+    window. `context` and the pages are Playwright's: only this room touches them.
+    """
+
+    def __init__(
+        self, options: InstanceOptions, chromium: Chromium, context: BrowserContext
+    ) -> None:
+        self.id = f"inst_{secrets.token_hex(4)}"
+        self.options = options
+        self.chromium = chromium
+        self.context = context
+        self.gone = asyncio.Event()
+        self._tabs: dict[Page, _Tab] = {}
+        self._opening = asyncio.Lock()
+        self._ours = 0  # pages that `new_page` is opening right now
+        self._strays: set[asyncio.Task[None]] = set()
+        context.on("close", lambda _: self.gone.set())
+        context.on("page", self._on_page)
+        chromium.browser.on("disconnected", lambda _: self.gone.set())
+
+    @property
+    def alive(self) -> bool:
+        return not self.gone.is_set() and self.chromium.alive
+
+    @property
+    def headed(self) -> bool:
+        return self.options.headed
+
+    @property
+    def pages(self) -> list[Page]:
+        """The open tabs, oldest first."""
+        return [page for page in self._tabs if not page.is_closed()]
+
+    async def page(self) -> Page:
+        """The newest open tab; one is opened where there is none.
+
+        Raises:
+            BrowserGone: the browser died.
+        """
+        pages = self.pages
+        return pages[-1] if pages else await self.new_page()
+
+    async def new_page(self) -> Page:
+        """Another tab, judged by the gate before it can open anything.
+
+        Raises:
+            BrowserGone: the browser died.
+        """
+        if not self.alive:
+            raise BrowserGone(url="a new tab")
+        async with self._opening:
+            self._ours += 1
+            try:
+                async with self.within(OPEN_S):
+                    page = await self.context.new_page()
+                    await self._adopt(page)
+            except (Error, TimeoutError) as gone:
+                raise BrowserGone(url="a new tab") from gone
+            finally:
+                self._ours -= 1
+        return page
+
+    def wire(self, page: Page) -> CDPSession:
+        """The tab's DevTools session."""
+        return self._tabs[page].wire
+
+    def refused(self, page: Page) -> PageError | None:
+        """What the gate refused in this tab since `clear`."""
+        tab = self._tabs.get(page)
+        return tab.ward.refused if tab else None
+
+    def clear(self, page: Page) -> None:
+        """Forget what was refused before."""
+        tab = self._tabs.get(page)
+        if tab:
+            tab.ward.clear()
+
+    @asynccontextmanager
+    async def within(self, limit_s: float) -> AsyncIterator[None]:
+        """Bound a wait: `TimeoutError` after `limit_s` seconds, or as soon as the browser dies."""
+        async with self.chromium.within(limit_s):
+            yield
+
+    async def close(self) -> None:
+        """Close every tab and the context; bounded; harmless when called twice."""
+        self.gone.set()
+        for stray in self._strays:
+            stray.cancel()
+        await asyncio.gather(*self._strays, return_exceptions=True)
+        for tab in self._tabs.values():
+            self.chromium.gate.dismiss(tab.frame_id)
+        self._tabs.clear()
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self.context.close()
+        except TimeoutError:
+            await self.chromium.kill()  # what cannot be closed goes with its process
+        except Error:
+            return  # it went with its browser
+
+    async def _adopt(self, page: Page) -> None:
+        wire = await self.context.new_cdp_session(page)
+        told = await wire.send("Target.getTargetInfo")
+        frame_id = str(told["targetInfo"]["targetId"])
+        ward = Ward(self.options.policy, self.options.credentials, lambda: frames_of(wire))
+        self._tabs[page] = _Tab(page, wire, frame_id, ward)
+        self.chromium.gate.admit(frame_id, ward)
+        page.on("dialog", _dismiss)
+        page.on("close", self._on_closed)
+
+    def _on_page(self, page: Page) -> None:
+        """A tab appeared: ours, a person's, or one that a page opened."""
+        if self._ours and page not in self._tabs:
+            return  # `new_page` adopts it
+        work = self._adopt_stray if self.headed else _close_page
+        stray = asyncio.create_task(work(page), name="a window that a page opened")
+        self._strays.add(stray)
+        stray.add_done_callback(self._strays.discard)
+
+    async def _adopt_stray(self, page: Page) -> None:
+        try:
+            await self._adopt(page)
+        except Error:
+            return  # closed again already
+
+    def _on_closed(self, page: Page) -> None:
+        tab = self._tabs.pop(page, None)
+        if tab:
+            self.chromium.gate.dismiss(tab.frame_id)
+        if self.headed and not self._tabs:
+            self.gone.set()
+
+
+async def open_instance(
+    options: InstanceOptions, browser: Callable[[], Awaitable[Chromium]]
+) -> Instance:
+    """A fresh instance on a running (or started) browser.
+
+    Raises:
+        BrowserMissing, BrowserFailed: there is no browser to open it in.
+        BrowserGone: it died meanwhile.
+    """
+    chromium = await browser()
+    try:
+        async with chromium.within(OPEN_S):
+            context = await chromium.browser.new_context(
+                service_workers="block",
+                accept_downloads=False,
+                viewport={"width": options.width, "height": options.height},
+            )
+    except (Error, TimeoutError) as gone:
+        raise BrowserGone(url="a new window") from gone
+    return Instance(options, chromium, context)
+
+
+async def _dismiss(dialog: Dialog) -> None:
+    try:
+        await dialog.dismiss()
+    except Error:
+        return  # answered by the page's own end
+
+
+async def _close_page(page: Page) -> None:
+    try:
+        await page.close()
+    except Error:
+        return  # gone already

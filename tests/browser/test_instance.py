@@ -1,0 +1,99 @@
+"""A browser of one's own: what it opens, what it refuses, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psutil
+import pytest
+
+from engine.browser.egress import Policy
+from engine.browser.instance import Instance
+from engine.browser.session import BrowserSession, InstanceOptions
+from engine.errors import BrowserGone
+
+
+@asynccontextmanager
+async def opened(site: Any) -> AsyncIterator[tuple[BrowserSession, Instance]]:
+    session = BrowserSession()
+    try:
+        policy = Policy.for_start(site.url)
+        async with session.instance(InstanceOptions(policy=policy)) as instance:
+            yield session, instance
+    finally:
+        await session.aclose()
+
+
+async def test_an_instance_opens_what_its_policy_allows_and_nothing_else(site: Any) -> None:
+    async with opened(site) as (_, instance):
+        page = await instance.page()
+        response = await page.goto(site.url)
+        assert response is not None
+        assert response.ok
+        assert instance.refused(page) is None
+        with pytest.raises(Exception, match="ERR_BLOCKED_BY_CLIENT"):
+            await page.goto("http://127.0.0.1:9/")
+        refused = instance.refused(page)
+        assert refused is not None
+        assert "private address" in str(refused)
+        instance.clear(page)
+        assert instance.refused(page) is None
+
+
+async def test_a_page_cannot_open_a_window_where_nobody_looks_on(site: Any) -> None:
+    async with opened(site) as (_, instance):
+        page = await instance.page()
+        await page.goto(site.url)
+        assert await page.evaluate("() => window.open(location.href) === null")
+        assert instance.pages == [page]
+
+
+async def test_a_dialog_does_not_hold_the_page_up(site: Any) -> None:
+    async with opened(site) as (_, instance):
+        page = await instance.page()
+        await page.goto(site.url)
+        assert await page.evaluate("() => confirm('go on?')") is False
+
+
+async def test_an_instance_knows_at_once_that_its_browser_died(site: Any) -> None:
+    async with opened(site) as (_, instance):
+        await instance.page()
+        children = psutil.Process().children(recursive=True)
+        for child in children:
+            if "--headless" in " ".join(child.cmdline()):
+                child.kill()
+        async with asyncio.timeout(10):
+            await instance.gone.wait()
+        assert not instance.alive
+        with pytest.raises(BrowserGone):
+            await instance.new_page()
+
+
+async def test_two_instances_share_a_browser_but_no_cookies(site: Any) -> None:
+    async with opened(site) as (session, one):
+        options = InstanceOptions(policy=Policy.for_start(site.url))
+        async with session.instance(options) as two:
+            here, there = await one.page(), await two.page()
+            await here.goto(site.url)
+            await there.goto(site.url)
+            await here.evaluate("() => { document.cookie = 'a=1'; }")
+            assert await there.evaluate("() => document.cookie") == ""
+            assert session.starts == 1
+            assert one.id != two.id
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts processes the Linux way")
+async def test_closing_an_instance_leaves_the_browser_for_the_next(site: Any) -> None:
+    async with opened(site) as (session, instance):
+        await instance.page()
+        await instance.close()
+        await instance.close()
+        assert not instance.alive
+        again = await session.open_instance(InstanceOptions(policy=Policy.for_start(site.url)))
+        assert (await (await again.page()).goto(site.url)) is not None
+        assert session.starts == 1
+        await again.close()
