@@ -13,6 +13,7 @@ import click
 from engine.cli import show
 from engine.cli.calls import BY_STATUS, call, exit_code, refuse
 from engine.cli.place import place_options, settings_from
+from engine.cli.plain import plainly
 from engine.cli.start import start
 from engine.cli.watch import watch
 from engine.cli.worker import worker
@@ -42,11 +43,27 @@ def resolve(home: Path | None, root: Path | None, as_json: bool) -> Settings:
 def _command(verb: Verb) -> click.Command:
     def run(home: Path | None, root: Path | None, as_json: bool, **given: Any) -> None:
         settings = resolve(home, root, as_json)
-        RENDERERS[verb.name](verb, settings, given, as_json)
+        RENDERERS.get(verb.name, plainly)(verb, settings, given, as_json)
 
     params = [_param(param) for param in verb.params]
-    command = click.Command(verb.name, params=list(params), callback=run, help=verb.help)
+    name = verb.name.rpartition(" ")[2]
+    command = click.Command(name, params=list(params), callback=run, help=verb.help)
     return place_options(command)
+
+
+def _add(verb: Verb) -> None:
+    """Put a verb on the command line: `contract start` becomes `start` of the group `contract`."""
+    head, _, _ = verb.name.rpartition(" ")
+    group: click.Group = octask
+    if head:
+        found = octask.commands.get(head)
+        group = found if isinstance(found, click.Group) else click.Group(head, help=GROUPS[head])
+        octask.add_command(group)
+    group.add_command(_command(verb))
+
+
+# What a group of verbs is about, for `octask --help`.
+GROUPS: dict[str, str] = {}
 
 
 def _param(param: Param) -> click.Parameter:
@@ -149,4 +166,5 @@ octask.add_command(start)
 octask.add_command(watch)
 octask.add_command(worker)
 for _verb in VERBS.values():
-    octask.add_command(_command(_verb))
+    if "cli" in _verb.faces:
+        _add(_verb)

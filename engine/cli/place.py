@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,4 +32,4 @@ def settings_from(home: Path | None, root: Path | None) -> Settings:
     Raises:
         LedgerUnusable: OPENCHROME_TASK_ROOT is not an absolute path.
     """
-    return Settings.chosen(os.environ, home=home, root=root)
+    return replace(Settings.chosen(os.environ, home=home, root=root), route="cli")

@@ -32,3 +32,4 @@ class Verb:
     params: tuple[Param, ...]
     call: Callable[[Engine, Mapping[str, Any]], Awaitable[Any]]
     accepts: bool = False
+    faces: tuple[str, ...] = ("cli", "mcp", "http")
