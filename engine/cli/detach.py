@@ -34,6 +34,7 @@ def detach(settings: Settings, request: dict[str, Any]) -> dict[str, Any]:
         "home": str(settings.home),
         "root": str(settings.root),
         "browser": settings.browser_path,
+        "agent": settings.agent_id,
     }
     worker = subprocess.Popen(
         worker_command(),

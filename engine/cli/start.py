@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from engine import words
 from engine.cli.calls import BY_STATUS, FAILED, Interrupts, call, refuse
@@ -20,6 +21,7 @@ from engine.cli.place import place_options, settings_from
 from engine.cli.progress import Progress, progress_for
 from engine.cli.show import as_json as print_json
 from engine.cli.show import record_data
+from engine.cli.terms import for_agent, from_json, gather_terms, terms_options
 from engine.display import display
 from engine.errors import EngineError, InvalidArguments, Problem
 from engine.records import RESULT_NAME, TaskRecord, Units
@@ -35,15 +37,18 @@ LOOK_S = 0.2
 @click.option("--name", help="A name for the list.")
 @click.option("--detach", "detached", is_flag=True, help="Run in the background; print the id.")
 @crawl_options
+@terms_options
 @place_options
 def start(kind: str, url: str | None, args_json: str | None, **given: Any) -> None:
     """Start a task. KIND is `crawl`; URL is where it begins."""
     name, detached, as_json = given.pop("name"), given.pop("detached"), given.pop("as_json")
     try:
-        settings = settings_from(given.pop("home"), given.pop("root"))
+        terms = gather_terms(given)
+        settings = for_agent(settings_from(given.pop("home"), given.pop("root")), terms)
         args = gather(url, args_json, given)
         if detached:
-            record = detach(settings, {"kind": kind, "args": args, "name": name})
+            asked = {"kind": kind, "args": args, "name": name, "terms": to_builtins(terms)}
+            record = detach(settings, asked)
             print_json(record) if as_json else click.echo(record["task_id"])
             return
     except EngineError as error:
@@ -51,7 +56,9 @@ def start(kind: str, url: str | None, args_json: str | None, **given: Any) -> No
     show = progress_for(as_json)
     record_ended = call(
         settings,
-        lambda engine: _foreground(engine, kind, args, name, show),
+        lambda engine: foreground(
+            engine, lambda: engine.start(kind, args, name=name, terms=terms), show
+        ),
         accepts=True,
         as_json=as_json,
     )
@@ -69,13 +76,10 @@ def gather(
     """
     args: dict[str, Any] = {}
     if args_json is not None:
-        try:
-            given = json.loads(args_json)
-        except (ValueError, RecursionError) as error:
-            problem = Problem(
-                "--args", "not_json", f"is not valid JSON ({display(str(error), 200)})"
-            )
-            raise InvalidArguments((problem,)) from None
+        problems: list[Problem] = []
+        given = from_json("--args", args_json, problems)
+        if problems:
+            raise InvalidArguments(tuple(problems))
         if not isinstance(given, dict):
             raise InvalidArguments((Problem("--args", "wrong_type", "must be a JSON object"),))
         args.update(given)
@@ -85,10 +89,11 @@ def gather(
     return args
 
 
-async def _foreground(
-    engine: Engine, kind: str, args: dict[str, Any], name: str | None, show: Progress
+async def foreground(
+    engine: Engine, begin: Callable[[], Awaitable[TaskRecord]], show: Progress
 ) -> TaskRecord:
-    record = await engine.start(kind, args, name=name)
+    """Start a task and show how it goes until it has ended; Ctrl-C asks it to stop."""
+    record = await begin()
     task_id = record.task_id
     cancels: set[asyncio.Task[Any]] = set()
 

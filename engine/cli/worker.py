@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
+from engine.admission import Terms
 from engine.cli.calls import Interrupts, described
 from engine.cli.show import record_data
 from engine.config import Settings
@@ -31,7 +33,9 @@ def worker() -> None:
     asked = json.load(sys.stdin)
     place = asked["place"]
     settings = Settings.at(home=Path(place["home"]), root=Path(place["root"]))
-    settings = replace(settings, browser_path=place["browser"])
+    settings = replace(
+        settings, browser_path=place["browser"], agent_id=place["agent"], route="cli"
+    )
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the terminal may go; the task stays
     try:
@@ -48,7 +52,10 @@ async def _run(settings: Settings, request: dict[str, Any]) -> None:
     await engine.open()
     cancels: set[asyncio.Task[Any]] = set()
     try:
-        record = await engine.start(request["kind"], request["args"], name=request["name"])
+        terms = msgspec.convert(request.get("terms") or {}, Terms)
+        record = await engine.start(
+            request["kind"], request["args"], name=request["name"], terms=terms
+        )
 
         def soft() -> None:
             cancels.add(
