@@ -38,7 +38,7 @@ MAX_DOCUMENTS = 10  # a page that sends itself on more often than this goes nowh
 ERROR_PAGE_MS = 1_000
 WORLD = "openchrome-monitor"
 _ERROR_PAGE = "chrome-error://chromewebdata/"
-_PENDING = f"pending-{secrets.token_hex(8)}"  # a name that no page can know beforehand
+PENDING = f"pending-{secrets.token_hex(8)}"  # a name that no page can know beforehand
 _GOING_AWAY = ("context was destroyed", "context with specified id", "navigated", "No frame")
 
 
@@ -49,7 +49,7 @@ def _script(name: str) -> str:
 
 def first_script() -> str:
     """What a context puts into every document before the page's own scripts."""
-    return f"{_script('pending.js')}({json.dumps(_PENDING)});"
+    return f"{_script('pending.js')}({json.dumps(PENDING)});"
 
 
 class Tab:
@@ -163,7 +163,7 @@ class Tab:
             "maxText": min(options.max_bytes, MAX_TEXT),
             "maxHtml": min(options.max_bytes, MAX_HTML),
             "maxTexts": MAX_TEXTS,
-            "pending": _PENDING,
+            "pending": PENDING,
         }
         return {
             "expression": f"{_script('take.js')}({json.dumps(ask)})",
