@@ -23,6 +23,7 @@ from engine.errors import BrowserGone, PageError
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Dialog, Page
 
+    from engine.browser.egress import Policy
     from engine.browser.session import InstanceOptions
 
 OPEN_S = 15.0
@@ -103,6 +104,10 @@ class Instance:
             finally:
                 self._ours -= 1
         return page
+
+    def judge(self, page: Page, policy: Policy) -> None:
+        """Judge the documents of this tab by `policy` from now on."""
+        self._tabs[page].ward.policy = policy
 
     def wire(self, page: Page) -> CDPSession:
         """The tab's DevTools session."""
