@@ -133,6 +133,27 @@ def reasons(
     return tuple(found)
 
 
+def spell(view: TaskView, stall_after_ms: float = STALL_MIN_MS) -> tuple[float, float]:
+    """From when until when (ms) `reasons` finds something, if nothing else happens meanwhile.
+
+    For asking 100,000 tasks at once: two comparisons instead of a call.
+    """
+    entry = view.entry
+    if reasons(view, -math.inf, stall_after_ms) and not _only_failed(view):
+        return -math.inf, math.inf
+    stall = stalls_at(view, stall_after_ms)
+    if stall is not None:
+        return stall, math.inf
+    if isinstance(entry, Unreadable) or entry.status != Status.FAILED:
+        return math.inf, math.inf
+    ended = moment(entry.ended_at) or moment(entry.created_at)
+    return -math.inf, math.inf if ended is None else ended + FAILED_RECENTLY_MS
+
+
+def _only_failed(view: TaskView) -> bool:
+    return reasons(view, -math.inf) == (Reason.FAILED,)
+
+
 def _failed_recently(record: TaskRecord, now_ms: float) -> bool:
     ended = moment(record.ended_at) or moment(record.created_at)
     # Without a usable time it stays in sight: a failure nobody can date is still one.

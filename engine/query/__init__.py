@@ -1,0 +1,46 @@
+"""Finding and ordering tasks: quick words, the filter language, and the multi-key order.
+
+A face takes `Filter.of(text)` for what a person typed, `subject(view)` for each task, and
+`in_order` for the rows; everything else is how these are made. Knows no Qt.
+"""
+
+from __future__ import annotations
+
+from engine.query.errors import (
+    BadComparison,
+    MissingPart,
+    QueryError,
+    QueryTooLong,
+    UnclosedMark,
+    UnknownField,
+    UnknownValue,
+)
+from engine.query.fields import FIELDS
+from engine.query.match import Filter
+from engine.query.order import Order, SortKey, in_order, place
+from engine.query.subject import Subject, haystack, subject
+from engine.query.words import Match, Searched, keep, match, terms
+
+__all__ = [
+    "FIELDS",
+    "BadComparison",
+    "Filter",
+    "Match",
+    "MissingPart",
+    "Order",
+    "QueryError",
+    "QueryTooLong",
+    "Searched",
+    "SortKey",
+    "Subject",
+    "UnclosedMark",
+    "UnknownField",
+    "UnknownValue",
+    "haystack",
+    "in_order",
+    "keep",
+    "match",
+    "place",
+    "subject",
+    "terms",
+]

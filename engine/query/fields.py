@@ -1,0 +1,210 @@
+"""The fields of the filter language: what each may be asked, as a table.
+
+A test gets a `Subject` and the time in ms, and is made once for each query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from engine.attention import Facet
+from engine.lifecycle import TASK_RUN
+from engine.query.errors import BadComparison
+from engine.query.subject import Subject, is_running
+from engine.query.syntax import Term
+from engine.query.values import begins, contains, equals, has_glob, number, one_of, span
+
+Test = Callable[[Subject, float], bool]
+
+BUDGETS: Final = {"ok": "ok", "near": "warning", "warning": "warning", "exceeded": "exceeded"}
+_TIMELESS: Final = tuple(facet.value for facet in Facet if facet is not Facet.ATTENTION)
+STATES: Final = ("attention", "live", "ended", *_TIMELESS, *map(str.lower, TASK_RUN.steps))
+YES: Final = {"yes": True, "true": True, "no": False, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: how its value becomes a test, and an example for help and completion."""
+
+    make: Callable[[Term], Test]
+    example: str
+    help: str
+
+
+def _plain(term: Term, example: str) -> Term:
+    """A term that compares nothing: `<` and the like have no meaning for its field."""
+    if term.comparison not in ("", "="):
+        given = term.comparison + term.value
+        raise BadComparison(term.at, given=given, field=term.key, example=f"{term.key}:{example}")
+    return term
+
+
+def _status(term: Term) -> Test:
+    if term.quoted or has_glob(term.value, term.quoted):  # as it stands on disk, whatever it is
+        matches = equals(_plain(term, "failed"))
+        return lambda one, _: any(map(matches, one.states))
+    wanted = one_of(term, dict.fromkeys(STATES), ", or any other in quotes")
+    if wanted == Facet.ATTENTION:
+        return needs_attention
+    return lambda one, _: wanted in one.states
+
+
+def needs_attention(one: Subject, now_ms: float) -> bool:
+    """Does this task need a person now?"""
+    return one.needy_from <= now_ms < one.needy_until
+
+
+def _kind(term: Term) -> Test:
+    matches = equals(_plain(term, "crawl"))
+    return lambda one, _: matches(one.kind)
+
+
+def _host(term: Term) -> Test:
+    matches = equals(_plain(term, "example.com"))
+    if not has_glob(term.value, term.quoted):
+        wanted = term.value.casefold()
+        return lambda one, _: wanted in one.hosts
+    return lambda one, _: any(map(matches, one.hosts))
+
+
+def _url(term: Term) -> Test:
+    matches = contains(_plain(term, "/docs/"))
+    return lambda one, _: any(map(matches, one.addresses))
+
+
+def _id(term: Term) -> Test:
+    matches = begins(_plain(term, "3fa1c0"))
+    return lambda one, _: matches(one.task_id)
+
+
+def _name(term: Term) -> Test:
+    matches = contains(_plain(term, "nightly"))
+    return lambda one, _: matches(one.name)
+
+
+def _objective(term: Term) -> Test:
+    matches = contains(_plain(term, "prices"))
+    return lambda one, _: matches(one.objective)
+
+
+def _phase(term: Term) -> Test:
+    matches = equals(_plain(term, "verify"))
+    return lambda one, _: matches(one.phase)
+
+
+def _parent(term: Term) -> Test:
+    matches = begins(_plain(term, "3fa1c0"))
+    return lambda one, _: bool(one.parent) and matches(one.parent)
+
+
+def _error(term: Term) -> Test:
+    matches, codes = contains(_plain(term, "timeout")), equals(term)
+    return lambda one, _: (
+        bool(one.error and matches(one.error)) or bool(one.code and codes(one.code))
+    )
+
+
+def _code(term: Term) -> Test:
+    matches = equals(_plain(term, "orphaned"))
+    return lambda one, _: bool(one.code) and matches(one.code)
+
+
+def _budget(term: Term) -> Test:
+    wanted = BUDGETS[one_of(term, BUDGETS)]
+    return lambda one, _: one.budget == wanted
+
+
+def _age(term: Term) -> Test:
+    compared = span(term, "<1h")
+    return lambda one, now_ms: compared(now_ms - one.created_at)
+
+
+def _updated(term: Term) -> Test:
+    compared = span(term, "<10m")
+    return lambda one, now_ms: compared(now_ms - one.updated_at)
+
+
+def _took(term: Term) -> Test:
+    compared = span(term, ">5m")
+
+    def test(one: Subject, now_ms: float) -> bool:
+        return compared((now_ms if is_running(one) else one.ended_at) - one.started_at)
+
+    return test
+
+
+def _done(term: Term) -> Test:
+    compared = number(term, ">100")
+    return lambda one, _: compared(one.done)
+
+
+def _failed(term: Term) -> Test:
+    compared = number(term, ">0")
+    return lambda one, _: compared(one.failed)
+
+
+def _total(term: Term) -> Test:
+    compared = number(term, ">=1000")
+    return lambda one, _: compared(one.total)
+
+
+def _forced(term: Term) -> Test:
+    wanted = YES[one_of(term, YES)]
+    return lambda one, _: one.forced is wanted
+
+
+def _owner(term: Term) -> Test:
+    return OWNERS[one_of(term, OWNERS)]
+
+
+def _has(term: Term) -> Test:
+    return PARTS[one_of(term, PARTS)]
+
+
+def _has_result(one: Subject, _: float) -> bool:
+    """A partial result counts: an ended task that finished a unit has one."""
+    return "completed" in one.states or ("ended" in one.states and one.done > 0)
+
+
+OWNERS: Final[Mapping[str, Test]] = {
+    "ours": lambda one, _: one.view.ours,
+    "foreign": lambda one, _: one.view.foreign,
+    "gone": lambda one, _: one.view.orphaned,
+}
+PARTS: Final[Mapping[str, Test]] = {
+    "result": _has_result,
+    "error": lambda one, _: bool(one.error or one.code),
+    "failures": lambda one, _: one.failed > 0,
+    "name": lambda one, _: bool(one.name),
+    "objective": lambda one, _: bool(one.objective),
+    "budget": lambda one, _: bool(one.budget),
+    "parent": lambda one, _: bool(one.parent),
+    "contract": lambda one, _: one.contract,
+}
+FIELDS: Final[Mapping[str, Field]] = {
+    "status": Field(_status, "failed", "a state, attention, live or ended"),
+    "kind": Field(_kind, "crawl*", "the kind of work"),
+    "host": Field(_host, "*.example.com", "the host of its address, with or without the port"),
+    "url": Field(_url, "/docs/", "a part of its address"),
+    "id": Field(_id, "3fa1c0", "the beginning of its id"),
+    "name": Field(_name, "nightly", "a part of its name"),
+    "objective": Field(_objective, "prices", "a part of its objective"),
+    "phase": Field(_phase, "verify", "the phase of an envelope"),
+    "error": Field(_error, "timeout", "a part of its error, or the error's code"),
+    "code": Field(_code, "orphaned", "the error's code"),
+    "budget": Field(_budget, "exceeded", "ok, near or exceeded"),
+    "age": Field(_age, "<1h", "how long ago it was made: ms, s, m, h, d, w"),
+    "updated": Field(_updated, "<10m", "how long ago something happened"),
+    "took": Field(_took, ">5m", "how long it ran, or runs"),
+    "duration": Field(_took, ">5m", "the same as took"),
+    "done": Field(_done, ">100", "units (pages, commands) that are done"),
+    "pages": Field(_done, ">100", "the same as done"),
+    "failed": Field(_failed, ">0", "units that went wrong"),
+    "total": Field(_total, ">=1000", "units that are known of"),
+    "forced": Field(_forced, "yes", "was it completed by force: yes or no"),
+    "owner": Field(_owner, "foreign", "ours, foreign or gone"),
+    "has": Field(_has, "result", ", ".join(PARTS)),
+    "parent": Field(_parent, "3fa1c0", "the task that it repeats"),
+}

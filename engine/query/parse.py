@@ -1,0 +1,189 @@
+"""From the text that a person typed to the tree of `syntax`; whatever is wrong is a QueryError."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from engine.query.errors import MissingPart, QueryTooLong, UnclosedMark
+from engine.query.syntax import COMPARISONS, EVERYTHING, And, Node, Not, Or, Term, Text, key_of
+
+MAX_CHARACTERS: Final = 4096
+MAX_DEPTH: Final = 50  # brackets and NOTs: far below what recursion could not bear
+_BLANK = re.compile(r"\s+")
+_WORD = re.compile(r"[^\s()\"]+")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_ESCAPED = re.compile(r'\\(["\\])')
+_LEADS = re.compile(r"-+")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word, bracket, dash or quoted text, and where it begins."""
+
+    kind: str  # "word", "quoted", "(", ")", "-"
+    text: str
+    at: int
+    joined: bool = False  # stands directly behind the token before it
+
+
+def parse(text: str) -> Node:
+    """The tree of `text`; no words at all match everything.
+
+    Raises:
+        QueryError: one of its kinds, with the position of the mistake.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise QueryTooLong(MAX_CHARACTERS, limit=f"{MAX_CHARACTERS} characters")
+    return _Reader(list(_tokens(text)), len(text)).whole()
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    at, end = 0, -1
+    while at < len(text):
+        blank = _BLANK.match(text, at)
+        if blank is not None:
+            at = blank.end()
+            continue
+        for token, stop in _next(text, at):
+            yield Token(token.kind, token.text, token.at, token.at == end)
+            at = end = stop
+
+
+def _next(text: str, at: int) -> Iterator[tuple[Token, int]]:
+    """The token at `at`, with its end; a word's leading dashes are tokens of their own."""
+    if text[at] in "()":
+        yield Token(text[at], text[at], at), at + 1
+        return
+    if text[at] == '"':
+        found = _QUOTED.match(text, at)
+        if found is None:
+            raise UnclosedMark(at, mark="quote", at=at + 1)
+        yield Token("quoted", _ESCAPED.sub(r"\1", found[1]), at), found.end()
+        return
+    found = _WORD.match(text, at)
+    assert found is not None  # neither blank, bracket nor quote
+    dashes = _LEADS.match(found[0])
+    lead = dashes.end() if dashes is not None else 0
+    follows = found.end() < len(text) and text[found.end()] in '("'
+    if lead == len(found[0]) and not follows:  # a dash that stands alone is text
+        yield Token("quoted", found[0], at), found.end()
+        return
+    for number in range(lead):
+        yield Token("-", "-", at + number), at + number + 1
+    if lead < len(found[0]):
+        yield Token("word", found[0][lead:], at + lead), found.end()
+
+
+class _Reader:
+    """Recursive descent over the tokens."""
+
+    def __init__(self, tokens: list[Token], end: int) -> None:
+        self._tokens = tokens
+        self._end = end
+        self._next = 0
+        self._depth = 0
+
+    def whole(self) -> Node:
+        if not self._tokens:
+            return EVERYTHING
+        node = self._either("")
+        left = self._peek()
+        if left is not None:  # `_either` stops early before a closing bracket only
+            raise UnclosedMark(left.at, mark="bracket", at=left.at + 1)
+        return node
+
+    def _either(self, after: str) -> Node:
+        parts = [self._both(after)]
+        while self._take_word("OR"):
+            parts.append(self._both("OR"))
+        return parts[0] if len(parts) == 1 else Or(tuple(_spread(parts, Or)))
+
+    def _both(self, after: str) -> Node:
+        parts = [self._one(after)]
+        while True:
+            if self._take_word("AND"):
+                parts.append(self._one("AND"))
+                continue
+            token = self._peek()
+            if token is None or token.kind == ")" or _is_word(token, "OR"):
+                break
+            parts.append(self._one(""))
+        return parts[0] if len(parts) == 1 else And(tuple(_spread(parts, And)))
+
+    def _one(self, after: str) -> Node:
+        token = self._peek()
+        if token is None or token.kind == ")" or _is_word(token, "OR") or _is_word(token, "AND"):
+            self._missing(after, token)
+        self._next += 1
+        if token.kind == "-" or _is_word(token, "NOT"):
+            return self._deeper(
+                token, lambda: Not(self._one("NOT" if token.text == "NOT" else "-"))
+            )
+        if token.kind == "(":
+            return self._deeper(token, lambda: self._bracket(token))
+        if token.kind == "quoted":
+            return Text(token.text, True, token.at)
+        return self._term(token)
+
+    def _bracket(self, opened: Token) -> Node:
+        node = self._either("(")
+        token = self._peek()
+        if token is None or token.kind != ")":
+            raise UnclosedMark(opened.at, mark="bracket", at=opened.at + 1)
+        self._next += 1
+        return node
+
+    def _term(self, token: Token) -> Node:
+        key = key_of(token.text)
+        if key is None:
+            return Text(token.text, False, token.at)
+        rest = token.text[len(key) + 1 :]
+        comparison = next((each for each in COMPARISONS if rest.startswith(each)), "")
+        value, quoted = rest[len(comparison) :], False
+        follower = self._peek()
+        if not value and follower is not None and follower.kind == "quoted" and follower.joined:
+            self._next += 1
+            value, quoted = follower.text, True
+        if not value and not quoted:
+            raise MissingPart(token.at + len(token.text), after=f"{key}:{comparison}")
+        return Term(key.lower(), value, comparison, quoted, token.at)
+
+    def _deeper(self, token: Token, read: Callable[[], Node]) -> Node:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise QueryTooLong(token.at, limit=f"{MAX_DEPTH} levels")
+        node = read()
+        self._depth -= 1
+        return node
+
+    def _missing(self, after: str, token: Token | None) -> NoReturn:
+        at = token.at if token is not None else self._end
+        if not after and token is not None and token.kind == ")":
+            raise UnclosedMark(at, mark="bracket", at=at + 1)
+        raise MissingPart(at, after=after or "The beginning")
+
+    def _take_word(self, word: str) -> bool:
+        token = self._peek()
+        if token is None or not _is_word(token, word):
+            return False
+        self._next += 1
+        return True
+
+    def _peek(self) -> Token | None:
+        return self._tokens[self._next] if self._next < len(self._tokens) else None
+
+
+def _is_word(token: Token, word: str) -> bool:
+    return token.kind == "word" and token.text == word
+
+
+def _spread(parts: list[Node], kind: type[And] | type[Or]) -> Iterator[Node]:
+    """`a (b c)` is `a b c`: brackets that change nothing are not remembered."""
+    for part in parts:
+        if isinstance(part, (And, Or)) and isinstance(part, kind):
+            yield from part.parts
+        else:
+            yield part

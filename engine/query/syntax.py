@@ -1,0 +1,102 @@
+"""The tree of a query, and how it is written down again.
+
+    query  := either            either := both ("OR" both)*
+    both   := one (["AND"] one)*        one := ("NOT" | "-") one | "(" either ")" | term
+    term   := [field ":" [comparison]] value        value := word | "in quotes"
+
+Between quotes `\"` is a quote and `\\` a backslash. AND, OR and NOT count in capitals only.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+COMPARISONS: Final = ("<=", ">=", "<", ">", "=")
+KEYWORDS: Final = frozenset({"AND", "OR", "NOT"})
+_PLAIN = re.compile(r"[^\s()\"]+")
+_KEY = re.compile(r"[A-Za-z][A-Za-z_]*:")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Free text; a quoted one is taken as it stands, `*` included."""
+
+    value: str
+    quoted: bool = False
+    at: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A field with its value: `age:<1h` is key `age`, comparison `<`, value `1h`."""
+
+    key: str
+    value: str
+    comparison: str = ""
+    quoted: bool = False
+    at: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    part: Node
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    parts: tuple[Node, ...]
+
+
+Node = Text | Term | Not | And | Or
+EVERYTHING: Final = And(())
+
+
+def written(node: Node) -> str:
+    """`node` as a query that reads back as the same tree."""
+    if isinstance(node, And):
+        return " ".join(_grouped(part, And) for part in node.parts)
+    if isinstance(node, Or):
+        return " OR ".join(_grouped(part, Or) for part in node.parts)
+    if isinstance(node, Not):
+        return "-" + _grouped(node.part, Not)
+    if isinstance(node, Text):
+        return _value(node.value, node.quoted)
+    return f"{node.key}:{node.comparison}{_value(node.value, node.quoted)}"
+
+
+def _grouped(part: Node, inside: type[And | Or | Not]) -> str:
+    """In brackets what would otherwise be torn apart, or be joined with its neighbours."""
+    loose = isinstance(part, (And, Or)) and not (inside is Or and isinstance(part, And))
+    return f"({written(part)})" if loose else written(part)
+
+
+def _value(value: str, quoted: bool) -> str:
+    if not quoted:
+        return value
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def is_plain(word: str) -> bool:
+    """Does this word, without quotes, read back as free text and nothing else?"""
+    return (
+        _PLAIN.fullmatch(word) is not None
+        and word not in KEYWORDS
+        and not word.startswith("-")
+        and (key_of(word) is None)
+    )
+
+
+def key_of(word: str) -> str | None:
+    """The field that a word begins with; none for an address (`https://…`)."""
+    found = _KEY.match(word)
+    if found is None or word.startswith("//", found.end()):
+        return None
+    return found[0][:-1]

@@ -1,0 +1,43 @@
+"""The quick filter: every word must occur. No text is ever a mistake."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+_WORDS = re.compile(r'"([^"]*)"?|([^\s"]+)')
+
+
+class Searched(Protocol):
+    """What quick words look at: text that was folded once by `haystack`."""
+
+    @property
+    def haystack(self) -> str: ...
+
+
+Match = Callable[[Searched], bool]
+S = TypeVar("S", bound=Searched)
+
+
+def terms(text: str) -> tuple[str, ...]:
+    """The words of a quick filter, folded; `"two words"` are one. Never an error."""
+    # A quote that is still open while typing reaches to the end.
+    found = (phrase or word for phrase, word in _WORDS.findall(text))
+    return tuple(word.casefold() for word in found if word.strip())
+
+
+def keep(subjects: Sequence[S], text: str) -> list[S]:
+    """Those in which every word of `text` occurs, in their order."""
+    found = list(subjects)
+    for term in terms(text):
+        found = [one for one in found if term in one.haystack]
+    return found
+
+
+def match(text: str) -> Match | None:
+    """The test for one subject; None when everything matches."""
+    wanted = terms(text)
+    if not wanted:
+        return None
+    return lambda subject: all(term in subject.haystack for term in wanted)
