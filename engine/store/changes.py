@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -45,6 +46,14 @@ def new_meta(
         "last_activity_at": created_at,
         "engine": msgspec.to_builtins(owned),
     }
+
+
+def preset(raw: dict[str, Any], fields: Mapping[str, Any]) -> None:
+    """Give a new record `fields`; one with another's pid does not end with our lease."""
+    raw.update(fields)
+    if "pid" in fields:
+        for name in ("runner", "owner_started_at"):
+            engine_of(raw).pop(name, None)
 
 
 def owner_fields(lease: Lease) -> dict[str, Any]:
@@ -89,7 +98,7 @@ def end(
     *,
     error: ErrorInfo | None,
     units: Units | None,
-    result_path: str,
+    result_path: str | None,
 ) -> None:
     """The last change of a task; a request to stop that is there by now wins over any other."""
     if raw.get("cancel_requested_at") is not None:
@@ -101,7 +110,7 @@ def end(
         raw["error"] = msgspec.to_builtins(error)
     if units is not None:
         engine_of(raw)["units"] = msgspec.to_builtins(units)
-    if status is Status.COMPLETED:
+    if status is Status.COMPLETED and result_path is not None:
         raw["result_path"] = result_path
 
 

@@ -71,16 +71,20 @@ class Ledger(LedgerLook):
         *,
         engine: EngineFields | None = None,
         now_ms: int | None = None,
+        fields: Mapping[str, Any] | None = None,
     ) -> TaskRecord:
         """Write down a PENDING task of this process; it is on disk when this returns.
 
-        `args` are validated by the caller and redacted here. Raises LedgerReadOnly also
-        for a ledger without a lease: a task needs an owner.
+        `args` are validated by the caller and redacted here. `fields`, redacted already,
+        stand in the record from its first moment (an envelope is RUNNING at once, and lives
+        on with another process' pid). Raises LedgerReadOnly also for a ledger without a
+        lease: a task needs an owner.
         """
         lease = self._own_lease()
         summary = redact.summarise(args)
         created_at = self._now_ms() if now_ms is None else now_ms
         raw = changes.new_meta(kind, summary, engine or EngineFields(), lease, created_at)
+        changes.preset(raw, fields or {})
         while True:
             nonce = f"{lease.pid}:{created_at}:{secrets.token_hex(8)}"
             task_id = changes.derived_id(kind, summary.whole, nonce, created_at)

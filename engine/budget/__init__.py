@@ -1,0 +1,40 @@
+"""The budgets of a task (seed 004): what may be asked for, how calls count, how it stands."""
+
+from engine.budget.fold import (
+    ENVELOPE,
+    OBSERVING,
+    RECENT,
+    Gauge,
+    Level,
+    Standing,
+    ToolCall,
+    at,
+    before,
+    counters_of,
+    fold,
+    no_calls,
+    rises,
+    verdict,
+)
+from engine.budget.policy import BUDGETS, allows, defaulted, problems
+
+__all__ = [
+    "BUDGETS",
+    "ENVELOPE",
+    "OBSERVING",
+    "RECENT",
+    "Gauge",
+    "Level",
+    "Standing",
+    "ToolCall",
+    "allows",
+    "at",
+    "before",
+    "counters_of",
+    "defaulted",
+    "fold",
+    "no_calls",
+    "problems",
+    "rises",
+    "verdict",
+]

@@ -1,0 +1,19 @@
+"""Task envelopes (seed 004): an objective, a phase and budgets around an agent's own work.
+
+An envelope has no body here: a host drives it through browser tools, and each call that
+names it is counted. Nothing is ever stopped by it.
+"""
+
+from engine.budget import ToolCall
+from engine.envelopes.envelopes import Envelopes
+from engine.envelopes.errors import EnvelopeEnded, NotAnEnvelope
+from engine.envelopes.state import EnvelopeState, state_of
+
+__all__ = [
+    "EnvelopeEnded",
+    "EnvelopeState",
+    "Envelopes",
+    "NotAnEnvelope",
+    "ToolCall",
+    "state_of",
+]

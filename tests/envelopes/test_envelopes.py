@@ -1,0 +1,326 @@
+"""Envelopes on a real ledger: seed 004's tools, one acceptance line at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import budget
+from engine.budget import ToolCall
+from engine.envelopes import EnvelopeEnded, Envelopes, NotAnEnvelope
+from engine.errors import EngineError, InvalidArguments, NotATaskId, TaskNotFound, TransitionError
+from engine.store.ledger import Ledger
+from engine.store.reaper import Reaper
+
+COUNT_CALLS = """
+import sys
+from pathlib import Path
+from engine.budget import ToolCall
+from engine.envelopes import Envelopes
+from engine.store.ledger import Ledger
+envelopes = Envelopes(Ledger(Path(sys.argv[1])))
+sys.stdin.readline()
+for number in range(int(sys.argv[3])):
+    envelopes.record(sys.argv[2], ToolCall(("read_page", "act")[number % 2]))
+"""
+
+
+def events(ledger: Ledger, task_id: str, kind: str = "") -> list[Any]:
+    found = ledger.read_events(task_id).events
+    return [event.data for event in found if event.kind == kind] if kind else list(found)
+
+
+def test_start_opens_an_envelope_that_runs_at_once_with_every_counter_at_zero(
+    envelopes: Envelopes, ledger: Ledger
+) -> None:
+    record = envelopes.start("buy a ticket", policy={"maxToolCalls": 9}, phase="act")
+    raw = ledger.read_raw(record.task_id)
+    assert (raw["kind"], raw["status"], raw["phase"]) == ("browser_task", "RUNNING", "act")
+    assert raw["objective"] == "buy a ticket"
+    assert raw["counters"] == budget.no_calls()
+    assert raw["budget_status"] == "ok"
+    assert raw["recent_events"] == []
+    assert raw["policy"]["maxToolCalls"] == 9
+    assert raw["policy"]["maxObservationStreak"] == 6
+    assert raw["started_at"] == raw["created_at"]
+    assert events(ledger, record.task_id, "started") == [
+        {"objective": "buy a ticket", "phase": "act"}
+    ]
+
+
+def test_an_envelope_is_written_as_openchrome_writes_one(
+    envelopes: Envelopes, ledger: Ledger, root: Path
+) -> None:
+    corpus = Path(__file__).resolve().parents[2] / "fixtures" / "openchrome" / "tasks"
+    theirs = json.loads((corpus / "16171a1480277486" / "meta.json").read_text("utf-8"))
+    ours = ledger.read_raw(envelopes.start("lanes").task_id)
+    assert set(theirs) - {"owner", "lanes"} <= set(ours)
+    for name in ("policy", "counters", "budget_status", "recent_events", "phase", "status"):
+        assert ours[name] == theirs[name]
+
+
+def test_its_process_is_the_one_that_was_named_and_no_lease_of_ours_ends_it(
+    ledger: Ledger,
+) -> None:
+    record = Envelopes(ledger, pid=os.getppid()).start("outlive the command")
+    raw = ledger.read_raw(record.task_id)
+    assert raw["pid"] == os.getppid()
+    assert "runner" not in raw["engine"]
+    assert ledger.lease is not None
+    ledger.lease.release()
+    assert Reaper(ledger).reap() == []
+    assert ledger.read_raw(record.task_id)["status"] == "RUNNING"
+
+
+def test_every_mistake_of_a_start_is_named_and_nothing_is_written(
+    envelopes: Envelopes, root: Path
+) -> None:
+    with pytest.raises(InvalidArguments) as refused:
+        envelopes.start(" ", phase="think", policy={"maxToolCalls": 0, "maxTalk": 1})
+    assert [problem.path for problem in refused.value.problems] == [
+        "objective",
+        "phase",
+        "policy.maxToolCalls",
+        "policy.maxTalk",
+    ]
+    assert not [name for name in os.listdir(root) if not name.startswith(".")]
+
+
+def test_a_call_is_counted_told_and_answered(envelopes: Envelopes, ledger: Ledger) -> None:
+    task_id = envelopes.start("look around").task_id
+    envelopes.record(task_id, ToolCall("read_page"))
+    call = ToolCall("navigate", {"url": "http://site.test/"}, False, 12.4, "s1", "timed out")
+    answer = envelopes.record(task_id, call)
+    assert answer is not None
+    assert answer.counters["actionCalls"] == 1
+    assert answer.counters["observationCalls"] == 1
+    assert answer.counters["failureCalls"] == 1
+    assert answer.counters["sameUrlNavigations"] == {"http://site.test/": 1}
+    assert events(ledger, task_id, "tool_call")[1] == {
+        "tool": "navigate",
+        "ok": False,
+        "durationMs": 12,
+        "sessionId": "[redacted]",  # whoever knows a session may be able to use it
+        "args": '{"url": "http://site.test/"}',
+        "summary": "timed out",
+    }
+    assert ledger.read_raw(task_id)["last_tool_name"] == "navigate"
+
+
+def test_without_a_task_id_nothing_is_recorded_nor_even_looked_for(
+    envelopes: Envelopes, ledger: Ledger, root: Path
+) -> None:
+    before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
+    assert envelopes.record(None, ToolCall("read_page")) is None
+    assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
+
+
+def test_get_tells_counters_phase_budget_and_what_to_do_next(envelopes: Envelopes) -> None:
+    task_id = envelopes.start("look", policy={"maxObservationStreak": 2}, phase="verify").task_id
+    for _ in range(3):
+        envelopes.record(task_id, ToolCall("find"))
+    state = envelopes.state(task_id)
+    assert state.phase == "verify"
+    assert state.counters["observationStreak"] == 3
+    assert state.budget_status == "exceeded"
+    assert state.budget_exceeded == ("maxObservationStreak",)
+    assert state.recommended_next == "change_strategy_or_verify"
+    assert [event["tool"] for event in state.recent_events] == ["find"] * 3
+
+
+def test_an_edge_is_told_once_and_again_only_when_it_is_crossed_again(
+    envelopes: Envelopes, ledger: Ledger
+) -> None:
+    task_id = envelopes.start("fail", policy={"maxFailureStreak": 1}).task_id
+    for ok in (False, False, False, True, False):
+        envelopes.record(task_id, ToolCall(f"tool{ok}", ok=ok))
+    told = [(event["from"], event["to"]) for event in events(ledger, task_id, "budget")]
+    assert told == [
+        ("ok", "warning"),
+        ("warning", "exceeded"),
+        ("exceeded", "ok"),
+        ("ok", "warning"),
+    ]
+
+
+def test_going_over_a_budget_ends_and_refuses_nothing(envelopes: Envelopes, ledger: Ledger) -> None:
+    task_id = envelopes.start("wander", policy={"maxToolCalls": 1}).task_id
+    for _ in range(20):
+        envelopes.record(task_id, ToolCall("act"))
+    raw = ledger.read_raw(task_id)
+    assert raw["status"] == "RUNNING"
+    assert raw["counters"]["toolCalls"] == 20
+
+
+def test_update_changes_the_phase_and_keeps_a_note_without_any_call(
+    envelopes: Envelopes, ledger: Ledger
+) -> None:
+    task_id = envelopes.start("steps").task_id
+    envelopes.update(task_id, phase="verify", note="price seen")
+    raw = ledger.read_raw(task_id)
+    assert raw["phase"] == "verify"
+    assert raw["args_summary"]["last_note"] == "price seen"
+    assert raw["counters"] == budget.no_calls()
+    assert events(ledger, task_id, "log") == [{"phase": "verify", "note": "price seen"}]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"),
+    [("completed", "COMPLETED"), ("failed", "FAILED"), ("cancelled", "CANCELLED")],
+)
+def test_finish_closes_the_envelope_with_its_outcome_and_last_word(
+    envelopes: Envelopes, ledger: Ledger, outcome: str, status: str
+) -> None:
+    task_id = envelopes.start("end").task_id
+    record = envelopes.finish(task_id, outcome, note="that was it")
+    raw = ledger.read_raw(task_id)
+    assert record.status == raw["status"] == status
+    assert raw["phase"] == "done"
+    assert raw["args_summary"]["final_note"] == "that was it"
+    assert raw["ended_at"] >= raw["started_at"]
+    assert "result_path" not in raw
+    assert events(ledger, task_id, outcome) == [{"note": "that was it"}]
+
+
+def test_what_has_ended_takes_no_call_no_update_and_no_second_end(
+    envelopes: Envelopes, root: Path
+) -> None:
+    task_id = envelopes.start("end").task_id
+    envelopes.finish(task_id, "completed")
+    before = (root / task_id / "meta.json").read_bytes()
+    for refused in (
+        lambda: envelopes.record(task_id, ToolCall("act")),
+        lambda: envelopes.update(task_id, phase="act"),
+        lambda: envelopes.finish(task_id, "failed"),
+    ):
+        with pytest.raises(EnvelopeEnded):
+            refused()
+    assert (root / task_id / "meta.json").read_bytes() == before
+
+
+def test_a_task_with_a_body_is_no_envelope(envelopes: Envelopes, ledger: Ledger) -> None:
+    task_id = ledger.create("crawl", {"url": "http://site.test/"}).task_id
+    for refused in (
+        lambda: envelopes.record(task_id, ToolCall("act")),
+        lambda: envelopes.update(task_id, phase="act"),
+        lambda: envelopes.finish(task_id, "completed"),
+    ):
+        with pytest.raises(NotAnEnvelope):
+            refused()
+
+
+def test_an_unknown_or_impossible_id_is_told_apart(envelopes: Envelopes) -> None:
+    with pytest.raises(TaskNotFound):
+        envelopes.record("0123456789abcdef", ToolCall("act"))
+    with pytest.raises(NotATaskId):
+        envelopes.record("../../etc", ToolCall("act"))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"phase": "sleep"}, {"note": 3}, {}],
+    ids=["unknown phase", "a note that is no text", "nothing"],
+)
+def test_an_update_with_a_mistake_changes_nothing(
+    envelopes: Envelopes, root: Path, asked: dict[str, Any]
+) -> None:
+    task_id = envelopes.start("end").task_id
+    before = (root / task_id / "meta.json").read_bytes()
+    with pytest.raises(InvalidArguments):
+        envelopes.update(task_id, **asked)
+    with pytest.raises(InvalidArguments):
+        envelopes.finish(task_id, "won")
+    assert (root / task_id / "meta.json").read_bytes() == before
+
+
+def test_secrets_are_written_nowhere_and_nothing_is_kept_at_length(
+    envelopes: Envelopes, root: Path
+) -> None:
+    secret = "hunter2hunter2"
+    task_id = envelopes.start(f"log in with password={secret}").task_id
+    envelopes.update(task_id, note=f"token={secret} " + "n" * 2_000)
+    args = {"url": f"http://u:{secret}@site.test/?token={secret}", "password": secret}
+    envelopes.record(task_id, ToolCall("navigate", args, summary=f"api_key={secret}"))
+    envelopes.record(task_id, ToolCall("act", {"text": secret, "more": "m" * 2_000}))
+    envelopes.finish(task_id, "failed", note=f"password: {secret}")
+    for path in root.rglob("*"):
+        assert not path.is_file() or secret.encode() not in path.read_bytes(), path
+    for line in (root / task_id / "events.jsonl").read_text("utf-8").splitlines():
+        assert len(line) < 1_500
+
+
+def test_fields_of_other_programs_survive_every_call(envelopes: Envelopes, ledger: Ledger) -> None:
+    task_id = envelopes.start("share").task_id
+    ledger.mutate(task_id, lambda raw: raw.update(lanes=[{"x": 1}], _mu_state={"lastP": 0.5}))
+    envelopes.record(task_id, ToolCall("act"))
+    envelopes.update(task_id, phase="act")
+    envelopes.finish(task_id, "completed")
+    raw = ledger.read_raw(task_id)
+    assert raw["lanes"] == [{"x": 1}]
+    assert raw["_mu_state"] == {"lastP": 0.5}
+
+
+def test_a_guard_may_refuse_completion_but_never_a_failure(ledger: Ledger, root: Path) -> None:
+    refusal = TransitionError(subject="x", source="RUNNING", target="COMPLETED")
+    asked: list[str] = []
+
+    def guard(meta: Any) -> EngineError:
+        asked.append(meta["task_id"])
+        return refusal
+
+    envelopes = Envelopes(ledger, guard=guard)
+    task_id = envelopes.start("all items").task_id
+    before = (root / task_id / "meta.json").read_bytes()
+    with pytest.raises(TransitionError):
+        envelopes.finish(task_id, "completed")
+    assert (root / task_id / "meta.json").read_bytes() == before
+    assert envelopes.finish(task_id, "failed").status == "FAILED"
+    assert asked == [task_id]
+
+
+def test_time_runs_out_between_two_calls_and_the_next_update_tells_it(ledger: Ledger) -> None:
+    now = [1_000_000]
+    envelopes = Envelopes(ledger, now_ms=lambda: now[0])
+    task_id = envelopes.start("in time", policy={"maxWallMs": 1_000}).task_id
+    now[0] += 800
+    assert envelopes.state(task_id).budget_status == "warning"
+    assert ledger.read_raw(task_id)["budget_status"] == "ok"
+    now[0] += 800
+    envelopes.update(task_id, note="still here")
+    assert ledger.read_raw(task_id)["budget_exceeded"] == ["maxWallMs"]
+    assert [data["to"] for data in events(ledger, task_id, "budget")] == ["exceeded"]
+
+
+@pytest.mark.timeout(60)
+def test_calls_of_several_processes_and_threads_all_count(
+    envelopes: Envelopes, ledger: Ledger, root: Path
+) -> None:
+    task_id, each = envelopes.start("together").task_id, 25
+    command = [sys.executable, "-c", COUNT_CALLS, str(root), task_id, str(each)]
+    children = [subprocess.Popen(command, stdin=subprocess.PIPE) for _ in range(3)]
+    threads = [
+        threading.Thread(
+            target=lambda: [envelopes.record(task_id, ToolCall("find")) for _ in range(each)]
+        )
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write(b"go\n")
+        child.stdin.close()
+    for thread in threads:
+        thread.join(50)
+    assert [child.wait(50) for child in children] == [0, 0, 0]
+    counters = ledger.read_raw(task_id)["counters"]
+    assert counters["toolCalls"] == 5 * each
+    assert counters["actionCalls"] + counters["observationCalls"] == 5 * each
+    assert len(events(ledger, task_id, "tool_call")) == 5 * each
