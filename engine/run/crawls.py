@@ -15,15 +15,18 @@ from engine.work.context import Context
 from engine.work.crawl import crawl
 from engine.work.crawl_args import CrawlArgs, parse_crawl
 from engine.work.fetch import EngineName, Fetcher
+from engine.work.loading import OpenFetcher
 from engine.work.static import open_static
 
 
-async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
-    policy = Policy.for_start(args.url)
+def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
+    """What loads the pages of one task: static or the engine's browser, both under `policy`."""
 
     def open_fetcher(engine: EngineName, args: CrawlArgs) -> AbstractAsyncContextManager[Fetcher]:
         if engine == "static":
-            return open_static(policy, args.credentials, judge=args.engine == "auto")
+            judge = args.engine == "auto"
+            clock = context.monotonic
+            return open_static(policy, args.credentials, judge=judge, monotonic=clock)
         options = FetcherOptions(
             policy=policy,
             pages=args.concurrency,
@@ -32,7 +35,11 @@ async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
         )
         return tools.browser.fetcher(options)
 
-    outcome = await crawl(args, context, open_fetcher)
+    return open_fetcher
+
+
+async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
+    outcome = await crawl(args, context, fetchers(Policy.for_start(args.url), context, tools))
     if outcome.failed and not outcome.succeeded and not context.stopping:
         raise NothingTaken(reason=outcome.first_error)
     return {"summary": outcome.summary()}

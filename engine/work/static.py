@@ -8,7 +8,7 @@ import importlib
 import re
 import time
 from base64 import b64encode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin
@@ -37,11 +37,18 @@ _SCRIPT_LINK = re.compile(
 
 @asynccontextmanager
 async def open_static(
-    policy: Policy, credentials: Credentials | None = None, *, judge: bool = False
+    policy: Policy,
+    credentials: Credentials | None = None,
+    *,
+    judge: bool = False,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[StaticFetcher]:
-    """A static engine for one crawl; `judge` makes it say whether a page needs a browser."""
+    """A static engine for one crawl; `judge` makes it say whether a page needs a browser.
+
+    `monotonic` (seconds) is the clock that the durations of its pages are taken from.
+    """
     await asyncio.to_thread(importlib.import_module, "aiohttp")  # 0.5 s that no loop should wait
-    fetcher = StaticFetcher(policy, credentials, judge=judge)
+    fetcher = StaticFetcher(policy, credentials, judge=judge, monotonic=monotonic)
     try:
         yield fetcher
     finally:
@@ -57,16 +64,24 @@ class _Body(NamedTuple):
 class StaticFetcher:
     """See `fetch.Fetcher`. The client starts with the first page."""
 
-    def __init__(self, policy: Policy, credentials: Credentials | None, *, judge: bool) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        credentials: Credentials | None,
+        *,
+        judge: bool,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._policy = policy
         self._credentials = credentials
         self._judge = judge
+        self._monotonic = monotonic
         # A number stays what it is, and a name is judged again at each connection (resolver).
         self._judged: set[str] = set()
         self._session: ClientSession | None = None
 
     async def fetch(self, url: str, options: PageOptions) -> Fetched:
-        started = time.monotonic()
+        started = self._monotonic()
         deadline = asyncio.get_running_loop().time() + options.timeout_ms / 1_000
         try:
             async with asyncio.timeout_at(deadline):
@@ -75,12 +90,12 @@ class StaticFetcher:
             raise PageError(
                 "timeout", f"no answer within {options.timeout_ms / 1_000:g} s"
             ) from late
-        answered = time.monotonic()
+        answered = self._monotonic()
         async with response:
             fetched = await self._read(response, options, deadline)
         fetched.url, fetched.final_url = url, final.url
         fetched.response_ms = _ms(answered - started)
-        fetched.render_ms = _ms(time.monotonic() - answered)
+        fetched.render_ms = _ms(self._monotonic() - answered)
         return fetched
 
     async def close(self) -> None:
@@ -141,7 +156,8 @@ class StaticFetcher:
         self, response: ClientResponse, options: PageOptions, deadline: float
     ) -> Fetched:
         headers = response.headers
-        if headers.get("Content-Disposition", "").lstrip().lower().startswith("attachment"):
+        disposition = headers.get("Content-Disposition", "").lstrip().lower()
+        if disposition.startswith("attachment") and not options.raw:
             raise PageError("download", "download skipped")
         fetched = Fetched(
             url="",
@@ -152,13 +168,15 @@ class StaticFetcher:
             retry_after_s=retry_after(headers.get("Retry-After", "")),
         )
         kind = fetched.content_type
-        if not documents.is_text(kind) and not documents.is_html(kind):
+        if not (options.raw or documents.is_text(kind) or documents.is_html(kind)):
             response.close()  # unread: the connection cannot be used again
             return fetched
         body = await _body(response, options.max_bytes, deadline)
         fetched.bytes, fetched.truncated = len(body.data), body.truncated
         fetched.settled = body.complete
-        if fetched.bytes > 65_536:
+        if options.raw:
+            fetched.body = body.data
+        elif fetched.bytes > 65_536:
             await asyncio.to_thread(self._fill, fetched, body.data)
         else:
             self._fill(fetched, body.data)

@@ -1,0 +1,46 @@
+"""The kind `crawl_sitemap` with the engine's own browser; what was typed says what it may reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from engine.browser.addresses import literal
+from engine.browser.egress import Policy, place_of
+from engine.errors import NothingTaken
+from engine.run.crawls import fetchers
+from engine.run.kind import Head, Kind, Tools
+from engine.tally import StoppedBy, Tally
+from engine.work.context import Context
+from engine.work.sitemap_args import SitemapArgs, parse_sitemap
+from engine.work.sitemap_crawl import crawl_sitemap, head
+from engine.work.sitemap_search import Found
+
+
+async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> Head:
+    policy = Policy.for_start(args.pages.url, _named_private(args))
+    outcome, found = await crawl_sitemap(args, context, fetchers(policy, context, tools))
+    if outcome.failed and not outcome.succeeded and not context.stopping:
+        raise NothingTaken(reason=outcome.first_error)
+    return head(outcome, found)
+
+
+def _named_private(args: SitemapArgs) -> tuple[str, ...]:
+    """The sitemap's own host and port, where it is another than the site's and a number.
+
+    A name is left to the rule for all: what it resolves to may change.
+    """
+    if args.sitemap_url is None:
+        return ()
+    place = place_of(args.sitemap_url)
+    return (str(place),) if literal(place.host) is not None else ()
+
+
+def _partial(
+    args: SitemapArgs, pages: Iterable[Mapping[str, Any]], stopped_by: StoppedBy, duration_ms: int
+) -> Head:
+    outcome = Tally(pages).outcome(args.pages.scope or "**", duration_ms, stopped_by)
+    return head(outcome, Found(source=args.sitemap_url or ""))
+
+
+CRAWL_SITEMAP = Kind("crawl_sitemap", parse_sitemap, _crawl_sitemap, _partial)

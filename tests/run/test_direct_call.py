@@ -1,0 +1,62 @@
+"""The same coroutine serves a direct call and a task: with one clock, the same bytes."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from engine.browser.session import BrowserSession
+from engine.config import Settings
+from engine.run.kind import Tools
+from engine.run.kinds import KINDS
+from engine.service import Engine
+from engine.work.context import Clock, MemoryContext
+
+ARGS = {"respect_robots": False, "delay_ms": 0, "concurrency": 1, "max_pages": 6}
+MEASURED = ("response_ms", "render_ms")  # by the browser's own clock
+
+
+def ticking() -> Clock:
+    """A clock that goes on by a quarter of a second at each look."""
+    looks = count()
+    return Clock(now_ms=lambda: 1_700_000_000_000, monotonic=lambda: next(looks) / 4)
+
+
+def level(data: bytes, engine: str) -> bytes:
+    """`data`, without the durations that a browser measured itself."""
+    result = msgspec.json.decode(data)
+    for page in result["pages"] if engine == "browser" else ():
+        page.update(dict.fromkeys(MEASURED))
+    return msgspec.json.encode(result) if engine == "browser" else data
+
+
+@pytest.mark.parametrize("engine", ["static", "browser"])
+async def test_a_direct_crawl_and_a_task_give_the_same_bytes(
+    home: Path, site: Any, engine: str
+) -> None:
+    args = {**ARGS, "url": site.url, "engine": engine}
+    settings = Settings(home=home, root=home / "tasks")
+    kind = KINDS["crawl"]
+    clock = ticking()
+    context = MemoryContext(now_ms=clock.now_ms, monotonic=clock.monotonic)
+    browser = BrowserSession()
+    try:
+        head = await kind.body(kind.parse(args), context, Tools(settings, browser))
+    finally:
+        await browser.aclose()
+    direct = kind.result(head, map(msgspec.json.encode, context.pages))
+
+    running = Engine(settings, accepts=True, clock=ticking())
+    await running.open()
+    try:
+        record = await running.start("crawl", args)
+        await running.wait(record.task_id)
+    finally:
+        await running.close()
+    task = (home / "tasks" / record.task_id / "result.json").read_bytes()
+    assert level(direct, engine) == level(task, engine)
+    assert len(msgspec.json.decode(task)["pages"]) == 6
