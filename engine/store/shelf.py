@@ -78,7 +78,7 @@ class Shelf:
     def ids(self) -> list[str]:
         """Every id on the shelf, sorted; none where there is no folder. Raises LedgerUnusable."""
         try:
-            with self._opened() as folder:
+            with self.opened() as folder:
                 names = folder.names()
         except NotOnShelf:
             return []
@@ -89,7 +89,7 @@ class Shelf:
         """Is there a record with this id (whatever is in it)?"""
         self.check(record_id)
         try:
-            with self._opened(record_id) as folder:
+            with self.opened(record_id) as folder:
                 return folder.has(record_id + _END)
         except NotOnShelf:
             return False
@@ -102,7 +102,7 @@ class Shelf:
             RecordUnreadable: its file is no JSON object of at most `cap` bytes.
         """
         self.check(record_id)
-        with self._opened(record_id) as folder:
+        with self.opened(record_id) as folder:
             return self.read_in(folder, record_id)
 
     def create(self, record_id: str, raw: dict[str, Any], *, durable: bool = True) -> None:
@@ -150,7 +150,7 @@ class Shelf:
         self.check(record_id)
         if make:
             make_root(self.folder)
-        with writing(str(self.folder)), self._opened(record_id) as folder:
+        with writing(str(self.folder)), self.opened(record_id) as folder:
             if not make and not folder.has(record_id + _END):
                 raise self.missing(record_id)  # no lock file is made for nothing
             with held(folder, f".lock-{record_id[0]}", record_id):
@@ -187,7 +187,8 @@ class Shelf:
     def missing(self, record_id: str) -> NotOnShelf:
         return NotOnShelf(noun=self.noun, id=record_id, path=str(self.folder))
 
-    def _opened(self, record_id: str = "") -> Folder:
+    def opened(self, record_id: str = "") -> Folder:
+        """The folder, for looking. Raises NotOnShelf where there is none, LedgerUnusable."""
         try:
             return Folder.at(str(self.folder))
         except FileNotFoundError as error:

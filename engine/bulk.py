@@ -1,0 +1,250 @@
+"""The bulk progress contract: what was done of a repetitive task, and when it may be called done.
+
+Pure rules (seed 001): no file, no lock, no clock. An item is in one of completed, failed and
+skipped, and the latest word on it wins. The lists keep the newest 500, the counts stay exact:
+whoever records an item says what was last said of it, however long ago.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Literal, get_args
+
+import msgspec
+
+KEPT: Final = 500  # entries of each list (seed 001: bounded storage)
+KEPT_ITEMS: Final = 10_000  # of the items that a contract names beforehand
+
+Scope = Literal["task_run", "workflow", "batch", "crawl"]
+Policy = Literal["allow", "block"]
+Word = Literal["completed", "failed", "skipped"]
+SCOPES: Final[tuple[str, ...]] = get_args(Scope)
+POLICIES: Final[tuple[str, ...]] = get_args(Policy)
+WORDS: Final[tuple[Word, ...]] = get_args(Word)
+
+
+class Failed(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An item that went wrong; `retryable` where somebody said so."""
+
+    item: str
+    reason: str = ""
+    retryable: bool | None = None
+
+
+class Skipped(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An item that was left out on purpose."""
+
+    item: str
+    reason: str = ""
+
+
+class Forced(msgspec.Struct, frozen=True):
+    """Who called it complete against the guard, when (ms since 1970), and why. Kept for ever."""
+
+    reason: str
+    by: str
+    at: int | float
+
+
+class Note(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One word on one item."""
+
+    word: Word
+    item: str
+    reason: str | None = None
+    retryable: bool | None = None
+
+
+class Contract(msgspec.Struct, frozen=True, kw_only=True):
+    """A contract as it stands in `progress-contracts/`; times in ms since 1970.
+
+    `expected_total` is None while nobody knows it. `*_total` count every item, `*_truncated`
+    those that the lists no longer hold. Source: seed 001 and its checklists.
+    """
+
+    contract_id: str
+    run_id: str | None = None
+    task_id: str | None = None
+    scope: str = "task_run"
+    expected_total: int | None = None
+    min_completed: int | None = None
+    stop_condition: str = ""
+    stop_satisfied: bool = False
+    item_key: str = "item"
+    failed_policy: str = "allow"
+    cursor: str | None = None
+    completed: tuple[str, ...] = ()
+    failed: tuple[Failed, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    completed_total: int = 0
+    failed_total: int = 0
+    skipped_total: int = 0
+    completed_truncated: int = 0
+    failed_truncated: int = 0
+    skipped_truncated: int = 0
+    forced: Forced | None = None
+    last_progress_at: int | float = 0
+    created_at: int | float = 0
+    updated_at: int | float = 0
+
+    @property
+    def observed(self) -> int:
+        """How many items somebody has said a word on."""
+        return self.completed_total + self.failed_total + self.skipped_total
+
+
+class Guard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """May it be called COMPLETED? With the counts, one sentence, and what to do next."""
+
+    allowed: bool
+    reason: str
+    suggested_next_action: str
+    completed_count: int
+    failed_count: int
+    skipped_count: int
+    stop_satisfied: bool
+    expected_total: int | None = None
+    min_completed: int | None = None
+    missing_count: int | None = None
+
+
+def guard(contract: Contract) -> Guard:
+    """The first rule that stands against completion, or that none does.
+
+    Source: seed 001, with the sentences of the program that shares these files; rule 4 and
+    skipped items are its checklist's.
+    """
+    key, done = contract.item_key, contract.completed_total
+    expected, least = contract.expected_total, contract.min_completed or 0
+    if expected is not None and contract.observed < expected:
+        at = contract.cursor or "(none)"
+        return _answer(
+            contract,
+            f"Bulk progress incomplete: {contract.observed}/{expected} {key} items observed.",
+            f"Continue processing {key} items from cursor {at}.",
+            expected - contract.observed,
+        )
+    if done < least:
+        return _answer(
+            contract,
+            f"Bulk progress incomplete: min_completed {least} not met.",
+            f"Complete at least {least - done} more {key} item(s), "
+            "or use force with a reason if the task must end early.",
+            least - done,
+        )
+    stop = contract.stop_condition.strip()
+    if expected is None and not (stop and contract.stop_satisfied):
+        return _unstopped(contract, stop)
+    if contract.failed_policy == "block" and contract.failed_total:
+        return _answer(
+            contract,
+            f"Bulk progress incomplete: {contract.failed_total} {key} item(s) failed, "
+            "and its policy is to block.",
+            f"Retry or skip the failed {key} item(s), "
+            "or use force with a reason if the task must end early.",
+        )
+    return _answer(contract, _finished(contract, stop), "Complete it.", allowed=True)
+
+
+def _unstopped(contract: Contract, stop: str) -> Guard:
+    if not stop:
+        return _answer(
+            contract,
+            "Bulk progress incomplete: neither a total nor a stop condition is known.",
+            "Say expected_total, or a stop_condition and, once it is met, stop_satisfied.",
+        )
+    return _answer(
+        contract,
+        f"Bulk progress incomplete: stop condition is not satisfied ({stop}).",
+        f"Continue until stop condition is satisfied: {stop}.",
+    )
+
+
+def _finished(contract: Contract, stop: str) -> str:
+    if contract.expected_total is None:
+        found = f"stop condition is satisfied ({stop})"
+    else:
+        found = f"{contract.observed}/{contract.expected_total} {contract.item_key} items observed"
+    return f"Bulk progress complete: {found}."
+
+
+def _answer(
+    contract: Contract,
+    reason: str,
+    suggestion: str,
+    missing: int | None = None,
+    *,
+    allowed: bool = False,
+) -> Guard:
+    return Guard(
+        allowed=allowed,
+        reason=reason,
+        suggested_next_action=suggestion,
+        completed_count=contract.completed_total,
+        failed_count=contract.failed_total,
+        skipped_count=contract.skipped_total,
+        stop_satisfied=contract.stop_satisfied,
+        expected_total=contract.expected_total,
+        min_completed=contract.min_completed,
+        missing_count=missing,
+    )
+
+
+class Tables:
+    """The three lists and their counts while notes are taken; `was` tells the last word before.
+
+    An item that is named again moves to the end of its list, so that "newest" means by the
+    last word on it.
+    """
+
+    def __init__(self, contract: Contract, was: Callable[[str], Word | None]) -> None:
+        self._contract = contract
+        self._was = was
+        self._said: dict[str, Word] = {}
+        self._totals = {word: int(getattr(contract, f"{word}_total")) for word in WORDS}
+        self._kept: dict[Word, dict[str, Any]] = {
+            "completed": dict.fromkeys(contract.completed),
+            "failed": {one.item: one for one in contract.failed},
+            "skipped": {one.item: one for one in contract.skipped},
+        }
+
+    def take(self, note: Note) -> None:
+        before = self._said.get(note.item) or self._was(note.item)
+        if before is not None:
+            self._totals[before] -= 1
+            self._kept[before].pop(note.item, None)
+        self._said[note.item] = note.word
+        self._totals[note.word] += 1
+        kept = self._kept[note.word]
+        kept[note.item] = _entry(note)
+        if len(kept) > KEPT:
+            del kept[next(iter(kept))]
+
+    def contract(self) -> Contract:
+        """The contract after all that was taken; its times are left as they were."""
+        kept = self._kept
+        cut = {f"{word}_truncated": max(0, self._totals[word] - len(kept[word])) for word in WORDS}
+        return msgspec.structs.replace(
+            self._contract,
+            completed=tuple(kept["completed"]),
+            failed=tuple(kept["failed"].values()),
+            skipped=tuple(kept["skipped"].values()),
+            **{f"{word}_total": self._totals[word] for word in WORDS},
+            **cut,
+        )
+
+
+def recorded(
+    contract: Contract, notes: Iterable[Note], was: Callable[[str], Word | None]
+) -> Contract:
+    """`contract` with `notes` taken in order; `was(item)` is the last word on it before them."""
+    tables = Tables(contract, was)
+    for note in notes:
+        tables.take(note)
+    return tables.contract()
+
+
+def _entry(note: Note) -> Failed | Skipped | None:
+    if note.word == "failed":
+        return Failed(note.item, note.reason or "", note.retryable)
+    return Skipped(note.item, note.reason or "") if note.word == "skipped" else None
