@@ -1,0 +1,102 @@
+"""Playwright's errors as the seed's codes, each with a reason that fits on one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from playwright.async_api import Error
+from playwright.async_api import TimeoutError as PlaywrightTimeout
+
+from engine.browser.failures import net_failure
+from engine.work.command_errors import (
+    BadCommand,
+    CommandFailed,
+    CommandTimeout,
+    InstanceDisconnected,
+)
+
+MAX_REASON: Final = 300  # characters
+GONE: Final = "the browser instance is gone"
+CRASHED: Final = "the page crashed"
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_ERROR_PREFIX = re.compile(r"^(?:\w+\.\w+: )?(?:Error: )?")
+# What Playwright's call log says about an element that it waited for -> what a reader is told.
+_HINDRANCES: Final[Mapping[str, str]] = {
+    "intercepts pointer events": "something else lies over it",
+    "element is outside of the viewport": "it lies outside of the page",
+    "element is not enabled": "it is disabled",
+    "element is not editable": "it is read-only",
+    "element is not stable": "it does not come to rest",
+    "element is not visible": "it is hidden",
+    "to be visible": "it is not there or hidden",
+    "did not find some options": "it has no such option",
+}
+_BAD_SELECTOR = (
+    "is not a valid selector",
+    "Unknown engine",
+    "Unexpected token",
+    "Malformed selector",
+    "while parsing selector",
+    "while parsing css selector",
+    "SyntaxError: Failed to execute",
+)
+_BAD_TARGET = {
+    "Element is not an <input>": "the element is not one that text can be typed into",
+    "Element is not a <select>": "the element is not a dropdown",
+    'Input of type "': "nothing can be typed into this kind of field",
+    "Malformed value": "the field does not take this value",
+    "Cannot type text into input[type=number]": "the field takes numbers only",
+    "Unknown key": "the browser knows no such key",
+    "Element is not attached": "the element went away",
+}
+_DEAD = ("Target page, context or browser has been closed", "Browser has been closed")
+_PAGE_CRASH = ("Target crashed", "Page crashed")
+
+
+def too_slow(timeout_ms: int, what: str = "", hint: str = "") -> CommandTimeout:
+    """It was not done within its time."""
+    about = f": {what}" if what else ""
+    why = f" ({hint})" if hint else ""
+    return CommandTimeout(f"not done within {timeout_ms / 1000:g} s{about}{why}")
+
+
+def gone() -> InstanceDisconnected:
+    return InstanceDisconnected(GONE)
+
+
+def as_failure(error: Error, timeout_ms: int, subject: str) -> CommandFailed:
+    """What Playwright raised, for somebody who knows nothing of Playwright."""
+    message = _COLOURS.sub("", error.message)
+    if isinstance(error, PlaywrightTimeout):
+        return too_slow(timeout_ms, subject, _hindrance(message))
+    if any(sign in message for sign in _DEAD):
+        return InstanceDisconnected("the page was closed while the command ran")
+    if any(sign in message for sign in _PAGE_CRASH):
+        return CommandFailed(CRASHED)
+    if any(sign in message for sign in _BAD_SELECTOR):
+        return BadCommand("the selector is not one that the browser can read")
+    for sign, sentence in _BAD_TARGET.items():
+        if sign in message:
+            return CommandFailed(sentence)
+    if "Download is starting" in message:
+        return CommandFailed("the address is a download, and downloads are refused")
+    net = net_failure(message)
+    return CommandFailed(str(net) if net else one_line(message))
+
+
+def one_line(message: str) -> str:
+    """The first line that says something, without Playwright's own prefix."""
+    first = next((line.strip() for line in message.splitlines() if line.strip()), "")
+    said = _ERROR_PREFIX.sub("", first, count=1) or "it failed without a reason"
+    return said if len(said) <= MAX_REASON else said[: MAX_REASON - 1] + "…"
+
+
+def _hindrance(message: str) -> str:
+    """The last hindrance in the call log: the one that it gave up at."""
+    found = {message.rfind(sign): told for sign, told in _HINDRANCES.items()}
+    found.pop(-1, None)
+    if found:
+        return found[max(found)]
+    return "there is no such element" if "waiting for locator" in message else ""

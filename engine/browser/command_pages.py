@@ -1,0 +1,163 @@
+"""The tools `browser_navigate` and `browser_interact`: going somewhere, and acting there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from playwright.async_api import Error
+
+from engine.browser.command_stage import Call, Tool, script
+from engine.browser.egress import without_credentials
+from engine.work.command_errors import CommandFailed
+
+if TYPE_CHECKING:
+    from playwright.async_api import Locator, Page, Response
+
+SLOWLY: Final = 1_000  # characters: longer texts are put in at once, not key by key
+# Fields whose value is not what the keys say: a date is typed in another order in each country.
+_SET_AT_ONCE: Final = ["date", "time", "month", "week", "datetime-local", "color", "range"]
+
+
+async def goto(call: Call) -> Any:
+    url = without_credentials(call.args["url"])
+    page = await _cleared(call)
+    try:
+        response = await page.goto(url, wait_until="load", timeout=call.timeout_ms)
+    except Error as failed:
+        raise _refusal(call, page) or failed from failed
+    return await _where(page, response)
+
+
+async def reload(call: Call) -> Any:
+    page = await _cleared(call)
+    try:
+        response = await page.reload(wait_until="load", timeout=call.timeout_ms)
+    except Error as failed:
+        raise _refusal(call, page) or failed from failed
+    return await _where(page, response)
+
+
+async def back(call: Call) -> Any:
+    return await _through_history(call, -1, "there is no page to go back to")
+
+
+async def forward(call: Call) -> Any:
+    return await _through_history(call, 1, "there is no page to go forward to")
+
+
+async def wait_for(call: Call) -> Any:
+    page = await call.stage.page()
+    await _first(page, call).wait_for(state="visible", timeout=call.timeout_ms)
+    return {"found": True, "url": page.url}
+
+
+async def click(call: Call) -> Any:
+    page = await _cleared(call)
+    await _first(page, call).click(timeout=call.timeout_ms)
+    return _done(call, page)
+
+
+async def type_text(call: Call) -> Any:
+    """The field then holds exactly the text, whatever stood in it before."""
+    page, text = await call.stage.page(), str(call.args["text"])
+    if not call.args.get("keep_text"):
+        call.stage.masked.append(call.selector)
+    field = _first(page, call)
+    kind = str(await field.get_attribute("type", timeout=call.timeout_ms) or "").lower()
+    if len(text) > SLOWLY or kind in _SET_AT_ONCE:
+        await field.fill(text, timeout=call.timeout_ms)
+    else:
+        await field.fill("", timeout=call.timeout_ms)
+        await field.press_sequentially(text, timeout=call.timeout_ms)
+    return {"typed": len(text)}
+
+
+async def keyboard(call: Call) -> Any:
+    page = await _cleared(call)
+    await page.keyboard.press(str(call.args["key"]))
+    return _done(call, page)
+
+
+async def scroll(call: Call) -> Any:
+    page = await call.stage.page()
+    given = [call.args["direction"], call.args.get("amount", 0)]
+    return await page.evaluate(script("scroll.js"), given)
+
+
+async def select(call: Call) -> Any:
+    page = await call.stage.page()
+    chosen = await _first(page, call).select_option(call.args["value"], timeout=call.timeout_ms)
+    return {"selected": chosen}
+
+
+async def hover(call: Call) -> Any:
+    page = await call.stage.page()
+    await _first(page, call).hover(timeout=call.timeout_ms)
+    return {"done": True}
+
+
+NAVIGATE: Final[Mapping[str, Tool]] = {
+    "goto": goto,
+    "reload": reload,
+    "back": back,
+    "forward": forward,
+    "wait_for": wait_for,
+}
+INTERACT: Final[Mapping[str, Tool]] = {
+    "click": click,
+    "type": type_text,
+    "keyboard": keyboard,
+    "scroll": scroll,
+    "select": select,
+    "hover": hover,
+}
+
+
+def _first(page: Page, call: Call) -> Locator:
+    """The first of what the selector means: pages often hold the same thing twice."""
+    return page.locator(call.selector).first
+
+
+async def _cleared(call: Call) -> Page:
+    """The page, with what the gate refused before forgotten."""
+    page = await call.stage.page()
+    if call.stage.instance is not None:
+        call.stage.instance.clear(page)
+    return page
+
+
+async def _through_history(call: Call, by: int, nowhere: str) -> Any:
+    page = await _cleared(call)
+    wire = call.stage.instance.wire(page) if call.stage.instance else None
+    if wire is not None:
+        # Playwright answers a step that cannot be taken as it answers one inside a page.
+        history = await wire.send("Page.getNavigationHistory")
+        if not 0 <= history["currentIndex"] + by < len(history["entries"]):
+            raise CommandFailed(nowhere)
+    go = page.go_back if by < 0 else page.go_forward
+    try:
+        response = await go(wait_until="load", timeout=call.timeout_ms)
+    except Error as failed:
+        raise _refusal(call, page) or failed from failed
+    return await _where(page, response)
+
+
+async def _where(page: Page, response: Response | None) -> dict[str, Any]:
+    found: dict[str, Any] = {"url": page.url, "title": await page.title()}
+    if response is not None:
+        found["status"] = response.status
+    return found
+
+
+def _done(call: Call, page: Page) -> dict[str, Any]:
+    refused = _refusal(call, page)
+    if refused is not None:
+        raise refused
+    return {"done": True, "url": page.url}
+
+
+def _refusal(call: Call, page: Page) -> CommandFailed | None:
+    """What the gate said no to in this page since the command began."""
+    refused = call.stage.instance.refused(page) if call.stage.instance else None
+    return CommandFailed(str(refused)) if refused is not None else None

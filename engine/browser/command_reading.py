@@ -1,0 +1,139 @@
+"""The tools `browser_content` and `browser_execute`: what a page shows, holds and computes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.browser.command_stage import Call, Tool, script
+from engine.work.command_errors import CommandFailed
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+MAX_TEXT: Final = 256 * 1024  # characters of one result
+MAX_ITEMS: Final = 20_000  # values in one result of a script
+MAX_DEPTH: Final = 20
+MAX_PNG: Final = 8 * 1024 * 1024
+_DOM_LIMITS: Final = {"nodes": 1_000, "text": 300, "depth": 60}
+_PNG_SIZE_AT: Final = 16  # where a PNG says its width and height, four bytes each
+# A statement's script may `return`, an expression's is its value; both may wait.
+_EXPRESSION = "(async () => {{ return (\n{}\n) }})"
+_BODY = "(async () => {{\n{}\n}})"
+_CALL = "{}().then((value) => typeof value === 'function' ? value() : value)"
+
+
+async def screenshot(call: Call) -> Any:
+    """A PNG among the task's artifacts; what was typed is covered."""
+    page = await call.stage.page()
+    covered = [page.locator(selector) for selector in call.stage.masked]
+    shot = page.locator(call.selector).first.screenshot if call.selector else page.screenshot
+    data = await shot(
+        type="png",
+        animations="disabled",
+        mask=covered,
+        mask_color="#888888",
+        timeout=call.timeout_ms,
+    )
+    if len(data) > MAX_PNG:
+        raise CommandFailed("the picture is larger than 8 MiB")
+    path = await call.stage.artifact(f"command-{call.number + 1:03d}.png", data)
+    width, height = (int.from_bytes(data[at : at + 4]) for at in (_PNG_SIZE_AT, _PNG_SIZE_AT + 4))
+    return {"path": path, "width": width, "height": height, "bytes": len(data)}
+
+
+async def get_text(call: Call) -> Any:
+    page = await call.stage.page()
+    text = await page.locator(call.selector).first.inner_text(timeout=call.timeout_ms)
+    return _cut("text", text.strip())
+
+
+async def get_html(call: Call) -> Any:
+    page = await call.stage.page()
+    if not call.selector:
+        return _cut("html", await page.content())
+    found = page.locator(call.selector).first
+    return _cut("html", await found.evaluate("(node) => node.outerHTML", timeout=call.timeout_ms))
+
+
+async def get_viewport_dom(call: Call) -> Any:
+    page = await call.stage.page()
+    return plain(await page.evaluate(script("viewport.js"), dict(_DOM_LIMITS)))
+
+
+async def evaluate(call: Call) -> Any:
+    page, source = await call.stage.page(), str(call.args["script"])
+    function = await _compiled(call, page, source)
+    value = await page.evaluate(_CALL.format(function))
+    return {"value": plain(value)}
+
+
+CONTENT: Final[Mapping[str, Tool]] = {
+    "screenshot": screenshot,
+    "get_text": get_text,
+    "get_html": get_html,
+    "get_viewport_dom": get_viewport_dom,
+}
+EXECUTE: Final[Mapping[str, Tool]] = {"evaluate": evaluate}
+
+
+async def _compiled(call: Call, page: Page, source: str) -> str:
+    """`source` as a function, read as an expression if it can be one. Nothing runs yet.
+
+    The browser itself is asked: to try and fail would run a script twice.
+    """
+    instance = call.stage.instance
+    failed = ""
+    for shape in (_EXPRESSION, _BODY):
+        function = shape.format(source)
+        if instance is None:
+            return function
+        asked = {"expression": function, "sourceURL": "", "persistScript": False}
+        answer = await instance.wire(page).send("Runtime.compileScript", asked)
+        if "exceptionDetails" not in answer:
+            return function
+        said = answer["exceptionDetails"].get("exception", {}).get("description", "")
+        failed = str(said).partition("\n")[0]
+    raise CommandFailed(f"the script cannot be read: {failed}")
+
+
+def _cut(name: str, text: str) -> dict[str, Any]:
+    if len(text) <= MAX_TEXT:
+        return {name: text}
+    return {name: text[:MAX_TEXT], "truncated": True, "length": len(text)}
+
+
+def plain(given: Any) -> Any:
+    """A value from a page as plain JSON of bounded size; a page may hand over anything."""
+    return _Plain().value(given, 0)
+
+
+class _Plain:
+    def __init__(self) -> None:
+        self._items = 0
+        self._room = MAX_TEXT
+
+    def value(self, given: Any, depth: int) -> Any:
+        self._items += 1
+        if given is None or isinstance(given, bool):
+            return given
+        if isinstance(given, int):  # beyond 2^53 JSON's readers lose digits: a BigInt
+            return given if abs(given) <= 2**53 else str(given)
+        if isinstance(given, float):
+            return given if math.isfinite(given) else str(given)
+        if self._items > MAX_ITEMS or depth > MAX_DEPTH:
+            return "…"
+        if isinstance(given, Mapping):
+            return {
+                self._text(str(key)): self.value(item, depth + 1) for key, item in given.items()
+            }
+        if isinstance(given, list | tuple):
+            return [self.value(item, depth + 1) for item in given[: MAX_ITEMS - self._items]]
+        return self._text(given.isoformat() if isinstance(given, datetime) else str(given))
+
+    def _text(self, text: str) -> str:
+        kept = text[: self._room]
+        self._room -= len(kept)
+        return kept if len(kept) == len(text) else kept + "…"

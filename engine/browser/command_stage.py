@@ -1,0 +1,73 @@
+"""What a command works with while it runs: its instance, its page, and where artifacts go."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from engine.browser.command_failures import gone
+from engine.browser.egress import Policy
+from engine.browser.instances import Instances
+from engine.errors import BrowserGone
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+    from engine.browser.instance import Instance
+
+Artifact = Callable[[str, bytes], Awaitable[str]]
+
+
+@dataclass(slots=True)
+class Stage:
+    """The same for every command of one task; `masked` grows with what was typed into."""
+
+    instances: Instances
+    policy: Policy
+    artifact: Artifact
+    instance: Instance | None = None
+    masked: list[str] = field(default_factory=list)
+
+    async def page(self) -> Page:
+        """The page that commands act on.
+
+        Raises:
+            InstanceDisconnected: the instance is gone.
+        """
+        if self.instance is None or not self.instance.alive:
+            raise gone()
+        try:
+            return await self.instance.page()
+        except BrowserGone:
+            raise gone() from None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One command on the stage: its arguments as they are used, and its number in the task."""
+
+    stage: Stage
+    args: Mapping[str, Any]
+    timeout_ms: int
+    number: int
+
+    @property
+    def selector(self) -> str:
+        given: str = self.args.get("selector", "")
+        return given
+
+
+Tool = Callable[[Call], Awaitable[Any]]
+
+
+@cache
+def script(name: str) -> str:
+    """A script of this room, without the comment lines it begins with."""
+    text = files("engine.browser").joinpath(name).read_text("utf-8")
+    lines = text.splitlines()
+    while lines and lines[0].startswith("//"):
+        lines.pop(0)
+    return "\n".join(lines).strip()

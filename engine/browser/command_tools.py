@@ -1,0 +1,111 @@
+"""Runs one command of seed 002 on an instance; whatever goes wrong has one of the seed's codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from playwright.async_api import Error
+
+from engine.browser.command_failures import as_failure, gone, too_slow
+from engine.browser.command_pages import INTERACT, NAVIGATE
+from engine.browser.command_reading import CONTENT, EXECUTE
+from engine.browser.command_stage import Call, Stage, Tool
+from engine.browser.instances import TooManyInstances
+from engine.browser.session import InstanceOptions
+from engine.errors import BrowserGone, EngineError
+from engine.work.command_errors import CommandFailed, InstanceDisconnected
+from engine.work.command_plan import Step
+
+# Playwright's own limit comes first, because it knows what it was waiting for.
+GRACE_S: Final = 0.2
+
+
+async def run_command(step: Step, stage: Stage, number: int) -> Any:
+    """Do one command and return what it found, as plain JSON.
+
+    Raises:
+        CommandFailed: with one of the seed's codes, and a reason of one line.
+    """
+    call = Call(stage, step.args, step.timeout_ms, number)
+    tool = TOOLS[step.tool][step.action]
+    subject = str(step.args.get("selector", ""))
+    try:
+        if stage.instance is None or step.tool == "browser_instance":
+            return await tool(call)
+        async with stage.instance.within(step.timeout_ms / 1000 + GRACE_S):
+            return await tool(call)
+    except TimeoutError:
+        if _is_gone(stage):
+            raise gone() from None
+        raise too_slow(step.timeout_ms, subject) from None
+    except Error as failed:
+        if _is_gone(stage):
+            raise gone() from failed
+        raise as_failure(failed, step.timeout_ms, subject) from failed
+
+
+def needs_page(step: Step) -> bool:
+    """Does this command act on the task's own instance?"""
+    return step.tool != "browser_instance"
+
+
+def _is_gone(stage: Stage) -> bool:
+    return stage.instance is not None and not stage.instance.alive
+
+
+async def _list(call: Call) -> Any:
+    return {"instances": [_told(call.stage, each.id) for each in call.stage.instances.living()]}
+
+
+async def _launch(call: Call) -> Any:
+    options = InstanceOptions(
+        policy=call.stage.policy,
+        headed=call.args.get("headed", False),
+        width=call.args.get("width", 1280),
+        height=call.args.get("height", 800),
+    )
+    try:
+        opened = await call.stage.instances.launch(options)
+    except TooManyInstances:
+        raise CommandFailed("too many instances are open; close one first") from None
+    except BrowserGone as died:
+        raise InstanceDisconnected(str(died)) from died
+    except EngineError as failed:
+        raise CommandFailed(str(failed)) from failed
+    return _told(call.stage, opened.id)
+
+
+async def _close(call: Call) -> Any:
+    instance_id = str(call.args["instanceId"])
+    if not await call.stage.instances.close(instance_id):
+        raise CommandFailed("there is no living instance of this id")
+    return {"instanceId": instance_id, "closed": True}
+
+
+async def _status(call: Call) -> Any:
+    own = call.stage.instance.id if call.stage.instance else ""
+    return _told(call.stage, str(call.args.get("instanceId", own)))
+
+
+def _told(stage: Stage, instance_id: str) -> dict[str, Any]:
+    found = stage.instances.get(instance_id)
+    told: dict[str, Any] = {"instanceId": instance_id, "connected": found is not None}
+    if found is not None:
+        told |= {"headed": found.headed, "pages": [page.url for page in found.pages]}
+    return told
+
+
+_INSTANCE: Final[Mapping[str, Tool]] = {
+    "list": _list,
+    "launch": _launch,
+    "close": _close,
+    "status": _status,
+}
+TOOLS: Final[Mapping[str, Mapping[str, Tool]]] = {
+    "browser_navigate": NAVIGATE,
+    "browser_interact": INTERACT,
+    "browser_content": CONTENT,
+    "browser_execute": EXECUTE,
+    "browser_instance": _INSTANCE,
+}

@@ -1,0 +1,18 @@
+// Scrolls the page; where the page itself cannot move, the box in the middle of the window.
+([direction, amount]) => {
+  const across = direction === "left" || direction === "right";
+  const sign = direction === "up" || direction === "left" ? -1 : 1;
+  const far = sign * (amount || (across ? window.innerWidth : window.innerHeight));
+  const root = document.scrollingElement || document.documentElement;
+  const moves = (box) => {
+    const way = across ? getComputedStyle(box).overflowX : getComputedStyle(box).overflowY;
+    const room = across ? box.scrollWidth - box.clientWidth : box.scrollHeight - box.clientHeight;
+    return room > 0 && (box === root ? way !== "hidden" : way === "auto" || way === "scroll");
+  };
+  let box = document.elementFromPoint(window.innerWidth / 2, window.innerHeight / 2);
+  if (moves(root)) box = root;
+  while (box && !moves(box)) box = box.parentElement;
+  const target = box || root;
+  target.scrollBy({ left: across ? far : 0, top: across ? 0 : far, behavior: "instant" });
+  return { x: Math.round(target.scrollLeft), y: Math.round(target.scrollTop) };
+}
