@@ -20,6 +20,7 @@ from typing import Self
 from engine.sample.oddities import odd_answer
 from engine.sample.pages import TREES, page_html, page_json, path_of, shell
 from engine.sample.server import HTML, Answer, Request, Server
+from engine.sample.sitemaps import XML, sitemap_answer, urlset
 
 _CACHED = (("Cache-Control", "max-age=3600"),)
 _FRESH = (("Cache-Control", "no-store"),)
@@ -43,7 +44,8 @@ class Site:
 
     `url` has no slash at its end. `hits` counts requests by path (without the query), `log`
     has every one as (seconds on the monotonic clock, target). `robots` and `robots_status`
-    may be changed while it runs; `robots=None` means the file of the site itself.
+    may be changed while it runs; `robots=None` means the file of the site itself. What stands
+    in `answers` by its path comes before everything else.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Site:
         self.crawl_delay = crawl_delay
         self.robots = robots
         self.robots_status = robots_status
+        self.answers: dict[str, Answer] = {}
         self.hits: Counter[str] = Counter()
         self.log: list[tuple[float, str]] = []
         self._server = Server(self._answer, host, port)
@@ -95,12 +98,16 @@ class Site:
     def _answer(self, request: Request) -> Answer:
         self.hits[request.path] += 1
         self.log.append((time.monotonic(), request.target))
+        if request.path in self.answers:
+            return self.answers[request.path]
         if request.path == "/robots.txt":
             return Answer(self._robots(), self.robots_status, "text/plain; charset=utf-8")
         if request.path == "/sitemap.xml":
-            return Answer(self._sitemap(), content_type="application/xml")
+            return Answer(self._sitemap(), content_type=XML)
         if request.path == "/busy":
             return self._busy(request)
+        if request.path.startswith("/sitemaps/"):
+            return sitemap_answer(request) or _MISSING
         return _ASSETS.get(request.path) or self._page(request) or odd_answer(request) or _MISSING
 
     def _page(self, request: Request) -> Answer | None:
@@ -136,14 +143,7 @@ class Site:
         return f"{rules}\nSitemap: {self.url}/sitemap.xml\n".encode()
 
     def _sitemap(self) -> bytes:
-        places = (self.url + path_of("page", number) for number in range(self.pages + 1))
-        entries = "".join(
-            f"<url><loc>{place}</loc><lastmod>2026-01-01</lastmod></url>" for place in places
-        )
-        return (
-            '<?xml version="1.0" encoding="UTF-8"?>'
-            f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</urlset>'
-        ).encode()
+        return urlset(self.url + path_of("page", number) for number in range(self.pages + 1))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

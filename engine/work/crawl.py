@@ -10,7 +10,7 @@ with or without `www.` or over https when that is where the start page itself la
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -29,6 +29,7 @@ from engine.work.page_record import NOTHING, page_record, refusal
 from engine.work.robots import Robots, Rules
 
 SLACK_S = 10.0  # what a fetcher may take beyond the page's own limit before the unit ends it
+MANY = 1_000  # addresses to begin at: a million of them take 3 s, which no loop may stand still
 _BUSY = frozenset({429, 503})
 
 
@@ -47,7 +48,7 @@ async def crawl(args: CrawlArgs, ctx: Context, open_fetcher: OpenFetcher) -> Cra
 
 
 async def crawl_from(
-    args: CrawlArgs, ctx: Context, loader: Loader, visits: Iterable[Visit]
+    args: CrawlArgs, ctx: Context, loader: Loader, visits: Sequence[Visit]
 ) -> CrawlOutcome:
     """As `crawl`, from any number of addresses; the patterns are not asked about these."""
     return await _Crawl(args, ctx, loader).run(visits)
@@ -77,9 +78,12 @@ class _Crawl:
             return False
         return not self._args.include_patterns or self._included(address)
 
-    async def run(self, visits: Iterable[Visit]) -> CrawlOutcome:
+    async def run(self, visits: Sequence[Visit]) -> CrawlOutcome:
         started = self._ctx.monotonic()
-        self._frontier.start(visits)
+        if len(visits) < MANY:
+            self._frontier.start(visits)
+        else:
+            await asyncio.to_thread(self._frontier.start, visits)
         try:
             async with asyncio.TaskGroup() as workers:
                 for number in range(self._args.concurrency):
@@ -90,9 +94,8 @@ class _Crawl:
         return self._tally.outcome(self._scope, duration_ms, self._stopped_by())
 
     def _stopped_by(self) -> StoppedBy:
-        reason = self._ctx.stop_reason
-        if reason:
-            return "cancelled" if reason == "stopped" else reason
+        if self._ctx.stopping:
+            return why_stopped(self._ctx)
         return "frontier" if self._frontier.is_empty else "max_pages"
 
     async def _work(self) -> None:
@@ -232,6 +235,12 @@ class _Crawl:
         to_come = max(0, self._frontier.known - 1)  # the page just kept still counts there
         total = min(self._args.max_pages + self._blocked, done + to_come)
         return Units(done, max(total, done), message, self._tally.failed)
+
+
+def why_stopped(ctx: Context) -> StoppedBy:
+    """For the summary of a crawl that was told to stop."""
+    reason = ctx.stop_reason
+    return reason if reason in ("budget", "forced") else "cancelled"
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -64,7 +64,12 @@ def decode(body: bytes, content_type: str, *, cut: bool = False) -> str:
 
 
 def _declared(body: bytes, content_type: str) -> str | None:
-    label = _label(body, content_type).lower()
+    return charset_named(_label(body, content_type))
+
+
+def charset_named(label: str) -> str | None:
+    """The codec that the web means by this name; None for what is no character set."""
+    label = label.lower()
     if not label or label.startswith(_NO_CHARSETS):
         return None
     if label in _WESTERN:

@@ -30,7 +30,8 @@ class PageOptions(msgspec.Struct, frozen=True):
 
     A page is taken when its load event has fired and neither DOM nor resources have
     changed for `settle_ms`, or when the selector `wait_for` is there, or at `timeout_ms`
-    with what there is (`settled` is then false).
+    with what there is (`settled` is then false). `raw` asks for the body's bytes in
+    `Fetched.body`, whatever they are; only the static engine can.
     """
 
     timeout_ms: int = 30_000
@@ -40,6 +41,7 @@ class PageOptions(msgspec.Struct, frozen=True):
     screenshot: Screenshot = "none"
     max_bytes: int = MAX_PAGE_BYTES
     max_links: int = MAX_LINKS
+    raw: bool = False
 
 
 class Fetched(msgspec.Struct):
@@ -73,6 +75,7 @@ class Fetched(msgspec.Struct):
     screenshot: builtins.bytes | None = None
     needs_browser: bool = False
     retry_after_s: float | None = None
+    body: builtins.bytes = b""
 
 
 class Fetcher(Protocol):

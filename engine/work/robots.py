@@ -42,6 +42,11 @@ class Rules(NamedTuple):
         asked = None if self.parsed is None else self.parsed.crawl_delay(self.agent)
         return min(asked or 0.0, MAX_CRAWL_DELAY_S)
 
+    @property
+    def sitemaps(self) -> tuple[str, ...]:
+        """What the file's `Sitemap:` lines name, as written."""
+        return () if self.parsed is None else tuple(map(str, self.parsed.sitemaps))
+
 
 class Robots:
     """Asks each origin once, through the crawl's own HTTP client and so its egress policy.

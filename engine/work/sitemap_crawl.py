@@ -1,0 +1,47 @@
+"""The kind `crawl_sitemap`: the pages that a sitemap lists, taken as a crawl takes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from engine.tally import CrawlOutcome, Tally
+from engine.work.context import Context, UnitStopped
+from engine.work.crawl import crawl_from, why_stopped
+from engine.work.loading import Loader, OpenFetcher
+from engine.work.sitemap_args import SitemapArgs
+from engine.work.sitemap_search import Found, Search
+
+
+async def crawl_sitemap(
+    args: SitemapArgs, ctx: Context, open_fetcher: OpenFetcher
+) -> tuple[CrawlOutcome, Found]:
+    """Find the sitemap, then take its pages; a stop is no error, as in `crawl`.
+
+    Raises:
+        SitemapMissing, SitemapUnmatched: there is nothing to take.
+        BrowserMissing, BrowserFailed, InjectedFault: as in `crawl`.
+    """
+    started = ctx.monotonic()
+    async with Loader(args.pages, open_fetcher) as loader:
+        search = Search(args, ctx, loader)
+        try:
+            found = await search.run()
+            outcome = await crawl_from(args.pages, ctx, loader, found.visits)
+        except UnitStopped:  # while it searched: a crawl keeps this to itself
+            found = search.found
+            outcome = Tally().outcome(args.pages.scope or "**", 0, why_stopped(ctx))
+    lasted_ms = round((ctx.monotonic() - started) * 1_000)
+    return msgspec.structs.replace(outcome, duration_ms=lasted_ms), found
+
+
+def head(outcome: CrawlOutcome, found: Found) -> dict[str, Any]:
+    """The head of the result: a crawl's, and where the list came from.
+
+    `sitemap_source` stands in the summary as well: that is where OpenChrome's readers look.
+    """
+    return {
+        "summary": {**outcome.summary(), **found.summary()},
+        "sitemap_source": found.source,
+    }

@@ -1,0 +1,220 @@
+"""Where a site's sitemap is, and which of its pages to take.
+
+Asked in this order: the sitemap that was named, else what robots.txt names, else
+`/sitemap.xml`, else `/sitemap_index.xml`; the first that lists anything is the source.
+
+Decisions where the contract is silent. Of an index, files of other sites are read only where
+robots.txt names them or other sites were asked for (the sitemap protocol's own rule); pages
+of other sites are counted and left out unless asked for. The same site may add or drop
+`www.` and may add https. What can be read of a damaged file counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+from engine import redact
+from engine.display import display
+from engine.errors import EngineError, PageError
+from engine.work.addresses import Address, address_of, glob_matcher, link_address, same_site
+from engine.work.context import Context, UnitTimeout
+from engine.work.fetch import Fetched, PageOptions
+from engine.work.frontier import SPARE, SeenKeys, Visit
+from engine.work.loading import Loader
+from engine.work.pace import Pace
+from engine.work.sitemap import MAX_BYTES, Listing, NotASitemap, read_sitemap
+from engine.work.sitemap_args import SitemapArgs
+
+FILE_S = 60.0  # what one file may take
+MAX_FILES = 1_000  # of one task; an index without end stops here
+MAX_DEPTH = 4  # indexes within each other; the protocol knows one
+_USUAL = ("/sitemap.xml", "/sitemap_index.xml")
+_ENDINGS = (".xml", ".xml.gz")  # of a start address that is taken for a sitemap's own
+
+
+class SitemapMissing(EngineError):
+    """No sitemap was found, or none could be read; what was tried stands in the sentence."""
+
+    code = "sitemap_missing"
+    title = "No sitemap was found"
+    sentence = "No sitemap was found for {site}. Tried: {tried}."
+    advice_text = "Give the sitemap's own address as sitemap_url, or start a crawl instead."
+
+
+class SitemapUnmatched(EngineError):
+    """A sitemap was found, but it lists nothing that this task may take."""
+
+    code = "sitemap_unmatched"
+    title = "The sitemap has no matching page"
+    sentence = "The sitemap {source} was read, but none of its addresses can be taken: {reason}."
+    advice_text = "Look at the filter, or allow pages of other sites with other_origins."
+
+
+class Found(msgspec.Struct):
+    """What the search came to; the numbers are those of the summary."""
+
+    source: str = ""
+    visits: list[Visit] = msgspec.field(default_factory=list)
+    files: int = 0
+    damaged: int = 0
+    listed: int = 0
+    elsewhere: int = 0
+    filtered: int = 0
+
+    def summary(self) -> dict[str, object]:
+        """For the head of the result."""
+        return {
+            "sitemap_source": self.source,
+            "sitemap_files": self.files,
+            "sitemap_files_damaged": self.damaged,
+            "urls_listed": self.listed,
+            "urls_elsewhere": self.elsewhere,
+            "urls_filtered": self.filtered,
+        }
+
+
+class _File(NamedTuple):
+    """A sitemap to be read, so many indexes below the first."""
+
+    address: Address
+    depth: int = 0
+
+
+class Search:
+    """Reads sitemaps until there are enough pages; `found` tells what there is so far."""
+
+    def __init__(self, args: SitemapArgs, ctx: Context, loader: Loader) -> None:
+        self.found = Found()
+        self._args, self._ctx, self._loader = args, ctx, loader
+        self._site = args.pages.address
+        self._matches = glob_matcher((args.filter,)) if args.filter else lambda _: True
+        self._pace = Pace(ctx, args.pages.delay_ms / 1_000)
+        self._seen_files: set[str] = set()
+        self._seen = SeenKeys()
+        self._tried: list[str] = []
+        self._problem = ""
+
+    async def run(self) -> Found:
+        """The pages to take, in the order they are listed in.
+
+        Raises:
+            SitemapMissing, SitemapUnmatched.
+            UnitStopped: the task was asked to stop.
+        """
+        if not await self._find():
+            tried = "; ".join(self._tried[:10])
+            raise SitemapMissing(site=self._site.origin, tried=tried)
+        if not self.found.visits:
+            raise SitemapUnmatched(source=self.found.source, reason=self._why_none())
+        return self.found
+
+    async def _find(self) -> bool:
+        if self._args.sitemap is not None:
+            return await self._read_from([self._args.sitemap])
+        if self._site.url.lower().endswith(_ENDINGS) and await self._read_from([self._site]):
+            return True
+        if await self._read_from(await self._named_by_robots()):
+            return True
+        for path in _USUAL:
+            usual = address_of(self._site.origin + path)
+            if usual is not None and await self._read_from([usual]):
+                return True
+        return False
+
+    async def _named_by_robots(self) -> list[Address]:
+        robots = await self._loader.robots()
+        place = f"{self._site.origin}/robots.txt"
+        async with self._ctx.unit(place, 30.0):
+            rules = await robots.rules(self._site)
+        named = [link_address(place, line) for line in rules.sitemaps[:MAX_FILES]]
+        if not named:
+            self._tried.append("robots.txt names none")
+        return [address for address in named if address is not None]
+
+    async def _read_from(self, places: Iterable[Address]) -> bool:
+        """Read these and whatever they lead to; was there any sitemap?"""
+        waiting = deque(_File(place) for place in places)
+        before = self.found.files
+        while waiting and not self._is_enough():
+            file = waiting.popleft()
+            if file.address.key in self._seen_files or len(self._seen_files) >= MAX_FILES:
+                continue
+            self._seen_files.add(file.address.key)
+            waiting.extend((await self._read(file))[: MAX_FILES - len(waiting)])
+        return self.found.files > before
+
+    def _is_enough(self) -> bool:
+        # Some of them robots.txt may forbid; the crawl itself counts those apart.
+        return len(self.found.visits) >= self._args.pages.max_pages + SPARE
+
+    async def _read(self, file: _File) -> list[_File]:
+        """Take what `file` lists; returns the sitemaps that it leads to."""
+        try:
+            fetched, listing = await self._fetch(file.address)
+        except (PageError, UnitTimeout, NotASitemap) as failed:
+            self.found.damaged += 1
+            self._tried.append(f"{display(redact.url(file.address.url), 200)}: {failed}")
+            await self._ctx.log("sitemap", f"{file.address.url}: {failed}")
+            return []
+        self.found.files += 1
+        self.found.source = self.found.source or file.address.url
+        problem = listing.problem or ("" if fetched.settled else "it was cut off")
+        self.found.damaged += bool(problem)
+        self._problem = self._problem or problem
+        told = f"{len(listing.entries):,} entries" + (f"; {problem}" if problem else "")
+        await self._ctx.log("sitemap", f"{file.address.url}: {told}")
+        if listing.kind == "pages":
+            await asyncio.to_thread(self._take, listing, fetched.final_url)  # 0.5 s for 50,000
+            return []
+        return self._further(listing, fetched.final_url, file)
+
+    async def _fetch(self, address: Address) -> tuple[Fetched, Listing]:
+        fetcher = await self._loader.fetcher("static")
+        await self._pace.turn(urlsplit(address.origin).netloc)
+        options = PageOptions(timeout_ms=round(FILE_S * 1_000), max_bytes=MAX_BYTES + 1, raw=True)
+        async with self._ctx.unit(address.url, FILE_S + 10.0):
+            fetched = await fetcher.fetch(address.url, options)
+            if not 200 <= fetched.status < 300:
+                raise PageError("status", f"HTTP {fetched.status}")
+            return fetched, await asyncio.to_thread(read_sitemap, fetched.body)
+
+    def _further(self, listing: Listing, base: str, file: _File) -> list[_File]:
+        if file.depth >= MAX_DEPTH:
+            return []
+        found = []
+        for entry in listing.entries[:MAX_FILES]:
+            address = link_address(base, entry.loc)
+            if address is None:
+                continue
+            if self._args.other_origins or same_site(file.address, address):
+                found.append(_File(address, file.depth + 1))
+            else:
+                self.found.elsewhere += 1
+        return found
+
+    def _take(self, listing: Listing, base: str) -> None:
+        for entry in listing.entries:
+            address = link_address(base, entry.loc)
+            if address is None or "\ufffd" in entry.loc or not self._seen.add(address.key):
+                continue
+            self.found.listed += 1
+            if not self._args.other_origins and not same_site(self._site, address):
+                self.found.elsewhere += 1
+            elif not self._matches(address):
+                self.found.filtered += 1
+            elif not self._is_enough():
+                self.found.visits.append(Visit(address, 0, lastmod=entry.lastmod))
+
+    def _why_none(self) -> str:
+        found = self.found
+        reasons = [
+            f"{found.elsewhere:,} of another site" if found.elsewhere else "",
+            f"{found.filtered:,} outside of the filter" if found.filtered else "",
+        ]
+        return ", ".join(filter(None, reasons)) or self._problem or "it lists no page"
