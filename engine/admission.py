@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from engine.errors import InvalidArguments, Problem
-from engine.run.kind import Kind
+from engine.run.kind import Kind, Tools
 from engine.run.kinds import kind_of
 
 MAX_REQUEST_BYTES = 1024 * 1024  # the cap of everything that is parsed (a task file, too)
@@ -49,8 +49,14 @@ class Request:
     terms: Terms = NO_TERMS
 
 
-def admit(kind: str, args: object, name: str | None = None, terms: Terms = NO_TERMS) -> Request:
-    """Check a request whole.
+def admit(
+    kind: str,
+    args: object,
+    name: str | None = None,
+    terms: Terms = NO_TERMS,
+    tools: Tools | None = None,
+) -> Request:
+    """Check a request whole; with `tools` also whether what it asks for is there right now.
 
     Raises:
         InvalidArguments: with every mistake, each with the name of its argument.
@@ -63,7 +69,8 @@ def admit(kind: str, args: object, name: str | None = None, terms: Terms = NO_TE
     else:
         problems.extend(_size_problem(args))
         try:
-            parsed = spec.parse(args)
+            here = spec.parse_here if tools is not None else None
+            parsed = here(args, tools) if here and tools is not None else spec.parse(args)
         except InvalidArguments as error:
             problems.extend(error.problems)
     if name is not None and len(name) > MAX_NAME:

@@ -23,6 +23,7 @@ class Settings:
     `slots` tasks run at once; `browser_path` overrides the browser look-up; every
     `reap_s` seconds the tasks of dead processes are ended. `route` is the face (mcp, cli,
     http; none for the window) and `agent_id` the agent that runs are written down for.
+    `environ` is where a face lets tasks look up their secrets; it is never written anywhere.
     """
 
     home: Path = field(default_factory=lambda: Path.home() / ".openchrome")
@@ -32,6 +33,7 @@ class Settings:
     reap_s: float = 30.0
     route: str | None = None
     agent_id: str | None = None
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def at(cls, *, home: Path | None = None, root: Path | None = None) -> Settings:
@@ -67,6 +69,7 @@ class Settings:
             settings,
             browser_path=environ.get("OC_BROWSER") or None,
             agent_id=environ.get("COMET_AGENT_ID") or None,
+            environ=environ,
         )
 
 

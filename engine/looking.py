@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from engine.errors import ResultMissing
+from engine.export.exports import Exports
 from engine.feed import Batch, Feed
 from engine.records import EventSlice, TaskId, TaskView
 from engine.store.ledger import Ledger
+from engine.store.naming import Names, is_command_task_id
 from engine.store.watch import Watch
 
 Views = list[TaskView]  # named, because inside the class `list` is the verb
@@ -22,11 +24,23 @@ class Looking:
 
     def __init__(self, root: Path) -> None:
         self._ledger = Ledger(root)
+        self._names = Names()
         self._feeds: set[Feed] = set()
+        self.exports = Exports(root)
 
     def owns(self, task_id: str) -> bool:
         """Does this very process run (or queue) the task?"""
         return False
+
+    async def ledger_id(self, given: str) -> TaskId:
+        """The id of the task's folder, for that id or for a command task's own (seed 002).
+
+        Raises:
+            TaskNotFound: it has the shape of the latter, and there is no such task.
+        """
+        if not is_command_task_id(given):
+            return TaskId(given)
+        return await asyncio.to_thread(self._names.ledger_id, self._ledger, given)
 
     async def get(self, task_id: str) -> TaskView:
         """One task as the list shows it.
@@ -34,7 +48,7 @@ class Looking:
         Raises:
             NotATaskId, TaskNotFound.
         """
-        return (await self._views([TaskId(task_id)]))[0]
+        return (await self._views([await self.ledger_id(task_id)]))[0]
 
     async def list(
         self,
@@ -56,17 +70,18 @@ class Looking:
         Raises:
             NotATaskId, TaskNotFound, TaskUnreadable.
         """
-        return await asyncio.to_thread(self._ledger.read_raw, task_id)
+        return await asyncio.to_thread(self._ledger.read_raw, await self.ledger_id(task_id))
 
     async def result(self, task_id: str) -> BinaryIO | None:
         """The result file, open for reading, or None while there is none."""
         try:
-            return await asyncio.to_thread(self._ledger.open_result, task_id)
+            return await asyncio.to_thread(self._ledger.open_result, await self.ledger_id(task_id))
         except ResultMissing:
             return None
 
     async def events(self, task_id: str, offset: int = 0) -> EventSlice:
         """Events from a byte offset on, at most about 1 MiB at a time; go on at `next_offset`."""
+        task_id = await self.ledger_id(task_id)
         return await asyncio.to_thread(self._ledger.read_events, task_id, offset)
 
     async def changes(self) -> AsyncIterator[Batch]:

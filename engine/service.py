@@ -49,6 +49,7 @@ class Engine(Looking):
         self._clock = clock or Clock()
         self._keeper = Keeper(settings.root, settings.reap_s)
         self._browser = BrowserSession(settings.browser_path)
+        self._tools = Tools(settings, self._browser)
         self._executor: Executor | None = None
         self._warming: asyncio.Task[None] | None = None
         self._state = "idle"
@@ -67,8 +68,7 @@ class Engine(Looking):
             self._ledger = await self._keeper.open()
             if not self._keeper.read_only:
                 self.reaped = await self._keeper.reap()
-        tools = Tools(self.settings, self._browser)
-        self._executor = Executor(self._ledger, tools, self._clock, self._nudge)
+        self._executor = Executor(self._ledger, self._tools, self._clock, self._nudge)
         self._state = "ready"
 
     async def close(self, grace_s: float = 5.0) -> None:
@@ -84,6 +84,7 @@ class Engine(Looking):
             await self._stop_work(self._executor, grace_s)
         for feed in tuple(self._feeds):
             await feed.close()
+        await self._tools.instances.aclose()
         await self._browser.aclose()
         await self._keeper.close()
 
@@ -103,7 +104,7 @@ class Engine(Looking):
             LedgerReadOnly, LedgerWriteFailed: it could not be written down, so it does not run.
             ShuttingDown: the engine is closing.
         """
-        request = admit(kind, args, name, terms)
+        request = admit(kind, args, name, terms, self._tools)
         if self._executor is None or self._state == "closing":
             raise ShuttingDown()
         if self._keeper.lease is None:
@@ -133,6 +134,7 @@ class Engine(Looking):
         Raises:
             NotATaskId, TaskNotFound, TaskUnreadable, LockTimeout, LedgerWriteFailed.
         """
+        task_id = await self.ledger_id(task_id)
         record = await asyncio.to_thread(self._ledger.request_cancel, task_id, reason)
         if self._executor is not None:
             if record.is_terminal:
@@ -148,7 +150,7 @@ class Engine(Looking):
             WaitTimeout: it did not end within `timeout_ms`; it goes on.
             NotATaskId, TaskNotFound, TaskRemoved, TaskUnreadable.
         """
-        return await wait_terminal(self._ledger, task_id, timeout_ms)
+        return await wait_terminal(self._ledger, await self.ledger_id(task_id), timeout_ms)
 
     async def reap(self) -> Records:
         """End what dead processes left behind; `unreaped` then tells what could not be ended.
@@ -175,7 +177,7 @@ class Engine(Looking):
     async def join(self, task_id: str) -> None:
         """Wait until an own task has left this process."""
         if self._executor is not None:
-            await self._executor.join(TaskId(task_id))
+            await self._executor.join(await self.ledger_id(task_id))
 
     async def warm(self) -> None:
         """Start the browser now, so that no task need wait; lack of one shows in `health`."""
@@ -205,14 +207,24 @@ class Engine(Looking):
         )
 
     def _create(self, request: Request, parent: str | None) -> TaskRecord:
-        terms = request.terms
+        terms, placing = request.terms, request.kind.place(request.parsed, request.args)
         fields = EngineFields(
-            name=request.name,
+            name=request.name or placing.name,
             parent_task_id=parent,
             task_run_id=terms.task_run_id,
-            metadata=terms.metadata,
+            command_task_id=placing.command_task_id,
+            metadata=placing.metadata if terms.metadata is None else terms.metadata,
         )
-        return self._ledger.create(request.kind.name, request.args, engine=fields)
+        record = self._ledger.create(request.kind.name, placing.args, engine=fields)
+        if placing.command_task_id:
+            self._names.learn(placing.command_task_id, record.task_id)
+        try:
+            for name, data in placing.documents.items():
+                self._ledger.write_document(record.task_id, name, data)
+        except EngineError:  # it will not run, and must not look as if it would
+            self._ledger.request_cancel(record.task_id)
+            raise
+        return record
 
     async def _stop_work(self, executor: Executor, grace_s: float) -> None:
         asking = [asyncio.create_task(self._ask_to_stop(one)) for one in executor.task_ids]

@@ -17,6 +17,7 @@ MAX_TEXT: Final = 256 * 1024  # characters of one result
 MAX_ITEMS: Final = 20_000  # values in one result of a script
 MAX_DEPTH: Final = 20
 MAX_PNG: Final = 8 * 1024 * 1024
+_NO_NUMBER: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}  # JSON has none
 _DOM_LIMITS: Final = {"nodes": 1_000, "text": 300, "depth": 60}
 _PNG_SIZE_AT: Final = 16  # where a PNG says its width and height, four bytes each
 # A statement's script may `return`, an expression's is its value; both may wait.
@@ -84,15 +85,15 @@ async def _compiled(call: Call, page: Page, source: str) -> str:
 
     The browser itself is asked: to try and fail would run a script twice.
     """
-    instance = call.stage.instance
-    failed = ""
+    assert call.stage.instance is not None  # whoever has a page has an instance
+    wire, failed = call.stage.instance.wire(page), ""
+    await wire.send("Runtime.enable")
     for shape in (_EXPRESSION, _BODY):
         function = shape.format(source)
-        if instance is None:
-            return function
         asked = {"expression": function, "sourceURL": "", "persistScript": False}
-        answer = await instance.wire(page).send("Runtime.compileScript", asked)
+        answer = await wire.send("Runtime.compileScript", asked)
         if "exceptionDetails" not in answer:
+            await wire.send("Runtime.disable")
             return function
         said = answer["exceptionDetails"].get("exception", {}).get("description", "")
         failed = str(said).partition("\n")[0]
@@ -122,7 +123,7 @@ class _Plain:
         if isinstance(given, int):  # beyond 2^53 JSON's readers lose digits: a BigInt
             return given if abs(given) <= 2**53 else str(given)
         if isinstance(given, float):
-            return given if math.isfinite(given) else str(given)
+            return given if math.isfinite(given) else _NO_NUMBER[str(given)]
         if self._items > MAX_ITEMS or depth > MAX_DEPTH:
             return "…"
         if isinstance(given, Mapping):

@@ -23,6 +23,8 @@ class Instances:
     def __init__(self, browser: BrowserSession) -> None:
         self._browser = browser
         self._known: dict[str, Instance] = {}
+        self._covered: dict[str, list[str]] = {}
+        self._retiring: set[asyncio.Task[bool]] = set()
 
     async def launch(self, options: InstanceOptions) -> Instance:
         """Open an instance; it stays until `close`, or until the engine closes.
@@ -52,12 +54,26 @@ class Instances:
     async def close(self, instance_id: str) -> bool:
         """Close one; False when there is none of this id."""
         found = self._known.pop(instance_id, None)
+        self._covered.pop(instance_id, None)
         if found is None:
             return False
         was_alive = found.alive
         await found.close()
         return was_alive
 
+    def covered(self, instance_id: str) -> list[str]:
+        """The selectors of what was typed into there; pictures leave those fields out."""
+        return self._covered.setdefault(instance_id, [])
+
+    async def retire(self, instance_id: str, limit_s: float) -> None:
+        """Close one and wait for that at most `limit_s`; it goes on by itself."""
+        if instance_id not in self._known:
+            return
+        closing = asyncio.create_task(self.close(instance_id), name=f"close {instance_id}")
+        self._retiring.add(closing)
+        closing.add_done_callback(self._retiring.discard)
+        await asyncio.wait({closing}, timeout=limit_s)
+
     async def aclose(self) -> None:
         """Close all of them, side by side."""
-        await asyncio.gather(*map(self.close, tuple(self._known)))
+        await asyncio.gather(*map(self.close, tuple(self._known)), *self._retiring)

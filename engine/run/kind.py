@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
+from engine.browser.instances import Instances
 from engine.browser.session import BrowserSession
 from engine.config import Settings
 from engine.store.assemble import assemble
@@ -22,6 +23,21 @@ class Tools:
 
     settings: Settings
     browser: BrowserSession
+    instances: Instances = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "instances", Instances(self.browser))
+
+
+class Placing(NamedTuple):
+    """How an accepted task is written down: of its arguments what may be kept, its other id,
+    and the files that lie beside its meta.json from the first moment on."""
+
+    args: Mapping[str, Any]
+    name: str | None = None
+    command_task_id: str | None = None
+    metadata: Any = None
+    documents: Mapping[str, bytes] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +47,9 @@ class Kind:
     `parse` names every mistake (InvalidArguments). `body` keeps its units through the context
     and returns the head of the result; it raises `TaskFailed` to fail with one. `partial`
     makes a head from the units on disk where the body could not: (args, units, stopped by,
-    duration in ms). `queue` names the queue that a job has to wait in, if any.
+    duration in ms). `queue` names the queue that a job has to wait in, if any. `parse_here`
+    is `parse` for a request that begins at once: it may look at what is there (instances,
+    the environment). `place` says how an accepted task is written down.
     """
 
     name: str
@@ -39,6 +57,8 @@ class Kind:
     body: Callable[[Any, Context, Tools], Awaitable[Head]]
     partial: Callable[[Any, Iterable[Mapping[str, Any]], StoppedBy, int], Head]
     queue: Callable[[Any], str | None] = lambda _: None
+    parse_here: Callable[[Mapping[str, Any], Tools], Any] | None = None
+    place: Callable[[Any, Mapping[str, Any]], Placing] = lambda _, args: Placing(args)
 
     @property
     def units_key(self) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 
 from engine.errors import InvalidArguments, Problem
+from engine.run.command_tasks import COMMANDS
 from engine.run.crawls import CRAWL
 from engine.run.kind import Kind
+from engine.run.recordings import RECORDING
 from engine.run.sitemaps import CRAWL_SITEMAP
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (CRAWL, CRAWL_SITEMAP)}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (CRAWL, CRAWL_SITEMAP, COMMANDS)}
 
 # What the first crawl would import on the loop: 0.6 s together, too long for a window.
 _LIBRARIES = ("aiohttp", "selectolax.lexbor", "html_to_markdown")

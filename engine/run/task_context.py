@@ -76,6 +76,11 @@ class TaskContext:
         if reason:
             self.stop(reason)
 
+    async def rest(self, pages: list[dict[str, Any]]) -> None:
+        """Keep units that were never done; no event tells of them, and nothing counts them."""
+        async with self._order:
+            await asyncio.shield(asyncio.to_thread(self._ledger.append_pages, self.task_id, pages))
+
     async def log(self, phase: str, note: str, **data: object) -> None:
         await asyncio.to_thread(
             self._ledger.append_event, self.task_id, "log", {"phase": phase, "note": note, **data}

@@ -40,6 +40,7 @@ from engine.store.machine import wall_ms
 
 log = logging.getLogger(__name__)
 
+REASON_CHARACTERS: Final = 500
 _ENDINGS: Final = {
     Status.COMPLETED: "completed",
     Status.FAILED: "failed",
@@ -52,6 +53,7 @@ class Ledger(LedgerLook):
 
     Calls that write raise LedgerReadOnly or LedgerWriteFailed, and then the old file
     stands whole. With a lease, opening sweeps what dead processes left half-written.
+    `told` is called after each change of state that this ledger wrote (claimed, ended).
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Ledger(LedgerLook):
     ) -> None:
         super().__init__(root, now_ms=now_ms)
         self.lease = lease
+        self.told: Callable[[TaskRecord], None] = lambda record: None
         self._healed: set[tuple[str, str]] = set()  # line files that we know to end in a line end
         if lease is not None:
             with writing(str(self.root)):
@@ -121,6 +124,7 @@ class Ledger(LedgerLook):
             changes.begin(raw, lease, self._now_ms())
 
         record = self.mutate(task_id, start, durable=True)
+        self._tell(record)
         self.note(task_id, [("started", None)])
         return record
 
@@ -130,8 +134,9 @@ class Ledger(LedgerLook):
         The first request stands; an ended task is returned as it is. `reason` is kept in
         the `cancel_requested` event. Source: seed 000, invariant 4.
         """
+        why = redact.text(reason)[:REASON_CHARACTERS] if reason else None
         done = self._commit(
-            task_id, lambda raw: changes.ask_to_stop(raw, self._now_ms()), durable=True
+            task_id, lambda raw: changes.ask_to_stop(raw, self._now_ms(), why), durable=True
         )
         if done.changed:
             said: list[tuple[str, dict[str, Any] | None]] = []
@@ -194,6 +199,11 @@ class Ledger(LedgerLook):
         """Keep a finished unit; before its progress event, so that a kill loses no page."""
         self._append(task_id, PAGES_NAME, journal.line(outcome.clean_page(page)), durable=False)
 
+    def append_pages(self, task_id: str, pages: Iterable[Mapping[str, Any]]) -> None:
+        """Keep several units by one write."""
+        lines = b"".join(journal.line(outcome.clean_page(page)) for page in pages)
+        self._append(task_id, PAGES_NAME, lines, durable=False)
+
     def write_result(self, task_id: str, chunks: Iterable[bytes]) -> None:
         """Put result.json in place, streamed, whole or not at all, flushed.
 
@@ -231,7 +241,16 @@ class Ledger(LedgerLook):
         with self._task(task_id) as folder:
             self._whole(folder, task_id)  # an unusable folder gets no lock file either
             with momentary(self.root, self.lease) as lease, self._writable(folder, task_id):
-                return commit(folder, task_id, change, lease, durable=durable)
+                done = commit(folder, task_id, change, lease, durable=durable)
+        if done.changed and done.record.is_terminal:  # it was live before: terminal is final
+            self._tell(done.record)
+        return done
+
+    def _tell(self, record: TaskRecord) -> None:
+        try:
+            self.told(record)
+        except EngineError as error:  # what follows a task must not stand in its way
+            log.warning("task %s: its end was not passed on: %s", record.task_id, error)
 
     def _append(self, task_id: str, name: str, data: bytes, durable: bool) -> None:
         mark = (task_id, name)

@@ -26,6 +26,8 @@ from engine.store.files import MIB, Folder, Unusable
 from engine.store.lease import Lease
 from engine.store.machine import wall_ms
 
+DOCUMENT_CAP = 8 * MIB  # a task file has 1 MiB at most, and its states and ids come on top
+
 
 class LedgerLook:
     """Tasks below `root`, read-only; the root may be missing, and then there are none.
@@ -144,6 +146,16 @@ class LedgerLook:
     def has_result(self, task_id: str) -> bool:
         with self._task(task_id) as folder:
             return folder.has(RESULT_NAME)
+
+    def read_document(self, task_id: str, name: str) -> bytes | None:
+        """A kind's own file (see records.DOCUMENTS); None when it is not there."""
+        with self._task(task_id) as folder, self._readable(task_id, name):
+            return folder.read(name, DOCUMENT_CAP) if folder.has(name) else None
+
+    def file_size(self, task_id: str, name: str) -> int:
+        """How many bytes one of the task's files has; 0 when it is not there."""
+        with self._task(task_id) as folder:
+            return folder.facts(name).st_size if folder.has(name) else 0
 
     def concerns(self) -> tuple[str, ...]:
         """Why this ledger is less private than it should be; empty when all is well."""

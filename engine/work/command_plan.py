@@ -42,6 +42,7 @@ class CommandPlan(msgspec.Struct, frozen=True):
     instance_id: str | None = None
     metadata: bytes | None = None
     task_id: str = ""  # the seed's own, given when it is accepted
+    accepted_at: int = 0  # ms since 1970
 
     def __repr__(self) -> str:
         return f"CommandPlan({self.task_id or 'new'}, {len(self.steps)} commands)"

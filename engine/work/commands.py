@@ -7,7 +7,6 @@ stand. Every change of state goes through the tables of `lifecycle`.
 from __future__ import annotations
 
 import itertools
-import re
 import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
@@ -21,7 +20,6 @@ from engine.records import Status
 TaskStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
 CommandStatus = Literal["pending", "running", "success", "error", "skipped"]
 
-TASK_ID: Final = re.compile(r"task_(\d{1,16})_[0-9a-z]{1,13}", re.ASCII)
 STATUS_OF: Final[Mapping[str, TaskStatus]] = {
     Status.PENDING: "queued",
     Status.RUNNING: "running",
@@ -116,11 +114,6 @@ def new_task_id(now_ms: int, number: int | None = None) -> str:
 
 def command_id(task_id: str, index: int) -> str:
     return f"{task_id}_cmd_{index}"
-
-
-def is_command_task_id(given: str) -> bool:
-    """Does `given` have the shape of the seed's id?"""
-    return TASK_ID.fullmatch(given) is not None
 
 
 def base36(number: int) -> str:

@@ -80,6 +80,10 @@ class Context(Protocol):
         """Keep a finished unit (a page, a command, …): `pages.jsonl` first, then the progress."""
         ...
 
+    async def rest(self, pages: list[dict[str, Any]]) -> None:
+        """Keep units that were never done, by one write; they count for nothing."""
+        ...
+
     async def log(self, phase: str, note: str, **data: object) -> None:
         """A line for people who look at the task's events."""
         ...
@@ -189,6 +193,9 @@ class MemoryContext:
         self.progress.append(units)
         if self._on_page is not None:
             self._on_page(page, units)
+
+    async def rest(self, pages: list[dict[str, Any]]) -> None:
+        self.pages.extend(pages)
 
     async def log(self, phase: str, note: str, **data: object) -> None:
         self.notes.append((phase, note, data))

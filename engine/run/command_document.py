@@ -1,0 +1,109 @@
+"""`commands.json`: a command task with the states of its commands, and how it is put together
+again with their results, as seed 002 answers for a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from engine.records import COMMANDS_NAME, TaskRecord, Unreadable
+from engine.store.look import LedgerLook
+from engine.work.commands import STATUS_OF, Task, TaskCommand
+
+_decode: Final = msgspec.json.Decoder().decode
+_encode: Final = msgspec.json.encode
+_OVER: Final = ("success", "error", "skipped")
+
+
+class Document:
+    """`commands.json` of one task, encoded again and again as its commands change.
+
+    Results are left out: they stand in pages.jsonl, and would be written over and over.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._commands = [_light(command) for command in task.commands]
+
+    def encoded(self, number: int | None = None) -> bytes:
+        """The file's bytes; `number` is the only command that changed, None means any."""
+        if number is None:
+            self._commands = [_light(command) for command in self._task.commands]
+        else:
+            self._commands[number] = _light(self._task.commands[number])
+        whole = {
+            field.encode_name: value
+            for field in msgspec.structs.fields(self._task)
+            if (value := getattr(self._task, field.name)) is not msgspec.UNSET
+        }
+        return _encode({**whole, "commands": self._commands}) + b"\n"
+
+
+def _light(command: TaskCommand) -> msgspec.Raw:
+    return msgspec.Raw(_encode(msgspec.structs.replace(command, result=msgspec.UNSET)))
+
+
+def command_task(ledger: LedgerLook, task_id: str) -> dict[str, Any] | None:
+    """One command task as seed 002 answers for it; None when it is no command task.
+
+    meta.json tells how the task stands; a command that the task's end overtook (its process
+    was killed) reads as an error, and what never began as skipped.
+
+    Raises:
+        NotATaskId, TaskNotFound, TaskUnreadable.
+    """
+    record = ledger.read(task_id)
+    if isinstance(record, Unreadable) or record.kind != "commands":
+        return None
+    data = ledger.read_document(task_id, COMMANDS_NAME)
+    task: dict[str, Any] = _decode(data) if data else {}
+    found = {str(page.get("id")): page for page in ledger.read_pages(task_id)}
+    task = {**_skeleton(record), **task, **_standing(record, task)}
+    task["commands"] = [
+        _overtaken(record, found.get(str(each.get("id")), each)) for each in task["commands"]
+    ]
+    return task
+
+
+def _skeleton(record: TaskRecord) -> dict[str, Any]:
+    """What meta.json alone knows, where commands.json is missing."""
+    ours, args = record.engine, record.args_summary
+    return {
+        "id": (ours.command_task_id if ours else None) or record.task_id,
+        "instanceId": args.get("instanceId") or "",
+        "name": args.get("task_name") or "",
+        "intention": args.get("task_intention") or "",
+        "commands": [],
+        "status": "queued",
+        "currentCommandIndex": 0,
+        "createdAt": record.created_at,
+    }
+
+
+def _standing(record: TaskRecord, task: Mapping[str, Any]) -> dict[str, Any]:
+    """How the task stands, by meta.json."""
+    status = STATUS_OF.get(record.status, "queued")
+    told: dict[str, Any] = {"status": status}
+    if record.is_terminal:
+        told["completedAt"] = task.get("completedAt", record.ended_at)
+    if status == "failed" and record.error is not None and "error" not in task:
+        told["error"] = {
+            "code": record.error.code or "EXECUTION_ERROR",
+            "message": record.error.message,
+        }
+    return told
+
+
+def _overtaken(record: TaskRecord, command: Mapping[str, Any]) -> dict[str, Any]:
+    """A command as it stands once the task is over, whatever was written down last."""
+    kept = dict(command)
+    if not record.is_terminal or command.get("status") in _OVER:
+        return kept
+    broke_off = command.get("status") == "running" and record.status == "FAILED"
+    kept["status"] = "error" if broke_off else "skipped"
+    if broke_off and record.error is not None:
+        code = record.error.code or "EXECUTION_ERROR"
+        kept["error"] = {"code": code, "message": record.error.message}
+    return kept

@@ -1,0 +1,46 @@
+"""The second name of a command task: `task_{ms}_{base36}` (seed 002) beside its folder's id."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from engine.errors import TaskNotFound
+from engine.records import TaskId, TaskRecord
+from engine.store.look import LedgerLook
+
+KIND: Final = "commands"
+_COMMAND_TASK_ID = re.compile(r"task_\d{1,16}_[0-9a-z]{1,13}", re.ASCII)
+
+
+def is_command_task_id(given: str) -> bool:
+    """Does `given` have the shape of the seed's id?"""
+    return _COMMAND_TASK_ID.fullmatch(given) is not None
+
+
+class Names:
+    """Finds the folder that a name means. What was found is remembered: neither ever changes."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, TaskId] = {}
+
+    def learn(self, name: str, task_id: str) -> None:
+        """A task of this process was accepted: nobody need look for it."""
+        self._known[name] = TaskId(task_id)
+
+    def ledger_id(self, look: LedgerLook, given: str) -> TaskId:
+        """The id of the folder; every other text passes as it is. May read the whole list.
+
+        Raises:
+            TaskNotFound: no task of this ledger has that name.
+        """
+        if not is_command_task_id(given):
+            return TaskId(given)
+        if given not in self._known:
+            for entry in look.list(kind=(KIND,), limit=None):
+                if isinstance(entry, TaskRecord) and entry.engine and entry.engine.command_task_id:
+                    self._known.setdefault(entry.engine.command_task_id, TaskId(entry.task_id))
+        found = self._known.get(given)
+        if found is None:
+            raise TaskNotFound(task_id=given, root=str(look.root))
+        return found
