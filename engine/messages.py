@@ -47,6 +47,9 @@ ENGLISH: Final[Mapping[str, str]] = {
     "attention.failed": "It failed in the last 24 hours",
     "attention.budget": "It is over its budget",
     "attention.stalled": "No progress for {silence}",
+    "notice.runs.memory": (
+        "Run records are kept in memory only and will be gone when the program ends: {reason}"
+    ),
     "badge.foreign": "another process",
     "why.pending": "Waiting for a free slot.",
     "why.pending.foreign": "Waiting in another process.",
@@ -155,4 +158,11 @@ ENGLISH: Final[Mapping[str, str]] = {
     "events.copy": "Copy",
     "events.kinds": "Kinds of events shown",
     "events.chip": "{name} ({count})",
+    "export.whole": "Everything that the task kept.",
+    "export.partial.live": "Partial: the task was still {status} when this was exported.",
+    "export.partial.ended": "Partial: the task ended as {status}; this is what it kept.",
+    "export.rows": "{count} rows",
+    "export.cut": "{count} cells were longer than a cell may be and end in …",
+    "export.sheets": "The rows go on over {count} sheets: one holds 1,048,576 at most.",
+    "export.fields": "Fields without a column were left out: {names} (they are in jsonl).",
 }

@@ -21,17 +21,20 @@ SEAMS = {
     "PySide6": ("gui/",),
     "shiboken6": ("gui/",),
     "click": ("engine/cli/",),
+    "jinja2": ("engine/export/report.py",),
+    "xlsxwriter": ("engine/export/sheet.py",),
     "rich": ("engine/cli/",),
 }
 # All that the window may know of the engine: its verbs, its records and its words.
 GUI_MAY_IMPORT = frozenset(
-    {"service", "records", "words", "query", "errors", "config", "feed"}
+    {"service", "records", "words", "query", "stopping", "errors", "config", "feed"}
     | {"attention", "display", "messages", "pace", "version", "logs"}
     | {"sample.site"}  # what the empty window offers to crawl
 )
 WRITERS = {
     "engine/store/files.py": "the only writer of ledger files",
     "engine/logs.py": "the log is no part of a ledger and must work when the ledger does not",
+    "engine/export/output.py": "an export is the user's own file, never one inside a ledger",
     "gui/instance.py": "the folder of the single-instance lock, outside of every ledger",
     "gui/app.py": "the crash file beside the log: the interpreter itself writes it",
     "gui/scenes.py": "the throw-away ledger of a picture",

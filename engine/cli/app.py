@@ -12,6 +12,7 @@ import click
 
 from engine.cli import show
 from engine.cli.calls import BY_STATUS, call, exit_code, refuse
+from engine.cli.export import export
 from engine.cli.place import place_options, settings_from
 from engine.cli.plain import plainly
 from engine.cli.start import start
@@ -72,12 +73,13 @@ def _param(param: Param) -> click.Parameter:
         return click.Argument(
             [param.name], nargs=-1 if many else 1, required=param.required, metavar=_metavar(param)
         )
-    option = "--" + param.name.replace("_", "-")
+    option = [f"-{param.short}"] if param.short else []
+    option.append("--" + param.name.replace("_", "-"))
     if param.shape == "flag":
-        return click.Option([option], is_flag=True, help=param.help)
+        return click.Option(option, is_flag=True, help=param.help)
     kind = click.IntRange(min=0) if param.shape == "number" else str
     return click.Option(
-        [option],
+        option,
         type=kind,
         multiple=many,
         default=None if many else param.default,
@@ -146,6 +148,7 @@ RENDERERS: dict[str, Callable[[Verb, Settings, Mapping[str, Any], bool], None]] 
     "cancel": _cancel,
     "wait": _wait,
     "reap": _reap,
+    "export": export,
 }
 
 

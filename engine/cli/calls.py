@@ -22,6 +22,7 @@ from engine.errors import (
     TaskNotFound,
     WaitTimeout,
 )
+from engine.export.errors import ExportStopped
 from engine.logs import log_to_file
 from engine.records import Status
 from engine.service import Engine
@@ -39,6 +40,7 @@ BY_ERROR: tuple[tuple[type[EngineError], int], ...] = (
     (NotATaskId, BAD_USAGE),
     (TaskNotFound, NOT_FOUND),
     (WaitTimeout, WAIT_TIMEOUT),
+    (ExportStopped, CANCELLED),
 )
 
 

@@ -18,6 +18,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "watch.summary": "{total} tasks · {running} running · {root}",
     "watch.loading": "Reading {loaded} of {total}…",
     "watch.gone": "The ledger folder is gone: {root}",
+    "export.done": "{rows} rows in {path}",
+    "export.so_far": "{n} rows",
     "output.failed": "The answer could not be written: {reason}",
     "result.damaged": "result.json is not valid JSON",
     "unexpected": "Something unexpected happened ({name}).",

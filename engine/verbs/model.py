@@ -21,6 +21,7 @@ class Param:
     positional: bool = False
     required: bool = False
     default: Any = None
+    short: str = ""  # one letter for a command line
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,114 @@
+"""`octask export`: to a file with a bar, or into a pipe; Ctrl-C leaves nothing behind."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self, cast
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+from engine.cli.calls import Interrupts, call
+from engine.cli.phrases import say
+from engine.cli.show import as_json as print_json
+from engine.config import Settings
+from engine.display import display, display_lines
+from engine.export.exporter import Exported, Watch
+from engine.service import Engine
+from engine.verbs.model import Verb
+from engine.verbs.results import order_of
+
+
+def export(_: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
+    """Export one task; what is partial or left out is said on standard error."""
+    output = given["output"]
+
+    async def work(engine: Engine) -> Exported:
+        order, watch = order_of(given), Watch()
+        if output in (None, "-"):
+            with Interrupts(watch.stop.set), _standard_output() as out:
+                return await engine.exports.to_stream(order, out, watch=watch)
+        with Interrupts(watch.stop.set), _Bar(watch, shown=not as_json):
+            place = Path(output)
+            return await engine.exports.to_file(order, place, force=given["force"], watch=watch)
+
+    made = call(settings, work, as_json=as_json)
+    if as_json and output not in (None, "-"):
+        print_json(msgspec.to_builtins(made))
+        return
+    _tell(made)
+
+
+def _tell(made: Exported) -> None:
+    if made.path != "-":
+        click.echo(say("export.done", rows=made.rows, path=made.path))
+    if made.partial:
+        click.echo(display(made.note), err=True)
+    for note in made.notes:
+        click.echo(display(note), err=True)
+
+
+class _Bar:
+    """How much has been read, where a person looks at standard error."""
+
+    def __init__(self, watch: Watch, *, shown: bool) -> None:
+        columns = (BarColumn(bar_width=30), DownloadColumn(), TextColumn("{task.fields[rows]}"))
+        self._bars = Bars(
+            *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
+        )
+        self._bar = self._bars.add_task("", total=None, rows="")
+        self._shown = shown and sys.stderr.isatty()
+        if self._shown:
+            watch.told = self._told
+
+    def _told(self, rows: int, done: int, total: int) -> None:
+        self._bars.update(self._bar, completed=done, total=total, rows=say("export.so_far", n=rows))
+
+    def __enter__(self) -> Self:
+        if self._shown:
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bars.stop()
+
+
+@contextmanager
+def _standard_output() -> Iterator[BinaryIO]:
+    """Where text goes that was asked for on standard output; a terminal gets it made safe."""
+    sys.stdout.flush()
+    if sys.stdout.isatty():
+        # Raw streams are taken by a buffered writer, whatever the type of its argument says.
+        with io.BufferedWriter(_Terminal()) as out:
+            yield cast(BinaryIO, out)
+        return
+    yield sys.stdout.buffer
+    sys.stdout.buffer.flush()
+
+
+class _Terminal(io.RawIOBase):
+    """A terminal would obey what a page has put in: it gets plain text only."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        click.echo(display_lines(self._decoder.decode(bytes(data))), nl=False)
+        return len(data)

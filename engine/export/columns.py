@@ -1,0 +1,76 @@
+"""Which columns a kind's table has, as data: a new field of a unit is one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from engine.errors import InvalidArguments, Problem
+
+LOOKED_AT: Final = 1_000  # rows in which columns that are not in the table are looked for
+MOST: Final = 200  # columns of one export
+TASK_COLUMNS: Final = ("task_id", "task_status")  # end every row: files get joined, and cut apart
+
+
+class Column(NamedTuple):
+    """A field of a unit. `width` in characters; a `bulky` one is left out of reports."""
+
+    name: str
+    width: int = 14
+    bulky: bool = False
+
+
+_PAGE: Final = (
+    *(Column("url", 50), Column("final_url", 50), Column("status", 8), Column("title", 40)),
+    *(Column("depth", 7), Column("links_found", 11), Column("response_ms"), Column("render_ms")),
+    *(Column("bytes", 10), Column("engine_used"), Column("settled", 9), Column("truncated", 10)),
+    *(Column("screenshot", 30), Column("error", 40), Column("content", 60, bulky=True)),
+)
+_EVENT: Final = (Column("ts", 16), Column("kind", 18), Column("data", 80))
+COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
+    "crawl": _PAGE,
+    "crawl_sitemap": _PAGE,
+    "recording": (Column("type"), Column("url", 50), Column("selector", 40), Column("value", 30)),
+    "oc_evidence_bundle": (Column("name", 20), Column("path", 40), Column("size_bytes", 12)),
+    "oc_session_snapshot": (Column("url", 50), Column("title", 40)),
+    "commands": (
+        *(Column("id", 30), Column("tool_name", 20), Column("intention", 40), Column("status", 10)),
+        *(Column("args", 40), Column("startedAt", 16), Column("completedAt", 16)),
+        *(Column("error.code", 24), Column("error.message", 50), Column("result", 60, bulky=True)),
+    ),
+    "browser_task": _EVENT,
+}
+_OTHER_WIDTH: Final = 30
+
+
+def columns_for(kind: str, rows: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
+    """The columns of a kind, and behind them every other field that its first rows have."""
+    known = COLUMNS.get(kind, ())
+    there = {name.partition(".")[0] for name, *_ in known}
+    others: dict[str, None] = {}
+    for row in islice(rows, LOOKED_AT):
+        others.update(dict.fromkeys(name for name in row if name not in there))
+    found = [*known, *(Column(name, _OTHER_WIDTH) for name in others)]
+    return tuple(found[:MOST])
+
+
+def chosen(columns: tuple[Column, ...], wanted: Iterable[str]) -> tuple[Column, ...]:
+    """The columns that were asked for, in that order.
+
+    Raises:
+        InvalidArguments: names every one that there is not.
+    """
+    by_name = {column.name: column for column in columns}
+    tops = {name.partition(".")[0] for name in by_name} | set(TASK_COLUMNS)
+    picks, problems = [], []
+    for name in wanted:
+        if name not in by_name and name.partition(".")[0] not in tops:
+            there = ", ".join([*by_name, *TASK_COLUMNS])
+            message = f"there is no column '{name}' (there are: {there})"
+            problems.append(Problem("columns", "unknown_column", message))
+            continue
+        picks.append(by_name.get(name) or Column(name, _OTHER_WIDTH))
+    if problems:
+        raise InvalidArguments(tuple(problems))
+    return tuple(picks)

@@ -1,0 +1,58 @@
+"""What can stand in the way of an export; whichever it is, no half file is left."""
+
+from __future__ import annotations
+
+from engine.errors import EngineError
+
+
+class NothingToExport(EngineError):
+    """The task has kept no unit and has no result."""
+
+    code = "nothing_to_export"
+    title = "There is nothing to export"
+    sentence = "Task {task_id} has kept nothing yet."
+    advice_text = "Wait until it has finished a first page or step."
+
+
+class ExportExists(EngineError):
+    """There is a file in the place already, and nobody said that it may be replaced."""
+
+    code = "export_exists"
+    title = "The file is there already"
+    sentence = "There is a file {path} already."
+    advice_text = "Give another name, or --force to replace it."
+
+
+class ExportRefused(EngineError):
+    """The place is none for an export: a folder, a device, or inside of the ledger."""
+
+    code = "export_refused"
+    title = "Not there"
+    sentence = "Nothing can be exported to {path}: {reason}."
+    advice_text = "Give the name of a new file."
+
+
+class ExportFailed(EngineError):
+    """Writing failed (a full disk, say); nothing was left behind."""
+
+    code = "export_failed"
+    title = "The export could not be written"
+    sentence = "The export could not be written to {path}: {reason}"
+    advice_text = "Free some space or choose another folder, then try again."
+
+
+class ExportStopped(EngineError):
+    """Somebody stopped it; nothing was left behind."""
+
+    code = "export_stopped"
+    title = "The export was stopped"
+    sentence = "The export was stopped after {rows} rows; no file was left behind."
+
+
+class ResultDamaged(EngineError):
+    """result.json breaks off or is no JSON, so that an export could not be whole."""
+
+    code = "result_damaged"
+    title = "The result is damaged"
+    sentence = "result.json of task {task_id} cannot be read: {reason} (behind row {rows})."
+    advice_text = "Mend or remove the file; `octask get ID --result` shows it as it stands."

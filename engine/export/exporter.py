@@ -1,0 +1,199 @@
+"""One export from beginning to end: which units, which columns, which format, and a way to stop."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+from engine import redact
+from engine.errors import InvalidArguments, Problem
+from engine.export import texts
+from engine.export.columns import TASK_COLUMNS, Column, chosen, columns_for
+from engine.export.errors import ExportStopped, NothingToExport, ResultDamaged
+from engine.export.output import new_file
+from engine.export.report import write_html
+from engine.export.sheet import write_xlsx
+from engine.export.table import Row, Table, Tally, about
+from engine.records import Unreadable
+from engine.store.findings import Findings
+from engine.store.json_stream import Damaged
+from engine.store.look import LedgerLook
+
+Told = Callable[[int, int, int], None]  # rows written, bytes read, bytes there are
+TELL_S: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How a table becomes a file. `whole`: records as they are; `text`: fit for a pipe."""
+
+    write: Callable[[BinaryIO, Table], None]
+    whole: bool = False
+    text: bool = True
+    bulky: bool = True
+    task_columns: bool = False
+
+
+FORMATS: Final[Mapping[str, Format]] = {
+    "csv": Format(texts.write_csv, task_columns=True),
+    "json": Format(texts.write_json, whole=True),
+    "jsonl": Format(texts.write_jsonl, whole=True, task_columns=True),
+    "xlsx": Format(write_xlsx, text=False),
+    "html": Format(write_html, bulky=False),
+}
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What to export: a task, as what, and which of its columns (none named: all)."""
+
+    task_id: str
+    format: str
+    columns: tuple[str, ...] = ()
+    bom: bool = False
+
+
+class Exported(msgspec.Struct, frozen=True):
+    """What an export came to. `partial` as in `About`; `notes` say what the file leaves out."""
+
+    task_id: str
+    format: str
+    path: str
+    rows: int
+    partial: bool
+    note: str
+    notes: list[str]
+
+
+@dataclass(slots=True)
+class Watch:
+    """Who looks on: told of progress about ten times a second, and may stop it at any row."""
+
+    told: Told = lambda *_: None
+    stop: threading.Event = field(default_factory=threading.Event)
+
+
+def mistakes(order: Order, to_file: bool) -> tuple[Problem, ...]:
+    """What is wrong with an order before anything is read."""
+    found: list[Problem] = []
+    form = FORMATS.get(order.format)
+    if form is None:
+        known = ", ".join(FORMATS)
+        message = f"'{order.format}' is no format (there are: {known})"
+        found.append(Problem("format", "unknown_format", message))
+    elif not form.text and not to_file:
+        message = f"{order.format} needs the name of a file (-o FILE)"
+        found.append(Problem("output", "missing", message))
+    if order.bom and order.format != "csv":
+        found.append(Problem("bom", "not_allowed", "only csv has a byte-order mark"))
+    return tuple(found)
+
+
+def export_file(
+    ledger: LedgerLook, order: Order, place: Path, watch: Watch, *, force: bool = False
+) -> Exported:
+    """Export to the file `place`, whole or not at all.
+
+    Raises:
+        InvalidArguments: every mistake in the order.
+        NotATaskId, TaskNotFound, TaskUnreadable, NothingToExport: there is nothing to read.
+        ExportExists, ExportRefused, ExportFailed, ExportStopped, ResultDamaged: see there.
+    """
+    made = _Export(ledger, order, watch, to_file=True)
+    with new_file(place, ledger.root, force=force) as out:
+        made.write(out)
+    return made.report(str(place))
+
+
+def export_stream(ledger: LedgerLook, order: Order, out: BinaryIO, watch: Watch) -> Exported:
+    """Export a text format into `out` as it comes; raises as `export_file`, and OSError."""
+    made = _Export(ledger, order, watch, to_file=False)
+    made.write(out)
+    return made.report("-")
+
+
+class _Export:
+    """All that can be refused is refused when this is made: before a file is begun."""
+
+    def __init__(self, ledger: LedgerLook, order: Order, watch: Watch, *, to_file: bool) -> None:
+        problems = mistakes(order, to_file)
+        if problems:
+            raise InvalidArguments(problems)
+        self._order, self._watch = order, watch
+        self._format = FORMATS[order.format]
+        record = ledger.read(order.task_id)
+        kind = "" if isinstance(record, Unreadable) else record.kind
+        self._findings = Findings(ledger, order.task_id, kind)
+        self._about = about(record, self._findings.head(), time.time() * 1000)
+        if not self._findings.place:
+            raise NothingToExport(task_id=order.task_id)
+        self._tally = Tally()
+        self._columns = self._chosen(kind)
+
+    def write(self, out: BinaryIO) -> None:
+        write = texts.write_csv_with_bom if self._order.bom else self._format.write
+        whole = self._format.whole and not self._order.columns
+        columns, key = self._columns, self._findings.key
+        try:
+            write(out, Table(self._about, key, columns, self._rows(), whole, self._tally))
+        except Damaged as error:
+            raise self._damaged(error) from error
+
+    def report(self, path: str) -> Exported:
+        return Exported(
+            task_id=self._about.task_id,
+            format=self._order.format,
+            path=path,
+            rows=self._tally.rows,
+            partial=self._about.partial,
+            note=self._about.note,
+            notes=self._tally.notes(),
+        )
+
+    def _chosen(self, kind: str) -> tuple[Column, ...]:
+        if self._format.whole and not self._order.columns:
+            return ()
+        try:
+            found = columns_for(kind, self._findings.rows())
+        except Damaged as error:
+            raise self._damaged(error) from error
+        if self._order.columns:
+            return chosen(found, self._order.columns)
+        if not self._format.bulky:
+            found = tuple(column for column in found if not column.bulky)
+        if self._format.task_columns:
+            found += tuple(map(Column, TASK_COLUMNS))
+        return found
+
+    def _rows(self) -> Iterator[Row]:
+        """The rows, redacted as everything that leaves the house, each with its task."""
+        added = {}
+        if self._format.task_columns or self._order.columns:
+            added = {"task_id": self._about.task_id, "task_status": self._about.status}
+        known = None if self._format.whole or self._order.columns else self._known()
+        findings, tally, told_s = self._findings, self._tally, 0.0
+        for row in findings.rows():
+            if self._watch.stop.is_set():
+                raise ExportStopped(rows=tally.rows)
+            if known is not None and not row.keys() <= known:
+                tally.fields_left.update(row.keys() - known)
+            yield redact.value(row) | added
+            tally.rows += 1
+            if (now_s := time.monotonic()) - told_s > TELL_S:
+                told_s = now_s
+                self._watch.told(tally.rows, findings.done, findings.size)
+        self._watch.told(tally.rows, findings.size, findings.size)
+
+    def _known(self) -> frozenset[str]:
+        """Fields that have a column, or are left out on purpose."""
+        bulky = columns_for(self._about.kind, ())
+        return frozenset(column.name.partition(".")[0] for column in (*self._columns, *bulky))
+
+    def _damaged(self, error: Damaged) -> ResultDamaged:
+        rows = self._tally.rows
+        return ResultDamaged(task_id=self._order.task_id, reason=str(error), rows=rows)

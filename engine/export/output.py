@@ -1,0 +1,80 @@
+"""The file that an export becomes: staged beside its place, put there whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from engine.export.errors import ExportExists, ExportFailed, ExportRefused
+
+_NEW = (
+    os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+)
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EACCES}
+
+
+@contextmanager
+def new_file(place: Path, root: Path, *, force: bool) -> Iterator[BinaryIO]:
+    """A file to write in; at `place` it stands once the block has ended without an error.
+
+    Raises:
+        ExportExists: there is a file already, also one that came while we wrote.
+        ExportRefused: a folder, a device, or a place inside the ledger at `root`.
+        ExportFailed: the system refuses (no room, no such folder).
+    """
+    target = _judged(place, root, force)
+    staged = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
+    try:
+        with _staged(staged) as out:
+            yield out
+        _put(staged, target, force)
+    except FileExistsError:
+        raise ExportExists(path=str(place)) from None
+    except OSError as error:
+        raise ExportFailed(path=str(place), reason=error.strerror or str(error)) from error
+    finally:
+        with suppress(OSError):
+            os.unlink(staged)
+
+
+def _judged(place: Path, root: Path, force: bool) -> Path:
+    target = Path(os.path.realpath(place))  # a link of the user's own is followed
+    if target.is_relative_to(os.path.realpath(root)):
+        raise ExportRefused(path=str(place), reason="it is inside the ledger")
+    try:
+        mode = os.lstat(target).st_mode
+    except OSError:
+        return target
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "no regular file"
+        raise ExportRefused(path=str(place), reason=f"it is {kind}")
+    if not force:
+        raise ExportExists(path=str(place))
+    return target
+
+
+@contextmanager
+def _staged(staged: Path) -> Iterator[BinaryIO]:
+    with os.fdopen(os.open(staged, _NEW, 0o666), "wb") as out:
+        yield out
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _put(staged: Path, target: Path, force: bool) -> None:
+    if force or os.name == "nt":  # Windows' rename does not replace
+        (os.replace if force else os.rename)(staged, target)
+        return
+    try:
+        os.link(staged, target)  # unlike a rename it does not replace what came meanwhile
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        os.close(os.open(target, _NEW, 0o666))
+        os.replace(staged, target)

@@ -1,0 +1,119 @@
+"""XLSX: the rows in as many sheets as they need, and a sheet that says what they are."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+from engine.export.cells import EXACT, begins_formula, is_number, text_of
+from engine.export.report import facts
+from engine.export.table import Table
+
+if TYPE_CHECKING:
+    from xlsxwriter.format import Format
+    from xlsxwriter.worksheet import Worksheet
+
+ROWS: Final = 1_048_576  # of one sheet, its line of names included
+CHARS: Final = 32_767  # of one cell
+ABOUT: Final = "about"
+MARK: Final = "…"
+
+
+def write_xlsx(out: BinaryIO, table: Table, *, most_rows: int = ROWS) -> None:
+    """Strings as strings, never as formulas or links; what does not fit is cut and counted.
+
+    Memory stays flat: rows wait in a temporary folder, which is gone at the end.
+    """
+    from xlsxwriter import Workbook
+    from xlsxwriter.exceptions import FileCreateError
+
+    with tempfile.TemporaryDirectory(prefix="export-", ignore_cleanup_errors=True) as place:
+        options = {"constant_memory": True, "tmpdir": place, "default_date_format": ""}
+        book = Workbook(out, options)
+        try:
+            _Sheets(book, table, most_rows).fill()
+            book.close()
+        except FileCreateError as error:
+            raise _cause(error) from error
+        finally:
+            _let_go(book)
+
+
+def _let_go(book: Any) -> None:
+    """Close the files of a book that was not finished, and keep its end from finishing it."""
+    book.fileclosed = True
+    for sheet in book.worksheets():
+        if sheet.row_data_fh is not None:
+            sheet.row_data_fh.close()
+
+
+def _cause(error: Exception) -> OSError:
+    """What the system said, which the library wraps in an error of its own."""
+    said = error.args[0] if error.args else None
+    return said if isinstance(said, OSError) else OSError(str(error))
+
+
+class _Sheets:
+    def __init__(self, book: Any, table: Table, most_rows: int) -> None:
+        self._book, self._table, self._most_rows = book, table, most_rows
+        self._bold: Format = book.add_format({"bold": True})
+        # The apostrophe that people type: the text stays one when its cell is edited.
+        self._quoted: Format = book.add_format({"quote_prefix": True})
+        self._about: Worksheet = book.add_worksheet(ABOUT)
+
+    def fill(self) -> None:
+        """All rows, and then the facts, which are complete by then."""
+        sheet, at = self._next_sheet(), 1
+        for row in self._table.rows:
+            if at >= self._most_rows:
+                sheet, at = self._next_sheet(), 1
+            for column, value in enumerate(self._table.values(row)):
+                self._put(sheet, at, column, value)
+            at += 1
+        self._tell()
+
+    def _next_sheet(self) -> Worksheet:
+        self._table.tally.sheets += 1
+        number = self._table.tally.sheets
+        name = self._table.key if number == 1 else f"{self._table.key} ({number})"
+        sheet: Worksheet = self._book.add_worksheet(name)
+        if number == 1:
+            sheet.activate()
+        sheet.freeze_panes(1, 0)
+        for at, column in enumerate(self._table.columns):
+            sheet.set_column(at, at, column.width)
+        for at, column in enumerate(self._table.columns):
+            sheet.write_string(0, at, text_of(column.name)[:CHARS], self._bold)
+        return sheet
+
+    def _put(self, sheet: Worksheet, row: int, column: int, value: Any) -> None:
+        if is_number(value) and -EXACT <= value <= EXACT:  # NaN is not within
+            sheet.write_number(row, column, value)
+        elif isinstance(value, bool):
+            sheet.write_boolean(row, column, value)
+        elif text := text_of(value):
+            if _units(text) > CHARS:
+                text = _cut(text)
+                self._table.tally.cells_cut += 1
+            style = self._quoted if begins_formula(text) else None
+            sheet.write_string(row, column, text, style)
+
+    def _tell(self) -> None:
+        self._about.set_column(0, 0, 16)
+        self._about.set_column(1, 1, 100)
+        told = facts(self._table.about)
+        told += [("note", note) for note in self._table.tally.notes()]
+        told.append(("rows", str(self._table.tally.rows)))
+        for at, (name, text) in enumerate(told):
+            self._about.write_string(at, 0, text_of(name)[:CHARS], self._bold)
+            self._put(self._about, at, 1, text)
+
+
+def _units(text: str) -> int:
+    """Its length as Excel counts: in UTF-16, so that an emoji is two."""
+    return len(text) + sum(char > "\uffff" for char in text) if len(text) > CHARS // 2 else 0
+
+
+def _cut(text: str) -> str:
+    kept = text.encode("utf-16-le")[: 2 * (CHARS - len(MARK))]
+    return kept.decode("utf-16-le", "ignore") + MARK

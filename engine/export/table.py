@@ -1,0 +1,131 @@
+"""What every format gets: the facts about the task, columns, rows, and a tally of the writing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from engine import redact
+from engine.attention import moment
+from engine.display import display
+from engine.errors import TaskUnreadable
+from engine.export.cells import picked
+from engine.export.columns import Column
+from engine.messages import ENGLISH
+from engine.records import Status, TaskRecord, Unreadable
+from engine.version import VERSION
+
+Row = dict[str, Any]
+
+
+class About(msgspec.Struct, frozen=True):
+    """Which task, how it ended, and whether its rows are all that will ever be.
+
+    `partial` is true for every task that did not end COMPLETED. Times are ISO 8601 in UTC.
+    """
+
+    task_id: str
+    kind: str
+    status: str
+    partial: bool
+    note: str
+    name: str
+    url: str
+    created_at: str
+    started_at: str
+    ended_at: str
+    exported_at: str
+    program: str
+    error: str
+    summary: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counted while a format writes; what had to be left out is said, never silent."""
+
+    rows: int = 0
+    cells_cut: int = 0
+    sheets: int = 0
+    fields_left: set[str] = field(default_factory=set)
+
+    def notes(self) -> list[str]:
+        """In sentences, what this file does not hold of what there was."""
+        said: list[str] = []
+        if self.cells_cut:
+            said.append(ENGLISH["export.cut"].format(count=self.cells_cut))
+        if self.sheets > 1:
+            said.append(ENGLISH["export.sheets"].format(count=self.sheets))
+        if self.fields_left:
+            names = display(", ".join(sorted(self.fields_left)), 300)
+            said.append(ENGLISH["export.fields"].format(names=names))
+        return said
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`rows` can be gone through once; `whole` says that a record is written as it is."""
+
+    about: About
+    key: str
+    columns: tuple[Column, ...]
+    rows: Iterator[Row]
+    whole: bool
+    tally: Tally
+
+    def values(self, row: Row) -> list[Any]:
+        """The cells of `row`, in the order of the columns."""
+        return [picked(row, column.name) for column in self.columns]
+
+    def record(self, row: Row) -> Row:
+        """`row` for a format of records: as it is, or only the columns that were chosen."""
+        if self.whole:
+            return row
+        return {column.name: picked(row, column.name) for column in self.columns}
+
+
+def about(record: TaskRecord | Unreadable, head: Row, now_ms: float) -> About:
+    """The facts about a task as they may leave the house: redacted. Raises TaskUnreadable."""
+    if isinstance(record, Unreadable):
+        raise TaskUnreadable(task_id=record.task_id, reason=record.reason, path=record.path)
+    summary = head.get("summary")
+    told = {
+        "task_id": record.task_id,
+        "kind": record.kind,
+        "status": record.status,
+        "partial": record.status != Status.COMPLETED,
+        "note": _note(record),
+        "name": (record.engine.name if record.engine else None) or "",
+        "url": record.url,
+        "created_at": iso(record.created_at),
+        "started_at": iso(record.started_at),
+        "ended_at": iso(record.ended_at),
+        "exported_at": iso(now_ms),
+        "program": f"openchrome-monitor {VERSION}",
+        "error": record.error.message if record.error else "",
+        "summary": summary if isinstance(summary, dict) else {},
+    }
+    return About(**redact.value(told))
+
+
+def _note(record: TaskRecord) -> str:
+    if record.status == Status.COMPLETED:
+        return ENGLISH["export.whole"]
+    message = "export.partial.live" if record.is_live else "export.partial.ended"
+    return ENGLISH[message].format(status=display(record.status, 40))
+
+
+def iso(at_ms: float | None) -> str:
+    """`2026-03-01T08:00:00.123Z`; nothing for what is no time."""
+    known = moment(at_ms)
+    if known is None:
+        return ""
+    try:
+        at = datetime.fromtimestamp(known / 1000, UTC)
+    except (OverflowError, OSError, ValueError):
+        return ""
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
