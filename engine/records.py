@@ -69,9 +69,11 @@ class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     command_task_id: str | None = None
     units: Units | None = None
     args: dict[str, Any] | None = None
+    withheld: bool = False
     metadata: Any = None
     forced_at: float | None = None
     stop_requested_at: float | None = None
+    cancel_reason: str | None = None
 
 
 class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from engine.errors import EngineError
 from engine.records import TaskRecord
-
-AT_ONCE = 4  # cancel requests under way together: each waits for a disk
+from engine.stopping import stop_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +29,5 @@ async def cancel_all(
     waiting: frozenset[str],
 ) -> Cancelled:
     """Ask each of these tasks to stop; one that cannot be asked does not keep the others."""
-    gate = asyncio.Semaphore(AT_ONCE)
-
-    async def one(task_id: str) -> TaskRecord | EngineError:
-        async with gate:
-            try:
-                return await cancel(task_id, reason)
-            except EngineError as error:
-                return error
-
-    answers = await asyncio.gather(*map(one, task_ids))
-    return Cancelled(
-        tuple(answer for answer in answers if isinstance(answer, TaskRecord)),
-        tuple(answer for answer in answers if isinstance(answer, EngineError)),
-        waiting,
-    )
+    stopped = await stop_all(cancel, task_ids, reason)
+    return Cancelled(stopped.records, stopped.refused, waiting)

@@ -36,7 +36,8 @@ def new_meta(
     rerun = summary.whole if summary.was_cut and not summary.was_redacted else None
     if rerun is not None and len(json.dumps(rerun, default=str)) > RERUN_CAP:
         rerun = None
-    owned = msgspec.structs.replace(engine, args=rerun, **owner_fields(lease))
+    withheld = engine.withheld or summary.was_redacted
+    owned = msgspec.structs.replace(engine, args=rerun, withheld=withheld, **owner_fields(lease))
     return {
         "kind": kind,
         "status": Status.PENDING.value,
@@ -75,13 +76,18 @@ def begin(raw: dict[str, Any], lease: Lease, now_ms: int) -> None:
     engine_of(raw).update(owner_fields(lease))
 
 
-def ask_to_stop(raw: dict[str, Any], now_ms: int) -> None:
-    """Cancel at once what nobody works on, else leave a request; the first one stands."""
+def ask_to_stop(raw: dict[str, Any], now_ms: int, reason: str | None = None) -> None:
+    """Cancel at once what nobody works on, else leave a request; the first one stands.
+
+    `reason` is redacted already.
+    """
     if raw.get("status") not in LIVE:
         return
     at_once = raw["status"] == Status.PENDING or raw.get("kind") == ENVELOPE
     if raw.get("cancel_requested_at") is None:
         raw["cancel_requested_at"] = now_ms
+        if reason:
+            engine_of(raw)["cancel_reason"] = reason
     if not at_once:
         return
     raw["status"] = Status.CANCELLED.value

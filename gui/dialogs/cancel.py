@@ -7,15 +7,13 @@ from dataclasses import dataclass
 
 from PySide6.QtWidgets import QLineEdit, QWidget
 
-from engine.attention import Standing, standing
 from engine.records import TaskId, TaskView
+from engine.stopping import REACHED, Fate, fate, plan
 from engine.words import count, task_name
 from gui.dialogs.question import Question
 from gui.theme import plain_label
 
 MAX_REASON = 500
-ENVELOPE = "browser_task"  # no process works on it that could answer: the ledger ends it at once
-_LIVE = (Standing.PENDING, Standing.RUNNING, Standing.CANCELLING, Standing.ORPHANED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,39 +46,22 @@ class Plan:
 
 def plan_cancel(views: Iterable[TaskView]) -> Plan:
     """Sort `views`; `lost` counts what nobody can stop: unreadable ones and orphans."""
-    groups: dict[str, list[TaskView]] = {}
-    for view in views:
-        groups.setdefault(_group(view), []).append(view)
+    found = plan(views)
     return Plan(
-        pending=tuple(groups.get("pending", ())),
-        running=tuple(groups.get("running", ())),
-        foreign=tuple(groups.get("foreign", ())),
-        at_once=tuple(groups.get("at_once", ())),
-        asked=len(groups.get("asked", ())),
-        ended=len(groups.get("ended", ())),
-        lost=len(groups.get("lost", ())),
-        unknown=len(groups.get("unknown", ())),
+        pending=found.of(Fate.PENDING),
+        running=found.of(Fate.RUNNING),
+        foreign=found.of(Fate.FOREIGN),
+        at_once=found.of(Fate.AT_ONCE),
+        asked=len(found.of(Fate.ASKED)),
+        ended=len(found.of(Fate.ENDED)),
+        lost=len(found.of(Fate.LOST)),
+        unknown=len(found.of(Fate.UNKNOWN)),
     )
-
-
-def _group(view: TaskView) -> str:
-    state = standing(view)
-    if state is Standing.UNKNOWN:
-        return "unknown"
-    if state in _LIVE and getattr(view.entry, "kind", "") == ENVELOPE:
-        return "at_once"
-    if state is Standing.PENDING:
-        return "pending"
-    if state is Standing.RUNNING:
-        return "running" if view.ours else "foreign"
-    if state is Standing.CANCELLING:
-        return "asked"
-    return "lost" if state in (Standing.ORPHANED, Standing.UNREADABLE) else "ended"
 
 
 def can_be_cancelled(view: TaskView | None) -> bool:
     """Would a cancel request change anything for this task?"""
-    return view is not None and _group(view) in ("pending", "running", "foreign", "at_once")
+    return view is not None and fate(view) in REACHED
 
 
 class CancelDialog(Question):
