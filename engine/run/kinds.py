@@ -11,7 +11,7 @@ from engine.run.kind import Kind
 from engine.run.recordings import RECORDING
 from engine.run.sitemaps import CRAWL_SITEMAP
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (CRAWL, CRAWL_SITEMAP, COMMANDS)}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (CRAWL, CRAWL_SITEMAP, COMMANDS, RECORDING)}
 
 # What the first crawl would import on the loop: 0.6 s together, too long for a window.
 _LIBRARIES = ("aiohttp", "selectolax.lexbor", "html_to_markdown")

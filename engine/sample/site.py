@@ -20,6 +20,7 @@ from typing import Self
 from engine.sample.oddities import odd_answer
 from engine.sample.pages import TREES, page_html, page_json, path_of, shell
 from engine.sample.server import HTML, Answer, Request, Server
+from engine.sample.shop import shop_answer
 from engine.sample.sitemaps import XML, sitemap_answer, urlset
 
 _CACHED = (("Cache-Control", "max-age=3600"),)
@@ -108,7 +109,8 @@ class Site:
             return self._busy(request)
         if request.path.startswith("/sitemaps/"):
             return sitemap_answer(request) or _MISSING
-        return _ASSETS.get(request.path) or self._page(request) or odd_answer(request) or _MISSING
+        made = self._page(request) or shop_answer(request) or odd_answer(request)
+        return _ASSETS.get(request.path) or made or _MISSING
 
     def _page(self, request: Request) -> Answer | None:
         path = request.path

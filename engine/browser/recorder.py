@@ -1,0 +1,228 @@
+"""Listens to a browser that a person drives: what the page script tells, and where tabs go.
+
+The script runs in a world of its own, whose one way out is a binding that exists in that
+world only: a page can neither see the script nor speak in its name. What it tells is
+checked, capped in size and rate, and put in one queue with what the browser tells itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from playwright.async_api import Error
+from playwright.async_api import TimeoutError as PlaywrightTimeout
+
+from engine.browser.failures import net_failure, no_answer
+from engine.browser.journey import Journey, Step
+from engine.browser.page_script import script
+from engine.browser.traffic import Traffic
+from engine.errors import BrowserGone, PageError
+from engine.work.recording_told import MAX_TEXT, Closed, Happening, Heard, Went, read_told
+
+if TYPE_CHECKING:
+    from playwright.async_api import CDPSession, Page
+
+    from engine.browser.instance import Instance
+    from engine.browser.session import BrowserSession, InstanceOptions
+
+OPEN_MS: Final = 30_000
+ANSWER_S: Final = 2.0
+LOOK_S: Final = 0.5  # how often it is asked whether the browser still lives
+SCREENSHOT_S: Final = 5.0
+LOADED_MS: Final = 1_500  # a picture waits so long for the page's own pictures
+MAX_SCREENSHOT: Final = 8 * 1024 * 1024
+MAX_WAITING: Final = 20_000
+MAX_A_SECOND: Final = 300  # messages of all tabs; a person types 20
+# Fields show nothing in a picture where what was typed is not kept; a password never does.
+_SECRET_CSS: Final = "input[type=password],[autocomplete^=cc-],[autocomplete=one-time-code]"
+_FIELD_CSS: Final = "input:not([type=submit]):not([type=button]):not([type=reset]),textarea," \
+    "[contenteditable]:not([contenteditable=false])"  # fmt: skip
+_HIDDEN: Final = (
+    "{color:transparent!important;-webkit-text-fill-color:transparent!important;"
+    "text-shadow:none!important}"
+)
+
+
+class _Tab:
+    """One recorded tab: its DevTools session, its way, and its script's world."""
+
+    def __init__(self, number: int, page: Page, wire: CDPSession, frame_id: str) -> None:
+        self.number = number
+        self.page = page
+        self.wire = wire
+        self.journey = Journey(frame_id)
+        self.worlds: set[int] = set()
+        self.at = 0  # its place in its own history
+
+
+class PageRecorder:
+    """See `work.recording_told.Recorder`. Loop-bound; made by `open_recorder`."""
+
+    def __init__(self, instance: Instance, now_ms: Callable[[], int]) -> None:
+        self.dropped = 0
+        self._instance = instance
+        self._now_ms = now_ms
+        self._world = f"recorder-{secrets.token_hex(8)}"  # names that no page can know
+        self._binding = f"tell_{secrets.token_hex(8)}"
+        self._inbox: asyncio.Queue[tuple[Heard | Went, Step | None]] = asyncio.Queue()
+        self._tabs: list[_Tab] = []
+        self._times: deque[float] = deque(maxlen=MAX_A_SECOND)
+        self._traffic = Traffic()
+
+    async def open(self, url: str) -> None:
+        """Open the first tab and go to `url`.
+
+        Raises:
+            PageError: the address cannot be opened, and why.
+            BrowserGone: the browser died.
+        """
+        page = await self._instance.page()
+        await self.attach(page)
+        self._instance.context.on("page", self.attach)
+        try:
+            await page.goto(url, wait_until="commit", timeout=OPEN_MS)
+        except PlaywrightTimeout as slow:
+            raise no_answer(OPEN_MS) from slow
+        except Error as failed:
+            if not self._instance.alive or page.is_closed():
+                raise BrowserGone(url=url) from failed
+            refused = self._instance.refused(page) or net_failure(failed.message)
+            raise refused or PageError("navigation", "the page cannot be opened") from failed
+
+    async def attach(self, page: Page) -> None:
+        """Listen to `page` from now on."""
+        if any(tab.page is page for tab in self._tabs):
+            return
+        try:
+            async with self._instance.within(ANSWER_S):
+                wire = await page.context.new_cdp_session(page)
+                told = await wire.send("Target.getTargetInfo")
+                tab = _Tab(len(self._tabs), page, wire, str(told["targetInfo"]["targetId"]))
+                self._tabs.append(tab)
+                await self._listen(tab)
+        except (Error, TimeoutError):
+            return  # closed again already
+
+    async def next(self) -> Happening:
+        """The next happening; `Closed` once everything before it was told."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    found, step = await self._inbox.get()
+                return await self._finished(found, step)
+            if not self._instance.alive:
+                return Closed()
+
+    def rest(self) -> list[Happening]:
+        """What has come and was not asked for yet."""
+        left: list[Happening] = []
+        while not self._inbox.empty():
+            left.append(self._inbox.get_nowait()[0])
+        return left
+
+    async def screenshot(self, tab: int, *, bare: bool) -> bytes | None:
+        """A PNG of what the window shows, or None when it cannot be made in time."""
+        page = self._tabs[tab].page
+        hidden = _SECRET_CSS + _HIDDEN + ("" if bare else _FIELD_CSS + _HIDDEN)
+        try:
+            async with self._instance.within(SCREENSHOT_S):
+                with suppress(PlaywrightTimeout):
+                    await page.wait_for_load_state("load", timeout=LOADED_MS)
+                shot = await page.screenshot(type="png", animations="disabled", style=hidden)
+        except (TimeoutError, Error):
+            return None
+        return shot if len(shot) <= MAX_SCREENSHOT else None
+
+    def network(self) -> dict[str, Any]:
+        return self._traffic.summary()
+
+    async def _listen(self, tab: _Tab) -> None:
+        journey, wire, traffic = tab.journey, tab.wire, self._traffic
+        hear: dict[str, Callable[[dict[str, Any]], None]] = {
+            "Page.frameRequestedNavigation": journey.requested,
+            "Page.frameStartedNavigating": journey.started,
+            "Page.frameNavigated": lambda event: self._go(tab, journey.navigated(event)),
+            "Page.navigatedWithinDocument": lambda event: self._go(tab, journey.within(event)),
+            "Runtime.executionContextCreated": lambda event: self._on_world(tab, event),
+            "Runtime.bindingCalled": lambda event: self._on_told(tab, event),
+            "Network.requestWillBeSent": traffic.requested,
+            "Network.responseReceived": traffic.responded,
+            "Network.loadingFinished": traffic.finished,
+            "Network.loadingFailed": traffic.failed,
+        }
+        for name, handler in hear.items():
+            wire.on(name, handler)
+        binding = {"name": self._binding, "executionContextName": self._world}
+        source = script(self._binding, MAX_TEXT)
+        await wire.send("Page.enable")
+        await wire.send("Network.enable")
+        await wire.send("Runtime.enable")
+        await wire.send("Runtime.addBinding", binding)
+        await wire.send(
+            "Page.addScriptToEvaluateOnNewDocument",
+            {"source": source, "worldName": self._world, "runImmediately": True},
+        )
+
+    def _on_world(self, tab: _Tab, event: Mapping[str, Any]) -> None:
+        context = event["context"]
+        if context.get("name") == self._world:
+            tab.worlds.add(int(context["id"]))
+
+    def _on_told(self, tab: _Tab, event: Mapping[str, Any]) -> None:
+        if event.get("name") != self._binding or event.get("executionContextId") not in tab.worlds:
+            return
+        told = read_told(str(event.get("payload", "")))
+        if told is None or self._is_flood():
+            self.dropped += 1
+            return
+        heard = Heard(self._now_ms(), tab.number, tab.journey.url, told)
+        self._inbox.put_nowait((heard, None))
+
+    def _is_flood(self) -> bool:
+        now = asyncio.get_running_loop().time()
+        full = len(self._times) == MAX_A_SECOND and now - self._times[0] < 1.0
+        if not full:
+            self._times.append(now)
+        return full or self._inbox.qsize() >= MAX_WAITING
+
+    def _go(self, tab: _Tab, step: Step | None) -> None:
+        if step is None:
+            return
+        if self._inbox.qsize() >= MAX_WAITING:
+            self.dropped += 1
+            return
+        went = Went(self._now_ms(), tab.number, step.url, step.how, step.asked, step.failed)
+        self._inbox.put_nowait((went, step))
+
+    async def _finished(self, found: Heard | Went, step: Step | None) -> Heard | Went:
+        """A step in the history is back or forward by the browser's own list."""
+        if step is None or not isinstance(found, Went):
+            return found
+        tab = self._tabs[found.tab]
+        before = tab.at
+        with suppress(Error, TimeoutError):
+            async with self._instance.within(ANSWER_S):
+                history = await tab.wire.send("Page.getNavigationHistory")
+                tab.at = int(history["currentIndex"])
+        if step.in_history and tab.at > before:
+            return msgspec.structs.replace(found, how="forward")
+        return found
+
+
+@asynccontextmanager
+async def open_recorder(
+    session: BrowserSession, options: InstanceOptions, now_ms: Callable[[], int]
+) -> AsyncIterator[PageRecorder]:
+    """A browser to be recorded, closed with the block.
+
+    Raises:
+        BrowserMissing, BrowserFailed, BrowserGone, ShuttingDown
+    """
+    async with session.instance(options) as instance:
+        yield PageRecorder(instance, now_ms)

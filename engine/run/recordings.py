@@ -1,0 +1,57 @@
+"""The kind `recording`: a browser window of its own, or a headless one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from engine.browser.egress import Policy
+from engine.browser.session import InstanceOptions
+from engine.errors import BrowserFailed
+from engine.run.kind import Head, Kind, Tools
+from engine.tally import StoppedBy
+from engine.work.context import Context
+from engine.work.recording import partial_head, record
+from engine.work.recording_args import RecordingArgs, parse_recording
+from engine.work.recording_errors import NoDisplay
+from engine.work.recording_told import Recorder
+
+_NO_SCREEN = ("X server", "$DISPLAY", "Ozone", "ozone_platform")
+
+
+async def _record(args: RecordingArgs, context: Context, tools: Tools) -> Head:
+    @asynccontextmanager
+    async def open_recorder(
+        args: RecordingArgs, now_ms: Callable[[], int]
+    ) -> AsyncIterator[Recorder]:
+        options = InstanceOptions(
+            policy=Policy.for_start(args.url),
+            headed=not args.headless,
+            credentials=args.credentials,
+            width=args.width,
+            height=args.height,
+        )
+        instance = await tools.browser.open_instance(options)
+        from engine.browser.recorder import PageRecorder  # Playwright: with the first need only
+
+        try:
+            yield PageRecorder(instance, now_ms)
+        finally:
+            await instance.close()
+
+    try:
+        return await record(args, context, open_recorder)
+    except BrowserFailed as failed:
+        if args.headless or not any(sign in str(failed) for sign in _NO_SCREEN):
+            raise
+        raise NoDisplay(reason=failed.fields["reason"]) from failed
+
+
+def _partial(
+    args: RecordingArgs, actions: Iterable[Mapping[str, Any]], stopped_by: StoppedBy, lasted_ms: int
+) -> Head:
+    return partial_head(args, "", actions, stopped_by, lasted_ms)
+
+
+RECORDING = Kind("recording", parse_recording, _record, _partial)

@@ -1,0 +1,241 @@
+"""From what a browser tells to the actions of a recording: joined, named, and masked.
+
+One action is one thing that a person did: a word typed into a field is one, however many
+keys it took, and so is a scroll. It is finished, and kept, when the next thing happens.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from engine.work.recording_masks import Masks, is_secret_field
+from engine.work.recording_told import BY_PERSON, MAX_TEXT, Heard, How, Target, Told, Went
+
+MAX_URL: Final = 2_048
+MAX_NAME: Final = 120
+MAX_SELECTOR: Final = 1_000
+
+
+class Action(msgspec.Struct, omit_defaults=True):
+    """One action, as it stands in the result; what does not apply is left out.
+
+    `found_by` says which rule named the element: testid, role or css. `frame` are the
+    selectors of the frames around it, outermost first. `navigated` is what came of an
+    action before it, `navigate` what the operator asked the browser for.
+    """
+
+    n: int
+    type: str
+    ts: int
+    url: str
+    tab: int = 0
+    how: How | None = None
+    asked: str | None = None
+    selector: str | None = None
+    found_by: str | None = None
+    alternatives: list[str] = []
+    frame: list[str] = []
+    role: str | None = None
+    name: str | None = None
+    tag: str | None = None
+    text: str | None = None
+    variable: str | None = None
+    secret: bool = False
+    cut: bool = False
+    values: list[str] = []
+    on: bool | None = None
+    key: str | None = None
+    button: str | None = None
+    count: int | None = None
+    dx: int | None = None
+    dy: int | None = None
+    landmark: str | None = None
+    failed: bool = False
+    screenshot: str | None = None
+
+    def words(self) -> str:
+        """One line for a person who looks on."""
+        what = self.name or self.selector or ""
+        match self.type:
+            case "navigate" | "navigated":
+                return f"{self.type} ({self.how}) {self.url}"
+            case "type":
+                return f"type {self.text} into {what}"
+            case "key":
+                return f"key {self.key}"
+            case "scroll":
+                return f"scroll by {self.dx or 0}, {self.dy or 0}"
+        return f"{self.type} {what}"
+
+
+class Scribe:
+    """Writes down one recording's actions; `take` returns those that are finished now."""
+
+    def __init__(self, masks: Masks) -> None:
+        self._masks = masks
+        self._open: Action | None = None  # still being typed, scrolled or loaded
+        self._place = ""  # the field that is being typed into, or what is being scrolled
+        self._masked = False
+        self._script_went_back = False
+        self.count = 0
+
+    def take(self, happening: Heard | Went) -> list[Action]:
+        """What is finished by this; the action that it begins may still be open."""
+        if isinstance(happening, Went):
+            return self._went(happening)
+        told = happening.told
+        match told.kind:
+            case "ready":
+                return self._ready(told, happening.tab)
+            case "traverse":
+                self._script_went_back = not told.by_person
+                return []
+            case "type":
+                return self._typed(happening)
+            case "scroll":
+                return self._scrolled(happening)
+        done = self.close()
+        self._open = self._described(happening)
+        if told.kind == "select":
+            self._choose(self._open, told)
+        return [*done, *self.close()]
+
+    def close(self) -> list[Action]:
+        """The action that was still open, if any: nothing more will be added to it."""
+        action, self._open = self._open, None
+        if action is None or (action.type == "scroll" and not (action.dx or action.dy)):
+            return []
+        if action.type == "type":
+            self._name_text(action)
+        self.count += 1
+        action.n = self.count
+        return [action]
+
+    @property
+    def is_loading(self) -> bool:
+        """Is the open action one that only waits for its page?"""
+        return self._open is not None and self._open.type in ("navigate", "navigated")
+
+    def _went(self, went: Went) -> list[Action]:
+        how = went.how
+        if self._script_went_back and how in ("back", "forward"):
+            how = "script"
+        self._script_went_back = False
+        # A program may write its address many times for one click.
+        rewritten = self._open is not None and how == "in_page" == self._open.how
+        done = [] if rewritten else self.close()
+        asked = self._address(went.asked) if went.asked else None
+        kind = "navigate" if how in BY_PERSON else "navigated"
+        address = self._address(went.url)
+        self._open = Action(0, kind, went.ts, address, went.tab, how, asked, failed=went.failed)
+        return done
+
+    def _ready(self, told: Told, tab: int) -> list[Action]:
+        """The document is there: the navigation that led to it is finished."""
+        if not self.is_loading or self._open is None or self._open.tab != tab:
+            return []
+        if told.target is not None and not told.target.frame:
+            names = self._selectors(told.target)
+            self._open.landmark = names[0][1] if names else None
+        return self.close()
+
+    def _typed(self, heard: Heard) -> list[Action]:
+        told, target = heard.told, heard.told.target or Target("")
+        place = f"{heard.tab} {target.frame} {target.css}"
+        done: list[Action] = []
+        if self._open is None or self._open.type != "type" or self._place != place:
+            done = self.close()
+            self._open, self._place, self._masked = self._described(heard), place, False
+            secret = told.secret or is_secret_field(target)
+            self._open.variable = self._masks.begin(target, secret=secret)
+            self._open.secret = secret
+        self._write(self._open, told)
+        return done
+
+    def _write(self, action: Action, told: Told) -> None:
+        action.secret = action.secret or told.secret  # it may turn into one while it is typed in
+        action.cut = told.cut
+        self._masked = self._masked or self._masks.masked(told.text, secret=action.secret)
+        if self._masked and action.variable is not None:
+            self._masks.learn(action.variable, told.text)
+        action.text = told.text[:MAX_TEXT]
+
+    def _name_text(self, action: Action) -> None:
+        name = action.variable or ""
+        if self._masked:
+            action.variable = self._masks.settle(name)
+            action.text = "{{" + action.variable + "}}"
+            return
+        self._masks.drop(name)
+        action.variable = None
+
+    def _choose(self, action: Action, told: Told) -> None:
+        target = told.target or Target("")
+        action.values = [self._masks.hide(value) for value in told.values]
+        if told.secret or is_secret_field(target):
+            action.secret = True
+            action.variable = self._masks.begin(target, secret=True)
+            self._masks.learn(action.variable, told.values[0] if told.values else "")
+            action.values = ["{{" + action.variable + "}}"]
+
+    def _scrolled(self, heard: Heard) -> list[Action]:
+        target = heard.told.target
+        place = f"{heard.tab} {target.frame} {target.css}" if target else f"{heard.tab}"
+        done: list[Action] = []
+        if self._open is None or self._open.type != "scroll" or self._place != place:
+            done = self.close()
+            self._open, self._place = self._described(heard), place
+            self._open.dx = self._open.dy = 0
+        self._open.dx = (self._open.dx or 0) + heard.told.dx
+        self._open.dy = (self._open.dy or 0) + heard.told.dy
+        return done
+
+    def _described(self, heard: Heard) -> Action:
+        told = heard.told
+        action = Action(0, told.kind, heard.ts, self._address(heard.url), heard.tab)
+        if told.kind == "click":
+            action.button = told.button if told.button != "left" else None
+            action.count = told.count if told.count > 1 else None
+        elif told.kind == "check":
+            action.on = told.on
+        elif told.kind == "key":
+            action.key = told.key[:60]
+        elif told.kind == "upload":
+            action.count = told.count
+        if told.target is not None:
+            self._point(action, told.target)
+        return action
+
+    def _point(self, action: Action, target: Target) -> None:
+        action.tag = target.tag[:40]
+        action.role = target.role
+        if target.name:
+            action.name = self._masks.hide(target.name[:MAX_NAME])
+        found = self._selectors(target) if target.frame is not None else []
+        if found:
+            action.found_by, action.selector = found[0]
+            action.alternatives = [selector for _, selector in found[1:]]
+            action.frame = list(target.frame or [])
+
+    def _selectors(self, target: Target) -> list[tuple[str, str]]:
+        """The ways to find it again, best first; none that would tell what was typed."""
+        named = (
+            ("testid", target.testid),
+            ("role", target.by_role),
+            ("css", target.css),
+            ("css", target.path),
+        )
+        found: dict[str, str] = {}
+        for how, selector in named:
+            if (
+                selector
+                and len(selector) <= MAX_SELECTOR
+                and self._masks.hide(selector) == selector
+            ):
+                found.setdefault(selector, how)
+        return [(how, selector) for selector, how in found.items()]
+
+    def _address(self, url: str) -> str:
+        return self._masks.hide_url(url)[:MAX_URL]
