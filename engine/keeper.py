@@ -6,6 +6,7 @@ import asyncio
 import logging
 from pathlib import Path
 
+from engine.comet import LinkedRuns
 from engine.errors import EngineError, LedgerReadOnly
 from engine.records import TaskRecord
 from engine.store.lease import Lease
@@ -22,8 +23,9 @@ class Keeper:
     private than it should be, `failures` what could not be reaped and why.
     """
 
-    def __init__(self, root: Path, reap_s: float) -> None:
+    def __init__(self, root: Path, reap_s: float, linked: LinkedRuns | None = None) -> None:
         self._root = root
+        self._linked = linked
         self._reap_s = reap_s
         self._reaper: Reaper | None = None
         self._upkeep: asyncio.Task[None] | None = None
@@ -55,6 +57,8 @@ class Keeper:
 
     def _leased(self) -> Ledger:
         ledger = Ledger(self._root, lease=self.lease)
+        if self._linked is not None:
+            ledger.told = self._linked.follow
         self.concerns = ledger.concerns()
         return ledger
 
@@ -63,6 +67,8 @@ class Keeper:
         if self._reaper is None:
             raise LedgerReadOnly(path=str(self._root))
         ended = await asyncio.to_thread(self._reaper.reap)
+        if self._linked is not None:  # a run may lag behind, or its task have been ended by others
+            await asyncio.to_thread(self._linked.heal, self._reaper.ledger)
         self.failures = tuple(self._reaper.failures.values())
         return ended
 

@@ -107,13 +107,13 @@ class Reaper:
     """
 
     def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+        self.ledger = ledger
         self._ended: set[TaskId] = set()
         self.failures: dict[TaskId, EngineError] = {}
 
     def owner_is_dead(self, record: TaskRecord) -> Verdict:
         """See the function of this name."""
-        return owner_is_dead(self._ledger.root, record)
+        return owner_is_dead(self.ledger.root, record)
 
     def reap(self) -> list[TaskRecord]:
         """End every task whose owner is proved dead: FAILED, `orphaned`; the records as they stand.
@@ -144,13 +144,13 @@ class Reaper:
     def _unforeseen(self, record: TaskRecord, error: Exception) -> TaskUnreadable:
         log.debug("task %s", record.task_id, exc_info=error)
         reason = f"it could not be judged ({type(error).__name__})"
-        path = str(self._ledger.root / record.task_id)
+        path = str(self.ledger.root / record.task_id)
         return TaskUnreadable(task_id=record.task_id, reason=reason, path=path)
 
     def _live(self) -> list[TaskRecord]:
-        ids = [task_id for task_id, _ in self._ledger.scan() if task_id not in self._ended]
+        ids = [task_id for task_id, _ in self.ledger.scan() if task_id not in self._ended]
         live: list[TaskRecord] = []
-        for found in self._ledger.read_many(ids):
+        for found in self.ledger.read_many(ids):
             if isinstance(found.entry, Unreadable):
                 continue
             if found.entry.is_terminal:
@@ -162,7 +162,7 @@ class Reaper:
     def _end(self, task_id: TaskId) -> TaskRecord | None:
         """Result first, then the record, then the event: the order of every end."""
         self._keep_pages(task_id)
-        units, _, _ = self._ledger.tail_units(task_id)
+        units, _, _ = self.ledger.tail_units(task_id)
         was: list[str] = []
 
         def bury(raw: dict[str, Any]) -> None:
@@ -172,11 +172,11 @@ class Reaper:
                 was.append(f"orphaned: {verdict.sentence}")
                 changes.orphan(raw, was[0], machine.wall_ms(), units)
 
-        record = self._ledger.mutate(task_id, bury, durable=True)
+        record = self.ledger.mutate(task_id, bury, durable=True)
         if not was:
             return None
         event = {"code": "orphaned", "message": was[0], "pid": record.pid}
-        self._ledger.note(task_id, [("failed", event)], durable=True)
+        self.ledger.note(task_id, [("failed", event)], durable=True)
         return record
 
     def _judged_again(self, raw: dict[str, Any], task_id: TaskId) -> Verdict:
@@ -188,7 +188,7 @@ class Reaper:
 
     def _keep_pages(self, task_id: TaskId) -> None:
         """Make the units of a killed task its partial result, unless it left one itself."""
-        ledger = self._ledger
+        ledger = self.ledger
         if ledger.has_result(task_id) or next(ledger.raw_pages(task_id), None) is None:
             return
         record = ledger.read(task_id)

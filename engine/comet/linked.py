@@ -1,0 +1,197 @@
+"""Runs that follow tasks: wherever a task's state is written, its run is brought to the same.
+
+A task names its run in `meta.json`. While the run is open a small file in
+`comet-runs/open/` names the task, so that after a sudden death the next program finds the
+runs that lag behind without reading thousands that do not.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Unpack
+
+import msgspec
+
+from engine.attention import moment
+from engine.comet.errors import RunOfTask
+from engine.comet.kept import FOLDER
+from engine.comet.record import RUN_ID, Run, RunFacts
+from engine.comet.runs import Runs
+from engine.errors import EngineError, NotATaskId, TaskNotFound
+from engine.records import Status, TaskRecord, Unreadable
+from engine.store.files import Folder, Unusable, writing
+from engine.store.lease import make_root
+from engine.store.look import LedgerLook
+from engine.store.shelf import RecordUnreadable, stage
+
+log = logging.getLogger(__name__)
+
+OPEN: Final = "open"
+_MARK_BYTES: Final = 8_192
+
+
+class _Mark(msgspec.Struct, frozen=True, rename="camel"):
+    """Which task an open run follows, and in which ledger."""
+
+    task_id: str
+    root: str
+
+
+class LinkedRuns:
+    """Keeps each task's run where the task is. Synchronous, and safe to repeat."""
+
+    def __init__(self, runs: Runs, home: Path, root: Path) -> None:
+        self._runs = runs
+        self._folder = home / FOLDER / OPEN
+        self._root = str(root.absolute())
+
+    def accept(
+        self, record: TaskRecord, *, thread_id: str | None = None, **facts: Unpack[RunFacts]
+    ) -> Run | None:
+        """Register the run that a new task names: pending, or running if the task is.
+
+        Raises:
+            InvalidArguments: the facts have mistakes.
+        """
+        run_id = _run_id(record)
+        if run_id is None:
+            return None
+        self._mark(run_id, record.task_id)
+        return self._runs.start_run(
+            thread_id or record.task_id,
+            run_id=run_id,
+            deferred=record.status == Status.PENDING,
+            at_ms=moment(record.created_at),
+            **facts,
+        )
+
+    def follow(self, record: TaskRecord) -> None:
+        """Bring the run of a task to where the task is; a task without one is passed over.
+
+        Raises:
+            LockTimeout, RecordUnreadable: it lags behind until the next `heal`.
+        """
+        run_id = _run_id(record)
+        if run_id is None or not RUN_ID.fullmatch(run_id):
+            return
+        if record.is_live:
+            self._begin(run_id, record)
+        elif record.is_terminal:
+            self._end(run_id, record)
+            self._unmark(run_id)
+
+    def heal(self, ledger: LedgerLook) -> int:
+        """Bring every open run of this ledger to where its task is; how many had lagged behind."""
+        return sum(self._healed(run_id, ledger) for run_id in self._marked())
+
+    def by_hand(self, run_id: str) -> None:
+        """Raise RunOfTask for a run that is open and follows a task: it ends with that."""
+        mark = self._mark_of(run_id) if RUN_ID.fullmatch(run_id) else None
+        if mark is not None:
+            raise RunOfTask(run_id=run_id, task_id=mark.task_id)
+
+    def _begin(self, run_id: str, record: TaskRecord) -> None:
+        run = self._found(run_id)
+        if run is None:
+            self._mark(run_id, record.task_id)
+        if run is None or run.status == "pending":
+            self._register(run_id, record, deferred=record.status == Status.PENDING)
+
+    def _register(self, run_id: str, record: TaskRecord, *, deferred: bool) -> Run:
+        created_ms = moment(record.created_at) or 0
+        return self._runs.start_run(
+            record.task_id, run_id=run_id, deferred=deferred, at_ms=created_ms
+        )
+
+    def _found(self, run_id: str) -> Run | None:
+        """A record that a loss of power left empty counts as none: the task knows enough."""
+        try:
+            return self._runs.get_run(run_id)
+        except RecordUnreadable:
+            return None
+
+    def _end(self, run_id: str, record: TaskRecord) -> None:
+        """Register it first if need be: a task may have died before its run was written."""
+        runs, at_ms = self._runs, moment(record.ended_at)
+        run = self._found(run_id) or self._register(run_id, record, deferred=True)
+        if run.is_terminal:
+            return
+        if record.status == Status.COMPLETED:
+            runs.start_run(record.task_id, run_id=run_id)
+            runs.complete_run(run_id, at_ms=at_ms)
+        elif record.status == Status.CANCELLED:
+            runs.abort_run(run_id, _reason(record), at_ms=at_ms)
+        else:
+            runs.fail_run(run_id, _reason(record) or "failed", at_ms=at_ms)
+
+    def _healed(self, run_id: str, ledger: LedgerLook) -> bool:
+        mark = self._mark_of(run_id)
+        if mark is None or mark.root != self._root:
+            return False  # another ledger's: whoever opens that one sees to it
+        try:
+            record = ledger.read(mark.task_id)
+            if isinstance(record, Unreadable) or record.is_live:
+                return False
+            self.follow(record)
+        except (TaskNotFound, NotATaskId):
+            return self._forget(run_id)
+        except EngineError as error:
+            log.warning("run %s could not be brought up to its task: %s", run_id, error)
+            return False
+        return True
+
+    def _forget(self, run_id: str) -> bool:
+        """The task's folder is gone, so nothing will end this run any more."""
+        try:
+            run = self._runs.get_run(run_id)
+            if run is not None:
+                self._runs.abort_run(run_id, "its task was removed")
+        except EngineError as error:
+            log.warning("run %s could not be ended: %s", run_id, error)
+            return False
+        self._unmark(run_id)
+        return True
+
+    def _mark(self, run_id: str, task_id: str) -> None:
+        """Without it a sudden death can leave the run behind; the run itself is not at stake."""
+        data = msgspec.json.encode(_Mark(task_id, self._root))
+        try:
+            make_root(self._folder.parent)
+            make_root(self._folder)
+            with writing(str(self._folder)), Folder.at(str(self._folder)) as folder:
+                stage(folder, run_id, data, durable=False)
+        except EngineError as error:
+            log.info("run %s is not marked as open: %s", run_id, error)
+
+    def _unmark(self, run_id: str) -> None:
+        with suppress(OSError), Folder.at(str(self._folder)) as folder:
+            folder.remove(run_id)
+
+    def _marked(self) -> list[str]:
+        try:
+            with Folder.at(str(self._folder)) as folder:
+                return [name for name in folder.names() if RUN_ID.fullmatch(name)]
+        except OSError:
+            return []
+
+    def _mark_of(self, run_id: str) -> _Mark | None:
+        try:
+            with Folder.at(str(self._folder)) as folder:
+                return msgspec.json.decode(folder.read(run_id, _MARK_BYTES), type=_Mark)
+        except (OSError, Unusable, msgspec.MsgspecError):
+            return None
+
+
+def _run_id(record: TaskRecord) -> str | None:
+    return record.engine.run_id if record.engine is not None else None
+
+
+def _reason(record: TaskRecord) -> str | None:
+    """Why a task ended as it did, in its own words."""
+    note: Any = record.args_summary.get("final_note")
+    if record.error is not None:
+        return record.error.message
+    asked = record.engine.cancel_reason if record.engine is not None else None
+    return asked or (note if isinstance(note, str) and note else None)

@@ -1,0 +1,422 @@
+"""The lifecycle of runs: seed 003, one sentence at a time, and its machine against a model."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.comet import LifecycleTransitionError, Run, RunNotRunning, Runs, envelope
+from engine.errors import EngineError, InvalidArguments
+from engine.lifecycle import RUN
+from engine.store.shelf import NotAnId, NotOnShelf, RecordUnreadable
+
+FIELDS = (
+    *("taskThreadId", "runId", "status", "startedAt", "route", "fallbackUsed", "agentId"),
+    *("tabGroupId", "auditSessionId", "workflowId", "completedAt", "failureReason", "metadata"),
+)
+STATES = ("pending", "running", "completed", "aborted", "failed")
+ALLOWED = {
+    "pending": {"running", "aborted", "failed"},
+    "running": {"completed", "aborted", "failed"},
+    "completed": set(),
+    "aborted": set(),
+    "failed": set(),
+}
+
+
+def brought_to(runs: Runs, state: str) -> str:
+    run = runs.start_run("thread-1", deferred=state == "pending")
+    end = {
+        "completed": lambda: runs.complete_run(run.run_id),
+        "aborted": lambda: runs.abort_run(run.run_id, "enough"),
+        "failed": lambda: runs.fail_run(run.run_id, "broken"),
+    }.get(state)
+    if end is not None:
+        end()
+    return run.run_id
+
+
+def stored(home: Path, run_id: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((home / "comet-runs" / f"{run_id}.json").read_bytes())
+    return found
+
+
+def transitions(home: Path) -> list[dict[str, Any]]:
+    files = sorted((home / "audit").glob("*/lifecycle.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
+
+
+def test_the_states_and_their_steps_are_the_seeds() -> None:
+    assert {state: set(steps) for state, steps in RUN.steps.items()} == ALLOWED
+
+
+def test_a_run_has_the_seeds_thirteen_fields_and_no_other(runs: Runs, home: Path) -> None:
+    run = runs.start_run(
+        "thread-1",
+        route="mcp",
+        fallback_used=True,
+        tab_group_id="group-7",
+        workflow_id="flow-1",
+        metadata={"plan": "b"},
+    )
+    ended = runs.abort_run(run.run_id, "not needed")
+    assert tuple(envelope(ended)) == FIELDS
+    assert stored(home, run.run_id) == envelope(ended)
+    assert envelope(ended) == {
+        "taskThreadId": "thread-1",
+        "runId": run.run_id,
+        "status": "aborted",
+        "startedAt": "2025-11-22T04:10:00.123Z",
+        "route": "mcp",
+        "fallbackUsed": True,
+        "agentId": "agent-1",
+        "tabGroupId": "group-7",
+        "auditSessionId": runs.audit.session_id,
+        "workflowId": "flow-1",
+        "completedAt": "2025-11-22T04:10:00.123Z",
+        "failureReason": "not needed",
+        "metadata": {"plan": "b"},
+    }
+
+
+def test_what_is_not_known_is_left_out_and_the_id_is_a_uuid(home: Path) -> None:
+    run = Runs(home).start_run("thread-1")
+    assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", run.run_id)
+    required = {"taskThreadId", "runId", "status", "startedAt", "fallbackUsed", "auditSessionId"}
+    assert set(envelope(run)) == required
+    assert run.fallback_used is False
+
+
+def test_a_deferred_run_is_pending_and_runs_when_it_is_started_again(runs: Runs) -> None:
+    run = runs.start_run("thread-1", deferred=True)
+    assert run.status == "pending"
+    assert runs.start_run("thread-1", run_id=run.run_id, deferred=True) == run
+    assert runs.start_run("thread-1", run_id=run.run_id).status == "running"
+
+
+def test_starting_a_running_run_returns_it_as_it_is(runs: Runs) -> None:
+    run = runs.start_run("thread-1", workflow_id="flow-1")
+    assert runs.start_run("another", run_id=run.run_id, workflow_id="flow-2") == run
+
+
+@pytest.mark.parametrize("state", ["completed", "aborted", "failed"])
+def test_starting_a_run_that_has_ended_is_the_seeds_error_in_its_words(
+    runs: Runs, state: str
+) -> None:
+    run_id = brought_to(runs, state)
+    with pytest.raises(LifecycleTransitionError) as refused:
+        runs.start_run("thread-1", run_id=run_id)
+    error = refused.value
+    assert str(error) == f"Invalid lifecycle transition for run {run_id}: {state} → running"
+    assert error.fields == {
+        "name": "LifecycleTransitionError",
+        "runId": run_id,
+        "from": state,
+        "to": "running",
+    }
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_only_a_running_run_can_be_updated_and_it_keeps_its_state(runs: Runs, state: str) -> None:
+    run_id = brought_to(runs, state)
+    if state != "running":
+        with pytest.raises(RunNotRunning):
+            runs.update_run(run_id, workflow_id="flow-9")
+        return
+    facts = {"audit_session_id": "mine", "tab_group_id": "g", "workflow_id": "w"}
+    run = runs.update_run(run_id, **facts, metadata={"a": 1})  # type: ignore[typeddict-item]
+    run = runs.update_run(run_id, metadata={"b": 2})
+    assert (run.status, run.audit_session_id, run.tab_group_id) == ("running", "mine", "g")
+    assert run.workflow_id == "w"
+    assert run.metadata == {"a": 1, "b": 2}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_completing_works_from_running_and_is_a_no_op_on_completed(runs: Runs, state: str) -> None:
+    run_id = brought_to(runs, state)
+    before = runs.get_run(run_id)
+    if state in ("running", "completed"):
+        run = runs.complete_run(run_id)
+        assert run.status == "completed"
+        assert run.completed_at is not None
+        assert run == before or state == "running"
+        return
+    with pytest.raises(LifecycleTransitionError, match=f"{state} → completed"):
+        runs.complete_run(run_id)
+    assert runs.get_run(run_id) == before
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("target", ["aborted", "failed"])
+def test_aborting_and_failing_are_no_ops_from_every_terminal_state(
+    runs: Runs, state: str, target: str
+) -> None:
+    run_id = brought_to(runs, state)
+    before = runs.get_run(run_id)
+    end = runs.abort_run if target == "aborted" else runs.fail_run
+    run = end(run_id, "a reason")
+    if state in ("pending", "running"):
+        assert (run.status, run.failure_reason) == (target, "a reason")
+        assert run.completed_at is not None
+    else:
+        assert run == before
+
+
+def test_an_abort_needs_no_reason_but_a_failure_does(runs: Runs) -> None:
+    assert runs.abort_run(brought_to(runs, "running")).failure_reason is None
+    with pytest.raises(InvalidArguments):
+        runs.fail_run(brought_to(runs, "running"), "  ")
+
+
+def test_get_returns_the_whole_record_or_nothing(runs: Runs) -> None:
+    run = runs.start_run("thread-1")
+    assert runs.get_run(run.run_id) == run
+    assert runs.get_run("nobody") is None
+
+
+@pytest.mark.parametrize("operation", ["update_run", "complete_run", "abort_run", "fail_run"])
+def test_an_unknown_run_is_said_to_be_unknown(runs: Runs, operation: str) -> None:
+    given_: dict[str, Any] = {"update_run": {"workflow_id": "w"}, "fail_run": {"reason": "r"}}
+    with pytest.raises(NotOnShelf):
+        getattr(runs, operation)("nobody", **given_.get(operation, {}))
+
+
+@pytest.mark.parametrize(
+    "run_id", ["", "..", "../up", "a/b", "a\\b", ".hidden", "con", "NUL", "a" * 129, "a.json", "ä"]
+)
+def test_an_id_that_could_lead_elsewhere_touches_no_file(
+    runs: Runs, home: Path, run_id: str
+) -> None:
+    for ask in (
+        lambda: runs.get_run(run_id),
+        lambda: runs.complete_run(run_id),
+        lambda: runs.start_run("t", run_id=run_id) if run_id else runs.get_run(run_id),
+    ):
+        with pytest.raises(NotAnId):
+            ask()
+    assert not list(home.iterdir())
+
+
+def test_every_mistake_in_the_facts_is_named(runs: Runs, home: Path) -> None:
+    with pytest.raises(InvalidArguments) as refused:
+        runs.start_run("", route="ftp", metadata=[1], audit_session_id="../x")  # type: ignore[arg-type]
+    assert {problem.path for problem in refused.value.problems} == {
+        *("task_thread_id", "route", "metadata", "audit_session_id")
+    }
+    assert not list(home.iterdir())
+
+
+def test_secrets_in_reasons_and_metadata_are_not_written(runs: Runs, home: Path) -> None:
+    secret = "hunter2hunter2"
+    run = runs.start_run("thread-1", metadata={"password": secret, "url": f"http://u:{secret}@h/"})
+    runs.fail_run(run.run_id, f"login with token={secret} was refused")
+    for path in home.rglob("*"):
+        assert not path.is_file() or secret.encode() not in path.read_bytes(), path
+
+
+def test_each_transition_is_a_line_in_the_linked_audit_session(runs: Runs, home: Path) -> None:
+    run = runs.start_run("thread-1", deferred=True)
+    runs.start_run("thread-1", run_id=run.run_id)
+    runs.update_run(run.run_id, audit_session_id="browser-audit-1")
+    runs.complete_run(run.run_id)
+    runs.complete_run(run.run_id)
+    own = home / "audit" / runs.audit.session_id / "lifecycle.jsonl"
+    linked = home / "audit" / "browser-audit-1" / "lifecycle.jsonl"
+    lines = [json.loads(line) for line in own.read_text().splitlines()]
+    assert [(line["from"], line["to"]) for line in lines] == [
+        (None, "pending"),
+        ("pending", "running"),
+    ]
+    (last,) = map(json.loads, linked.read_text().splitlines())
+    assert (last["runId"], last["from"], last["to"]) == (run.run_id, "running", "completed")
+    assert last["auditSessionId"] == "browser-audit-1"
+
+
+def test_a_run_outlives_the_program_and_fields_of_others_outlive_our_writes(
+    runs: Runs, home: Path
+) -> None:
+    run = runs.start_run("thread-1")
+    place = home / "comet-runs" / f"{run.run_id}.json"
+    place.write_text(json.dumps({**stored(home, run.run_id), "theirs": {"x": 1}}))
+    again = Runs(home)
+    assert again.get_run(run.run_id) == run
+    again.complete_run(run.run_id)
+    assert stored(home, run.run_id)["theirs"] == {"x": 1}
+
+
+def test_a_write_that_fails_leaves_the_old_record_whole_and_no_litter(
+    runs: Runs, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runs.start_run("thread-1")
+    before = stored(home, run.run_id)
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", full)
+        assert runs.complete_run(run.run_id).status == "completed"
+    assert stored(home, run.run_id) == before
+    assert not list((home / "comet-runs").glob(".*.tmp"))
+    assert "No space left" in runs.notice
+    assert runs.get_run(run.run_id).status == "completed"  # type: ignore[union-attr]
+
+
+def test_what_was_kept_in_memory_is_written_as_soon_as_that_works_again(
+    runs: Runs, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", full)
+        run = runs.start_run("thread-1")
+    assert runs.start_run("thread-1", run_id=run.run_id) == run
+    assert stored(home, run.run_id) == envelope(run)
+    assert runs.notice == ""
+
+
+def test_without_a_folder_to_write_in_runs_live_in_memory_and_say_so(
+    runs: Runs, home: Path, not_writable: Callable[[], None]
+) -> None:
+    assert runs.notice == ""
+    not_writable()
+    run = runs.start_run("thread-1", deferred=True)
+    runs.start_run("thread-1", run_id=run.run_id)
+    ended = runs.complete_run(run.run_id)
+    assert ended.status == "completed"
+    assert runs.get_run(run.run_id) == ended
+    assert runs.list_runs() == [ended]
+    assert "memory only" in runs.notice
+    assert Runs(home).get_run(run.run_id) is None
+
+
+def test_a_damaged_record_is_told_left_alone_and_hides_no_other(runs: Runs, home: Path) -> None:
+    good, bad = runs.start_run("thread-1"), runs.start_run("thread-2")
+    place = home / "comet-runs" / f"{bad.run_id}.json"
+    for damage in (b"", b"{", b"[]", b'{"runId": 3}', json.dumps(envelope(good)).encode()):
+        place.write_bytes(damage)
+        with pytest.raises(RecordUnreadable):
+            runs.get_run(bad.run_id)
+        with pytest.raises(RecordUnreadable):
+            runs.complete_run(bad.run_id)
+        assert place.read_bytes() == damage
+        assert runs.list_runs() == [good]
+
+
+def test_the_newest_runs_come_first_and_can_be_picked_by_state(home: Path) -> None:
+    now = [1_000_000_000_000]
+    runs = Runs(home, now_ms=lambda: now[0])
+    made = []
+    for number in range(5):
+        now[0] += 1_000
+        made.append(runs.start_run(f"thread-{number}").run_id)
+    runs.complete_run(made[1])
+    assert [run.run_id for run in runs.list_runs(limit=2)] == made[:2:-1]
+    assert [run.run_id for run in runs.list_runs(status=["completed"])] == [made[1]]
+    assert len(runs.list_runs(limit=None)) == 5
+
+
+def test_looking_for_runs_makes_no_folder(runs: Runs, home: Path) -> None:
+    assert runs.list_runs() == []
+    assert runs.get_run("nobody") is None
+    assert not list(home.iterdir())
+
+
+END_RUN = """
+import sys
+from pathlib import Path
+from engine.comet import Runs
+runs = Runs(Path(sys.argv[1]))
+sys.stdin.readline()
+getattr(runs, sys.argv[3])(sys.argv[2], *sys.argv[4:])
+"""
+
+
+@pytest.mark.timeout(60)
+def test_of_ends_by_several_processes_and_threads_one_counts(runs: Runs, home: Path) -> None:
+    ids = [runs.start_run("thread-1").run_id for _ in range(4)]
+    ways = [("abort_run", "a"), ("fail_run", "f"), ("abort_run", "b")]
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", END_RUN, str(home), run_id, *way], stdin=subprocess.PIPE
+        )
+        for run_id in ids[:2]
+        for way in ways
+    ]
+    threads = [
+        threading.Thread(target=getattr(runs, way[0]), args=(run_id, way[1]))
+        for run_id in ids
+        for way in ways
+    ]
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write(b"go\n")
+        child.stdin.close()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(50)
+    assert [child.wait(50) for child in children] == [0] * len(children)
+    ends = [line["runId"] for line in transitions(home) if line["from"] == "running"]
+    assert sorted(ends) == sorted(ids)
+
+
+steps = st.lists(
+    st.sampled_from(["start", "defer", "update", "complete", "abort", "fail"]), max_size=12
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=steps)
+def test_any_story_of_operations_goes_as_the_model_goes(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str]
+) -> None:
+    runs = Runs(tmp_path_factory.mktemp("home"))
+    run_id, state = "run-1", ""
+    for step in steps:
+        expected, error = model(state, step)
+        asks: dict[str, Callable[[], Run]] = {
+            "start": lambda: runs.start_run("t", run_id=run_id),
+            "defer": lambda: runs.start_run("t", run_id=run_id, deferred=True),
+            "update": lambda: runs.update_run(run_id, workflow_id="w"),
+            "complete": lambda: runs.complete_run(run_id),
+            "abort": lambda: runs.abort_run(run_id),
+            "fail": lambda: runs.fail_run(run_id, "why"),
+        }
+        if error is None:
+            assert asks[step]().status == expected
+        else:
+            with pytest.raises(error):
+                asks[step]()
+        state = expected
+        found = runs.get_run(run_id)
+        assert (found.status if found else "") == state
+
+
+def model(state: str, step: str) -> tuple[str, type[EngineError] | None]:
+    """The seed's table, written down a second time: (state after, error)."""
+    ended = state in ("completed", "aborted", "failed")
+    if step in ("start", "defer"):
+        if ended:
+            return state, LifecycleTransitionError
+        return ("pending" if step == "defer" and state != "running" else "running"), None
+    if state == "":
+        return state, NotOnShelf
+    if step == "update":
+        return state, None if state == "running" else RunNotRunning
+    if step == "complete":
+        if state in ("running", "completed"):
+            return "completed", None
+        return state, LifecycleTransitionError
+    return (state if ended else {"abort": "aborted", "fail": "failed"}[step]), None
