@@ -12,6 +12,7 @@ from engine.errors import ResultMissing
 from engine.export.exports import Exports
 from engine.feed import Batch, Feed
 from engine.records import EventSlice, TaskId, TaskView
+from engine.run.command_document import command_task
 from engine.store.ledger import Ledger
 from engine.store.naming import Names, is_command_task_id
 from engine.store.watch import Watch
@@ -56,13 +57,21 @@ class Looking:
         status: Collection[str] = (),
         kind: Collection[str] = (),
         since: int | None = None,
+        query: str = "",
         limit: int | None = 50,
     ) -> Views:
-        """Tasks, newest first. `since` is ms since 1970; without `limit` all of them."""
-        entries = await asyncio.to_thread(
-            self._ledger.list, status=status, kind=kind, since=since, limit=limit
-        )
-        return await self._views([TaskId(entry.task_id) for entry in entries])
+        """Tasks, newest first. `since` is ms since 1970; without `limit` all of them.
+
+        `query` is in the filter language (`engine.query`); `limit` counts what it lets pass.
+
+        Raises:
+            QueryError: it cannot be understood.
+        """
+        wanted = Filter.of(query)
+        found = partial(self._ledger.list, status=status, kind=kind, since=since)
+        if not wanted.text:
+            return await asyncio.to_thread(self._shown, found(limit=limit))
+        return await asyncio.to_thread(self._matching, found, wanted, limit)
 
     async def meta(self, task_id: str) -> dict[str, Any]:
         """The whole meta.json as it stands, fields of others included.
@@ -71,6 +80,17 @@ class Looking:
             NotATaskId, TaskNotFound, TaskUnreadable.
         """
         return await asyncio.to_thread(self._ledger.read_raw, await self.ledger_id(task_id))
+
+    async def command_task(self, task_id: str, *, results: bool = True) -> dict[str, Any] | None:
+        """A command task in the shape of seed 002, by either id; None for other kinds.
+
+        `results=False` leaves out what the commands found: cheap enough to ask again and again.
+
+        Raises:
+            NotATaskId, TaskNotFound, TaskUnreadable.
+        """
+        found = await self.ledger_id(task_id)
+        return await asyncio.to_thread(command_task, self._ledger, found, results=results)
 
     async def result(self, task_id: str) -> BinaryIO | None:
         """The result file, open for reading, or None while there is none."""
@@ -104,6 +124,19 @@ class Looking:
     async def _views(self, task_ids: Iterable[TaskId]) -> Views:
         feed = Feed(self._ledger, None, ours=self.owns)
         return await asyncio.to_thread(feed.look, task_ids)
+
+    def _shown(self, entries: Iterable[TaskRecord | Unreadable]) -> Views:
+        return Feed(self._ledger, None, ours=self.owns).show(entries)
+
+    def _matching(
+        self,
+        found: Callable[..., Iterable[TaskRecord | Unreadable]],
+        wanted: Filter,
+        most: int | None,
+    ) -> Views:
+        now_ms = wall_ms()
+        views = self._shown(found(limit=None))
+        return list(islice((view for view in views if wanted.shows(view, now_ms)), most))
 
     def _nudge(self, task_id: TaskId) -> None:
         for feed in self._feeds:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.admission import NO_TERMS, Request, Terms, admit
+from engine.browser.instances import Instances
 from engine.browser.session import BrowserSession
 from engine.config import Settings
 from engine.errors import (
@@ -151,6 +152,11 @@ class Engine(Looking):
             NotATaskId, TaskNotFound, TaskRemoved, TaskUnreadable.
         """
         return await wait_terminal(self._ledger, await self.ledger_id(task_id), timeout_ms)
+
+    @property
+    def instances(self) -> Instances:
+        """The living browser instances of this process."""
+        return self._tools.instances
 
     async def reap(self) -> Records:
         """End what dead processes left behind; `unreaped` then tells what could not be ended.

@@ -34,7 +34,11 @@ def worker() -> None:
     place = asked["place"]
     settings = Settings.at(home=Path(place["home"]), root=Path(place["root"]))
     settings = replace(
-        settings, browser_path=place["browser"], agent_id=place["agent"], route="cli"
+        settings,
+        browser_path=place["browser"],
+        agent_id=place["agent"],
+        route="cli",
+        environ=os.environ,
     )
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the terminal may go; the task stays

@@ -45,7 +45,9 @@ def _light(command: TaskCommand) -> msgspec.Raw:
     return msgspec.Raw(_encode(msgspec.structs.replace(command, result=msgspec.UNSET)))
 
 
-def command_task(ledger: LedgerLook, task_id: str) -> dict[str, Any] | None:
+def command_task(
+    ledger: LedgerLook, task_id: str, *, results: bool = True
+) -> dict[str, Any] | None:
     """One command task as seed 002 answers for it; None when it is no command task.
 
     meta.json tells how the task stands; a command that the task's end overtook (its process
@@ -59,7 +61,8 @@ def command_task(ledger: LedgerLook, task_id: str) -> dict[str, Any] | None:
         return None
     data = ledger.read_document(task_id, COMMANDS_NAME)
     task: dict[str, Any] = _decode(data) if data else {}
-    found = {str(page.get("id")): page for page in ledger.read_pages(task_id)}
+    pages = ledger.read_pages(task_id) if results else ()
+    found = {str(page.get("id")): page for page in pages}
     task = {**_skeleton(record), **task, **_standing(record, task)}
     task["commands"] = [
         _overtaken(record, found.get(str(each.get("id")), each)) for each in task["commands"]
