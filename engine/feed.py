@@ -16,7 +16,7 @@ from functools import partial
 import msgspec
 
 from engine.errors import LedgerUnusable
-from engine.records import TaskId, TaskView
+from engine.records import TaskId, TaskRecord, TaskView, Unreadable
 from engine.store.look import LedgerLook
 from engine.store.picture import Difference, Picture
 from engine.store.post import Changes
@@ -67,6 +67,10 @@ class Feed:
             NotATaskId, TaskNotFound.
         """
         return [self._picture.of(self._ledger.read(task_id)) for task_id in task_ids]
+
+    def show(self, entries: Iterable[TaskRecord | Unreadable]) -> list[TaskView]:
+        """These records, just read, as the list shows them; for a worker thread."""
+        return [self._picture.of(entry) for entry in entries]
 
     def nudge(self, task_id: TaskId) -> None:
         """Tell of a change made by this very process, at once. From any thread."""

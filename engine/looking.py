@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import aclosing
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from engine.errors import ResultMissing
 from engine.export.exports import Exports
 from engine.feed import Batch, Feed
-from engine.records import EventSlice, TaskId, TaskView
+from engine.query import Filter
+from engine.records import EventSlice, TaskId, TaskRecord, TaskView, Unreadable
 from engine.run.command_document import command_task
+from engine.retention.pruning import Retention
 from engine.store.ledger import Ledger
+from engine.store.machine import wall_ms
 from engine.store.naming import Names, is_command_task_id
 from engine.store.watch import Watch
 
@@ -28,6 +33,7 @@ class Looking:
         self._names = Names()
         self._feeds: set[Feed] = set()
         self.exports = Exports(root)
+        self.retention = Retention(root)
 
     def owns(self, task_id: str) -> bool:
         """Does this very process run (or queue) the task?"""
@@ -67,11 +73,8 @@ class Looking:
         Raises:
             QueryError: it cannot be understood.
         """
-        wanted = Filter.of(query)
-        found = partial(self._ledger.list, status=status, kind=kind, since=since)
-        if not wanted.text:
-            return await asyncio.to_thread(self._shown, found(limit=limit))
-        return await asyncio.to_thread(self._matching, found, wanted, limit)
+        read = partial(self._ledger.list, status=status, kind=kind, since=since)
+        return await asyncio.to_thread(self._matching, read, Filter.of(query), limit)
 
     async def meta(self, task_id: str) -> dict[str, Any]:
         """The whole meta.json as it stands, fields of others included.
@@ -125,18 +128,18 @@ class Looking:
         feed = Feed(self._ledger, None, ours=self.owns)
         return await asyncio.to_thread(feed.look, task_ids)
 
-    def _shown(self, entries: Iterable[TaskRecord | Unreadable]) -> Views:
-        return Feed(self._ledger, None, ours=self.owns).show(entries)
-
     def _matching(
         self,
-        found: Callable[..., Iterable[TaskRecord | Unreadable]],
+        read: Callable[..., Iterable[TaskRecord | Unreadable]],
         wanted: Filter,
-        most: int | None,
+        limit: int | None,
     ) -> Views:
+        feed = Feed(self._ledger, None, ours=self.owns)
+        if not wanted.text:
+            return feed.show(read(limit=limit))
         now_ms = wall_ms()
-        views = self._shown(found(limit=None))
-        return list(islice((view for view in views if wanted.shows(view, now_ms)), most))
+        matching = (view for view in feed.show(read(limit=None)) if wanted.shows(view, now_ms))
+        return [*islice(matching, limit)]
 
     def _nudge(self, task_id: TaskId) -> None:
         for feed in self._feeds:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from engine import again
 from engine.admission import NO_TERMS, Request, Terms, admit
 from engine.browser.instances import Instances
 from engine.browser.session import BrowserSession
@@ -22,15 +23,17 @@ from engine.errors import (
     LedgerReadOnly,
     Problem,
     ShuttingDown,
+    TaskUnreadable,
 )
 from engine.feed import Batch
 from engine.keeper import Keeper
 from engine.looking import Looking
-from engine.records import EngineFields, Health, TaskId, TaskRecord, TaskView
+from engine.records import EngineFields, Health, TaskId, TaskRecord, TaskView, Unreadable
 from engine.run.executor import Executor
 from engine.run.kind import Tools
 from engine.run.kinds import import_libraries
 from engine.run.runner import Job
+from engine.stopping import Stopped, stop_all
 from engine.store.wait import wait_terminal
 from engine.work.context import Clock
 
@@ -120,6 +123,28 @@ class Engine(Looking):
         self._nudge(job.task_id)
         return record
 
+    async def asked(self, task_id: str) -> again.Asked:
+        """What the task was asked to do, to `start` it once more.
+
+        Raises:
+            CannotRepeat: it is not known whole; one class for each reason.
+            NotATaskId, TaskNotFound, TaskUnreadable.
+        """
+        record = (await self.get(task_id)).entry
+        if isinstance(record, Unreadable):
+            raise TaskUnreadable(task_id=task_id, reason=record.reason, path=record.path)
+        return again.asked(record)
+
+    async def rerun(self, task_id: str) -> TaskRecord:
+        """Start the same request as a new task, which names this one as its parent.
+
+        Raises:
+            CannotRepeat, and whatever `start` raises.
+        """
+        one = await self.asked(task_id)
+        parent = await self.ledger_id(task_id)
+        return await self.start(one.kind, one.args, name=one.name, parent=parent, terms=one.terms)
+
     @staticmethod
     def problems(kind: str, args: Mapping[str, Any]) -> tuple[Problem, ...]:
         """What `start` would refuse in this request; nothing is started."""
@@ -143,6 +168,10 @@ class Engine(Looking):
             self._executor.nudge(TaskId(record.task_id))
         self._nudge(TaskId(record.task_id))
         return record
+
+    async def cancel_all(self, task_ids: Iterable[str], reason: str | None = None) -> Stopped:
+        """Ask each of these to stop; one that cannot be asked does not keep the others."""
+        return await stop_all(self.cancel, task_ids, reason)
 
     async def wait(self, task_id: str, timeout_ms: int = 60_000) -> TaskRecord:
         """The record once the task has ended.
@@ -220,6 +249,7 @@ class Engine(Looking):
             task_run_id=terms.task_run_id,
             command_task_id=placing.command_task_id,
             metadata=placing.metadata if terms.metadata is None else terms.metadata,
+            withheld=placing.args != request.args,
         )
         record = self._ledger.create(request.kind.name, placing.args, engine=fields)
         if placing.command_task_id:
