@@ -147,7 +147,7 @@ class Held:
     ) -> None:
         self.contract = contract
         self._shelf, self._folder, self._raw = shelf, folder, raw
-        self._log, self._now_ms = log, now_ms
+        self._log, self.now_ms = log, now_ms
 
     def fall_in(self, summary: Summary) -> None:
         """Bring the contract in step with its log; what another program wrote is taken over."""
@@ -162,26 +162,31 @@ class Held:
         words = item_log.last_words(folder, log.name).values()
         self.contract = _counted(contract, map(item_log.note_of, words), log.lost)
 
+    def preview(self, update: Update) -> Contract:
+        """The contract as `update` would leave it; nothing is written."""
+        changed = recorded(self.contract, update.notes, self._log.was)
+        return msgspec.structs.replace(changed, **update.fields)
+
     def take(self, update: Update) -> Contract:
         """Words on items, and changed fields; the log first, then the file."""
-        now = self._now_ms()
-        changed = recorded(self.contract, update.notes, self._log.was)
+        now = self.now_ms()
+        changed = self.preview(update)
         if update.notes or "cursor" in update.fields:
             changed = msgspec.structs.replace(changed, last_progress_at=now)
         if update.notes:
             self._log.append(self._folder, update.notes)
-        return self._put(msgspec.structs.replace(changed, **update.fields), now)
+        return self._put(changed, now)
 
     def force(self, reason: str, by: str) -> Contract:
         """Write down who overruled the guard, why and when; flushed."""
-        now = self._now_ms()
+        now = self.now_ms()
         forced = Forced(reason, by, now)
         changed = msgspec.structs.replace(self.contract, forced=forced)
         return self._put(changed, now, durable=True)
 
     def restore(self, contract: Contract) -> None:
         """Put back what stood before, where what it was changed for did not come about."""
-        self._put(contract, self._now_ms(), durable=True)
+        self._put(contract, self.now_ms(), durable=True)
 
     def _put(self, contract: Contract, now: int, *, durable: bool = False) -> Contract:
         self.contract = msgspec.structs.replace(contract, updated_at=now)

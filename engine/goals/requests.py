@@ -1,4 +1,4 @@
-"""Reading what is asked of contracts and task runs: every mistake at once, each with its field.
+"""Reading what is asked of contracts: every mistake at once, each with its field.
 
 All texts are redacted here, before anything else sees them. So two items that differ in a
 secret alone are one item.
@@ -10,24 +10,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from engine import redact
-from engine.bulk import POLICIES, SCOPES, Note, Word
+from engine.bulk import POLICIES, SCOPES, Contract, Note, Word
 from engine.errors import InvalidArguments, Problem
 from engine.store.meta import shown
 from engine.work.arguments import Argument, Reading, flag, missing, one_of, optional, read_all
 
 TEXT: Final = 2_048  # characters of an item, a cursor, a stop condition (as OpenChrome)
 REASON: Final = 1_024
-GOAL: Final = 4_096
-SUMMARY: Final = 8_192
-CRITERIA: Final = 50
-EVIDENCE: Final = 50
 BATCH: Final = 10_000  # items in one request
 ITEMS: Final = 1_000_000  # of a contract; the first 10,000 of them are kept by name
 LARGEST: Final = 2**53 - 1
 FORCE_REASON: Final = 10  # characters that a reason must at least have
-EVIDENCE_KINDS: Final = (
-    *("journal", "screenshot", "contract", "ledger_task", "workflow", "url", "handoff"),
-)
 
 
 class Start(NamedTuple):
@@ -99,7 +92,7 @@ def noted(word: Word) -> Callable[[object], Note]:
             raise ValueError("must be an object with item and reason")
         if unknown := set(given) - {"item", "reason", *(["retryable"] * (word == "failed"))}:
             raise ValueError(f"has an unknown field {sorted(map(str, unknown))[0][:40]}")
-        item, reason = (_part(given, name, limit) for name, limit in _NOTED)
+        item, reason = (part_of(given, name, limit) for name, limit in _NOTED)
         retryable = given.get("retryable")
         if retryable is not None and not isinstance(retryable, bool):
             raise ValueError("retryable must be true or false")
@@ -111,7 +104,8 @@ def noted(word: Word) -> Callable[[object], Note]:
 _NOTED: Final = (("item", TEXT), ("reason", REASON))
 
 
-def _part(given: Mapping[str, Any], name: str, limit: int) -> str:
+def part_of(given: Mapping[str, Any], name: str, limit: int) -> str:
+    """The text `name` of an object; a mistake names it. Raises ValueError."""
     try:
         found: str = text(limit)(given.get(name))
     except ValueError as wrong:
@@ -119,19 +113,8 @@ def _part(given: Mapping[str, Any], name: str, limit: int) -> str:
     return found
 
 
-def evidence(given: object) -> dict[str, Any]:
-    """Where something can be looked up: kind, ref, and a summary if there is one."""
-    if not isinstance(given, Mapping):
-        raise ValueError("must be an object with kind and ref")
-    if given.get("kind") not in EVIDENCE_KINDS:
-        raise ValueError(f"kind must be one of {', '.join(EVIDENCE_KINDS)}")
-    found = {"kind": given["kind"], "ref": _part(given, "ref", TEXT)}
-    if given.get("summary") is not None:
-        found["summary"] = _part(given, "summary", REASON)
-    return found
-
-
-def _item(given: object) -> Note:
+def done(given: object) -> Note:
+    """One item that was completed."""
     found: str = text(TEXT)(given)
     return Note("completed", found)
 
@@ -145,7 +128,7 @@ _TERMS: Final = {
     "cursor": Argument("cursor", optional(text(TEXT))),
 }
 _WORDS: Final = {
-    "completed": Argument("completed", several(_item, BATCH)),
+    "completed": Argument("completed", several(done, BATCH)),
     "failed": Argument("failed", several(noted("failed"), BATCH)),
     "skipped": Argument("skipped", several(noted("skipped"), BATCH)),
 }
@@ -165,7 +148,7 @@ def start_of(given: object) -> Start:
     Raises:
         InvalidArguments: with every mistake, each with its field.
     """
-    fields, problems = _read(given, _START, "a contract")
+    fields, problems = fields_of(given, _START, "a contract")
     items = fields.pop("items", None)
     if items is not None:
         items = tuple(dict.fromkeys(items))  # an item is named once
@@ -175,7 +158,7 @@ def start_of(given: object) -> Start:
     unknown = fields.get("expected_total") is None and "stop_condition" not in fields
     if unknown and not any(each.path in _ENDS for each in problems):
         problems.append(missing("stop_condition", "what ends the work where no total is known"))
-    _raise(problems)
+    refuse(problems)
     return Start(fields, items)
 
 
@@ -188,7 +171,7 @@ def update_of(given: object) -> Update:
     Raises:
         InvalidArguments: with every mistake, each with its field.
     """
-    fields, problems = _read(given, _UPDATE, "a contract's update")
+    fields, problems = fields_of(given, _UPDATE, "a contract's update")
     notes = tuple(note for word in _WORDS for note in fields.pop(word, ()))
     words: dict[str, Word] = {}
     for note in notes:
@@ -198,66 +181,26 @@ def update_of(given: object) -> Update:
             break
     if not (notes or fields or problems):
         problems.append(Problem("", "nothing_said", "there is nothing to change in this update"))
-    _raise(problems)
+    refuse(problems)
     return Update(notes, fields)
 
 
-_RUN: Final = {
-    "progress_summary": Argument("progress_summary", text(SUMMARY)),
-    "completed_items": Argument("completed_items", several(_item, BATCH)),
-    "failed_items": Argument("failed_items", several(noted("failed"), BATCH)),
-    "skipped_items": Argument("skipped_items", several(noted("skipped"), BATCH)),
-    "current_cursor": Argument("current_cursor", text(TEXT)),
-    "last_evidence": Argument("last_evidence", several(evidence, EVIDENCE)),
-}
-_LINKS: Final = {
-    "ledger_task_ids": Argument("ledger_task_ids", several(text(64), EVIDENCE * 10)),
-    "workflow_id": Argument("workflow_id", text(200)),
-}
-RUN_START: Final = {
-    **_LINKS,
-    "goal": Argument("goal", text(GOAL)),
-    "success_criteria": Argument("success_criteria", several(text(REASON), CRITERIA)),
-    "session_id": Argument("session_id", text(200)),
-}
-RUN_UPDATE: Final = {
-    **_RUN,
-    **_LINKS,
-    "status": Argument("status", text(40)),
-    "resume_reason": Argument("resume_reason", text(TEXT)),
-}
-RUN_CHECKPOINT: Final = {
-    "summary": Argument("summary", text(SUMMARY)),
-    "current_cursor": Argument("current_cursor", text(TEXT)),
-    "evidence": Argument("evidence", several(evidence, EVIDENCE)),
-}
-RUN_HELP: Final = {
-    "reason": Argument("reason", text(TEXT)),
-    "resume_hint": Argument("resume_hint", text(TEXT)),
-    "current_cursor": Argument("current_cursor", text(TEXT)),
-    "last_evidence": Argument("last_evidence", several(evidence, EVIDENCE)),
-}
-RUN_COMPLETE: Final = {
-    **_RUN,
-    "status": Argument("status", one_of("COMPLETED", "FAILED", "CANCELLED")),
-}
-
-
-def run_request(
-    given: object, table: Mapping[str, Argument], of: str, needed: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    """The fields of a request about a task run.
+def check_not_weaker(contract: Contract, update: Update) -> None:
+    """What a contract asks for may grow, never shrink: else the guard would be a formality.
 
     Raises:
-        InvalidArguments: with every mistake, each with its field.
+        InvalidArguments: a total or minimum would be lowered, or blocking given up.
     """
-    fields, problems = _read(given, table, of)
-    known = {each.path for each in problems}
-    problems += [
-        missing(name, "a text") for name in needed if name not in fields and name not in known
-    ]
-    _raise(problems)
-    return fields
+    problems = []
+    for name in ("expected_total", "min_completed"):
+        old, new = getattr(contract, name), update.fields.get(name)
+        if name in update.fields and old is not None and (new is None or new < old):
+            said = f"may only be raised (it is {old}); force completion with a reason instead"
+            problems.append(Problem(name, "weaker", said))
+    if contract.failed_policy == "block" and update.fields.get("failed_policy") == "allow":
+        said = "may not be given up; force completion with a reason instead"
+        problems.append(Problem("failed_policy", "weaker", said))
+    refuse(problems)
 
 
 def force_reason(given: str | None) -> str:
@@ -273,14 +216,16 @@ def force_reason(given: str | None) -> str:
     return found
 
 
-def _read(
+def fields_of(
     given: object, table: Mapping[str, Argument], of: str
 ) -> tuple[dict[str, Any], list[Problem]]:
+    """The fields of a request, and every mistake in it."""
     if not isinstance(given, Mapping):
         return {}, [Problem("", "wrong_type", f"{of} must be an object")]
     return read_all(given, table, of)
 
 
-def _raise(problems: list[Problem]) -> None:
+def refuse(problems: list[Problem]) -> None:
+    """Raise InvalidArguments for the problems, if there are any."""
     if problems:
         raise InvalidArguments(tuple(problems))

@@ -27,6 +27,7 @@ from engine.store import machine
 from engine.store.files import LOCK_FLAGS, NEW_FLAGS, Folder, read_fully
 
 OURS, TARGET, PEERS = "lock", ".lock", ".lock.lock"
+NAMES: Final = (OURS, TARGET, PEERS)  # of a task; a task run's are its own
 TIMEOUT_S: Final = 15.0
 STALE_S: Final = 12.0  # OpenChrome calls 10 s stale, and may set a time up to 1 s ahead
 WATCH_S: Final = 1.0
@@ -47,7 +48,15 @@ class TaskLock:
     a folder that cannot be written.
     """
 
-    def __init__(self, folder: Folder, task_id: str, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        folder: Folder,
+        task_id: str,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        names: tuple[str, str, str] = NAMES,
+    ) -> None:
+        self._ours, self._target, self._peers = names
         self._folder = folder
         self._task_id = task_id
         self._timeout_s = timeout_s
@@ -80,7 +89,7 @@ class TaskLock:
                 with suppress(
                     OSError
                 ):  # still on record as ours, so the next of us takes it at once
-                    self._folder.remove_folder(PEERS)
+                    self._folder.remove_folder(self._peers)
                     self._record["dir"] = None
             self._write_record(last=time.monotonic())
         finally:
@@ -91,7 +100,7 @@ class TaskLock:
 
         For a task that has ended: nobody would take its lock again, and so find it.
         """
-        fd = self._folder.open(OURS, LOCK_FLAGS)
+        fd = self._folder.open(self._ours, LOCK_FLAGS)
         try:
             identity = self._look()
             if identity is None or not filelock.lock_descriptor(fd, blocking=False):
@@ -110,7 +119,7 @@ class TaskLock:
             raise LockLost(self._task_id)
 
     def _take_ours(self, began: float) -> None:
-        while (fd := _locked(self._folder, OURS)) is None:
+        while (fd := _locked(self._folder, self._ours)) is None:
             self._give_up_or_wait(began, 0.002, 0.012)
         self._fd = fd
 
@@ -136,7 +145,7 @@ class TaskLock:
         self._record["since"] = since
 
     def _take_peers(self, began: float) -> None:
-        if not self._folder.has(TARGET):  # OpenChrome asks for its real path
+        if not self._folder.has(self._target):  # OpenChrome asks for its real path
             self._make_target()
         seen: tuple[tuple[int, int], float] | None = None
         while True:
@@ -154,7 +163,7 @@ class TaskLock:
 
     def _make_target(self) -> None:
         with suppress(FileExistsError):
-            fd = self._folder.open(TARGET, NEW_FLAGS)
+            fd = self._folder.open(self._target, NEW_FLAGS)
             try:
                 os.write(fd, b"{}")
             finally:
@@ -164,7 +173,7 @@ class TaskLock:
         self._record["trying_ns"] = time.time_ns()
         self._write_record()
         try:
-            self._folder.make_folder(PEERS)
+            self._folder.make_folder(self._peers)
         except FileExistsError:
             return False
         except PermissionError as error:
@@ -180,7 +189,7 @@ class TaskLock:
     def _look(self) -> tuple[int, int] | None:
         """What tells one `.lock.lock` from another; an inode alone is soon used again."""
         try:
-            facts = self._folder.facts(PEERS)
+            facts = self._folder.facts(self._peers)
         except OSError:
             return None
         return (facts.st_ino, facts.st_mtime_ns) if stat.S_ISDIR(facts.st_mode) else None
@@ -204,12 +213,12 @@ class TaskLock:
 
     def _take_over(self, identity: tuple[int, int]) -> None:
         """Move the dead directory aside, make sure that it was that one, and remove it."""
-        aside = f"{PEERS}.dead-{secrets.token_hex(8)}"
+        aside = f"{self._peers}.dead-{secrets.token_hex(8)}"
         with suppress(OSError):  # gone, or busy: the next round sees
-            self._folder.rename(PEERS, aside)
+            self._folder.rename(self._peers, aside)
             facts = self._folder.facts(aside)
-            if facts.st_ino != identity[0] and not self._folder.has(PEERS):
-                self._folder.rename(aside, PEERS)  # a living peer was quicker: it is put back
+            if facts.st_ino != identity[0] and not self._folder.has(self._peers):
+                self._folder.rename(aside, self._peers)  # a living peer was quicker: it is put back
                 return
             self._folder.remove_folder(aside)
 
@@ -233,11 +242,7 @@ class TaskLock:
 
 @contextmanager
 def held(folder: Folder, name: str, subject: str) -> Iterator[None]:
-    """Hold the kernel lock on `name` in `folder`: for records that only our processes write.
-
-    Raises LockTimeout, which names `subject`, after 15 s; OSError and Unusable for a folder
-    that cannot be written.
-    """
+    """Hold the kernel lock on `name`: for records that only ours write. Raises as `TaskLock`."""
     began = time.monotonic()
     while (fd := _locked(folder, name)) is None:
         if (waited_s := time.monotonic() - began) > TIMEOUT_S:

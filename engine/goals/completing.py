@@ -1,0 +1,246 @@
+"""Calling something complete: the guard, its refusal, and the force that overrules it.
+
+The guard stands before COMPLETED alone; FAILED and CANCELLED always pass. A refusal changes
+nothing but an event. Who forces says why: reason, name and time stay in the contract, in the
+task run and in the events. What is terminal is never forced. Source: seed 001.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from engine.bulk import Contract, Guard, guard
+from engine.errors import EngineError
+from engine.goals import run_requests, run_steps
+from engine.goals.contracts import Contracts, Held
+from engine.goals.errors import BulkCompletionRefused, CannotComplete
+from engine.goals.hints import premature
+from engine.goals.requests import Update, force_reason
+from engine.goals.run_folders import HeldRun, RunFolders, is_refusal
+from engine.goals.task_runs import RunDesk, contract_of
+from engine.goals.views import RunView
+from engine.lifecycle import LEDGER
+from engine.records import Status, TaskRecord
+from engine.store import changes
+from engine.store.ledger import Ledger
+
+Act = Callable[[], TaskRecord]
+
+ENDINGS: Final = {"COMPLETED": "completed", "FAILED": "failed", "CANCELLED": "cancelled"}
+
+
+class Force(NamedTuple):
+    """Somebody's word against a guard; see `force_of`, which checks it."""
+
+    reason: str
+    by: str
+
+
+def force_of(reason: str | None, by: str) -> Force:
+    """A force with a reason of at least 10 characters.
+
+    Raises:
+        InvalidArguments: it is blank, or shorter.
+    """
+    return Force(force_reason(reason), by)
+
+
+class Completing:
+    """Completes task runs, and judges and forces tasks of the ledger; see the module."""
+
+    def __init__(self, contracts: Contracts, runs: RunFolders, desk: RunDesk) -> None:
+        self._contracts = contracts
+        self._runs = runs
+        self._desk = desk
+
+    def run(self, run_id: str, given: Mapping[str, Any], force: Force | None = None) -> RunView:
+        """End a task run for good: COMPLETED unless `status` says FAILED or CANCELLED.
+
+        Raises:
+            BulkCompletionRefused: its contract's guard stands against COMPLETED, and nobody
+                forces it; nothing changed but an event.
+            InvalidRunStep: it has ended already.
+        """
+        fields = run_requests.run_request(given, run_requests.RUN_COMPLETE, "a completion")
+        status = fields.pop("status", "COMPLETED")
+        with self._runs.hold(run_id) as run:
+            run_steps.check_open(run.raw, run_id)
+            link = contract_of(run.raw)
+            passes = status != Status.COMPLETED or force is not None
+            if link is None or (passes and not self._is_usable(link)):
+                run_steps.take_items(run.raw, run_steps.notes_of(fields))
+                _end(run, fields, status, _forced(force, run.now_ms) if link else None)
+            else:
+                with self._contracts.hold(link) as held:
+                    self._end_bound(run, held, (fields, status), force)
+        return self._desk.get(run_id)
+
+    def guards(self, meta: Mapping[str, Any], ledger: Ledger) -> EngineError | None:
+        """Why the task with this meta.json must not be called COMPLETED; None when it may.
+
+        A refusal leaves an event in the task.
+        """
+        link = contract_link(meta)
+        if link is None:
+            return None
+        try:
+            contract = self._contracts.read(link)
+        except EngineError as error:
+            return error
+        said = guard(contract)
+        if said.allowed or contract.forced is not None:
+            return None
+        return _refusal_of_task(ledger, str(meta.get("task_id")), said)
+
+    def envelope(
+        self,
+        meta: Mapping[str, Any],
+        force: Force,
+        ledger: Ledger,
+        finish: Callable[[], TaskRecord],
+    ) -> TaskRecord:
+        """Overrule the guard of an envelope, if it stands in the way, and `finish` it."""
+        link = contract_link(meta)
+        if link is None:
+            return finish()
+        with self._contracts.hold(link) as held:
+            if guard(held.contract).allowed:
+                return finish()
+            return _enforced(held, force, ledger, str(meta["task_id"]), finish)
+
+    def crawl(self, task_id: str, force: Force | None, ledger: Ledger) -> TaskRecord:
+        """Have a RUNNING crawl end as COMPLETED at its next unit, against its guard.
+
+        Raises:
+            TransitionError: it does not run (any more).
+            CannotComplete: it has no contract, was asked to stop, or nobody forces it and its
+                guard has nothing against it: it completes by itself.
+            BulkCompletionRefused: nobody forces it, and its guard says no.
+        """
+        raw = ledger.read_raw(task_id)
+        _check_running(raw, task_id)
+        link = contract_link(raw)
+        if link is None:
+            raise _cannot(task_id, "it has no contract", "It completes by itself; or cancel it.")
+        if force is None:
+            way_out = "Wait for it, or force it with a reason to end it now."
+            refused = self.guards(raw, ledger)
+            raise refused or _cannot(task_id, "it completes by itself at its end", way_out)
+
+        def ask() -> TaskRecord:
+            return ledger.mutate(task_id, lambda raw: _ask(raw, task_id, now_ms), durable=True)
+
+        with self._contracts.hold(link) as held:
+            now_ms = held.now_ms()
+            return _enforced(held, force, ledger, task_id, ask)
+
+    def _end_bound(
+        self, run: HeldRun, held: Held, end: tuple[dict[str, Any], str], force: Force | None
+    ) -> None:
+        """End a run that has a contract; what the request says of items is judged with the rest."""
+        fields, status = end
+        moved = {"cursor": fields["current_cursor"]} if "current_cursor" in fields else {}
+        update = Update(run_steps.notes_of(fields), moved)
+        said = guard(held.preview(update))
+        refused = status == Status.COMPLETED and not said.allowed
+        if refused and force is None:
+            fires = run.refusals() + 1
+            run.event("guard", {**msgspec.to_builtins(said), "fire_count": fires})
+            raise BulkCompletionRefused(said, premature(said, fires))
+        if update.notes or update.fields:
+            held.take(update)
+        before = held.contract
+        if refused and force is not None:
+            held.force(force.reason, force.by)
+        run_steps.mirror(run.raw, held.contract)
+        try:
+            _end(run, fields, status, _written(held.contract) if refused else None)
+        except BaseException:
+            if refused:
+                held.restore(before)
+            raise
+
+    def _is_usable(self, link: str) -> bool:
+        try:
+            self._contracts.read(link)
+        except EngineError:
+            return False
+        return True
+
+
+def contract_link(meta: Mapping[str, Any]) -> str | None:
+    """The id of the contract of a task of the ledger."""
+    ours = meta.get("engine")
+    link = ours.get("contract_id") if isinstance(ours, Mapping) else None
+    return link if isinstance(link, str) else None
+
+
+def _end(
+    run: HeldRun, fields: Mapping[str, Any], status: str, forced: Mapping[str, Any] | None
+) -> None:
+    run_steps.update(run.raw, fields)
+    run_steps.complete(run.raw, status, run.now_ms, forced)
+    run.save(durable=True)
+    if forced:
+        run.event("guard", {"allowed": False, "forced": forced})
+    said = {"status": status, **run_steps.counts(run.raw)}
+    run.event(ENDINGS[status], {**said, "forced": forced} if forced else said, durable=True)
+
+
+def _enforced(held: Held, force: Force, ledger: Ledger, task_id: str, act: Act) -> TaskRecord:
+    """Write down the force, then `act`; if that is refused, nobody has forced anything."""
+    before = held.contract
+    forced = held.force(force.reason, force.by)
+    try:
+        record = act()
+    except BaseException:
+        held.restore(before)
+        raise
+    said = {**msgspec.to_builtins(guard(before)), "forced": _written(forced)}
+    ledger.note(task_id, [("guard", said)], durable=True)
+    return record
+
+
+def _refusal_of_task(ledger: Ledger, task_id: str, said: Guard) -> BulkCompletionRefused:
+    fires = _refusals(ledger, task_id) + 1
+    ledger.note(task_id, [("guard", {**msgspec.to_builtins(said), "fire_count": fires})])
+    return BulkCompletionRefused(said, premature(said, fires))
+
+
+def _refusals(ledger: Ledger, task_id: str) -> int:
+    count, offset = 0, -1
+    part = ledger.read_events(task_id)
+    while part.next_offset != offset:
+        count += sum(map(is_refusal, part.events))
+        offset = part.next_offset
+        part = ledger.read_events(task_id, offset)
+    return count
+
+
+def _check_running(raw: Mapping[str, Any], task_id: str) -> None:
+    if raw.get("status") != Status.RUNNING:
+        LEDGER.check(f"task {task_id}", str(raw.get("status")), Status.COMPLETED)
+
+
+def _ask(raw: dict[str, Any], task_id: str, now_ms: int) -> None:
+    """Ask the crawl's runner to commit COMPLETED at the next unit; the first one stands."""
+    _check_running(raw, task_id)
+    if raw.get("cancel_requested_at") is not None:
+        raise _cannot(task_id, "it was asked to stop", "It ends as CANCELLED.")
+    changes.engine_of(raw).setdefault("forced_at", now_ms)
+
+
+def _cannot(task_id: str, reason: str, way_out: str) -> CannotComplete:
+    return CannotComplete(subject=f"Task {task_id}", reason=reason, way_out=way_out)
+
+
+def _forced(force: Force | None, now_ms: int) -> dict[str, Any] | None:
+    return {"reason": force.reason, "by": force.by, "at": now_ms} if force else None
+
+
+def _written(contract: Contract) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(contract.forced)
+    return found
