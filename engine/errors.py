@@ -260,3 +260,12 @@ class TaskFailed(EngineError):
         self.failure = code
         self.head = head
         super().__init__(message=message)
+
+
+class OwnershipError(EngineError):
+    """An agent asked for something to be done to a tab that is another agent's (seed 003)."""
+
+    code = "not_the_owner"
+    title = "The tab is another agent's"
+    sentence = "Agent {agentId} may not {action} in {tabId}: it is {ownerAgentId}'s."
+    advice_text = "tabs_context lists the tabs of one's own; open one with navigate."

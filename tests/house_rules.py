@@ -21,6 +21,7 @@ SEAMS = {
     "PySide6": ("gui/",),
     "shiboken6": ("gui/",),
     "click": ("engine/cli/",),
+    "send2trash": ("engine/retention/removal.py",),
     "jinja2": ("engine/export/report.py",),
     "xlsxwriter": ("engine/export/sheet.py",),
     "rich": ("engine/cli/",),
@@ -34,6 +35,7 @@ GUI_MAY_IMPORT = frozenset(
 WRITERS = {
     "engine/store/files.py": "the only writer of ledger files",
     "engine/logs.py": "the log is no part of a ledger and must work when the ledger does not",
+    "engine/retention/removal.py": "takes whole folders of ended tasks out of a ledger, when asked",
     "engine/export/output.py": "an export is the user's own file, never one inside a ledger",
     "gui/instance.py": "the folder of the single-instance lock, outside of every ledger",
     "gui/app.py": "the crash file beside the log: the interpreter itself writes it",
@@ -43,6 +45,7 @@ SPAWNERS = {
     "gui/background.py": "the window's TaskSet",
     "gui/bridge.py": "an engine in the making, and a warming: both awaited by who starts them",
     "gui/loop.py": "starts the main coroutine",
+    "engine/agents/sessions.py": "the watch over idle agents, ended by close()",
     "engine/browser/driver.py": "the driver's start, awaited to its end also when cancelled",
     "engine/browser/instance.py": "windows that pages open, closed or adopted; ended by close()",
     "engine/keeper.py": "reaping now and then, ended by close()",

@@ -1,0 +1,129 @@
+"""One way in for every browser tool: whose browser, which tab, in what order, counted where."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from engine.agents.errors import UnknownTool
+from engine.agents.recording import MOST_SUMMARY, Bound, Told, storable
+from engine.agents.reply import ToolReply, refusal
+from engine.agents.sessions import IDLE_S, MOST_AGENTS, Sessions
+from engine.agents.table import TOOLS, Tool
+from engine.browser.egress import Policy
+from engine.browser.refusals import DomainBlocked
+from engine.browser.session import BrowserSession
+from engine.envelopes import Envelopes, ToolCall
+from engine.errors import EngineError
+
+ANYONE: Final = "default"  # the agent of calls that name none
+
+
+class Agents:
+    """The browser tools for host agents; see the package. Loop-bound; `close` ends the browsers.
+
+    `allow_private` are the `host:port` that are private and may be opened all the same: the
+    operator's list, empty unless the face hands one in.
+    """
+
+    def __init__(
+        self,
+        browser: BrowserSession,
+        *,
+        allow_private: Iterable[str] = (),
+        idle_s: float = IDLE_S,
+        most_agents: int = MOST_AGENTS,
+    ) -> None:
+        self._envelopes: Envelopes | None = None
+        self._told: Told = lambda task_id: None
+        policy = Policy(None, allow_private)
+        self.sessions = Sessions(browser, policy, idle_s=idle_s, most=most_agents)
+
+    def count_in(self, envelopes: Envelopes, told: Told) -> None:
+        """Count calls that name a task in these envelopes; `told` hears which has changed."""
+        self._envelopes, self._told = envelopes, told
+
+    async def call(
+        self,
+        tool: str,
+        args: object,
+        *,
+        task_id: str | None = None,
+        agent_id: str | None = None,
+    ) -> ToolReply:
+        """Do what a tool is for, and count it in `task_id`'s envelope if one is named.
+
+        Args:
+            tool: one of `TOOLS`.
+            args: by name, see `TOOLS`; `tabId` and `tab_id` mean the same.
+            agent_id: whose browser and tabs; calls that name nobody share one.
+
+        Raises:
+            UnknownTool, InvalidArguments: nothing was done.
+            OwnershipError: the tab is another agent's.
+            EngineError: refused, or it failed; the error's `fields` have the envelope's state
+                under `task`, when the call named one.
+        """
+        known = TOOLS.get(tool)
+        if known is None:
+            raise UnknownTool(tool=str(tool)[:60], known=", ".join(TOOLS))
+        agent = agent_id or ANYONE
+        if task_id is None:
+            return await self._do(known, args, agent, None)
+        bound = Bound(self._envelopes, task_id, self._told)
+        await bound.open()
+        return await self._counted(bound, known, args, agent)
+
+    async def answer(
+        self,
+        tool: str,
+        args: object,
+        *,
+        task_id: str | None = None,
+        agent_id: str | None = None,
+    ) -> ToolReply:
+        """As `call`; a refusal or a failure is an answer, too, with `ok` false."""
+        try:
+            return await self.call(tool, args, task_id=task_id, agent_id=agent_id)
+        except EngineError as error:
+            return refusal(error)
+
+    async def close(self) -> None:
+        """End every agent's browser; bounded; harmless when called twice."""
+        await self.sessions.close()
+
+    async def _counted(self, bound: Bound, tool: Tool, args: object, agent: str) -> ToolReply:
+        began = time.monotonic()
+
+        async def count(ok: bool, summary: str, url: str | None) -> dict[str, Any] | None:
+            given = args if isinstance(args, Mapping) else {}
+            call = ToolCall(
+                tool=tool.name,
+                args=storable(tool.name, given, url),
+                ok=ok,
+                duration_ms=(time.monotonic() - began) * 1000,
+                session=agent,
+                summary=summary[:MOST_SUMMARY],
+            )
+            return await bound.record(call)
+
+        try:
+            reply = await self._do(tool, args, agent, bound.policy)
+        except EngineError as error:
+            url = error.url if isinstance(error, DomainBlocked) else None
+            error.fields["task"] = await count(False, error.code, url)
+            error.fields["warning"] = bound.warning
+            raise
+        task = await count(True, reply.text.partition("\n")[0], None)
+        return msgspec.structs.replace(reply, task=task, warning=bound.warning)
+
+    async def _do(
+        self, tool: Tool, args: object, agent: str, budgets: Mapping[str, Any] | None
+    ) -> ToolReply:
+        given = tool.read(args)
+        from engine.agents.tools import run  # brings Playwright along: not before it is needed
+
+        return await run(self.sessions, agent, tool.name, given, budgets)

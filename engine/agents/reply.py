@@ -1,0 +1,72 @@
+"""What a browser tool answers: words, the same as data, perhaps a picture. Bounded, JSON-safe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from engine.errors import EngineError, PageError
+
+MOST_TEXT_BYTES = 256 * 1024
+CUT = "\n… cut: the reply was longer than 256 KiB"
+
+
+class Image(msgspec.Struct, frozen=True):
+    """A picture as bytes of its type."""
+
+    data: bytes
+    mime_type: str = "image/png"
+
+
+class ToolReply(msgspec.Struct, frozen=True):
+    """One answer. `task` is the envelope's state, when the call named one; `warning` says why
+    a call that named one was not counted. Neither is there without a task's id.
+    """
+
+    text: str
+    data: dict[str, Any] = {}
+    image: Image | None = None
+    ok: bool = True
+    task: dict[str, Any] | None = None
+    warning: str | None = None
+
+
+def reply(text: str, data: dict[str, Any], image: Image | None = None) -> ToolReply:
+    """An answer whose text is at most 256 KiB."""
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) > MOST_TEXT_BYTES:
+        kept = encoded[: MOST_TEXT_BYTES - len(CUT.encode())]
+        text = kept.decode("utf-8", "ignore") + CUT
+    return ToolReply(text, data, image)
+
+
+def refusal(error: EngineError) -> ToolReply:
+    """An error as an answer, for hosts that know no exceptions."""
+    advice = f" {error.advice}" if error.advice else ""
+    told: dict[str, Any] = {"code": error.code, "title": error.title, "message": str(error)}
+    if error.advice:
+        told["advice"] = error.advice
+    if isinstance(error, PageError):
+        told["kind"] = error.kind
+    fields = {name: value for name, value in error.fields.items() if name not in _OWN}
+    if fields:
+        told["fields"] = fields
+    return ToolReply(
+        f"{error.title}: {error}{advice}",
+        {"error": told},
+        ok=False,
+        task=_object(error.fields.get("task")),
+        warning=_text(error.fields.get("warning")),
+    )
+
+
+_OWN = frozenset({"task", "warning", "message"})
+
+
+def _object(given: object) -> dict[str, Any] | None:
+    return given if isinstance(given, dict) else None
+
+
+def _text(given: object) -> str | None:
+    return given if isinstance(given, str) else None

@@ -1,0 +1,227 @@
+"""The browsers of agents: one for each, with its tabs; closed when they are idle, or all at once.
+
+A tab belongs to the agent that opened it. Calls on one tab take turns in the order in which
+they came; calls of different agents, and on different tabs, run beside each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from engine.agents.errors import (
+    NoTabOpen,
+    TabNotFound,
+    TooManyAgents,
+    TooManyTabs,
+    WindowTooShort,
+)
+from engine.browser.egress import Policy
+from engine.browser.session import BrowserSession, InstanceOptions
+from engine.errors import OwnershipError, ShuttingDown
+
+if TYPE_CHECKING:
+    from engine.browser.agent_tab import AgentTab
+    from engine.browser.instance import Instance
+
+IDLE_S = 15 * 60.0
+MOST_AGENTS = 8
+MOST_TABS = 20
+
+
+class Held:
+    """A tab, and whose turn it is."""
+
+    def __init__(self, tab: AgentTab) -> None:
+        self.tab = tab
+        self.turn = asyncio.Lock()
+
+    @asynccontextmanager
+    async def taken(self, limit_s: float) -> AsyncIterator[AgentTab]:
+        """The tab for one call, once those that came before are over.
+
+        Raises:
+            WindowTooShort: that took longer than `limit_s`.
+        """
+        try:
+            async with asyncio.timeout(limit_s):
+                await self.turn.acquire()
+        except TimeoutError as busy:
+            raise WindowTooShort(tab_id=self.tab.id, limit_s=limit_s) from busy
+        try:
+            yield self.tab
+        finally:
+            self.turn.release()
+
+
+class Session:
+    """One agent's browser. `current` is the tab that a call without a tab's id is about."""
+
+    def __init__(self, agent_id: str, instance: Instance) -> None:
+        self.agent_id = agent_id
+        self.instance = instance
+        self.tabs: dict[str, Held] = {}
+        self.current: str | None = None
+        self.busy = 0
+        self.used_at = 0.0
+
+    def drop_closed(self) -> None:
+        """Forget the tabs that are no more."""
+        self.tabs = {name: held for name, held in self.tabs.items() if not held.tab.closed}
+        if self.current not in self.tabs:
+            self.current = next(reversed(self.tabs), None)
+
+
+class Sessions:
+    """Every agent's browser. Loop-bound; `close` ends them all."""
+
+    def __init__(
+        self,
+        browser: BrowserSession,
+        policy: Policy,
+        *,
+        idle_s: float = IDLE_S,
+        most: int = MOST_AGENTS,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._browser = browser
+        self._policy = policy
+        self._idle_s = idle_s
+        self._most = most
+        self._now = now
+        self._sessions: dict[str, Session] = {}
+        self._opening = asyncio.Lock()
+        self._numbers = 0
+        self._watching: asyncio.Task[None] | None = None
+        self._closed = False
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Who has a browser open now."""
+        return tuple(self._sessions)
+
+    def find(self, agent_id: str) -> Session | None:
+        """The agent's browser, if it has one that lives."""
+        session = self._sessions.get(agent_id)
+        if session is None or not session.instance.alive:
+            return None
+        session.drop_closed()
+        return session
+
+    @asynccontextmanager
+    async def using(self, agent_id: str) -> AsyncIterator[Session]:
+        """The agent's browser, opened if it has none, and not closed as idle meanwhile.
+
+        Raises:
+            TooManyAgents, ShuttingDown, BrowserMissing, BrowserFailed, BrowserGone.
+        """
+        async with self._opening:
+            session = self.find(agent_id) or await self._open(agent_id)
+            session.busy += 1
+        try:
+            yield session
+        finally:
+            session.busy -= 1
+            session.used_at = self._now()
+
+    def held(self, session: Session, tab_id: str | None, action: str) -> Held:
+        """The tab that is meant, if it is the agent's own.
+
+        Raises:
+            OwnershipError: it is another agent's. TabNotFound, NoTabOpen.
+        """
+        wanted = tab_id or session.current
+        if wanted is None:
+            raise NoTabOpen()
+        if wanted in session.tabs:
+            return session.tabs[wanted]
+        owner = self._owner(wanted)
+        if owner is None:
+            raise TabNotFound(tab_id=wanted[:40])
+        raise OwnershipError(
+            agentId=session.agent_id, tabId=wanted, ownerAgentId=owner, action=action
+        )
+
+    async def open_tab(self, session: Session) -> Held:
+        """A new tab of the agent's own.
+
+        Raises:
+            TooManyTabs, BrowserGone.
+        """
+        from engine.browser.agent_tab import open_tab
+
+        session.drop_closed()
+        if len(session.tabs) >= MOST_TABS:
+            raise TooManyTabs(most=MOST_TABS)
+        self._numbers += 1
+        held = Held(await open_tab(self._numbers, session.instance, self._policy))
+        session.tabs[held.tab.id] = held
+        return held
+
+    async def close(self) -> None:
+        """End every agent's browser; bounded; no call is taken any more."""
+        self._closed = True
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+        sessions, self._sessions = list(self._sessions.values()), {}
+        await asyncio.gather(*(session.instance.close() for session in sessions))
+
+    def _owner(self, tab_id: str) -> str | None:
+        for agent_id, session in self._sessions.items():
+            if tab_id in session.tabs and not session.tabs[tab_id].tab.closed:
+                return agent_id
+        return None
+
+    async def _open(self, agent_id: str) -> Session:
+        self._expect_open()
+        await self._bury()
+        if len(self._sessions) >= self._most:
+            raise TooManyAgents(most=self._most, idle_min=self._idle_s / 60)
+        instance = await self._browser.open_instance(InstanceOptions(policy=self._policy))
+        try:
+            self._expect_open()
+        except ShuttingDown:  # the engine was closed while the browser started
+            await instance.close()
+            raise
+        session = self._sessions[agent_id] = Session(agent_id, instance)
+        session.used_at = self._now()
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.create_task(self._watch(), name="close idle agents")
+        return session
+
+    def _expect_open(self) -> None:
+        if self._closed:
+            raise ShuttingDown()
+
+    async def _bury(self) -> None:
+        """Give the places of browsers that died to others."""
+        for agent_id, session in list(self._sessions.items()):
+            if not session.instance.alive:
+                del self._sessions[agent_id]
+                await session.instance.close()
+
+    async def _watch(self) -> None:
+        while self._sessions:
+            await asyncio.sleep(max(0.01, self._next_idle_s()))
+            async with self._opening:
+                await self._close_idle()
+
+    def _next_idle_s(self) -> float:
+        """Seconds until the next one could have been idle for long enough."""
+        now = self._now()
+        waits = [
+            self._idle_s if session.busy else session.used_at + self._idle_s - now
+            for session in self._sessions.values()
+        ]
+        return min(waits, default=self._idle_s)
+
+    async def _close_idle(self) -> None:
+        now = self._now()
+        for agent_id, session in list(self._sessions.items()):
+            if not session.busy and now - session.used_at >= self._idle_s:
+                del self._sessions[agent_id]
+                await session.instance.close()

@@ -1,0 +1,262 @@
+// Getting an element ready to be acted on, and the few acts no mouse or key can do. See `elements.js`.
+((el) => {
+  const frameTurn = () => new Promise((resolve) => {
+    const limit = setTimeout(resolve, 60);
+    requestAnimationFrame(() => { clearTimeout(limit); resolve(); });
+  });
+
+  // Where a point of the element's own document lies in the view of the whole page.
+  const offset = (element) => {
+    let [x, y] = [0, 0];
+    let frame = element.ownerDocument.defaultView.frameElement;
+    while (frame) {
+      const box = frame.getBoundingClientRect();
+      x += box.left + frame.clientLeft;
+      y += box.top + frame.clientTop;
+      frame = frame.ownerDocument.defaultView.frameElement;
+    }
+    return [x, y];
+  };
+
+  const hit = (x, y) => {
+    let root = document;
+    let found = null;
+    for (let turn = 0; turn < 50; turn += 1) {
+      const next = root.elementFromPoint(x, y);
+      if (!next || next === found) return found;
+      found = next;
+      const inside = found.tagName === "IFRAME" ? el.inner(found) : null;
+      if (inside) {
+        const box = found.getBoundingClientRect();
+        [x, y] = [x - box.left - found.clientLeft, y - box.top - found.clientTop];
+        root = inside;
+      } else if (found.shadowRoot) {
+        root = found.shadowRoot;
+      } else {
+        return found;
+      }
+    }
+    return found;
+  };
+
+  const within = (outer, node) => {
+    for (let one = node; one; one = el.parentOf(one)) if (one === outer) return true;
+    return false;
+  };
+  const answers = (target, found) => {
+    if (!found || within(target, found)) return Boolean(found);
+    for (let one = found; one; one = el.parentOf(one)) {
+      if (one.tagName === "LABEL" && one.control === target) return true;
+    }
+    return false;
+  };
+
+  // A check box that a page has painted itself is often an invisible one beside a visible label.
+  const stand = (target) => {
+    const usable = (one) => one && el.seen(one) && one.getClientRects().length > 0
+      && one.getBoundingClientRect().width > 0 && one.getBoundingClientRect().height > 0;
+    if (usable(target) && getComputedStyle(target).opacity !== "0") return target;
+    const label = [...(target.labels || [])].find(usable);
+    return label || (usable(target) ? target : null);
+  };
+
+  const spots = (element) => {
+    const [dx, dy] = offset(element);
+    const boxes = [...element.getClientRects()].filter((box) => box.width > 0 && box.height > 0);
+    return boxes.slice(0, 3).map((box) => [dx + box.left + box.width / 2, dy + box.top + box.height / 2]);
+  };
+  const inView = ([x, y]) => x >= 0 && y >= 0 && x < innerWidth && y < innerHeight;
+
+  const coverOf = (x, y) => {
+    const cover = hit(x, y);
+    if (!cover) return "";
+    const role = el.roleOf(cover) || cover.tagName.toLowerCase();
+    return `${role} ${el.nameOf(cover, el.roleOf(cover) || "text")}`.trim().slice(0, 120).toWellFormed();
+  };
+
+  const bring = (element) => element.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
+
+  const look = (target, ask) => {
+    const place = stand(target);
+    if (!place) return { problem: "hidden" };
+    if (ask.enabled && el.isOff(target)) return { problem: "disabled" };
+    if (ask.editable && el.isFixed(target)) return { problem: "read-only" };
+    const [first] = spots(place);
+    if (!first || !inView(first)) bring(place);
+    const open = spots(place).filter(inView);
+    if (!open.length) return { problem: "out of reach" };
+    const spot = ask.hit ? open.find(([x, y]) => answers(target, hit(x, y)) || answers(place, hit(x, y))) : open[0];
+    if (!spot) return { problem: "covered", by: coverOf(...open[0]) };
+    const box = place.getBoundingClientRect();
+    const [dx, dy] = offset(place);
+    return { x: spot[0], y: spot[1], box: [dx + box.left, dy + box.top, box.width, box.height] };
+  };
+
+  const told = (target) => el.describe(target, el.roleOf(target) || "text", el.numberOf(target));
+
+  // Waits until the element can be acted on where it stands: shown, at rest, reachable.
+  const point = async (ask) => {
+    const until = performance.now() + ask.limitMs;
+    let before = "";
+    for (;;) {
+      const target = el.elementOf(ask.ref);
+      if (!target) return { stale: true };
+      const found = look(target, ask);
+      const now = JSON.stringify(found);
+      const ready = !found.problem && now === before;
+      if (ready || performance.now() >= until) {
+        if (!ready && !found.problem) found.problem = "moving";
+        // Nothing opens a second window here, so such a link opens where it stands.
+        const link = ready && target.closest("a[target], area[target]");
+        if (link && ask.hit) link.target = "_self";
+        return { ...found, item: told(target), tag: target.tagName };
+      }
+      before = now;
+      await frameTurn();
+    }
+  };
+
+  const describe = (ask) => {
+    const target = el.elementOf(ask.ref);
+    return target ? { item: told(target) } : { stale: true };
+  };
+
+  const KEYED = new Set(["text", "search", "url", "tel", "email", "password", "number"]);
+  const selectAll = (target) => {
+    if (target.select) return target.select();
+    const range = target.ownerDocument.createRange();
+    range.selectNodeContents(target);
+    const selection = target.ownerDocument.getSelection();
+    selection.removeAllRanges();
+    selection.addRange(range);
+  };
+  const moveToEnd = (target) => {
+    if (target.tagName === "INPUT" || target.tagName === "TEXTAREA") {
+      if (target.type !== "number" && target.type !== "email") {
+        target.setSelectionRange(target.value.length, target.value.length);
+      }
+      return;
+    }
+    selectAll(target);
+    target.ownerDocument.getSelection().collapseToEnd();
+  };
+
+  // Puts the caret where keys shall go; says when this element takes no keys.
+  const edit = (ask) => {
+    const target = el.elementOf(ask.ref);
+    if (!target) return { stale: true };
+    const field = target.tagName === "TEXTAREA" || target.isContentEditable
+      || (target.tagName === "INPUT" && KEYED.has(target.type));
+    target.focus();
+    if (field) ask.append ? moveToEnd(target) : selectAll(target);
+    const set = target.tagName === "INPUT" && ["date", "time", "month", "week", "datetime-local", "range",
+      "color"].includes(target.type);
+    const empty = target.isContentEditable ? !target.innerText.trim() : target.value === "";
+    return { how: field ? "keys" : set ? "set" : "no", empty, oneLine: target.tagName === "INPUT" };
+  };
+
+  const announce = (target) => {
+    target.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
+    target.dispatchEvent(new Event("change", { bubbles: true }));
+  };
+
+  // Fields with a picker: their parts take keys in the order of the user's language.
+  const set = (ask) => {
+    const target = el.elementOf(ask.ref);
+    if (!target) return { stale: true };
+    const before = target.value;
+    target.value = ask.value;
+    const range = target.type === "range" && Number(target.value) !== Number(ask.value);
+    if (range || (target.type !== "range" && target.value !== ask.value.toLowerCase() && target.value !== ask.value)) {
+      target.value = before;
+      return { refused: true };
+    }
+    announce(target);
+    return {};
+  };
+
+  const choose = (ask) => {
+    const target = el.elementOf(ask.ref);
+    if (!target) return { stale: true };
+    if (target.tagName !== "SELECT") return { how: "no" };
+    const options = [...target.options];
+    const plain = (text) => el.level(text, 500).toLowerCase();
+    const same = [
+      (one) => el.level(one.label, 500) === el.level(ask.option, 500),
+      (one) => one.value === ask.option,
+      (one) => plain(one.label) === plain(ask.option),
+    ];
+    const found = same.map((rule) => options.filter(rule)).find((some) => some.length) || [];
+    if (found.length !== 1 || found[0].disabled || found[0].parentNode.disabled) {
+      const why = found.length === 1 ? "disabled" : found.length ? "ambiguous" : "missing";
+      return { why, options: options.slice(0, 50).map((one) => el.level(one.label, 100)) };
+    }
+    target.focus();
+    const changed = !found[0].selected;
+    found[0].selected = true;
+    if (changed) announce(target);
+    return { chosen: el.level(found[0].label, 100) };
+  };
+
+  const focus = (ask) => {
+    const target = el.elementOf(ask.ref);
+    if (!target) return { stale: true };
+    target.focus();
+    return { ok: el.focused() === target };
+  };
+
+  const scrolls = (one) => one.scrollHeight > one.clientHeight + 1
+    && /auto|scroll|overlay/.test(getComputedStyle(one).overflowY);
+  // The page itself, or where that does not scroll the largest part of it that does.
+  const scroller = () => {
+    const page = document.scrollingElement || document.documentElement;
+    if (page.scrollHeight > page.clientHeight + 1) return page;
+    const area = (one) => one.clientWidth * one.clientHeight;
+    const parts = [...document.querySelectorAll("div, main, section, ul, article")].filter(scrolls);
+    return parts.sort((one, other) => area(other) - area(one))[0] || page;
+  };
+  const scroll = (ask) => {
+    const part = scroller();
+    const step = ask.pixels || Math.round(part.clientHeight * 0.9);
+    const top = { up: part.scrollTop - step, down: part.scrollTop + step, top: 0, bottom: part.scrollHeight }[ask.to];
+    part.scrollTo({ top, behavior: "instant" });
+    return { y: Math.round(part.scrollTop), most: Math.max(0, part.scrollHeight - part.clientHeight) };
+  };
+
+  // Ready: loaded, and neither DOM nor resources changed for `settleMs` (the rule of `take.js`).
+  const settle = (ask) => new Promise((resolve) => {
+    const until = performance.now() + ask.limitMs;
+    let last = performance.now();
+    const touch = () => { last = performance.now(); };
+    const dom = new MutationObserver(touch);
+    const resources = new PerformanceObserver(touch);
+    dom.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+    resources.observe({ type: "resource" });
+    const end = (settled) => {
+      dom.disconnect();
+      resources.disconnect();
+      resolve({ settled });
+    };
+    const busy = () => {
+      let told = false;
+      const hear = () => { told = true; };
+      document.addEventListener(ask.pending, hear, { once: true });
+      document.dispatchEvent(new Event(`${ask.pending}?`));
+      document.removeEventListener(ask.pending, hear);
+      return told;
+    };
+    const turn = () => {
+      const now = performance.now();
+      if (ask.waitFor && document.querySelector(ask.waitFor)) return end(true);
+      if (now >= until) return end(false);
+      if (document.readyState !== "complete" || busy()) touch();
+      const rest = ask.settleMs - (now - last);
+      if (rest <= 0 && !ask.waitFor) return end(true);
+      setTimeout(turn, Math.min(Math.max(rest, 10), Math.max(until - now, 1), 50));
+    };
+    if (ask.waitFor) document.querySelector(ask.waitFor); // a selector that is none fails at once
+    turn();
+  });
+
+  return { point, describe, edit, set, choose, focus, scroll, settle };
+})

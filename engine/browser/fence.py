@@ -1,0 +1,37 @@
+"""A policy with a task's `allowedDomains` inside it: what is outside is opened in no tab of it.
+
+The gate asks for each document of the tab, so that a link, a form, a script and every hop
+of a redirect are held to it as well. Source: seed 004 (an additive narrowing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine import budget
+from engine.browser.egress import Policy, without_credentials
+from engine.browser.refusals import DomainBlocked
+
+
+class Fence(Policy):
+    """What `inside` allows, less what the newest task's domains leave out."""
+
+    def __init__(self, inside: Policy) -> None:
+        super().__init__(None)
+        self._inside = inside
+        self._budgets: Mapping[str, Any] = {}
+
+    def narrow(self, budgets: Mapping[str, Any] | None) -> None:
+        """Hold the tab to these budgets' `allowedDomains` from now on; None: to nothing more."""
+        self._budgets = budgets or {}
+
+    async def check(self, url: str) -> None:
+        """As `Policy.check`; DomainBlocked for what the task's domains leave out."""
+        if not budget.allows(self._budgets, url):
+            raise DomainBlocked(without_credentials(url))
+        await self._inside.check(url)
+
+    def known(self, url: str) -> bool | None:
+        """As `Policy.known`."""
+        return self._inside.known(url) if budget.allows(self._budgets, url) else False

@@ -1,0 +1,57 @@
+"""A PNG of what a tab shows: the visible part, the whole page, or one element."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import msgspec
+
+from engine.browser.agent_tab import AgentTab
+from engine.browser.interacting import READY_MS, Target
+from engine.browser.refusals import ElementNotReady, PictureTooLarge
+
+MOST_BYTES = 8 * 1024 * 1024
+MOST_HEIGHT = 16_000  # pixels; Chromium draws nothing below 16,384
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """A PNG and its size in pixels; `cut` when the page goes on below it."""
+
+    png: bytes
+    width: int
+    height: int
+    cut: bool = False
+
+
+async def picture(tab: AgentTab, *, ref: str | None, full_page: bool) -> Picture:
+    """Take a picture; passwords show as dots, as on every screen.
+
+    Raises:
+        StaleReference, ElementNotReady: of the element named by `ref`.
+        PictureTooLarge: it would have more than 8 MiB.
+    """
+    how: dict[str, Any] = {"type": "png", "animations": "disabled", "caret": "hide"}
+    cut = False
+    if ref is not None:
+        how["clip"] = await _box(tab, ref)
+    elif full_page:
+        size = await tab.world.ask("extent")
+        cut = size["height"] > MOST_HEIGHT
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], MOST_HEIGHT)}
+        how |= {"full_page": True, "clip": clip}
+    png = await tab.page.screenshot(**how)
+    if len(png) > MOST_BYTES:
+        raise PictureTooLarge(size_bytes=len(png), most_bytes=MOST_BYTES)
+    width, height = struct.unpack(">II", png[16:24])  # a PNG's first chunk tells them
+    return Picture(png, width, height, cut)
+
+
+async def _box(tab: AgentTab, ref: str) -> dict[str, float]:
+    target = Target(tab, ref)
+    told = await target.ask("point", limitMs=READY_MS, hit=False, enabled=False, editable=False)
+    if "box" not in told:
+        raise ElementNotReady(element=target.tell(told).called, reason=str(told["problem"]))
+    x, y, width, height = told["box"]
+    left, top = max(0.0, x), max(0.0, y)
+    return {"x": left, "y": top, "width": x + width - left, "height": y + height - top}

@@ -1,0 +1,70 @@
+"""A host's own script in the page: an expression, or a body with `return`; what it gives, as JSON.
+
+The script runs among the page's own, so that it sees what they see. What it gives is data
+like everything else of a page.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from engine.browser.agent_tab import AgentTab
+from engine.browser.refusals import ScriptFailed
+
+MOST_ECHO = 256 * 1024
+# DevTools' word for an error before the first line ran; one that was thrown says "in promise".
+_NOT_BEGUN = "Uncaught"
+
+
+async def evaluate(tab: AgentTab, code: str, limit_ms: int) -> Any:
+    """What `code` gives, as JSON: elements as a line of text, circles and functions named.
+
+    Raises:
+        ScriptFailed: it threw, is not JavaScript, or took longer than `limit_ms`.
+    """
+    await tab.world.ask("page")  # learns the secrets before the script can take them away
+    answer = await _run(tab, f"({code}\n)", limit_ms)
+    if _is_no_expression(answer):
+        answer = await _run(tab, f"{{{code}\n}}", limit_ms)
+    await tab.settle(min(limit_ms, 1_000))
+    await tab.world.ask("page")
+    if "exceptionDetails" in answer:
+        raise ScriptFailed(reason=tab.veil.text(_told(answer["exceptionDetails"]), 1_000))
+    tab.check_refused()
+    given = json.loads(answer["result"].get("value") or "null")
+    return tab.veil.value(given)
+
+
+async def _run(tab: AgentTab, body: str, limit_ms: int) -> dict[str, Any]:
+    wire = tab.instance.wire(tab.page)
+    expression = f"(async () => {body})().then({_plainly()})"
+    asked = {
+        "expression": expression,
+        "awaitPromise": True,
+        "returnByValue": True,
+        "userGesture": True,
+        "timeout": limit_ms,
+    }
+    answer: dict[str, Any] = await wire.send("Runtime.evaluate", asked)
+    return answer
+
+
+@cache
+def _plainly() -> str:
+    script = files("engine.browser").joinpath("plainly.js").read_text("utf-8").strip()
+    return f"{script.removesuffix(';')}({MOST_ECHO})"
+
+
+def _is_no_expression(answer: dict[str, Any]) -> bool:
+    details = answer.get("exceptionDetails", {})
+    kind = details.get("exception", {}).get("className")
+    return (details.get("text"), kind) == (_NOT_BEGUN, "SyntaxError")
+
+
+def _told(details: dict[str, Any]) -> str:
+    thrown = details.get("exception", {})
+    told = str(thrown.get("description") or thrown.get("value") or details.get("text", ""))
+    return told.partition("\n    at ")[0] or "The script failed."
