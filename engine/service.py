@@ -33,6 +33,7 @@ from engine.run.executor import Executor
 from engine.run.kind import Tools
 from engine.run.kinds import import_libraries
 from engine.run.runner import Job
+from engine.run.stopping import request_stop
 from engine.stopping import Stopped, stop_all
 from engine.store.wait import wait_terminal
 from engine.work.context import Clock
@@ -172,6 +173,21 @@ class Engine(Looking):
     async def cancel_all(self, task_ids: Iterable[str], reason: str | None = None) -> Stopped:
         """Ask each of these to stop; one that cannot be asked does not keep the others."""
         return await stop_all(self.cancel, task_ids, reason)
+
+    async def stop(self, task_id: str) -> TaskRecord:
+        """End a recording in good order: it will be COMPLETED; see `run.stopping`.
+
+        Raises:
+            NotStoppable: the task is no recording.
+            NotATaskId, TaskNotFound, TaskUnreadable, LockTimeout, LedgerWriteFailed.
+        """
+        record = await asyncio.to_thread(request_stop, self._ledger, task_id)
+        if self._executor is not None:
+            if record.is_terminal:
+                self._executor.drop(TaskId(record.task_id))
+            self._executor.nudge(TaskId(record.task_id))
+        self._nudge(TaskId(record.task_id))
+        return record
 
     async def wait(self, task_id: str, timeout_ms: int = 60_000) -> TaskRecord:
         """The record once the task has ended.
