@@ -54,6 +54,8 @@ SPAWNERS = {
     "engine/service.py": "warming, and asking tasks to stop; both ended by close()",
     "engine/store/watch.py": "the keeper of the watch, ended by stop()",
     "engine/store/wait.py": "the look-out of one wait, ended with it",
+    "engine/cli/run.py": "Ctrl-C starts cancels, and the wait for all; gathered at the end",
+    "engine/browser/instances.py": "instances that close while their task is settled already",
     "engine/cli/start.py": "Ctrl-C starts a cancel; gathered before the command returns",
     "engine/cli/watch.py": "the table that Ctrl-C ends; awaited at once",
     "engine/cli/worker.py": "a signal starts a cancel; gathered before the worker ends",

@@ -15,6 +15,7 @@ from engine.cli.calls import BY_STATUS, call, exit_code, refuse
 from engine.cli.export import export
 from engine.cli.place import place_options, settings_from
 from engine.cli.plain import plainly
+from engine.cli.run import run
 from engine.cli.start import start
 from engine.cli.watch import watch
 from engine.cli.worker import worker
@@ -165,6 +166,7 @@ def doctor(home: Path | None, root: Path | None, as_json: bool) -> None:
     sys.exit(0 if report.healthy else 1)
 
 
+octask.add_command(run)
 octask.add_command(start)
 octask.add_command(watch)
 octask.add_command(worker)

@@ -11,6 +11,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "cancel.asked": "asked to stop",
     "cancel.already": "already {status}",
     "reap.none": "Nothing to reap: every live task has a living owner.",
+    "run.ended": "{name}: {status}, {done} of {total} commands in {took}  ({task_id})",
+    "run.queued": "… {count} waiting",
     "start.accepted": "Started {task_id}",
     "start.cancelling": "Cancelling; what is finished is kept. Press Ctrl-C again to end at once.",
     "start.ended": "{task_id}  {status}: {done} in {took}",

@@ -1,0 +1,121 @@
+"""A JUnit report of command tasks, for a build server: a suite for each task, a case for each
+command, pictures attached by path."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import xml.etree.ElementTree as Xml
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from engine.store.files import Folder, writing
+
+# What XML 1.0 may hold; a page's text may hold anything.
+_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def report(tasks: Iterable[tuple[Mapping[str, Any], Path]]) -> bytes:
+    """The document: each task in the shape of seed 002, with the folder that it lies in."""
+    root = Xml.Element("testsuites", name="octask")
+    for task, folder in tasks:
+        root.append(_suite(task, folder))
+    for name in ("tests", "failures", "errors", "skipped"):
+        root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
+    root.set("time", f"{sum(float(suite.get('time', '0')) for suite in root):.3f}")
+    Xml.indent(root)
+    body: bytes = Xml.tostring(root, encoding="utf-8", xml_declaration=True)
+    return body + b"\n"
+
+
+def write_report(path: Path, data: bytes) -> None:
+    """Put the report in place, whole or not at all.
+
+    Raises:
+        LedgerReadOnly, LedgerWriteFailed: it cannot be written there.
+    """
+    folder = path.absolute().parent
+    with writing(str(path)), Folder.at(str(folder)) as place:
+        temp = f".{path.name}.{secrets.token_hex(4)}.tmp"
+        place.replace(path.name, [data], temp=temp, durable=False)
+
+
+def _suite(task: Mapping[str, Any], folder: Path) -> Xml.Element:
+    commands = task["commands"]
+    suite = Xml.Element("testsuite", name=_clean(task["name"]), hostname="localhost")
+    properties = Xml.SubElement(suite, "properties")
+    for name in ("id", "status", "instanceId", "intention"):
+        Xml.SubElement(properties, "property", name=name, value=_clean(task.get(name)))
+    Xml.SubElement(properties, "property", name="folder", value=_clean(folder))
+    cases = [
+        _case(task, number, command, folder) for number, command in enumerate(commands, start=1)
+    ]
+    told = any(case.find("failure") is not None for case in cases)
+    if task["status"] == "failed" and not told:  # its process died, or a budget ran out
+        cases.append(_task_error(task))
+    suite.extend(cases)
+    for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(name, str(sum(case.find(tag) is not None for case in cases)))
+    suite.set("tests", str(len(cases)))
+    began = task.get("startedAt", task["createdAt"])
+    suite.set("time", _seconds(began, task.get("completedAt")))
+    suite.set("timestamp", datetime.fromtimestamp(began / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S"))
+    return suite
+
+
+def _case(
+    task: Mapping[str, Any], number: int, command: Mapping[str, Any], folder: Path
+) -> Xml.Element:
+    case = Xml.Element(
+        "testcase",
+        name=_clean(f"{number:03d} {command['intention']}"),
+        classname=_clean(task["name"]),
+        time=_seconds(command.get("startedAt"), command.get("completedAt")),
+    )
+    picture = _picture(command, folder)
+    properties = Xml.SubElement(case, "properties")
+    Xml.SubElement(properties, "property", name="id", value=_clean(command["id"]))
+    Xml.SubElement(properties, "property", name="tool", value=_clean(command["tool_name"]))
+    if picture:
+        Xml.SubElement(properties, "property", name="attachment", value=_clean(picture))
+    error = command.get("error")
+    if command["status"] == "error":
+        said = error if isinstance(error, Mapping) else {}
+        _because(case, "failure", said.get("code"), said.get("message"))
+    elif command["status"] != "success":
+        why = "cancelled" if task["status"] == "cancelled" else "an earlier command failed"
+        Xml.SubElement(case, "skipped", message=why)
+    if picture:
+        Xml.SubElement(case, "system-out").text = _clean(f"[[ATTACHMENT|{picture}]]")
+    return case
+
+
+def _task_error(task: Mapping[str, Any]) -> Xml.Element:
+    case = Xml.Element("testcase", name="the task", classname=_clean(task["name"]), time="0.000")
+    said = task.get("error", {})
+    _because(case, "error", said.get("code"), said.get("message"))
+    return case
+
+
+def _because(case: Xml.Element, tag: str, code: object, message: object) -> None:
+    said = Xml.SubElement(case, tag, type=_clean(code), message=_clean(message))
+    said.text = _clean(f"{code}: {message}")
+
+
+def _picture(command: Mapping[str, Any], folder: Path) -> str:
+    result = command.get("result")
+    path = result.get("path") if isinstance(result, Mapping) else None
+    if command["tool_name"] != "browser_content" or not isinstance(path, str):
+        return ""
+    return os.path.join(folder, *path.split("/"))
+
+
+def _seconds(began: Any, ended: Any) -> str:
+    return "0.000" if began is None or ended is None else f"{max(0, ended - began) / 1000:.3f}"
+
+
+def _clean(value: object) -> str:
+    return _NOT_XML.sub("\ufffd", "" if value is None else str(value))

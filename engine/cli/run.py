@@ -1,0 +1,166 @@
+"""`octask run FILE…`: command tasks from files, each command shown with its state as it goes."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from engine.browser.egress import Policy
+from engine.browser.session import InstanceOptions
+from engine.cli.calls import BY_STATUS, CANCELLED, FAILED, OK, Interrupts, call, refuse
+from engine.cli.detach import detach
+from engine.cli.junit import report, write_report
+from engine.cli.phrases import say
+from engine.cli.place import place_options, settings_from
+from engine.cli.run_files import TaskFile, read_task_files
+from engine.cli.run_show import Lines, lines_for
+from engine.cli.show import as_json as print_json
+from engine.config import Settings
+from engine.errors import EngineError, InvalidArguments, Problem
+from engine.records import TaskRecord
+from engine.service import Engine
+
+LOOK_S: Final = 0.1
+KIND: Final = "commands"
+_WORST_FIRST: Final = (FAILED, CANCELLED, OK)
+_ALONE: Final = ("junit", "one_instance")  # nobody would be there to do these
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--variables", metavar="FILE", help="A JSON object that fills {{name}} in arguments.")
+@click.option("--junit", metavar="FILE", type=Path, help="Write a JUnit report there.")
+@click.option("--one-instance", is_flag=True, help="All files in one browser, one after another.")
+@click.option("--headed", is_flag=True, help="With --one-instance: show that browser's window.")
+@click.option("--name", help="A name for the list (the task's own).")
+@click.option("--detach", "detached", is_flag=True, help="Run in the background; print the ids.")
+@place_options
+def run(files: tuple[str, ...], **given: Any) -> None:
+    """Run command tasks from JSON files; `-` reads standard input.
+
+    Everything in all files is checked before anything starts. Values of variables are kept
+    nowhere. Each file runs in a fresh browser, several at a time.
+    """
+    as_json = given["as_json"]
+    try:
+        _check_options(given)
+        settings = settings_from(given["home"], given["root"])
+        tasks = read_task_files(files, given["variables"], settings.environ)
+        if given["detached"]:
+            _detach(settings, tasks, given["name"], as_json)
+            return
+    except EngineError as error:
+        refuse(error, as_json=as_json)
+    shown = lines_for(as_json=as_json, several=len(tasks) > 1)
+    ended = call(
+        settings,
+        lambda engine: _foreground(engine, tasks, given, shown),
+        accepts=True,
+        as_json=as_json,
+    )
+    for task, meta in ended:
+        shown.ended(task, meta["task_id"])
+    if as_json:
+        print_json({"tasks": [{"task": task, "meta": meta} for task, meta in ended]})
+    _write_junit(given["junit"], ended, settings.root, as_json)
+    sys.exit(_worst(meta["status"] for _, meta in ended))
+
+
+Ended = list[tuple[dict[str, Any], dict[str, Any]]]
+
+
+def _check_options(given: dict[str, Any]) -> None:
+    problems = [
+        Problem(f"--{name.replace('_', '-')}", "contradiction", "cannot be used with --detach")
+        for name in _ALONE
+        if given["detached"] and given[name]
+    ]
+    if given["headed"] and not given["one_instance"]:
+        problems.append(Problem("--headed", "missing", "goes with --one-instance"))
+    folder = given["junit"].absolute().parent if given["junit"] else None
+    if folder is not None and not folder.is_dir():
+        problems.append(Problem("--junit", "no_folder", f"there is no folder {folder}"))
+    if problems:
+        raise InvalidArguments(tuple(problems))
+
+
+def _detach(settings: Settings, tasks: Sequence[TaskFile], name: str | None, as_json: bool) -> None:
+    records = [
+        detach(settings, {"kind": KIND, "args": task.document, "name": name}) for task in tasks
+    ]
+    if as_json:
+        print_json({"tasks": [{"meta": record} for record in records]})
+        return
+    for record in records:
+        click.echo(record["task_id"])
+
+
+async def _foreground(
+    engine: Engine, tasks: Sequence[TaskFile], given: dict[str, Any], shown: Lines
+) -> Ended:
+    records = await _start(engine, tasks, given)
+    ids = [record.task_id for record in records]
+    cancels: set[asyncio.Task[Any]] = set()
+
+    def soft() -> None:
+        shown.note(say("start.cancelling"))
+        for task_id in ids:
+            work = engine.cancel(task_id, "Ctrl-C")
+            cancels.add(asyncio.create_task(work, name=f"cancel {task_id}"))
+
+    with Interrupts(soft), shown:
+        gone = asyncio.create_task(_all_gone(engine, ids), name="join")
+        while not gone.done():
+            await asyncio.wait({gone}, timeout=LOOK_S)
+            shown.look(await _looked(engine, ids))
+        await asyncio.gather(*cancels, return_exceptions=True)
+    return [(await _whole(engine, task_id), await engine.meta(task_id)) for task_id in ids]
+
+
+async def _start(
+    engine: Engine, tasks: Sequence[TaskFile], given: dict[str, Any]
+) -> list[TaskRecord]:
+    shared: dict[str, str] = {}
+    if given["one_instance"]:
+        places = [place for task in tasks for place in task.places]
+        options = InstanceOptions(Policy(None, places), headed=given["headed"])
+        shared = {"instanceId": (await engine.instances.launch(options)).id}
+    return [
+        await engine.start(KIND, {**task.document, **shared}, name=given["name"]) for task in tasks
+    ]
+
+
+async def _all_gone(engine: Engine, ids: Sequence[str]) -> None:
+    for task_id in ids:
+        await engine.join(task_id)
+
+
+async def _looked(engine: Engine, ids: Sequence[str]) -> list[dict[str, Any]]:
+    found = [await engine.command_task(task_id, results=False) for task_id in ids]
+    return [task for task in found if task is not None]
+
+
+async def _whole(engine: Engine, task_id: str) -> dict[str, Any]:
+    return await engine.command_task(task_id) or {"commands": [], "status": "failed", "name": ""}
+
+
+def _write_junit(path: Path | None, ended: Ended, root: Path, as_json: bool) -> None:
+    if path is None:
+        return
+    try:
+        write_report(path, report((task, root / meta["task_id"]) for task, meta in ended))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        refuse(InvalidArguments((Problem("--junit", "no_file", reason),)), as_json=as_json)
+    except EngineError as error:
+        refuse(error, as_json=as_json)
+
+
+def _worst(statuses: Any) -> int:
+    codes = {BY_STATUS.get(status, FAILED) for status in statuses}
+    return next(code for code in _WORST_FIRST if code in codes)

@@ -1,0 +1,101 @@
+"""Task files and variables from a command line, checked together before anything starts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from engine.errors import InvalidArguments, Problem
+from engine.work.command_check import check
+from engine.work.command_file import MAX_BYTES, read_document
+
+STANDARD_INPUT: Final = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFile:
+    """One file: how it was named, the task in it, and the addresses it may reach."""
+
+    name: str
+    document: dict[str, Any]
+    places: tuple[str, ...]
+
+
+def read_task_files(
+    names: Sequence[str], variables: str | None, environ: Mapping[str, str]
+) -> list[TaskFile]:
+    """Every task of `names` (`-` is standard input), with its variables.
+
+    A variable of the file `variables` stands above one of the same name in the task itself.
+
+    Raises:
+        InvalidArguments: with the mistakes of all files; behind a file's name if there are more.
+    """
+    problems: list[Problem] = []
+    given = _variables(variables, problems)
+    found: list[TaskFile] = []
+    for name in names:
+        try:
+            document = _with_variables(read_document(_bytes(name), _shown(name)), given)
+            plan = check(document, environ=environ, living=lambda _: False)
+            found.append(TaskFile(_shown(name), document, plan.places))
+        except InvalidArguments as error:
+            problems += [_of(_shown(name), each, len(names)) for each in error.problems]
+    if problems:
+        raise InvalidArguments(tuple(problems))
+    return found
+
+
+def _variables(name: str | None, problems: list[Problem]) -> dict[str, Any]:
+    if name is None:
+        return {}
+    try:
+        found = read_document(_bytes(name), _shown(name))
+    except InvalidArguments as error:
+        problems += error.problems
+        return {}
+    if isinstance(found, dict):
+        return found
+    message = "must be a JSON object of names and values"
+    problems.append(Problem(_shown(name), "wrong_type", message))
+    return {}
+
+
+def _with_variables(document: Any, given: Mapping[str, Any]) -> Any:
+    if not isinstance(document, dict):
+        return document
+    own = document.get("variables", {})
+    if not isinstance(own, dict):
+        return document
+    # Always there, so that a name nobody gave a value is a mistake and no text to be typed.
+    return {**document, "variables": {**own, **given}}
+
+
+def _of(name: str, problem: Problem, files: int) -> Problem:
+    if files == 1 or problem.path == name:
+        return problem
+    path = f"{name}: {problem.path}" if problem.path else name
+    return Problem(path, problem.code, problem.message)
+
+
+def _shown(name: str) -> str:
+    return "standard input" if name == STANDARD_INPUT else name
+
+
+def _bytes(name: str) -> bytes:
+    try:
+        if name == STANDARD_INPUT:
+            return sys.stdin.buffer.read(MAX_BYTES + 1)
+        path = Path(name)
+        if not path.is_file():
+            reason = "is not a file" if path.exists() else "is not there"
+            raise InvalidArguments((Problem(name, "no_file", reason),))
+        with path.open("rb") as source:
+            return source.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        problem = Problem(_shown(name), "no_file", f"cannot be read: {reason}")
+        raise InvalidArguments((problem,)) from error

@@ -1,0 +1,152 @@
+"""How command tasks go, command by command: live lines on a terminal, plain ones in a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Self
+
+import click
+from rich.console import Console, Group
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from engine import words
+from engine.cli.phrases import say
+from engine.display import display
+
+MARKS: Final = {"success": "✓", "error": "✗", "skipped": "–"}
+COLOURS: Final = {"success": "green", "error": "red", "skipped": "dim"}
+_OVER: Final = frozenset(MARKS)
+
+
+class Lines:
+    """One plain line for each command that is over, on standard output."""
+
+    def __init__(self, several: bool) -> None:
+        self._several = several
+        self._told: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def look(self, tasks: Sequence[Mapping[str, Any]]) -> None:
+        """Show what changed since the last look."""
+        for task in tasks:
+            for number, command in enumerate(task["commands"]):
+                if command["status"] in _OVER and command["id"] not in self._told:
+                    self._told.add(command["id"])
+                    self.command(task, number, command)
+
+    def command(self, task: Mapping[str, Any], number: int, command: Mapping[str, Any]) -> None:
+        click.echo(self.line(task, number, command))
+
+    def note(self, sentence: str) -> None:
+        click.echo(sentence, err=True)
+
+    def ended(self, task: Mapping[str, Any], ledger_id: str) -> None:
+        click.echo(ending(task, ledger_id))
+
+    def line(self, task: Mapping[str, Any], number: int, command: Mapping[str, Any]) -> str:
+        """`✓ 3/6 Enter email (0.2 s)`, with the task's name in front if there are several."""
+        return f"{MARKS[command['status']]} {self.about(task, number, command)}{_why(command)}"
+
+    def about(self, task: Mapping[str, Any], number: int, command: Mapping[str, Any]) -> str:
+        name = f"{display(str(task['name']), 40)}  " if self._several else ""
+        of = f"{number + 1}/{len(task['commands'])}"
+        return f"{name}{of} {display(str(command['intention']), 100)}{_took(command)}"
+
+
+class Terminal(Lines):
+    """The same, and below them what is running right now."""
+
+    def __init__(self, several: bool) -> None:
+        super().__init__(several)
+        self._console = Console()
+        self._live = Live(console=self._console, refresh_per_second=10, transient=True)
+        self._spinners: dict[str, Spinner] = {}
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def look(self, tasks: Sequence[Mapping[str, Any]]) -> None:
+        super().look(tasks)
+        running = [
+            self._spinner(task, number, command)
+            for task in tasks
+            for number, command in enumerate(task["commands"])
+            if command["status"] == "running"
+        ]
+        waiting = sum(task["status"] == "queued" for task in tasks)
+        queued = [Text(say("run.queued", count=waiting), style="dim")] if waiting else []
+        self._live.update(Group(*running, *queued))
+
+    def command(self, task: Mapping[str, Any], number: int, command: Mapping[str, Any]) -> None:
+        self._spinners.pop(command["id"], None)
+        said = Text(self.line(task, number, command), style=COLOURS[command["status"]])
+        self._console.print(said)
+
+    def note(self, sentence: str) -> None:
+        self._console.print(Text(sentence))
+
+    def ended(self, task: Mapping[str, Any], ledger_id: str) -> None:
+        self._console.print(Text(ending(task, ledger_id), style="bold"))
+
+    def _spinner(self, task: Mapping[str, Any], number: int, command: Mapping[str, Any]) -> Spinner:
+        about = Text(self.about(task, number, command))
+        return self._spinners.setdefault(command["id"], Spinner("dots", about))
+
+
+class Nothing(Lines):
+    """For programs: one JSON document at the end is all they get."""
+
+    def look(self, tasks: Sequence[Mapping[str, Any]]) -> None:
+        pass
+
+    def ended(self, task: Mapping[str, Any], ledger_id: str) -> None:
+        pass
+
+
+def lines_for(*, as_json: bool, several: bool) -> Lines:
+    """What fits the place that standard output leads to."""
+    if as_json:
+        return Nothing(several)
+    return Terminal(several) if sys.stdout.isatty() else Lines(several)
+
+
+def ending(task: Mapping[str, Any], ledger_id: str) -> str:
+    """A task's last line: how it ended, how far it came, and where to look for more."""
+    commands = task["commands"]
+    done = sum(command["status"] == "success" for command in commands)
+    began = task.get("startedAt", task["createdAt"])
+    return say(
+        "run.ended",
+        name=display(str(task["name"]), 60),
+        status=task["status"],
+        done=done,
+        total=len(commands),
+        took=words.took(task.get("completedAt", began) - began),
+        task_id=ledger_id,
+    )
+
+
+def _took(command: Mapping[str, Any]) -> str:
+    began, ended = command.get("startedAt"), command.get("completedAt")
+    if began is None or ended is None:
+        return ""
+    return f" ({(ended - began) / 1000:.1f} s)"
+
+
+def _why(command: Mapping[str, Any]) -> str:
+    error = command.get("error")
+    if not isinstance(error, Mapping):
+        return ""
+    return f": {display(str(error.get('message')), 300)} [{display(str(error.get('code')), 40)}]"
