@@ -14,9 +14,11 @@ from typing import Any
 
 from engine import again
 from engine.admission import NO_TERMS, Request, Terms, admit
+from engine.agents import Agents
 from engine.browser.instances import Instances
 from engine.browser.session import BrowserSession
 from engine.config import Settings
+from engine.envelopes import Envelopes
 from engine.errors import (
     EngineError,
     InvalidArguments,
@@ -55,6 +57,7 @@ class Engine(Looking):
         self._keeper = Keeper(settings.root, settings.reap_s)
         self._browser = BrowserSession(settings.browser_path)
         self._tools = Tools(settings, self._browser)
+        self.agents = Agents(self._browser, allow_private=settings.allow_private)
         self._executor: Executor | None = None
         self._warming: asyncio.Task[None] | None = None
         self._state = "idle"
@@ -73,6 +76,7 @@ class Engine(Looking):
             self._ledger = await self._keeper.open()
             if not self._keeper.read_only:
                 self.reaped = await self._keeper.reap()
+            self.agents.count_in(Envelopes(self._ledger), self._nudge)
         self._executor = Executor(self._ledger, self._tools, self._clock, self._nudge)
         self._state = "ready"
 
@@ -89,6 +93,7 @@ class Engine(Looking):
             await self._stop_work(self._executor, grace_s)
         for feed in tuple(self._feeds):
             await feed.close()
+        await self.agents.close()
         await self._tools.instances.aclose()
         await self._browser.aclose()
         await self._keeper.close()
@@ -162,13 +167,7 @@ class Engine(Looking):
             NotATaskId, TaskNotFound, TaskUnreadable, LockTimeout, LedgerWriteFailed.
         """
         task_id = await self.ledger_id(task_id)
-        record = await asyncio.to_thread(self._ledger.request_cancel, task_id, reason)
-        if self._executor is not None:
-            if record.is_terminal:
-                self._executor.drop(TaskId(record.task_id))
-            self._executor.nudge(TaskId(record.task_id))
-        self._nudge(TaskId(record.task_id))
-        return record
+        return self._pass_on(await asyncio.to_thread(self._ledger.request_cancel, task_id, reason))
 
     async def cancel_all(self, task_ids: Iterable[str], reason: str | None = None) -> Stopped:
         """Ask each of these to stop; one that cannot be asked does not keep the others."""
@@ -181,13 +180,7 @@ class Engine(Looking):
             NotStoppable: the task is no recording.
             NotATaskId, TaskNotFound, TaskUnreadable, LockTimeout, LedgerWriteFailed.
         """
-        record = await asyncio.to_thread(request_stop, self._ledger, task_id)
-        if self._executor is not None:
-            if record.is_terminal:
-                self._executor.drop(TaskId(record.task_id))
-            self._executor.nudge(TaskId(record.task_id))
-        self._nudge(TaskId(record.task_id))
-        return record
+        return self._pass_on(await asyncio.to_thread(request_stop, self._ledger, task_id))
 
     async def wait(self, task_id: str, timeout_ms: int = 60_000) -> TaskRecord:
         """The record once the task has ended.
@@ -256,6 +249,16 @@ class Engine(Looking):
             read_only=self._keeper.read_only,
             warnings=(*trouble, *self._keeper.concerns),
         )
+
+    def _pass_on(self, record: TaskRecord) -> TaskRecord:
+        """Let the task's runner and the lists look at once at what was just written."""
+        task_id = TaskId(record.task_id)
+        if self._executor is not None:
+            if record.is_terminal:
+                self._executor.drop(task_id)
+            self._executor.nudge(task_id)
+        self._nudge(task_id)
+        return record
 
     def _create(self, request: Request, parent: str | None) -> TaskRecord:
         terms, placing = request.terms, request.kind.place(request.parsed, request.args)
