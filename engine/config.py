@@ -23,6 +23,8 @@ class Settings:
     `slots` tasks run at once; `browser_path` overrides the browser look-up; every
     `reap_s` seconds the tasks of dead processes are ended. `route` is the face (mcp, cli,
     http; none for the window) and `agent_id` the agent that runs are written down for.
+    `allow_private` are the `host:port` that are private and that agents' browser tools may
+    open all the same (the operator's list).
     `environ` is where a face lets tasks look up their secrets; it is never written anywhere.
     """
 
@@ -33,6 +35,7 @@ class Settings:
     reap_s: float = 30.0
     route: str | None = None
     agent_id: str | None = None
+    allow_private: tuple[str, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod

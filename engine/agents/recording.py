@@ -16,8 +16,9 @@ from engine.agents.errors import InstructionRefused
 from engine.agents.grammar import parse
 from engine.envelopes import Envelopes, ToolCall
 from engine.errors import EngineError
+from engine.records import TaskId
 
-Told = Callable[[str], None]
+Told = Callable[[TaskId], None]
 MOST_SUMMARY = 160
 
 
@@ -55,7 +56,7 @@ class Bound:
         except EngineError as error:
             self._ignore(str(error))
             return None
-        self._told(self._task_id)
+        self._told(TaskId(self._task_id))
         return dict(msgspec.to_builtins(state))
 
     def _ignore(self, why: str) -> None:

@@ -1,0 +1,39 @@
+"""The browser tools of host agents as verbs, made from their own table; not for a command line.
+
+Each takes a task's id, whose envelope counts the call, and whose browser is meant. The
+answer is a `ToolReply`; what is refused is an answer as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from engine.agents import TOOLS, Tool
+from engine.service import Engine
+from engine.verbs.model import Param, Verb
+
+_TASK_ID = Param("task_id", "the envelope that counts this call: 16 hex digits")
+_AGENT_ID = Param("agent_id", "whose browser and tabs; calls that name nobody share one")
+_OURS = frozenset({_TASK_ID.name, _AGENT_ID.name})
+
+
+def _calling(tool: Tool) -> Callable[[Engine, Mapping[str, Any]], Awaitable[Any]]:
+    async def call(engine: Engine, given: Mapping[str, Any]) -> Any:
+        args = {name: value for name, value in given.items() if name not in _OURS}
+        task_id, agent_id = given.get("task_id"), given.get("agent_id")
+        return await engine.agents.answer(tool.name, args, task_id=task_id, agent_id=agent_id)
+
+    return call
+
+
+def _verb(tool: Tool) -> Verb:
+    params = [
+        Param(arg.name, arg.help, arg.shape, required=arg.required, default=arg.default)
+        for arg in tool.args
+    ]
+    asked = (*params, _TASK_ID, _AGENT_ID)
+    return Verb(tool.name, tool.help, asked, _calling(tool), accepts=True, faces=("mcp",))
+
+
+VERBS: tuple[Verb, ...] = tuple(_verb(tool) for tool in TOOLS.values())
