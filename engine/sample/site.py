@@ -17,6 +17,7 @@ from importlib.resources import files
 from types import FrameType, TracebackType
 from typing import Self
 
+from engine.sample.desk import desk_answer
 from engine.sample.oddities import odd_answer
 from engine.sample.pages import TREES, page_html, page_json, path_of, shell
 from engine.sample.server import HTML, Answer, Request, Server
@@ -109,7 +110,8 @@ class Site:
             return self._busy(request)
         if request.path.startswith("/sitemaps/"):
             return sitemap_answer(request) or _MISSING
-        made = self._page(request) or shop_answer(request) or odd_answer(request)
+        made = self._page(request) or desk_answer(request)
+        made = made or shop_answer(request) or odd_answer(request)
         return _ASSETS.get(request.path) or made or _MISSING
 
     def _page(self, request: Request) -> Answer | None:
