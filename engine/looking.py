@@ -15,8 +15,8 @@ from engine.export.exports import Exports
 from engine.feed import Batch, Feed
 from engine.query import Filter
 from engine.records import EventSlice, TaskId, TaskRecord, TaskView, Unreadable
-from engine.run.command_document import command_task
 from engine.retention.pruning import Retention
+from engine.run.command_document import command_task
 from engine.store.ledger import Ledger
 from engine.store.machine import wall_ms
 from engine.store.naming import Names, is_command_task_id

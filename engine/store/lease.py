@@ -104,14 +104,15 @@ def is_alive(root: Path, nonce: str) -> bool | None:
         return None
     try:
         with Folder.at(str(root)) as top, top.enter(RUNNERS) as runners:
-            return _is_locked(runners, nonce)
+            return is_locked(runners, nonce)
     except FileNotFoundError:
         return False
     except OSError:
         return None
 
 
-def _is_locked(runners: Folder, nonce: str) -> bool | None:
+def is_locked(runners: Folder, nonce: str) -> bool | None:
+    """Does anybody hold the kernel lock on this file? None when nobody can tell. A look."""
     try:
         fd = runners.open(nonce, READ_FLAGS)
     except FileNotFoundError:
@@ -131,7 +132,7 @@ def dead_leases(root: Path) -> list[str]:
     try:
         with Folder.at(str(root)) as top, top.enter(RUNNERS) as runners:
             nonces = [name for name in runners.names() if _NONCE.fullmatch(name)]
-            return [nonce for nonce in nonces if _is_locked(runners, nonce) is False]
+            return [nonce for nonce in nonces if is_locked(runners, nonce) is False]
     except OSError:
         return []
 

@@ -1,4 +1,4 @@
-"""The verbs of results: export."""
+"""The verbs of results: exporting them, and letting go of ended tasks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.errors import InvalidArguments, Problem
 from engine.export.exporter import FORMATS, Order
+from engine.retention.rules import rules_of
 from engine.service import Engine
 from engine.verbs.model import Param, Verb
 
@@ -39,6 +40,14 @@ async def _export(engine: Engine, given: Mapping[str, Any]) -> Any:
     return await engine.exports.to_file(order, Path(given["output"]), force=given["force"])
 
 
+async def _prune(engine: Engine, given: Mapping[str, Any]) -> Any:
+    rules = rules_of(given["older_than"], given["keep"], given["max_size"], given["status"])
+    shown = await engine.retention.preview(rules)
+    if given["dry_run"] or not given["yes"]:
+        return shown
+    return await engine.retention.prune(shown, delete=given["delete"], stop=given.get("stop"))
+
+
 VERBS: tuple[Verb, ...] = (
     Verb(
         "export",
@@ -52,6 +61,21 @@ VERBS: tuple[Verb, ...] = (
             Param("force", "replace the file if it is there", "flag", default=False),
         ),
         _export,
+        faces=("cli",),
+    ),
+    Verb(
+        "prune",
+        "Let go of ended tasks: shows what would go; with --yes it goes to the trash.",
+        (
+            Param("older_than", "tasks that ended longer ago than this: 30d, 12h, 2w"),
+            Param("keep", "keep the newest so many (without another limit: only these)", "number"),
+            Param("max_size", "the oldest, until the rest is no larger than this: 2GB, 500MB"),
+            Param("status", "only tasks that ended so (again for more)", "many"),
+            Param("dry_run", "only show what would go (as without --yes)", "flag", default=False),
+            Param("yes", "do it", "flag", default=False),
+            Param("delete", "delete for good instead of the trash", "flag", default=False),
+        ),
+        _prune,
         faces=("cli",),
     ),
 )

@@ -1,0 +1,97 @@
+"""`octask prune`: the preview as a table, and what came of it when it was confirmed."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import click
+import msgspec
+
+from engine import words
+from engine.cli.calls import Interrupts, call, described
+from engine.cli.phrases import say
+from engine.cli.show import as_json as print_json
+from engine.cli.show import now_ms
+from engine.config import Settings
+from engine.display import display
+from engine.retention.pruning import Preview, Pruned
+from engine.retention.rules import Ended
+from engine.service import Engine
+from engine.verbs.model import Verb
+
+_STEP, _UNITS = 1_000, ("B", "kB", "MB", "GB", "TB")
+
+
+def prune(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
+    """Show what would go; with --yes let it go, and end with 1 when something could not."""
+
+    async def work(engine: Engine) -> Preview | Pruned:
+        stop = threading.Event()
+        with Interrupts(stop.set):
+            found: Preview | Pruned = await verb.call(engine, {**given, "stop": stop})
+        return found
+
+    found = call(settings, work, as_json=as_json)
+    if isinstance(found, Preview):
+        print_json({"dry_run": True, **_data(found)}) if as_json else _show(found, given)
+        return
+    print_json({"dry_run": False, **_data(found)}) if as_json else _report(found, given)
+    sys.exit(1 if found.refused else 0)
+
+
+def _data(found: Preview | Pruned) -> dict[str, Any]:
+    if isinstance(found, Preview):
+        told: dict[str, Any] = msgspec.to_builtins(found)
+        return told
+    return {
+        "gone": msgspec.to_builtins(found.gone),
+        "size_bytes": found.size_bytes,
+        "stayed": [{"task_id": task_id, "why": why} for task_id, why in found.stayed],
+        "refused": [{"task_id": one.task_id, **described(one.error)} for one in found.refused],
+    }
+
+
+def _show(found: Preview, given: Mapping[str, Any]) -> None:
+    for one in found.tasks:
+        click.echo(_line(one))
+    way = say("prune.way.delete" if given["delete"] else "prune.way.trash")
+    size = _size(found.size_bytes)
+    click.echo(say("prune.preview", number=len(found.tasks), size=size, way=way), err=True)
+    stay = {say("prune.kept.rules"): found.by_rules}
+    stay |= {say(f"prune.kept.{why}"): number for why, number in found.kept.items()}
+    told = ", ".join(f"{number} {why}" for why, number in stay.items() if number)
+    if told:
+        click.echo(say("prune.kept", told=told), err=True)
+    if found.tasks:
+        click.echo(say("prune.confirm"), err=True)
+
+
+def _line(one: Ended) -> str:
+    ago = words.ago(one.ended_at, now_ms())
+    cells = (one.task_id, one.status, one.kind, ago, _size(one.size_bytes), display(one.name, 100))
+    return "\t".join(cells)
+
+
+def _report(found: Pruned, given: Mapping[str, Any]) -> None:
+    for one in found.gone:
+        click.echo(_line(one))
+    for task_id, why in found.stayed:
+        click.echo(say("prune.stayed", task_id=task_id, why=say(f"prune.kept.{why}")), err=True)
+    for refused in found.refused:
+        click.echo(display(f"{refused.error} {refused.error.advice}"), err=True)
+    way = say("prune.gone.delete" if given["delete"] else "prune.gone.trash")
+    size = _size(found.size_bytes)
+    click.echo(say("prune.done", number=len(found.gone), size=size, way=way), err=True)
+
+
+def _size(size_bytes: float) -> str:
+    """`512 B`, `3.4 MB`: in steps of 1,000, as --max-size counts."""
+    step = 0
+    while size_bytes >= _STEP and step < len(_UNITS) - 1:
+        size_bytes /= _STEP
+        step += 1
+    digits = 1 if step and size_bytes < 10 else 0
+    return f"{size_bytes:.{digits}f} {_UNITS[step]}"

@@ -1,0 +1,23 @@
+"""What can stand in the way of letting a task go; each is one task's, the rest goes on."""
+
+from __future__ import annotations
+
+from engine.errors import EngineError
+
+
+class NoTrash(EngineError):
+    """The system has no trash for that folder, or does not take it; it stands untouched."""
+
+    code = "no_trash"
+    title = "It could not be moved to the trash"
+    sentence = "Task {task_id} could not be moved to the trash: {reason}."
+    advice_text = "Delete it for good with --delete, or move its folder away yourself."
+
+
+class DeleteFailed(EngineError):
+    """A folder could not be deleted. What is left of it stands at `path`."""
+
+    code = "delete_failed"
+    title = "It could not be deleted"
+    sentence = "Task {task_id} could not be deleted: {reason} ({path})."
+    advice_text = "Close whatever has its files open, or remove the folder yourself."

@@ -1,0 +1,120 @@
+"""Which tasks may be let go at all: ended, readable, not locked, not written any more."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from engine.attention import moment
+from engine.display import display
+from engine.errors import EngineError, NotATaskId
+from engine.records import Stamp, TaskRecord, Unreadable
+from engine.retention.rules import Ended
+from engine.store.files import Folder, Unusable
+from engine.store.lease import is_locked
+from engine.store.listing import Found, is_task_id
+from engine.store.lock import OURS, PEERS
+from engine.store.look import LedgerLook
+from engine.store.reaper import owner_is_dead
+
+STILL_WRITING_MS: Final = 60_000  # after its terminal meta an owner adds an event, a run, a hint
+
+DEAD_LOCK_S: Final = 60.0  # OpenChrome renews the time of its lock every few seconds
+
+
+class Kept(StrEnum):
+    """Why a task stays, whatever the rules say."""
+
+    LIVING = "living"  # not ended, or in a state that we do not know
+    UNREADABLE = "unreadable"  # only a person can tell what it is
+    LOCKED = "locked"
+    JUST_ENDED = "just_ended"  # its owner lives and may still be writing
+    CHANGED = "changed"  # since the preview
+    GONE = "gone"  # somebody else was quicker
+
+
+def judged(ledger: LedgerLook, found: Found, now_ms: float) -> Ended | Kept:
+    """One task of a listing: what the rules need of it, or why it stays."""
+    record, mark = found.entry, found.stamp
+    if isinstance(record, Unreadable) or mark is None:
+        return Kept.UNREADABLE
+    if not record.is_terminal:
+        return Kept.LIVING
+    ended_at = _ended_at(record, mark)
+    if now_ms - ended_at < STILL_WRITING_MS and not _owner_is_dead(ledger, record):
+        return Kept.JUST_ENDED
+    try:
+        with Folder.at(str(ledger.root)) as root, root.enter(found.task_id) as folder:
+            if _is_held(folder):
+                return Kept.LOCKED
+            size = size_of(folder)
+    except FileNotFoundError:
+        return Kept.GONE
+    except (OSError, Unusable):
+        return Kept.UNREADABLE
+    name = (record.engine.name if record.engine else None) or record.url or record.objective or ""
+    return Ended(
+        task_id=found.task_id,
+        kind=display(record.kind, 40),
+        status=record.status,
+        name=display(name, 300),
+        ended_at=ended_at,
+        size_bytes=size,
+        stamp=mark,
+    )
+
+
+def judged_again(ledger: LedgerLook, one: Ended, now_ms: float) -> Kept | None:
+    """Right before it goes: why it has to stay after all, or None."""
+    if not is_task_id(one.task_id):
+        raise NotATaskId(given=one.task_id)
+    found = ledger.read_many([one.task_id])
+    if not found:
+        return Kept.GONE
+    if found[0].stamp != one.stamp:
+        return Kept.CHANGED
+    verdict = judged(ledger, found[0], now_ms)
+    return verdict if isinstance(verdict, Kept) else None
+
+
+def size_of(folder: Folder) -> int:
+    """Bytes of all files below; a link counts as itself and leads nowhere."""
+    total = 0
+    with folder.scan() as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                with folder.enter(entry.name) as inner:
+                    total += size_of(inner)
+            else:
+                total += entry.stat(follow_symlinks=False).st_size
+    return total
+
+
+def _is_held(folder: Folder) -> bool:
+    """Somebody's lock; OpenChrome's directory counts until it is long past any sign of life."""
+    with suppress(FileNotFoundError):
+        return time.time() - folder.facts(PEERS).st_mtime < DEAD_LOCK_S or _ours_is_held(folder)
+    return _ours_is_held(folder)
+
+
+def _ours_is_held(folder: Folder) -> bool:
+    return is_locked(folder, OURS) is not False
+
+
+def _ended_at(record: TaskRecord, mark: Stamp) -> float:
+    """When it ended; of a record without a usable time, when it was last written."""
+    last = moment(record.ended_at) or moment(record.last_activity_at) or moment(record.created_at)
+    return last or mark.mtime_ns / 1e6
+
+
+def _owner_is_dead(ledger: LedgerLook, record: TaskRecord) -> bool:
+    # The question is only asked of live tasks; here it is about who made an ended one.
+    living = msgspec.structs.replace(record, status="RUNNING")
+    try:
+        return owner_is_dead(ledger.root, living).dead
+    except EngineError:
+        return False

@@ -1,0 +1,122 @@
+"""Letting go of ended tasks: first a preview, then exactly what it showed, judged again one by one.
+
+What belongs to a task outside of its folder (its run in `comet-runs/`, its contract) stays:
+these are records of what was done, a few hundred bytes each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from engine.errors import EngineError
+from engine.retention import removal
+from engine.retention.judging import Kept, judged, judged_again
+from engine.retention.rules import Ended, Rules, chosen
+from engine.store.look import LedgerLook
+
+
+class Preview(msgspec.Struct, frozen=True):
+    """What would go, oldest first, how many bytes that is, and how many stay for which reason.
+
+    `by_rules` counts ended tasks that the rules leave alone.
+    """
+
+    tasks: tuple[Ended, ...]
+    size_bytes: int
+    by_rules: int
+    kept: dict[str, int]
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A task that should have gone and did not."""
+
+    task_id: str
+    error: EngineError
+
+
+class Pruned(msgspec.Struct, frozen=True):
+    """What went, what stayed after all (id and reason), and what could not go."""
+
+    gone: tuple[Ended, ...]
+    size_bytes: int
+    stayed: tuple[tuple[str, str], ...]
+    refused: tuple[Refused, ...]
+
+
+def preview(ledger: LedgerLook, rules: Rules, now_ms: float) -> Preview:
+    """What `rules` let go of now; nothing is changed."""
+    ended: list[Ended] = []
+    kept: Counter[str] = Counter()
+    for found in ledger.read_many([task_id for task_id, _ in ledger.scan()]):
+        verdict = judged(ledger, found, now_ms)
+        if isinstance(verdict, Kept):
+            kept[verdict.value] += 1
+        else:
+            ended.append(verdict)
+    tasks = tuple(chosen(ended, rules, now_ms))
+    size = sum(one.size_bytes for one in tasks)
+    return Preview(tasks, size, len(ended) - len(tasks), dict(kept))
+
+
+def prune(
+    ledger: LedgerLook,
+    shown: Preview,
+    *,
+    delete: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+    now_ms: Callable[[], float] = lambda: time.time() * 1000,
+) -> Pruned:
+    """Let go of what the preview showed; what has changed since, or cannot go, stays."""
+    gone: list[Ended] = []
+    stayed: list[tuple[str, str]] = []
+    refused: list[Refused] = []
+    let_go = removal.delete if delete else removal.to_trash
+    if delete:
+        removal.sweep(ledger.root)
+    for one in shown.tasks:
+        if stop():
+            break
+        try:
+            why = judged_again(ledger, one, now_ms())
+            if why is not None:
+                stayed.append((one.task_id, why.value))
+                continue
+            let_go(ledger.root, one.task_id)
+        except EngineError as error:  # one task's trouble is not the next one's
+            refused.append(Refused(one.task_id, error))
+        else:
+            gone.append(one)
+    size = sum(one.size_bytes for one in gone)
+    return Pruned(tuple(gone), size, tuple(stayed), tuple(refused))
+
+
+class Retention:
+    """Preview and prune for whoever has a loop; the work is done on a thread."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    async def preview(self, rules: Rules) -> Preview:
+        """Raises LedgerUnusable."""
+        return await asyncio.to_thread(
+            lambda: preview(LedgerLook(self._root), rules, time.time() * 1000)
+        )
+
+    async def prune(
+        self, shown: Preview, *, delete: bool = False, stop: threading.Event | None = None
+    ) -> Pruned:
+        """To the trash, or with `delete` for good; `stop` ends it between two tasks."""
+        stopped = stop or threading.Event()
+        try:
+            return await asyncio.to_thread(
+                lambda: prune(LedgerLook(self._root), shown, delete=delete, stop=stopped.is_set)
+            )
+        finally:
+            stopped.set()
