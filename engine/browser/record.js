@@ -230,10 +230,12 @@ function record(tell, describe, roleOf, maxText) {
     if (event.navigationType === "traverse") say("traverse", { byPerson: event.userInitiated });
   }
 
+  // By these a replay will know that it has come to this page.
   function onReady() {
     if (window !== window.top || !location.protocol.startsWith("http")) return;
-    const mark = document.querySelector("h1,main,[data-testid],[data-test-id],[data-test],form");
-    say("ready", { target: mark ? describe(mark) : null });
+    const signs = [...document.querySelectorAll("h1,h2")].slice(0, 4);
+    signs.push(...[...document.querySelectorAll("[data-testid],form,main,nav")].slice(0, 4));
+    say("ready", { signs: signs.filter((one) => one.checkVisibility()).map(describe) });
   }
 
   const wheel = (event) => { if (event.isTrusted) intent = event.timeStamp; };

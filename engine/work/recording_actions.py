@@ -78,6 +78,7 @@ class Scribe:
         self._open: Action | None = None  # still being typed, scrolled or loaded
         self._place = ""  # the field that is being typed into, or what is being scrolled
         self._masked = False
+        self._signs: list[str] = []  # of the page before
         self._script_went_back = False
         self.count = 0
 
@@ -136,10 +137,15 @@ class Scribe:
         """The document is there: the navigation that led to it is finished."""
         if not self.is_loading or self._open is None or self._open.tab != tab:
             return []
-        if told.target is not None and not told.target.frame:
-            names = self._selectors(told.target)
-            self._open.landmark = names[0][1] if names else None
+        before, self._signs = self._signs, self._signs_of(told)
+        # What could be seen on the page before, too, tells nobody that this one has come.
+        self._open.landmark = next((one for one in self._signs if one not in before), None)
         return self.close()
+
+    def _signs_of(self, told: Told) -> list[str]:
+        """Selectors by which the page is known; the words of its headings come first."""
+        named = (self._selectors(sign)[:1] for sign in told.signs)
+        return [selector for found in named for _, selector in found]
 
     def _typed(self, heard: Heard) -> list[Action]:
         told, target = heard.told, heard.told.target or Target("")

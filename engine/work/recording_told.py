@@ -50,6 +50,7 @@ class Told(msgspec.Struct, frozen=True, rename="camel"):
     dx: int = 0
     dy: int = 0
     by_person: bool = True
+    signs: list[Target] = []  # what can be seen on a page that is ready
 
 
 class Heard(msgspec.Struct, frozen=True):

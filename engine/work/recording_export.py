@@ -1,0 +1,231 @@
+"""A recording as a command task (seed 002) that does the same again on the same site.
+
+What was typed stands as `{{variable}}`; whoever runs the task gives the values. What no
+command can do (a file chosen, another button of the mouse) is left out and said in
+`metadata.notReplayed`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from engine.work.command_keys import read_key
+from engine.work.command_table import MAX_SCROLL_PX
+from engine.work.command_values import placeholders
+
+INTO_FRAME: Final = " >> internal:control=enter-frame >> "  # Playwright's own step into a frame
+LANDMARK_MS: Final = 30_000
+MAX_COMMANDS: Final = 1_000  # of one task; a longer recording is cut, and says so
+MAX_INTENTION: Final = 300
+_MARKING: Final = "Mark this page, to know the next one from it"
+_MARK: Final = "document.documentElement.setAttribute('data-left', '')"
+_UNMARKED: Final = "html:not([data-left])"
+
+Action = Mapping[str, Any]
+Command = dict[str, Any]
+
+
+class Replay:
+    """The commands of one recording, and what could not become one."""
+
+    def __init__(self, actions: Iterable[Action]) -> None:
+        self.commands: list[Command] = []
+        self.left_out: list[dict[str, Any]] = []
+        self._acted: int | None = None  # where the commands of the last action in a page begin
+        for action in actions:
+            if not self._add(action):
+                break
+
+    def _add(self, action: Action) -> bool:
+        """False when the task is full."""
+        try:
+            made = list(_commands(action))
+        except ValueError as refused:
+            self.left_out.append({"action": action.get("n"), "why": str(refused)})
+            return True
+        if len(self.commands) + len(made) + 2 > MAX_COMMANDS:
+            full = f"a task holds at most {MAX_COMMANDS:,} commands"
+            self.left_out.append({"action": action.get("n"), "why": full})
+            return False
+        self._mark_before(action, made)
+        moves = action.get("type") in ("navigate", "navigated")
+        self._acted = None if moves or not made else len(self.commands)
+        self.commands += made
+        return True
+
+    def _mark_before(self, action: Action, made: list[Command]) -> None:
+        """Tell two pages apart that look alike: mark the first, and wait for one without it."""
+        other_page = action.get("type") == "navigated" and action.get("how") != "in_page"
+        if not other_page or made or self._acted is None or action.get("failed"):
+            return
+        mark = _command("browser_execute", _MARKING, action="evaluate", script=_MARK)
+        self.commands.insert(self._acted, mark)
+        made.append(_wait(f"Wait for {action.get('url')}", _UNMARKED))
+
+
+def command_task(head: Mapping[str, Any], actions: Iterable[Action]) -> dict[str, Any] | None:
+    """The task document, fit for `octask run`; None where nothing can be replayed.
+
+    Args:
+        head: what the recording's result says before its actions; may be empty.
+    """
+    replay = Replay(actions)
+    if not replay.commands:
+        return None
+    url = str(head.get("url") or "")
+    name = str(head.get("label") or "") or f"Replay of {urlsplit(url).netloc or 'a recording'}"
+    metadata: dict[str, Any] = {"recordingId": head.get("recording_id")}
+    variables = variables_in(replay.commands)
+    if variables:
+        known = {str(one.get("name")): one for one in head.get("variables") or ()}
+        metadata["variables"] = [known.get(name, {"name": name}) for name in variables]
+    if replay.left_out:
+        metadata["notReplayed"] = replay.left_out
+    task = {
+        "task_name": name[:200],
+        "task_intention": f"Do again what was recorded at {url}"[:MAX_INTENTION],
+        "commands": replay.commands,
+        "metadata": metadata,
+    }
+    # An empty object makes a missing value a mistake, instead of typing "{{name}}".
+    return task | {"variables": {}} if variables else task
+
+
+def variables_in(commands: Iterable[Command]) -> list[str]:
+    """The names of the variables that the commands need, in the order of their first use."""
+
+    texts = (text for each in commands for text in each["args"].values() if isinstance(text, str))
+    return list(dict.fromkeys(name for text in texts for name in placeholders(text)))
+
+
+def template(task: Mapping[str, Any]) -> dict[str, str]:
+    """A file for `--variables`, its values still to be filled in."""
+    return dict.fromkeys(variables_in(task["commands"]), "")
+
+
+def _commands(action: Action) -> Iterable[Command]:
+    """The commands for one action, mostly one. Raises ValueError with why there is none."""
+    kind = str(action.get("type", ""))
+    maker = _MAKERS.get(kind)
+    if maker is None:
+        raise ValueError(f"no command does it ({kind[:40] or 'it has no type'})")
+    return maker(action)
+
+
+def _navigate(action: Action) -> Iterator[Command]:
+    how = action.get("how")
+    if how in ("reload", "back", "forward"):
+        yield _command("browser_navigate", str(how).capitalize(), action=how)
+        return
+    _refuse(action.get("failed"), "the address could not be opened")
+    url = str(action.get("asked") or action.get("url") or "")
+    yield _command("browser_navigate", f"Go to {url}", action="goto", url=url)
+
+
+def _arrived(action: Action) -> Iterator[Command]:
+    """What an action led to: wait for a sign of it, so that the next one finds its page."""
+    landmark = action.get("landmark")
+    if landmark and not action.get("failed"):
+        yield _wait(f"Wait for {action.get('url')}", str(landmark))
+
+
+def _wait(intention: str, selector: str) -> Command:
+    return _command(
+        "browser_navigate", intention, action="wait_for", selector=selector, timeout=LANDMARK_MS
+    )
+
+
+def _click(action: Action) -> Iterator[Command]:
+    _refuse(action.get("button"), "only the left button can be clicked")
+    yield _interact("click", action, f"Click {_what(action)}")
+
+
+def _check(action: Action) -> Iterator[Command]:
+    word = "Check" if action.get("on") else "Uncheck"
+    yield _interact("click", action, f"{word} {_what(action)}")
+
+
+def _key(action: Action) -> Iterator[Command]:
+    key = read_key(action.get("key"))
+    yield _command("browser_interact", f"Press {key}", action="keyboard", key=key)
+
+
+def _typing(action: Action) -> Iterator[Command]:
+    _refuse(action.get("cut"), "its text was too long to be kept")
+    made = _interact("type", action, f"Type into {_what(action)}")
+    made["args"]["text"] = str(action.get("text", ""))
+    if "variable" not in action:
+        made["args"]["keep_text"] = True  # the operator has had it kept already
+    yield made
+
+
+def _choice(action: Action) -> Iterator[Command]:
+    values = list(action.get("values") or ())
+    _refuse(len(values) != 1, "one value can be selected, not several and not none")
+    made = _interact("select", action, f"Select in {_what(action)}")
+    made["args"]["value"] = str(values[0])
+    yield made
+
+
+def _scrolls(action: Action) -> Iterator[Command]:
+    for by, less, more in (("dy", "up", "down"), ("dx", "left", "right")):
+        pixels = int(action.get(by) or 0)
+        if not pixels:
+            continue
+        amount = min(abs(pixels), MAX_SCROLL_PX)
+        direction = more if pixels > 0 else less
+        if action.get("selector"):
+            yield _scroll_inside(action, by, pixels)
+            continue
+        intention = f"Scroll {direction} by {amount} pixels"
+        yield _command(
+            "browser_interact", intention, action="scroll", direction=direction, amount=amount
+        )
+
+
+def _scroll_inside(action: Action, by: str, pixels: int) -> Command:
+    """The tool scrolls pages; a box inside of one takes a line of script."""
+
+    _refuse(action.get("frame"), "a box inside of a frame cannot be scrolled")
+    named = (action.get("selector"), *action.get("alternatives", ()))
+    css = [one for one in named if isinstance(one, str) and not one.startswith("role=")]
+    _refuse(not css, "the box has no name that a script knows")
+    way = f"scrollBy({pixels if by == 'dx' else 0}, {pixels if by == 'dy' else 0})"
+    script = f"document.querySelector({json.dumps(css[0])}).{way}"
+    return _command("browser_execute", f"Scroll {_what(action)}", action="evaluate", script=script)
+
+
+_MAKERS: Final[Mapping[str, Callable[[Action], Iterator[Command]]]] = {
+    "navigate": _navigate,
+    "navigated": _arrived,
+    "click": _click,
+    "check": _check,
+    "type": _typing,
+    "select": _choice,
+    "key": _key,
+    "scroll": _scrolls,
+}
+
+
+def _interact(tool_action: str, action: Action, intention: str) -> Command:
+    selector = action.get("selector")
+    _refuse(not selector, "its element could not be named")
+    whole = INTO_FRAME.join([*action.get("frame", ()), str(selector)])
+    return _command("browser_interact", intention, action=tool_action, selector=whole)
+
+
+def _command(tool: str, intention: str, **args: Any) -> Command:
+    return {"tool_name": tool, "intention": intention[:MAX_INTENTION], "args": args}
+
+
+def _what(action: Action) -> str:
+    role, name = action.get("role") or action.get("tag") or "element", action.get("name")
+    return f"{role} “{name}”" if name else str(action.get("selector") or role)
+
+
+def _refuse(wrong: object, why: str) -> None:
+    if wrong:
+        raise ValueError(why)
