@@ -1,0 +1,114 @@
+"""Acting on tasks that are there: asking them to stop, waiting, ending what dead processes left."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from engine.config import Settings
+from engine.errors import EngineError
+from engine.keeper import Keeper
+from engine.looking import Looking
+from engine.records import TaskId, TaskRecord
+from engine.run.executor import Executor
+from engine.run.stopping import request_stop
+from engine.stopping import Stopped, stop_all
+from engine.store.wait import wait_terminal
+
+log = logging.getLogger(__name__)
+
+Records = list[TaskRecord]
+
+
+class Steering(Looking):
+    """The part of the engine that acts on tasks; see the module."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings.root)
+        self.settings = settings
+        self._keeper = Keeper(settings.root, settings.reap_s)
+        self._executor: Executor | None = None
+
+    async def cancel(self, task_id: str, reason: str | None = None) -> TaskRecord:
+        """Ask for a stop; a task that had not begun is CANCELLED at once, an ended one unchanged.
+
+        Raises:
+            NotATaskId, TaskNotFound, TaskUnreadable, LockTimeout, LedgerWriteFailed.
+        """
+        task_id = await self.ledger_id(task_id)
+        return self._pass_on(await asyncio.to_thread(self._ledger.request_cancel, task_id, reason))
+
+    async def cancel_all(self, task_ids: Iterable[str], reason: str | None = None) -> Stopped:
+        """Ask each of these to stop; one that cannot be asked does not keep the others."""
+        return await stop_all(self.cancel, task_ids, reason)
+
+    async def stop(self, task_id: str) -> TaskRecord:
+        """End a recording in good order: it will be COMPLETED; see `run.stopping`.
+
+        Raises:
+            NotStoppable: the task is no recording.
+            NotATaskId, TaskNotFound, TaskUnreadable, LockTimeout, LedgerWriteFailed.
+        """
+        return self._pass_on(await asyncio.to_thread(request_stop, self._ledger, task_id))
+
+    async def wait(self, task_id: str, timeout_ms: int = 60_000) -> TaskRecord:
+        """The record once the task has ended.
+
+        Raises:
+            WaitTimeout: it did not end within `timeout_ms`; it goes on.
+            NotATaskId, TaskNotFound, TaskRemoved, TaskUnreadable.
+        """
+        return await wait_terminal(self._ledger, await self.ledger_id(task_id), timeout_ms)
+
+    async def reap(self) -> Records:
+        """End what dead processes left behind; `unreaped` then tells what could not be ended.
+
+        Raises:
+            LedgerReadOnly: nothing can be ended there.
+        """
+        return await self._keeper.reap()
+
+    @property
+    def unreaped(self) -> tuple[EngineError, ...]:
+        """Why the last reaping had to leave tasks as they are."""
+        return self._keeper.failures
+
+    def owns(self, task_id: str) -> bool:
+        """Does this very process run (or queue) the task?"""
+        return self._executor is not None and self._executor.owns(TaskId(task_id))
+
+    @property
+    def own_tasks(self) -> tuple[TaskId, ...]:
+        """What this process has accepted and not yet ended, oldest first."""
+        return self._executor.task_ids if self._executor is not None else ()
+
+    async def join(self, task_id: str) -> None:
+        """Wait until an own task has left this process."""
+        if self._executor is not None:
+            await self._executor.join(await self.ledger_id(task_id))
+
+    def _pass_on(self, record: TaskRecord) -> TaskRecord:
+        """Let the task's runner and the lists look at once at what was just written."""
+        task_id = TaskId(record.task_id)
+        if self._executor is not None:
+            if record.is_terminal:
+                self._executor.drop(task_id)
+            self._executor.nudge(task_id)
+        self._nudge(task_id)
+        return record
+
+    async def _stop_work(self, executor: Executor, grace_s: float) -> None:
+        asking = [asyncio.create_task(self._ask_to_stop(one)) for one in executor.task_ids]
+        if asking:  # a lock that somebody holds must not keep the others from being asked
+            await asyncio.wait(asking, timeout=grace_s)
+        await executor.close(grace_s)
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+    async def _ask_to_stop(self, task_id: TaskId) -> None:
+        try:
+            await self.cancel(task_id, "the program that ran it was closed")
+        except EngineError as error:
+            log.warning("task %s: could not be asked to stop: %s", task_id, error)
