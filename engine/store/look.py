@@ -152,6 +152,11 @@ class LedgerLook:
         with self._task(task_id) as folder, self._readable(task_id, name):
             return folder.read(name, DOCUMENT_CAP) if folder.has(name) else None
 
+    def read_artifact(self, task_id: str, name: str) -> bytes | None:
+        """A file under the task's `artifacts/`; None where there is none that can be read."""
+        with self._task(task_id) as folder:
+            return outcome.read_artifact(folder, name)
+
     def file_size(self, task_id: str, name: str) -> int:
         """How many bytes one of the task's files has; 0 when it is not there."""
         with self._task(task_id) as folder:

@@ -11,13 +11,14 @@ from typing import Any, BinaryIO, Final
 from engine import redact
 from engine.errors import ResultMissing
 from engine.records import ARTIFACTS_NAME, META_NAME, RESULT_NAME
-from engine.store.files import READ_FLAGS, Folder
+from engine.store.files import READ_FLAGS, Folder, Unusable
 from engine.store.lease import Lease
 from engine.store.opening import discard
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE | re.ASCII)
 _NAME_LENGTH: Final = 100
+ARTIFACT_CAP: Final = 64 * 1024 * 1024  # bytes; our own pictures stop at 8 MiB
 _ECHOED: Final = ("url", "final_url", "error")
 
 
@@ -71,6 +72,17 @@ def write_artifact(folder: Folder, name: str, data: bytes, lease: Lease) -> str:
     with folder.enter(ARTIFACTS_NAME) as artifacts:
         artifacts.replace(safe, [data], temp=lease.temp_name(safe), durable=False)
     return f"{ARTIFACTS_NAME}/{safe}"
+
+
+def read_artifact(folder: Folder, name: str) -> bytes | None:
+    """What `write_artifact` kept under `name`; never a link, never another folder's file."""
+    if safe_name(name) != name:
+        return None
+    try:
+        with folder.enter(ARTIFACTS_NAME) as artifacts:
+            return artifacts.read(name, ARTIFACT_CAP)
+    except (OSError, Unusable):
+        return None
 
 
 def safe_name(name: str) -> str:
