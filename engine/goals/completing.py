@@ -51,7 +51,14 @@ def force_of(reason: str | None, by: str) -> Force:
 class Completing:
     """Completes task runs, and judges and forces tasks of the ledger; see the module."""
 
-    def __init__(self, contracts: Contracts, runs: RunFolders, desk: RunDesk) -> None:
+    def __init__(
+        self,
+        contracts: Contracts,
+        runs: RunFolders,
+        desk: RunDesk,
+        ledger: Callable[[], Ledger],
+    ) -> None:
+        self._ledger = ledger  # asked for each time: an engine that opens gets another
         self._contracts = contracts
         self._runs = runs
         self._desk = desk
@@ -78,7 +85,7 @@ class Completing:
                     self._end_bound(run, held, (fields, status), force)
         return self._desk.get(run_id)
 
-    def guards(self, meta: Mapping[str, Any], ledger: Ledger) -> EngineError | None:
+    def guards(self, meta: Mapping[str, Any]) -> EngineError | None:
         """Why the task with this meta.json must not be called COMPLETED; None when it may.
 
         A refusal leaves an event in the task.
@@ -93,7 +100,7 @@ class Completing:
         said = guard(contract)
         if said.allowed or contract.forced is not None:
             return None
-        return _refusal_of_task(ledger, str(meta.get("task_id")), said)
+        return _refusal_of_task(self._ledger(), str(meta.get("task_id")), said)
 
     def envelope(
         self,
@@ -109,9 +116,9 @@ class Completing:
         with self._contracts.hold(link) as held:
             if guard(held.contract).allowed:
                 return finish()
-            return _enforced(held, force, ledger, str(meta["task_id"]), finish)
+            return _enforced(held, force, self._ledger(), str(meta["task_id"]), finish)
 
-    def crawl(self, task_id: str, force: Force | None, ledger: Ledger) -> TaskRecord:
+    def crawl(self, task_id: str, force: Force | None) -> TaskRecord:
         """Have a RUNNING crawl end as COMPLETED at its next unit, against its guard.
 
         Raises:
@@ -120,6 +127,7 @@ class Completing:
                 guard has nothing against it: it completes by itself.
             BulkCompletionRefused: nobody forces it, and its guard says no.
         """
+        ledger = self._ledger()
         raw = ledger.read_raw(task_id)
         _check_running(raw, task_id)
         link = contract_link(raw)
@@ -127,7 +135,7 @@ class Completing:
             raise _cannot(task_id, "it has no contract", "It completes by itself; or cancel it.")
         if force is None:
             way_out = "Wait for it, or force it with a reason to end it now."
-            refused = self.guards(raw, ledger)
+            refused = self.guards(raw)
             raise refused or _cannot(task_id, "it completes by itself at its end", way_out)
 
         def ask() -> TaskRecord:

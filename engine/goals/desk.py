@@ -10,6 +10,7 @@ from engine.goals.contracts import Contracts
 from engine.goals.progress import ContractDesk
 from engine.goals.run_folders import RunFolders
 from engine.goals.task_runs import RunDesk
+from engine.store.ledger import Ledger
 from engine.store.machine import wall_ms
 
 
@@ -19,9 +20,11 @@ class Goals:
     `contracts` and `runs` are asked to start, change and show; `completing` ends.
     """
 
-    def __init__(self, home: Path, now_ms: Callable[[], int] = wall_ms) -> None:
+    def __init__(
+        self, home: Path, ledger: Callable[[], Ledger], now_ms: Callable[[], int] = wall_ms
+    ) -> None:
         self.shelf = Contracts(home, now_ms)
         folders = RunFolders(home, now_ms)
         self.contracts = ContractDesk(self.shelf, folders)
         self.runs = RunDesk(self.shelf, folders)
-        self.completing = Completing(self.shelf, folders, self.runs)
+        self.completing = Completing(self.shelf, folders, self.runs, ledger)

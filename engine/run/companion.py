@@ -24,8 +24,11 @@ class Companion(Protocol):
         """Time passed (about four times a second); returns as `kept` does."""
         ...
 
-    def refuses(self) -> ErrorInfo | None:
-        """Why a task that would be COMPLETED now has to be FAILED, or None."""
+    def refuses(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
+        """Why a task that would be COMPLETED now has to be FAILED, or None.
+
+        `head` is that of its result (the summary of a crawl), where the body brought one.
+        """
         ...
 
     def ended(self) -> None:

@@ -223,7 +223,7 @@ class Runner:
         """What would be COMPLETED may be refused by a contract; nothing of it is lost then."""
         if outcome.status is not Status.COMPLETED or self._context.stop_reason == "forced":
             return outcome
-        refusal = self._context.refusal()
+        refusal = self._context.refusal(outcome.head)
         return outcome if refusal is None else Outcome(Status.FAILED, outcome.head, refusal)
 
     def _units(self, outcome: Outcome) -> Units:

@@ -104,11 +104,11 @@ class TaskContext:
         async with self._order:
             return await asyncio.to_thread(self._told, lambda one: one.tick())
 
-    def refusal(self) -> ErrorInfo | None:
+    def refusal(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
         """Why the task may not be COMPLETED, by the first companion that says so; for a thread."""
         for companion in self._companions:
             try:
-                refused = companion.refuses()
+                refused = companion.refuses(head)
             except EngineError as error:
                 return ErrorInfo(message=str(error), code=error.code)
             if refused is not None:

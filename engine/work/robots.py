@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from protego import Protego
 
 TOKEN = "OpenChromeMonitor"
+BLOCKED = "Blocked by robots.txt"
 MAX_ROBOTS_BYTES = 512 * 1024  # RFC 9309 asks for at least 500 KiB
 MAX_CRAWL_DELAY_S = 30.0
 _LIMIT_MS = 15_000
@@ -31,7 +32,7 @@ class Rules(NamedTuple):
     verdict: bool
     parsed: Protego | None = None
     agent: str = "*"
-    blocked: str = "Blocked by robots.txt"
+    blocked: str = BLOCKED
 
     def allows(self, url: str) -> bool:
         return self.verdict if self.parsed is None else self.parsed.can_fetch(url, self.agent)

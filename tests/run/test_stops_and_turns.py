@@ -56,7 +56,7 @@ class Companion:
     def tick(self) -> StopReason:
         return ""
 
-    def refuses(self) -> ErrorInfo | None:
+    def refuses(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
         return self.refusal
 
     def ended(self) -> None:
