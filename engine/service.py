@@ -12,13 +12,21 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from engine import again
-from engine.admission import NO_TERMS, Request, Terms, admit
+from engine.admission import (
+    NO_TERMS,
+    Request,
+    Terms,
+    admit,
+    check_envelope,
+    opening_fields,
+)
 from engine.agents import Agents
 from engine.browser.instances import Instances
 from engine.browser.session import BrowserSession
 from engine.config import Settings
-from engine.envelopes import Envelopes
 from engine.errors import (
     EngineError,
     InvalidArguments,
@@ -29,15 +37,18 @@ from engine.errors import (
 )
 from engine.feed import Batch
 from engine.records import EngineFields, Health, TaskId, TaskRecord, TaskView, Unreadable
+from engine.run.companion import Companion
 from engine.run.executor import Executor
 from engine.run.kind import Tools
 from engine.run.kinds import import_libraries
+from engine.run.meter import Meter
 from engine.run.runner import Job
 from engine.steering import Records, Steering
 from engine.work.context import Clock
 
 log = logging.getLogger(__name__)
 
+ENVELOPE = "browser_task"
 Views = list[TaskView]  # named, because inside the class `list` is the verb
 
 
@@ -49,8 +60,8 @@ class Engine(Steering):
         self.accepts = accepts
         self._clock = clock or Clock()
         self._browser = BrowserSession(settings.browser_path)
-        self._tools = Tools(settings, self._browser)
         self.agents = Agents(self._browser, allow_private=settings.allow_private)
+        self._tools = Tools(settings, self._browser, self.agents.sessions.living)
         self._warming: asyncio.Task[None] | None = None
         self._state = "idle"
         self.reaped: Records = []  # what `open` ended of dead processes
@@ -68,7 +79,7 @@ class Engine(Steering):
             self._ledger = await self._keeper.open()
             if not self._keeper.read_only:
                 self.reaped = await self._keeper.reap()
-            self.agents.count_in(Envelopes(self._ledger), self._nudge)
+            self.agents.count_in(self.envelopes, self._nudge)
         self._executor = Executor(self._ledger, self._tools, self._clock, self._nudge)
         self._state = "ready"
 
@@ -106,14 +117,15 @@ class Engine(Steering):
             LedgerReadOnly, LedgerWriteFailed: it could not be written down, so it does not run.
             ShuttingDown: the engine is closing.
         """
+        if kind == ENVELOPE:
+            return await self._open_envelope(args, name, parent, terms)
         request = admit(kind, args, name, terms, self._tools)
-        if self._executor is None or self._state == "closing":
-            raise ShuttingDown()
-        if self._keeper.lease is None:
-            raise LedgerReadOnly(path=str(self.settings.root))
+        self._check_open()
         record = await asyncio.to_thread(self._create, request, parent)
-        job = Job(TaskId(record.task_id), request.kind, request.parsed)
+        companions = self._companions(record, terms)
+        job = Job(TaskId(record.task_id), request.kind, request.parsed, companions)
         try:
+            assert self._executor is not None
             self._executor.submit(job)
         except ShuttingDown:  # refused after all: it must not look as if it had been lost
             await asyncio.to_thread(self._ledger.request_cancel, job.task_id)
@@ -147,7 +159,7 @@ class Engine(Steering):
     def problems(kind: str, args: Mapping[str, Any]) -> tuple[Problem, ...]:
         """What `start` would refuse in this request; nothing is started."""
         try:
-            admit(kind, args)
+            check_envelope(args) if kind == ENVELOPE else admit(kind, args)
         except InvalidArguments as error:
             return error.problems
         return ()
@@ -181,20 +193,72 @@ class Engine(Steering):
             queued=executor.queued if executor else 0,
             slots=self.settings.slots,
             read_only=self._keeper.read_only,
-            warnings=(*trouble, *self._keeper.concerns),
+            warnings=(*trouble, *filter(None, [self.runs.notice]), *self._keeper.concerns),
         )
+
+    def _check_open(self) -> None:
+        """Raise unless new tasks are accepted now."""
+        if self._executor is None or self._state == "closing":
+            raise ShuttingDown()
+        if self._keeper.lease is None:
+            raise LedgerReadOnly(path=str(self.settings.root))
+
+    async def _open_envelope(
+        self, args: Mapping[str, Any], name: str | None, parent: str | None, terms: Terms
+    ) -> TaskRecord:
+        """A `browser_task`: RUNNING at once; a host drives it from outside."""
+        request = check_envelope(args, name, terms)
+        self._check_open()
+        fields = self._linked_fields(name, parent, terms)
+        record = await asyncio.to_thread(self.envelopes.start, request, fields)
+        await asyncio.to_thread(self._register, record, terms)
+        self._nudge(TaskId(record.task_id))
+        return record
+
+    def _linked_fields(self, name: str | None, parent: str | None, terms: Terms) -> EngineFields:
+        return EngineFields(
+            name=name,
+            parent_task_id=parent,
+            task_run_id=terms.task_run_id,
+            run_id=self.runs.new_id(),
+            metadata=terms.metadata,
+        )
+
+    def _register(self, record: TaskRecord, terms: Terms) -> None:
+        """Write the task's run down; should that fail, it is made when the task begins."""
+        try:
+            self._linked.accept(
+                record,
+                thread_id=terms.task_thread_id,
+                agent_id=terms.agent_id,
+                workflow_id=terms.workflow_id,
+            )
+        except EngineError as error:
+            log.warning("task %s: its run was not written down yet: %s", record.task_id, error)
+
+    def _companions(self, record: TaskRecord, terms: Terms) -> tuple[Companion, ...]:
+        """What goes along with the task: its budgets, if it has any."""
+        if not terms.policy:
+            return ()
+        now_ms, monotonic = self._clock.now_ms, self._clock.monotonic
+        meter = Meter(
+            self._ledger, record.task_id, terms.enforce, now_ms=now_ms, monotonic=monotonic
+        )
+        return (meter,)
 
     def _create(self, request: Request, parent: str | None) -> TaskRecord:
         terms, placing = request.terms, request.kind.place(request.parsed, request.args)
-        fields = EngineFields(
-            name=request.name or placing.name,
-            parent_task_id=parent,
-            task_run_id=terms.task_run_id,
+        fields = msgspec.structs.replace(
+            self._linked_fields(request.name or placing.name, parent, terms),
             command_task_id=placing.command_task_id,
             metadata=placing.metadata if terms.metadata is None else terms.metadata,
             withheld=placing.args != request.args,
+            enforce=terms.enforce,
         )
-        record = self._ledger.create(request.kind.name, placing.args, engine=fields)
+        record = self._ledger.create(
+            request.kind.name, placing.args, engine=fields, fields=opening_fields(terms)
+        )
+        self._register(record, terms)
         if placing.command_task_id:
             self._names.learn(placing.command_task_id, record.task_id)
         try:

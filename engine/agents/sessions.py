@@ -103,6 +103,11 @@ class Sessions:
         """Who has a browser open now."""
         return tuple(self._sessions)
 
+    def living(self) -> list[tuple[str, list[Held]]]:
+        """Each agent with the tabs that it has open, for who looks at them in turn."""
+        found = [(agent_id, self.find(agent_id)) for agent_id in self._sessions]
+        return [(agent_id, [*one.tabs.values()]) for agent_id, one in found if one is not None]
+
     def find(self, agent_id: str) -> Session | None:
         """The agent's browser, if it has one that lives."""
         session = self._sessions.get(agent_id)

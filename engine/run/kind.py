@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from engine.browser.instances import Instances
 from engine.browser.session import BrowserSession
@@ -13,16 +14,33 @@ from engine.store.assemble import assemble
 from engine.tally import OTHER_UNITS, UNITS_KEY, StoppedBy
 from engine.work.context import Context
 
+if TYPE_CHECKING:
+    from engine.browser.agent_tab import AgentTab
+
 Head = dict[str, Any]
 """result.json but for the units: those are on disk and are streamed into it."""
 
 
+class HeldTab(Protocol):
+    """A tab that an agent of this process has open, and the way to use it in turn."""
+
+    @property
+    def tab(self) -> AgentTab: ...
+
+    def taken(self, limit_s: float) -> AbstractAsyncContextManager[AgentTab]: ...
+
+
+def _nobody() -> list[tuple[str, Sequence[HeldTab]]]:
+    return []
+
+
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What a body may use of the outside world."""
+    """What a body may use of the outside world; `living` are the tabs of each agent."""
 
     settings: Settings
     browser: BrowserSession
+    living: Callable[[], Sequence[tuple[str, Sequence[HeldTab]]]] = _nobody
     instances: Instances = field(init=False)
 
     def __post_init__(self) -> None:

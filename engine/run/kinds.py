@@ -7,11 +7,14 @@ import importlib
 from engine.errors import InvalidArguments, Problem
 from engine.run.command_tasks import COMMANDS
 from engine.run.crawls import CRAWL
+from engine.run.evidences import EVIDENCE
 from engine.run.kind import Kind
 from engine.run.recordings import RECORDING
 from engine.run.sitemaps import CRAWL_SITEMAP
+from engine.run.snapshots import SNAPSHOT
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (CRAWL, CRAWL_SITEMAP, COMMANDS, RECORDING)}
+ALL = (CRAWL, CRAWL_SITEMAP, COMMANDS, RECORDING, EVIDENCE, SNAPSHOT)
+KINDS: dict[str, Kind] = {kind.name: kind for kind in ALL}
 
 # What the first crawl would import on the loop: 0.6 s together, too long for a window.
 _LIBRARIES = ("aiohttp", "selectolax.lexbor", "html_to_markdown")

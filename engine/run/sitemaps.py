@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from engine.browser.addresses import literal
-from engine.browser.egress import Policy, place_of
+from engine.browser.egress import place_of
 from engine.errors import NothingTaken
 from engine.run.crawls import fetchers
 from engine.run.kind import Head, Kind, Tools
+from engine.run.reach import reach
 from engine.tally import StoppedBy, Tally
 from engine.work.context import Context
 from engine.work.sitemap_args import SitemapArgs, parse_sitemap
@@ -18,7 +19,7 @@ from engine.work.sitemap_search import Found
 
 
 async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> Head:
-    policy = Policy.for_start(args.pages.url, _named_private(args))
+    policy = reach(tools.settings, args.pages.url, *_named_private(args))
     outcome, found = await crawl_sitemap(args, context, fetchers(policy, context, tools))
     if outcome.failed and not outcome.succeeded and not context.stopping:
         raise NothingTaken(reason=outcome.first_error)
@@ -26,14 +27,13 @@ async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> H
 
 
 def _named_private(args: SitemapArgs) -> tuple[str, ...]:
-    """The sitemap's own host and port, where it is another than the site's and a number.
+    """The sitemap's own address, where its host is a number.
 
     A name is left to the rule for all: what it resolves to may change.
     """
     if args.sitemap_url is None:
         return ()
-    place = place_of(args.sitemap_url)
-    return (str(place),) if literal(place.host) is not None else ()
+    return (args.sitemap_url,) if literal(place_of(args.sitemap_url).host) is not None else ()
 
 
 def _partial(

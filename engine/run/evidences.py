@@ -1,0 +1,69 @@
+"""The kind `oc_evidence_bundle`, with a browser of its own or a living tab of an agent."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from engine.browser.session import InstanceOptions
+from engine.display import display
+from engine.run.kind import Head, HeldTab, Kind, Tools
+from engine.run.reach import reach
+from engine.tally import StoppedBy
+from engine.work.context import Context
+from engine.work.evidence import OPEN_S, Camera, TabMissing, bundle_head, evidence, size_of
+from engine.work.evidence_args import EvidenceArgs, parse_evidence
+
+if TYPE_CHECKING:
+    from engine.browser.agent_tab import AgentTab
+
+
+async def _evidence(args: EvidenceArgs, context: Context, tools: Tools) -> Head:
+    @asynccontextmanager
+    async def open_camera(
+        args: EvidenceArgs, monotonic: Callable[[], float]
+    ) -> AsyncIterator[Camera]:
+        async with _tab_for(args, tools) as tab:
+            from engine.browser.evidence import camera_on
+
+            async with camera_on(tab, args, monotonic) as camera:
+                yield camera
+
+    return await evidence(args, context, open_camera)
+
+
+@asynccontextmanager
+async def _tab_for(args: EvidenceArgs, tools: Tools) -> AsyncIterator[AgentTab]:
+    """The living tab that was named, when it is free; else one in a browser of the task's own.
+
+    Raises:
+        TabMissing: no agent of this process has such a tab.
+    """
+    if args.url is None:
+        async with _held(args.tab or "", tools).taken(OPEN_S) as tab:
+            yield tab
+        return
+    policy = reach(tools.settings, args.url)
+    options = InstanceOptions(policy, credentials=args.credentials)
+    async with tools.browser.instance(options) as instance:
+        from engine.browser.agent_tab import open_tab  # Playwright: with the first need only
+
+        yield await open_tab(1, instance, policy)
+
+
+def _held(tab_id: str, tools: Tools) -> HeldTab:
+    for _, tabs in tools.living():
+        for held in tabs:
+            if held.tab.id == tab_id:
+                return held
+    raise TabMissing(tab=display(tab_id, 40))
+
+
+def _partial(
+    args: EvidenceArgs, parts: Iterable[Mapping[str, Any]], _: StoppedBy, lasted_ms: int
+) -> Head:
+    return bundle_head("", args, size_of(parts))
+
+
+EVIDENCE = Kind("oc_evidence_bundle", parse_evidence, _evidence, _partial)

@@ -1,0 +1,23 @@
+"""What a task's browser may reach of what is private, by what its operator typed."""
+
+from __future__ import annotations
+
+from engine.browser.egress import Policy, place_of
+from engine.config import Settings
+
+_FROM_OUTSIDE = frozenset({"mcp", "http"})  # what comes this way was not typed by the operator
+
+
+def reach(settings: Settings, *urls: str) -> Policy:
+    """The policy for these addresses, the first of which is where the task starts.
+
+    Their own private host and port may be reached, unless the request came over MCP or
+    HTTP: then only what stands in the operator's allow list.
+
+    Raises:
+        AddressBlocked: one of them is not an http or https address.
+    """
+    if settings.route in _FROM_OUTSIDE or not urls:
+        return Policy(None, settings.allow_private)
+    first, *others = urls
+    return Policy.for_start(first, [str(place_of(url)) for url in others])

@@ -1,0 +1,51 @@
+"""The kind `oc_session_snapshot`: of the tabs that agents have open here, or of given ones."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from engine.browser.session import InstanceOptions
+from engine.run.kind import Head, Kind, Tools
+from engine.run.reach import reach
+from engine.tally import StoppedBy
+from engine.work.context import Context
+from engine.work.snapshot import Browser, snapshot, snapshot_head
+from engine.work.snapshot_args import SnapshotArgs, parse_snapshot
+
+
+async def _snapshot(args: SnapshotArgs, context: Context, tools: Tools) -> Head:
+    @asynccontextmanager
+    async def browsers(args: SnapshotArgs) -> AsyncIterator[Sequence[Browser]]:
+        if not args.visit:
+            yield _living(tools)
+            return
+        policy = reach(tools.settings, *(tab.url for tab in args.tabs or ()))
+        async with tools.browser.instance(InstanceOptions(policy)) as instance:
+            from engine.browser.snapshot import visited  # Playwright: with the first need only
+
+            yield [await visited(instance, policy, args)]
+
+    return await snapshot(args, context, browsers)
+
+
+def _living(tools: Tools) -> list[Browser]:
+    """The browsers of this process' agents, each with its tabs."""
+    found: list[Browser] = []
+    for agent_id, held in tools.living():
+        from engine.browser.snapshot import LivingBrowser, LivingTab
+
+        tabs = [LivingTab({"tab": each.tab.id, "agent": agent_id}, each.taken) for each in held]
+        if tabs:
+            found.append(LivingBrowser(agent_id, held[0].tab.instance, tabs))
+    return found
+
+
+def _partial(
+    args: SnapshotArgs, _: Iterable[Mapping[str, Any]], __: StoppedBy, lasted_ms: int
+) -> Head:
+    return snapshot_head("", args)
+
+
+SNAPSHOT = Kind("oc_session_snapshot", parse_snapshot, _snapshot, _partial)
