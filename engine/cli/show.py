@@ -23,11 +23,13 @@ from engine.cli.calls import described
 from engine.cli.phrases import say
 from engine.display import display, display_lines
 from engine.errors import EngineError
-from engine.records import Status, TaskEvent, TaskRecord, TaskView, Unreadable
+from engine.records import TaskEvent, TaskView, Unreadable
 from engine.service import Engine
+from engine.store.findings import is_json
 
 _STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-CHECKED_BYTES = 64 * 1024 * 1024  # a larger result is copied as it stands: it may not fit in memory
+CHECKED_BYTES = 64 * 1024 * 1024  # a larger result is copied as it stands
+COPIED_CHARS = 64 * 1024
 
 COLOURS = {
     "pending": "dim",
@@ -53,13 +55,11 @@ def as_json(data: object, indent: int | None = 2) -> None:
     click.echo(json_text(data, indent))
 
 
-def record_data(record: TaskRecord | Unreadable) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(record)
-    return found
+def view_data(view: TaskView, whole: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A task as every command writes it: its record, and under `view` what was derived.
 
-
-def view_data(view: TaskView) -> dict[str, Any]:
-    """A view as data: the record, and beside it what was derived."""
+    `whole` is its meta.json with the fields of others, where all of it was asked for.
+    """
     derived: dict[str, Any] = {
         "standing": standing(view).value,
         "orphaned": view.orphaned,
@@ -68,7 +68,8 @@ def view_data(view: TaskView) -> dict[str, Any]:
     }
     if view.units is not None:
         derived["units"] = msgspec.to_builtins(view.units)
-    return {**record_data(view.entry), "view": derived}
+    record = msgspec.to_builtins(view.entry) if whole is None else whole
+    return {**record, "view": derived}
 
 
 def now_ms() -> float:
@@ -141,17 +142,20 @@ async def task(engine: Engine, task_id: str, result: bool, events: bool, json_wa
 
 async def _task_json(engine: Engine, view: TaskView, result: bool, events: bool) -> None:
     readable = not isinstance(view.entry, Unreadable)
-    meta = await engine.meta(view.task_id) if readable else record_data(view.entry)
-    parts = {"meta": meta, "view": view_data(view)["view"]}
+    parts = view_data(view, await engine.meta(view.task_id) if readable else None)
+    # Events and result may be larger than memory: they are passed through piece by piece.
+    click.echo(json_text(parts)[:-2], nl=False)
     if events:
-        parts["events"] = [msgspec.to_builtins(e) async for e in every_event(engine, view.task_id)]
-    if not result:
-        as_json(parts)
-        return
-    # The result may be large: it is copied through as it stands instead of parsed.
-    click.echo(json_text(parts)[:-2] + ',\n  "result": ', nl=False)
-    if not await _copy_result(engine, view.task_id, checked=True):
-        click.echo("null", nl=False)
+        click.echo(',\n  "events": [', nl=False)
+        lead = "\n    "
+        async for event in every_event(engine, view.task_id):
+            click.echo(lead + json_text(msgspec.to_builtins(event), indent=None), nl=False)
+            lead = ",\n    "
+        click.echo("\n  ]", nl=False)
+    if result:
+        click.echo(',\n  "result": ', nl=False)
+        if not await _copy_result(engine, view.task_id, checked=True):
+            click.echo("null", nl=False)
     click.echo("\n}")
 
 
@@ -166,21 +170,21 @@ async def _copy_result(engine: Engine, task_id: str, checked: bool = False) -> b
             return False
         sys.stdout.flush()
         if sys.stdout.isatty():  # a terminal would obey what a page has put in
-            for line in io.TextIOWrapper(source, "utf-8", "replace"):
-                click.echo(display_lines(line), nl=False)
+            text = io.TextIOWrapper(source, "utf-8", "replace")
+            while piece := text.read(COPIED_CHARS):  # no lines: a result may be a single one
+                click.echo(display_lines(piece), nl=False)
         else:
-            shutil.copyfileobj(source, sys.stdout.buffer)
+            shutil.copyfileobj(source, sys.stdout.buffer, COPIED_CHARS)
             sys.stdout.buffer.flush()
     click.echo("")
     return True
 
 
 def _is_json(source: BinaryIO) -> bool:
+    """Judged piece by piece, and beyond `CHECKED_BYTES` not at all: it would take too long."""
     if source.seek(0, io.SEEK_END) <= CHECKED_BYTES:
         source.seek(0)
-        try:
-            msgspec.json.Decoder(msgspec.Raw).decode(source.read())
-        except (msgspec.MsgspecError, RecursionError):
+        if not is_json(source):
             return False
     source.seek(0)
     return True
@@ -227,48 +231,30 @@ def _task_lines(view: TaskView) -> list[str]:
     return [*lines, say("field.arguments"), display_lines(arguments)]
 
 
-def cancelled(done: list[TaskRecord], refused: list[EngineError], json_wanted: bool) -> None:
-    """Which tasks were asked to stop, which had ended, which refused."""
-    if json_wanted:
-        as_json(
-            {
-                "tasks": [record_data(record) for record in done],
-                "refused": [described(error) for error in refused],
-            }
-        )
-        return
-    for record in done:
-        click.echo(f"{record.task_id}  {_cancel_word(record)}")
-    for error in refused:
-        click.echo(display(f"{error} {error.advice}"), err=True)
-
-
-def _cancel_word(record: TaskRecord) -> str:
-    if not record.is_terminal:
-        return say("cancel.asked")
-    if record.status == Status.CANCELLED:
-        return Status.CANCELLED.value
-    return say("cancel.already", status=record.status)
-
-
-def ended(record: TaskRecord, json_wanted: bool) -> None:
+def ended(view: TaskView, json_wanted: bool) -> None:
     """A task that has ended, in one line."""
     if json_wanted:
-        as_json(record_data(record))
+        as_json(view_data(view))
         return
-    reason = f": {display(record.error.message)}" if record.error else ""
-    click.echo(f"{record.task_id}  {display(record.status)}{reason}")
+    click.echo(_end_line(view))
 
 
-def reaped(ended: list[TaskRecord], left: Sequence[EngineError], json_wanted: bool) -> None:
+def _end_line(view: TaskView) -> str:
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return f"{entry.task_id}  {display(entry.reason)}"
+    reason = f": {display(entry.error.message)}" if entry.error else ""
+    return f"{entry.task_id}  {display(entry.status)}{reason}"
+
+
+def reaped(ended: Sequence[TaskView], left: Sequence[EngineError], json_wanted: bool) -> None:
     """What was ended of dead processes, and what could not be."""
     if json_wanted:
-        tasks = [record_data(record) for record in ended]
-        as_json({"reaped": tasks, "refused": [described(error) for error in left]})
+        tasks = [view_data(view) for view in ended]
+        as_json({"tasks": tasks, "refused": [described(error) for error in left]})
         return
-    for record in ended:
-        reason = display(record.error.message if record.error else "")
-        click.echo(f"{record.task_id}  FAILED: {reason}")
+    for view in ended:
+        click.echo(_end_line(view))
     for error in left:
         click.echo(display(f"{error} {error.advice}"), err=True)
     if not ended and not left:

@@ -122,7 +122,7 @@ def unit_rows(blocks: Iterator[bytes], key: str | None) -> Iterator[Row]:
 
 def is_json(file: BinaryIO) -> bool:
     """Is the whole of `file` one JSON value? Read from its beginning, piece by piece."""
-    text = JsonText(decoded(_blocks(file)))
+    text = JsonText(decoded(_blocks(file), strict=True))
     try:
         text.skip()
         text.end()

@@ -15,7 +15,13 @@ from typing import Any, Final
 
 MAX_CHARS: Final = 8 * 1024 * 1024  # of one value that is taken whole; a page has 256 KiB
 MAX_DEPTH: Final = 64
-_DECODER = json.JSONDecoder(strict=False)
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(strict=False, parse_constant=_no_number)
 _BLANKS = re.compile(r"[ \t\r\n]*")
 # As much of a string as is whole: no half of an escape, and of a surrogate pair neither.
 _RUN = re.compile(
@@ -30,12 +36,16 @@ class Damaged(ValueError):
     """The text is no JSON, or one value in it is larger than may be held; `str()` says which."""
 
 
-def decoded(blocks: Iterable[bytes]) -> Iterator[str]:
-    """Blocks of a file as text; what is no UTF-8 becomes U+FFFD."""
-    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
-    for block in blocks:
-        yield decoder.decode(block)
-    yield decoder.decode(b"", final=True)
+def decoded(blocks: Iterable[bytes], *, strict: bool = False) -> Iterator[str]:
+    """Blocks of a file as text; what is no UTF-8 becomes U+FFFD, or with `strict` is Damaged."""
+    made = codecs.getincrementaldecoder("utf-8" if strict else "utf-8-sig")
+    decoder = made("strict" if strict else "replace")
+    try:
+        for block in blocks:
+            yield decoder.decode(block)
+        yield decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        raise Damaged("it is not valid UTF-8") from None
 
 
 class JsonText:
