@@ -11,10 +11,13 @@ from typing import Any
 import click
 
 from engine.cli import show
-from engine.cli.calls import BY_STATUS, call, exit_code, refuse
+from engine.cli.calls import call, refuse, status_code
+from engine.cli.cancel import cancel
 from engine.cli.export import export
 from engine.cli.place import place_options, settings_from
 from engine.cli.plain import plainly
+from engine.cli.prune import prune
+from engine.cli.rerun import rerun
 from engine.cli.run import run
 from engine.cli.start import start
 from engine.cli.watch import watch
@@ -22,15 +25,28 @@ from engine.cli.worker import worker
 from engine.config import Settings
 from engine.doctor import examine
 from engine.errors import EngineError
-from engine.records import TaskRecord
+from engine.records import TaskView
 from engine.service import Engine
 from engine.verbs import VERBS, Param, Verb
 from engine.version import VERSION
 
+EXIT_CODES = """\b
+Exit codes:
+    0  the task COMPLETED, or the command did what it was asked
+    1  the task FAILED, or the command was refused or failed
+    2  the request has mistakes; nothing was started or changed
+    3  the task was CANCELLED
+    4  there is no such task
+    5  a completion was refused: items are missing
+  124  `wait` ran out of time; the task goes on
+  130  ended by a second Ctrl-C
+"""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
 @click.version_option(VERSION, message="octask %(version)s")
-def octask() -> None:
+@place_options
+def octask(**_: Any) -> None:
     """Start, watch and stop browser tasks of the ledger under ~/.openchrome/tasks."""
 
 
@@ -111,45 +127,33 @@ def _get(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool
     )
 
 
-def _cancel(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    async def each(engine: Engine) -> tuple[list[TaskRecord], list[EngineError]]:
-        done: list[TaskRecord] = []
-        refused: list[EngineError] = []
-        for task_id in given["task_ids"]:
-            try:  # one refusal of several must not keep the rest from being asked to stop
-                done.extend(await verb.call(engine, {**given, "task_ids": [task_id]}))
-            except EngineError as error:
-                refused.append(error)
-        return done, refused
-
-    done, refused = call(settings, each, as_json=as_json)
-    show.cancelled(done, refused, as_json)
-    if refused:
-        sys.exit(exit_code(refused[0]))
-
-
 def _wait(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    record = call(settings, lambda engine: verb.call(engine, given), as_json=as_json)
-    show.ended(record, as_json)
-    sys.exit(BY_STATUS.get(record.status, 1))
+    async def wait(engine: Engine) -> TaskView:
+        return await engine.get((await verb.call(engine, given)).task_id)
+
+    view = call(settings, wait, as_json=as_json)
+    show.ended(view, as_json)
+    sys.exit(status_code(view))
 
 
 def _reap(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    async def reap(engine: Engine) -> tuple[list[TaskRecord], tuple[EngineError, ...]]:
-        return await verb.call(engine, given), engine.unreaped
+    async def reap(engine: Engine) -> tuple[list[TaskView], tuple[EngineError, ...]]:
+        records = await verb.call(engine, given)
+        return [await engine.get(record.task_id) for record in records], engine.unreaped
 
-    records, left = call(settings, reap, accepts=verb.accepts, as_json=as_json)
-    show.reaped(records, left, as_json)
+    views, left = call(settings, reap, accepts=verb.accepts, as_json=as_json)
+    show.reaped(views, left, as_json)
     sys.exit(1 if left else 0)
 
 
 RENDERERS: dict[str, Callable[[Verb, Settings, Mapping[str, Any], bool], None]] = {
     "list": _list,
     "get": _get,
-    "cancel": _cancel,
+    "cancel": cancel,
     "wait": _wait,
     "reap": _reap,
     "export": export,
+    "prune": prune,
 }
 
 
@@ -168,6 +172,7 @@ def doctor(home: Path | None, root: Path | None, as_json: bool) -> None:
 
 octask.add_command(run)
 octask.add_command(start)
+octask.add_command(rerun)
 octask.add_command(watch)
 octask.add_command(worker)
 for _verb in VERBS.values():

@@ -24,8 +24,10 @@ from engine.errors import (
 )
 from engine.export.errors import ExportStopped
 from engine.logs import log_to_file
-from engine.records import Status
+from engine.query import QueryError
+from engine.records import Status, TaskRecord, TaskView
 from engine.service import Engine
+from engine.stopping import NotConfirmed
 
 T = TypeVar("T")
 
@@ -41,12 +43,20 @@ BY_ERROR: tuple[tuple[type[EngineError], int], ...] = (
     (TaskNotFound, NOT_FOUND),
     (WaitTimeout, WAIT_TIMEOUT),
     (ExportStopped, CANCELLED),
+    (QueryError, BAD_USAGE),
+    (NotConfirmed, BAD_USAGE),
 )
 
 
 def exit_code(error: EngineError) -> int:
     """The exit code that an error means; whatever is not told apart is 1."""
     return next((code for kind, code in BY_ERROR if isinstance(error, kind)), FAILED)
+
+
+def status_code(view: TaskView) -> int:
+    """The exit code of a task that has ended."""
+    entry = view.entry
+    return BY_STATUS.get(entry.status, FAILED) if isinstance(entry, TaskRecord) else FAILED
 
 
 def call(
@@ -93,6 +103,8 @@ def described(error: EngineError) -> dict[str, Any]:
     found: dict[str, Any] = {"code": error.code, "title": error.title, "message": str(error)}
     if error.advice:
         found["advice"] = error.advice
+    if isinstance(error, QueryError):
+        found["position"] = error.position
     if isinstance(error, InvalidArguments):
         found["problems"] = [
             {"path": each.path, "code": each.code, "message": each.message}

@@ -16,14 +16,28 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def place_options(command: F) -> F:
-    """`--home`, `--root` and `--json`, which every verb has."""
+    """`--home`, `--root` and `--json`, which every verb has, behind its name or before it."""
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="Write JSON, for programs."),
-        click.option("--root", type=Path, help="The folder with the tasks."),
-        click.option("--home", type=Path, help="The folder of everything (tasks in HOME/tasks)."),
+        click.option(
+            "--json", "as_json", is_flag=True, help="Write JSON, for programs.", callback=_inherited
+        ),
+        click.option("--root", type=Path, help="The folder with the tasks.", callback=_inherited),
+        click.option(
+            "--home",
+            type=Path,
+            help="The folder of everything (tasks in HOME/tasks).",
+            callback=_inherited,
+        ),
     ):
         command = option(command)
     return command
+
+
+def _inherited(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """What was given here, else what stands before the verb (`octask --root DIR list`)."""
+    if value or ctx.parent is None or param.name is None:
+        return value
+    return ctx.find_root().params.get(param.name, value)
 
 
 def settings_from(home: Path | None, root: Path | None) -> Settings:

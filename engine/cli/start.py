@@ -13,18 +13,18 @@ import click
 from msgspec import to_builtins
 
 from engine import words
-from engine.cli.calls import BY_STATUS, FAILED, Interrupts, call, refuse
+from engine.cli.calls import Interrupts, call, refuse, status_code
 from engine.cli.detach import detach
 from engine.cli.options import crawl_options, given_options
 from engine.cli.phrases import say
 from engine.cli.place import place_options, settings_from
 from engine.cli.progress import Progress, progress_for
 from engine.cli.show import as_json as print_json
-from engine.cli.show import record_data
+from engine.cli.show import view_data
 from engine.cli.terms import for_agent, from_json, gather_terms, terms_options
 from engine.display import display
 from engine.errors import EngineError, InvalidArguments, Problem
-from engine.records import RESULT_NAME, TaskRecord, Units
+from engine.records import RESULT_NAME, TaskRecord, TaskView, Units, Unreadable
 from engine.service import Engine
 
 LOOK_S = 0.2
@@ -54,7 +54,7 @@ def start(kind: str, url: str | None, args_json: str | None, **given: Any) -> No
     except EngineError as error:
         refuse(error, as_json=as_json)
     show = progress_for(as_json)
-    record_ended = call(
+    view = call(
         settings,
         lambda engine: foreground(
             engine, lambda: engine.start(kind, args, name=name, terms=terms), show
@@ -62,8 +62,8 @@ def start(kind: str, url: str | None, args_json: str | None, **given: Any) -> No
         accepts=True,
         as_json=as_json,
     )
-    _report(record_ended, settings.root, as_json)
-    sys.exit(BY_STATUS.get(record_ended.status, FAILED))
+    report(view, settings.root, as_json)
+    sys.exit(status_code(view))
 
 
 def gather(
@@ -91,7 +91,7 @@ def gather(
 
 async def foreground(
     engine: Engine, begin: Callable[[], Awaitable[TaskRecord]], show: Progress
-) -> TaskRecord:
+) -> TaskView:
     """Start a task and show how it goes until it has ended; Ctrl-C asks it to stop."""
     record = await begin()
     task_id = record.task_id
@@ -110,7 +110,8 @@ async def foreground(
             offset = await _show_new(engine, task_id, offset, show)
         await _show_new(engine, task_id, offset, show)
         await asyncio.gather(*cancels, return_exceptions=True)
-    return await engine.wait(task_id, timeout_ms=1_000)
+    await engine.wait(task_id, timeout_ms=1_000)
+    return await engine.get(task_id)
 
 
 async def _show_new(engine: Engine, task_id: str, offset: int, show: Progress) -> int:
@@ -120,9 +121,11 @@ async def _show_new(engine: Engine, task_id: str, offset: int, show: Progress) -
     return part.next_offset
 
 
-def _report(record: TaskRecord, root: Path, as_json: bool) -> None:
-    if as_json:
-        print_json(record_data(record))
+def report(view: TaskView, root: Path, as_json: bool) -> None:
+    """How a task of this process ended, and where its result lies."""
+    record = view.entry
+    if as_json or isinstance(record, Unreadable):
+        print_json(view_data(view))
         return
     units = record.engine.units if record.engine and record.engine.units else Units()
     began = record.started_at or record.created_at

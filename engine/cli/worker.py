@@ -17,7 +17,7 @@ import msgspec
 
 from engine.admission import Terms
 from engine.cli.calls import Interrupts, described
-from engine.cli.show import record_data
+from engine.cli.show import view_data
 from engine.config import Settings
 from engine.errors import EngineError
 from engine.logs import log_to_file
@@ -58,7 +58,11 @@ async def _run(settings: Settings, request: dict[str, Any]) -> None:
     try:
         terms = msgspec.convert(request.get("terms") or {}, Terms)
         record = await engine.start(
-            request["kind"], request["args"], name=request["name"], terms=terms
+            request["kind"],
+            request["args"],
+            name=request["name"],
+            parent=request.get("parent"),
+            terms=terms,
         )
 
         def soft() -> None:
@@ -67,7 +71,7 @@ async def _run(settings: Settings, request: dict[str, Any]) -> None:
             )
 
         with Interrupts(soft):
-            _answer({"record": record_data(record)})
+            _answer({"record": view_data(await engine.get(record.task_id))})
             await engine.join(record.task_id)
             await asyncio.gather(*cancels, return_exceptions=True)
     finally:

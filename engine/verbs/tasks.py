@@ -1,21 +1,28 @@
-"""The verbs of tasks: list, get, cancel, wait, reap."""
+"""The verbs of tasks: list, get, cancel, wait, rerun, reap."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from engine.errors import InvalidArguments, Problem
 from engine.service import Engine
+from engine.stopping import NotConfirmed, Plan, Stopped, answers, plan
 from engine.verbs.model import Param, Verb
 
 TASK_ID = Param("task_id", "the task's id: 16 hex digits", positional=True, required=True)
-TASK_IDS = Param("task_ids", "one or more task ids", "many", positional=True, required=True)
+TASK_IDS = Param("task_ids", "one or more task ids", "many", positional=True)
+QUERY_HELP = "in the filter language, as in 'status:failed host:example.com age:<1h \"timeout\"'"
 
 
 async def _list(engine: Engine, given: Mapping[str, Any]) -> Any:
     status = [word.upper() for word in given["status"]]  # as the list shows them, too
     return await engine.list(
-        status=status, kind=given["kind"], since=given["since"], limit=given["limit"]
+        status=status,
+        kind=given["kind"],
+        since=given["since"],
+        query=given["query"] or "",
+        limit=given["limit"],
     )
 
 
@@ -23,12 +30,45 @@ async def _get(engine: Engine, given: Mapping[str, Any]) -> Any:
     return await engine.get(given["task_id"])
 
 
-async def _cancel(engine: Engine, given: Mapping[str, Any]) -> Any:
-    return [await engine.cancel(task_id, given["reason"]) for task_id in given["task_ids"]]
+async def _cancel(engine: Engine, given: Mapping[str, Any]) -> Plan | Stopped:
+    """What would happen (`dry_run`), or what came of asking."""
+    task_ids, query = given["task_ids"], given["all_matching"]
+    problem = _choice_problem(task_ids, query)
+    if problem is not None:
+        raise InvalidArguments((problem,))
+    if query is None and not given["dry_run"]:
+        return await engine.cancel_all(task_ids, given["reason"])
+    if query is None:
+        views = [await engine.get(task_id) for task_id in task_ids]
+    else:
+        views = await engine.list(query=query, limit=None)
+    chosen = plan(views, answers)
+    if given["dry_run"]:
+        return chosen
+    if chosen.ids and not given["yes"]:
+        raise NotConfirmed(number=len(chosen.ids))
+    return await engine.cancel_all(chosen.ids, given["reason"])
+
+
+def _choice_problem(task_ids: Sequence[str], query: str | None) -> Problem | None:
+    """Ids or a query, and no query that a slip of the hand makes mean everything."""
+    if query is not None and task_ids:
+        return Problem("all_matching", "one_of_two", "give either ids or a query, not both")
+    if query is None and not task_ids:
+        return Problem("task_ids", "missing", "give the ids of tasks, or --all-matching QUERY")
+    if query is not None and not query.strip():
+        return Problem(
+            "all_matching", "empty", "must not be empty; status:live means all that live"
+        )
+    return None
 
 
 async def _wait(engine: Engine, given: Mapping[str, Any]) -> Any:
     return await engine.wait(given["task_id"], given["timeout_ms"])
+
+
+async def _rerun(engine: Engine, given: Mapping[str, Any]) -> Any:
+    return await engine.rerun(given["task_id"])
 
 
 async def _reap(engine: Engine, given: Mapping[str, Any]) -> Any:
@@ -43,6 +83,7 @@ VERBS: tuple[Verb, ...] = (
             Param("status", "only this status (again for more)", "many"),
             Param("kind", "only this kind (again for more)", "many"),
             Param("since", "created at or after this time, ms since 1970", "number"),
+            Param("query", QUERY_HELP),
             Param("limit", "at most so many", "number", default=50),
         ),
         _list,
@@ -60,7 +101,13 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         "cancel",
         "Ask tasks to stop; what they have finished is kept.",
-        (TASK_IDS, Param("reason", "why, kept in the task's events")),
+        (
+            TASK_IDS,
+            Param("all_matching", "all that match a query, " + QUERY_HELP),
+            Param("dry_run", "only show what would happen to which", "flag", default=False),
+            Param("yes", "do not ask; the query means these tasks", "flag", default=False),
+            Param("reason", "why, kept in the task's events"),
+        ),
         _cancel,
     ),
     Verb(
@@ -68,6 +115,14 @@ VERBS: tuple[Verb, ...] = (
         "Wait until a task has ended.",
         (TASK_ID, Param("timeout_ms", "give up after so many ms", "number", default=60_000)),
         _wait,
+    ),
+    Verb(
+        "rerun",
+        "Start a task's request once more, as a new task.",
+        (TASK_ID,),
+        _rerun,
+        accepts=True,
+        faces=("mcp", "http"),  # the command line shows its progress, see cli.rerun
     ),
     Verb("reap", "End what dead processes left behind.", (), _reap, accepts=True),
 )

@@ -93,7 +93,7 @@ def test_a_crawl_in_the_foreground_tells_each_page_and_its_end(octask: Octask, s
     assert task["status"] == "COMPLETED"
     result = json.loads(octask("get", task["task_id"], "--result", "--json"))
     assert len(result["result"]["pages"]) == 3
-    assert result["meta"]["engine"]["units"]["done"] == 3
+    assert result["engine"]["units"]["done"] == 3
 
 
 def test_json_answers_are_json_alone(octask: Octask, site: Any) -> None:

@@ -1,0 +1,113 @@
+"""`octask cancel`: by ids, or all that match a query, shown before anybody is asked to stop."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from engine import words
+from engine.cli.calls import call, described, exit_code
+from engine.cli.phrases import say
+from engine.cli.show import as_json as print_json
+from engine.cli.show import view_data
+from engine.config import Settings
+from engine.display import display
+from engine.records import Status, TaskRecord, TaskView
+from engine.service import Engine
+from engine.stopping import REACHED, Fate, Plan, Stopped
+from engine.verbs import Verb
+
+_SKIPPED = {
+    Fate.ENDED: "cancel.ended",
+    Fate.ASKED: "cancel.requested",
+    Fate.LOST: "cancel.lost",
+    Fate.UNKNOWN: "cancel.unknown",
+}
+
+
+def cancel(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
+    """Ask tasks to stop. What a query matches is shown first, and then fixed."""
+    dry = given["dry_run"]
+    asks = given["all_matching"] is not None and not given["yes"] and not as_json and _watched()
+    chosen = given
+    if dry or asks:
+        plan: Plan = call(settings, lambda engine: verb.call(engine, {**given, "dry_run": True}))
+        _show_json(plan) if as_json else _show(plan)
+        if dry or not plan.ids or not _confirmed(len(plan.ids)):
+            return
+        chosen = {**given, "all_matching": None, "task_ids": plan.ids}
+    stopped, views = call(settings, lambda engine: _stop(verb, engine, chosen), as_json=as_json)
+    _report(stopped, views, as_json)
+    if stopped.refused:
+        sys.exit(exit_code(stopped.refused[0]))
+
+
+async def _stop(
+    verb: Verb, engine: Engine, given: Mapping[str, Any]
+) -> tuple[Stopped, list[TaskView]]:
+    stopped: Stopped = await verb.call(engine, given)
+    return stopped, [await engine.get(record.task_id) for record in stopped.records]
+
+
+def _watched() -> bool:
+    """Is there a person who can be asked?"""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _confirmed(number: int) -> bool:
+    one = say("cancel.question.one")
+    question = one if number == 1 else say("cancel.question", count=words.count(number))
+    if click.confirm(question, default=False, err=True):
+        return True
+    click.echo(say("cancel.kept"), err=True)
+    return False
+
+
+def _show(plan: Plan) -> None:
+    """What would happen to how many, and to which."""
+    for view in plan.views:
+        click.echo(f"{view.task_id}  {words.status_word(view)}  {words.task_name(view)}")
+    for fate in REACHED:
+        if found := plan.of(fate):
+            click.echo(say(f"cancel.{fate.value}", count=words.count(len(found))), err=True)
+    if plan.skipped:
+        parts = [
+            say(message, count=words.count(len(plan.of(fate))))
+            for fate, message in _SKIPPED.items()
+            if plan.of(fate)
+        ]
+        said = say("cancel.skipped", count=words.count(plan.skipped), why=", ".join(parts))
+        click.echo(said, err=True)
+    if not plan.ids:
+        click.echo(say("cancel.none"), err=True)
+
+
+def _show_json(plan: Plan) -> None:
+    ids = {fate.value: [view.task_id for view in plan.of(fate)] for fate in Fate}
+    counts = {name: len(found) for name, found in ids.items()}
+    print_json({"dry_run": True, "counts": counts, "ids": ids})
+
+
+def _report(stopped: Stopped, views: list[TaskView], as_json: bool) -> None:
+    """Which tasks were asked to stop, which had ended, which refused."""
+    if as_json:
+        refused = [described(error) for error in stopped.refused]
+        print_json({"tasks": [view_data(view) for view in views], "refused": refused})
+        return
+    for record in stopped.records:
+        click.echo(f"{record.task_id}  {_word(record)}")
+    for error in stopped.refused:
+        click.echo(display(f"{error} {error.advice}"), err=True)
+    if not stopped.records and not stopped.refused:
+        click.echo(say("cancel.none"), err=True)
+
+
+def _word(record: TaskRecord) -> str:
+    if not record.is_terminal:
+        return say("cancel.asked")
+    if record.status == Status.CANCELLED:
+        return Status.CANCELLED.value
+    return say("cancel.already", status=record.status)
