@@ -156,11 +156,11 @@ class Policy:
         return PolicyResolver(self)
 
     def _refusal(self, place: Place, found: tuple[IPAddress, ...]) -> str | None:
-        if str(place) in self._allowed:
-            return None
+        allowed = str(place) in self._allowed
         for address in found:
             reason = addresses.refusal(address)
-            if reason is None or (reason == "private address" and self._is_start(place, address)):
+            private = reason == "private address"  # a cloud's own place stays shut to everybody
+            if reason is None or (private and (allowed or self._is_start(place, address))):
                 continue
             return reason
         return None

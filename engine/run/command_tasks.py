@@ -181,7 +181,7 @@ class _CommandRun:
     async def _keep(self, number: int) -> None:
         command, commands = self._task.commands[number], self._task.commands
         errors = sum(each.status == "error" for each in commands)
-        said = f"{number + 1}. {redact.text(command.intention)}: {command.status}"
+        said = f"{number + 1}. {command.intention}: {command.status}"
         units = Units(finished(commands), len(commands), said, errors)
         await self._context.page(msgspec.to_builtins(command), units)
         if command.status == "success" and self._context.stopping:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from engine import redact
 from engine.work.addresses import address_of, credentials_of
 from engine.work.command_values import Scrub
 from engine.work.commands import Task, TaskCommand, command_id
@@ -75,8 +76,8 @@ class CommandPlan(msgspec.Struct, frozen=True):
             TaskCommand(
                 id=command_id(self.task_id, at),
                 tool_name=step.tool,
-                intention=step.intention,
-                args=step.stored,
+                intention=redact.text(step.intention),
+                args=redact.value(step.stored),
                 status="pending",
             )
             for at, step in enumerate(self.steps)
@@ -84,8 +85,8 @@ class CommandPlan(msgspec.Struct, frozen=True):
         return Task(
             id=self.task_id,
             instance_id=self.instance_id or "",
-            name=self.name,
-            intention=self.intention,
+            name=redact.text(self.name),
+            intention=redact.text(self.intention),
             commands=commands,
             status="queued",
             current_command_index=0,
