@@ -16,6 +16,8 @@ from engine.cli.cancel import cancel
 from engine.cli.export import export
 from engine.cli.place import place_options, settings_from
 from engine.cli.plain import plainly
+from engine.cli.recordings import export as export_recording
+from engine.cli.recordings import stop
 from engine.cli.prune import prune
 from engine.cli.rerun import rerun
 from engine.cli.run import run
@@ -81,7 +83,9 @@ def _add(verb: Verb) -> None:
 
 
 # What a group of verbs is about, for `octask --help`.
-GROUPS: dict[str, str] = {}
+GROUPS: dict[str, str] = {
+    "recording": "What a recording can become.",
+}
 
 
 def _param(param: Param) -> click.Parameter:
@@ -153,6 +157,8 @@ RENDERERS: dict[str, Callable[[Verb, Settings, Mapping[str, Any], bool], None]] 
     "wait": _wait,
     "reap": _reap,
     "export": export,
+    "stop": stop,
+    "recording export": export_recording,
     "prune": prune,
 }
 

@@ -28,6 +28,15 @@ ENGLISH: Final[Mapping[str, str]] = {
     "run.queued": "… {count} waiting",
     "start.accepted": "Started {task_id}",
     "start.cancelling": "Cancelling; what is finished is kept. Press Ctrl-C again to end at once.",
+    "start.stopping": "Stopping the recording in good order. Press Ctrl-C again to end at once.",
+    "stop.asked": "{task_id}  asked to end in good order",
+    "stop.ended": "{task_id}  has ended: {status}",
+    "recording.written": "Wrote {path} ({format})",
+    "recording.left_out": "Not replayed: action {action}: {why}",
+    "recording.variables": (
+        "To replay it, give values to {names}: "
+        "`octask recording export {task_id} --format variables -o FILE` writes a file to fill in."
+    ),
     "start.ended": "{task_id}  {status}: {done} in {took}",
     "start.result": "Result: {path}",
     "watch.summary": "{total} tasks · {running} running · {root}",

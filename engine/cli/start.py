@@ -19,12 +19,14 @@ from engine.cli.options import crawl_options, given_options
 from engine.cli.phrases import say
 from engine.cli.place import place_options, settings_from
 from engine.cli.progress import Progress, progress_for
+from engine.cli.recordings import recording_options
 from engine.cli.show import as_json as print_json
 from engine.cli.show import view_data
 from engine.cli.terms import for_agent, from_json, gather_terms, terms_options
 from engine.display import display
 from engine.errors import EngineError, InvalidArguments, Problem
 from engine.records import RESULT_NAME, TaskRecord, TaskView, Units, Unreadable
+from engine.run.stopping import STOPPABLE
 from engine.service import Engine
 
 LOOK_S = 0.2
@@ -37,6 +39,7 @@ LOOK_S = 0.2
 @click.option("--name", help="A name for the list.")
 @click.option("--detach", "detached", is_flag=True, help="Run in the background; print the id.")
 @crawl_options
+@recording_options
 @terms_options
 @place_options
 def start(kind: str, url: str | None, args_json: str | None, **given: Any) -> None:
@@ -98,6 +101,10 @@ async def foreground(
     cancels: set[asyncio.Task[Any]] = set()
 
     def soft() -> None:
+        if record.kind in STOPPABLE:  # its operator has got what was wanted
+            show.note(say("start.stopping"))
+            cancels.add(asyncio.create_task(engine.stop(task_id), name="stop"))
+            return
         show.note(say("start.cancelling"))
         cancels.add(asyncio.create_task(engine.cancel(task_id, "Ctrl-C"), name="cancel"))
 

@@ -6,9 +6,11 @@ A verb's `call` gets an open engine and the request's values by name, and return
 
 from __future__ import annotations
 
-from engine.verbs import results, tasks, tools
+from engine.verbs import recordings, results, tasks, tools
 from engine.verbs.model import Param, Shape, Verb
 
-VERBS: dict[str, Verb] = {verb.name: verb for verb in (*tasks.VERBS, *results.VERBS, *tools.VERBS)}
+VERBS: dict[str, Verb] = {
+    verb.name: verb for verb in (*tasks.VERBS, *results.VERBS, *recordings.VERBS, *tools.VERBS)
+}
 
 __all__ = ["VERBS", "Param", "Shape", "Verb"]

@@ -1,0 +1,108 @@
+"""A recording as a file for another program: a command task, a trace, a list of variables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+
+from engine import redact
+from engine.errors import InvalidArguments, Problem, TaskUnreadable
+from engine.export.errors import ResultDamaged
+from engine.export.output import new_file
+from engine.records import ARTIFACTS_NAME, Unreadable
+from engine.store.findings import Findings
+from engine.store.json_stream import Damaged
+from engine.store.look import LedgerLook
+from engine.work.recording_actions import Action
+from engine.work.recording_errors import NotARecording, NothingToReplay
+from engine.work.recording_export import command_task, template
+from engine.work.recording_trace import write_trace
+
+FORMATS: Final = ("task", "trace", "variables")
+KIND: Final = "recording"
+
+
+class ExportedRecording(msgspec.Struct, frozen=True):
+    """What was written where; `variables` have to be given values before a replay."""
+
+    task_id: str
+    format: str
+    path: str
+    commands: int = 0
+    variables: list[str] = []
+    not_replayed: list[dict[str, Any]] = []
+
+
+def export_recording(
+    ledger: LedgerLook, task_id: str, form: str, place: Path, *, force: bool = False
+) -> ExportedRecording:
+    """Write the file `place`, whole or not at all.
+
+    Raises:
+        InvalidArguments: there is no such format.
+        NotARecording, NothingToReplay: there is nothing to be made of it.
+        NotATaskId, TaskNotFound, TaskUnreadable, ResultDamaged: it cannot be read.
+        ExportExists, ExportRefused, ExportFailed: it cannot be written.
+    """
+    if form not in FORMATS:
+        known = f"'{form[:40]}' is no format (there are: {', '.join(FORMATS)})"
+        raise InvalidArguments((Problem("format", "unknown_format", known),))
+    source = _Source(ledger, task_id)
+    task = source.task()
+    variables = list(template(task))
+    with new_file(place, ledger.root, force=force) as out:
+        if form == "trace":
+            source.write_trace(out)
+        else:
+            out.write(_json(task if form == "task" else template(task)))
+    left_out = task["metadata"].get("notReplayed", [])
+    return ExportedRecording(task_id, form, str(place), len(task["commands"]), variables, left_out)
+
+
+class _Source:
+    """One recording in a ledger; all of it passes the redactor once more on its way out."""
+
+    def __init__(self, ledger: LedgerLook, task_id: str) -> None:
+        record = ledger.read(task_id)
+        if isinstance(record, Unreadable):
+            raise TaskUnreadable(task_id=task_id, reason=record.reason, path=record.path)
+        if record.kind != KIND:
+            raise NotARecording(task_id=task_id, kind=record.kind)
+        self._ledger = ledger
+        self._task_id = task_id
+        self._findings = Findings(ledger, task_id, KIND)
+        summary = {"url": record.url, "recording_id": f"rec-{task_id}"}
+        self._head = {**summary, **self._findings.head()}
+
+    def task(self) -> dict[str, Any]:
+        try:
+            made = command_task(self._head, self._actions())
+        except Damaged as error:
+            raise ResultDamaged(task_id=self._task_id, reason=str(error), rows=0) from error
+        if made is None:
+            raise NothingToReplay(task_id=self._task_id)
+        return made
+
+    def write_trace(self, out: BinaryIO) -> None:
+        write_trace(out, self._head, self._actions(), self._artifact)
+
+    def _actions(self) -> Iterator[Mapping[str, Any]]:
+        """What has the shape of an action; anybody may have written these files."""
+        for row in self._findings.rows():
+            with suppress(msgspec.ValidationError):
+                yield msgspec.to_builtins(msgspec.convert(redact.value(row), Action))
+
+    def _artifact(self, path: str) -> bytes | None:
+        folder, _, name = path.partition("/")
+        if folder != ARTIFACTS_NAME:
+            return None
+        return self._ledger.read_artifact(self._task_id, name)
+
+
+def _json(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"

@@ -1,0 +1,56 @@
+"""The verbs of recordings: stop one in good order, export one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from engine.errors import InvalidArguments, Problem
+from engine.export.recordings import FORMATS, export_recording
+from engine.service import Engine
+from engine.store.look import LedgerLook
+from engine.verbs.model import Param, Verb
+
+_FORMATS = ", ".join(FORMATS)
+
+
+async def _stop(engine: Engine, given: Mapping[str, Any]) -> Any:
+    return await engine.stop(given["task_id"])
+
+
+async def _export(engine: Engine, given: Mapping[str, Any]) -> Any:
+    if not given["output"]:
+        raise InvalidArguments((Problem("output", "missing", "needs the name of a file"),))
+    return await asyncio.to_thread(
+        export_recording,
+        LedgerLook(engine.settings.root),
+        given["task_id"],
+        given["format"],
+        Path(given["output"]),
+        force=given["force"],
+    )
+
+
+VERBS: tuple[Verb, ...] = (
+    Verb(
+        "stop",
+        "Stop a recording in good order: it ends COMPLETED, with everything that was recorded.",
+        (Param("task_id", "the recording's id: 16 hex digits", positional=True, required=True),),
+        _stop,
+    ),
+    Verb(
+        "recording export",
+        "Write a recording as a command task that replays it, as a Playwright trace, or the "
+        "variables that a replay needs as a file to fill in.",
+        (
+            Param("task_id", "the recording's id: 16 hex digits", positional=True, required=True),
+            Param("format", f"one of {_FORMATS}", default="task"),
+            Param("output", "the file to write", short="o"),
+            Param("force", "replace the file if it is there", "flag", default=False),
+        ),
+        _export,
+        faces=("cli",),
+    ),
+)
