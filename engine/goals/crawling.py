@@ -26,6 +26,7 @@ from engine.work.robots import BLOCKED
 log = logging.getLogger(__name__)
 
 KINDS: Final = frozenset({"crawl", "crawl_sitemap"})
+ENVELOPE: Final = "browser_task"
 INCOMPLETE: Final = "bulk_incomplete"
 
 
@@ -33,32 +34,30 @@ def contract_problems(kind: str, given: Mapping[str, Any] | None) -> tuple[Probl
     """What is wrong with the contract of a start, each with its path below `contract`."""
     if given is None:
         return ()
-    if kind not in KINDS:
-        return (Problem("contract", "not_for_this_kind", "only crawls can carry a contract"),)
+    if kind not in (*KINDS, ENVELOPE):
+        said = "only crawls and tasks that are driven from outside can carry a contract"
+        return (Problem("contract", "not_for_this_kind", said),)
     try:
-        start_of_crawl(given)
+        start_for(kind, given)
     except InvalidArguments as error:
-        return tuple(
-            Problem(f"contract.{each.path}".strip("."), each.code, each.message)
-            for each in error.problems
-        )
+        return requests.below("contract", error.problems)
     return ()
 
 
-def start_of_crawl(given: Mapping[str, Any]) -> Start:
-    """The terms of a crawl's contract; items that are addresses are levelled as the crawl does.
+def start_for(kind: str, given: Mapping[str, Any]) -> Start:
+    """The terms of a task's contract; what a crawl is to visit is written as the crawl will.
 
     Raises:
         InvalidArguments: with every mistake.
     """
-    terms: dict[str, Any] = {"scope": "crawl", "item_key": "url"}
+    terms: dict[str, Any] = {"scope": "crawl", "item_key": "url"} if kind in KINDS else {}
     if isinstance(given, Mapping):
         terms.update(given)
-    if isinstance(terms.get("items"), list):
+    if kind in KINDS and isinstance(terms.get("items"), list):
         terms["items"] = [_levelled(item) for item in terms["items"]]
-    start = requests.start_of(terms)
+    start = requests.start_of(terms if isinstance(given, Mapping) else given)
     if start.fields.get("run_id") is not None:
-        problem = Problem("run_id", "not_here", "a crawl's contract belongs to its task")
+        problem = Problem("run_id", "not_here", "the contract of a task belongs to it alone")
         raise InvalidArguments((problem,))
     return start
 

@@ -2,29 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+from engine.errors import EngineError
 from engine.goals.completing import Completing
 from engine.goals.contracts import Contracts
+from engine.goals.crawling import ContractCompanion, start_for
 from engine.goals.progress import ContractDesk
+from engine.goals.requests import Update
 from engine.goals.run_folders import RunFolders
 from engine.goals.task_runs import RunDesk
+from engine.records import TaskRecord
 from engine.store.ledger import Ledger
 from engine.store.machine import wall_ms
+
+log = logging.getLogger(__name__)
 
 
 class Goals:
     """Everything of seed 001 in `home`. Synchronous: every call may wait for a lock or a disk.
 
-    `contracts` and `runs` are asked to start, change and show; `completing` ends.
+    `contracts` and `runs` are asked to start, change and show; `completing` ends. `ledger` is
+    asked for each time, because an engine that opens gets another.
     """
 
     def __init__(
         self, home: Path, ledger: Callable[[], Ledger], now_ms: Callable[[], int] = wall_ms
     ) -> None:
-        self.shelf = Contracts(home, now_ms)
+        self._shelf = Contracts(home, now_ms)
         folders = RunFolders(home, now_ms)
-        self.contracts = ContractDesk(self.shelf, folders)
-        self.runs = RunDesk(self.shelf, folders)
-        self.completing = Completing(self.shelf, folders, self.runs, ledger)
+        self.contracts = ContractDesk(self._shelf, folders)
+        self.runs = RunDesk(self._shelf, folders)
+        self.completing = Completing(self._shelf, folders, self.runs, ledger)
+
+    def accept(
+        self,
+        kind: str,
+        contract: Mapping[str, Any] | None,
+        task_run_id: str | None,
+        create: Callable[[str | None], TaskRecord],
+    ) -> TaskRecord:
+        """Have `create` make a task that carries a contract (by its id) and works for a run.
+
+        Without either this is `create` alone. A contract whose task is refused is taken away.
+
+        Raises:
+            TaskRunNotFound, InvalidRunStep: the task run is not there, or has ended.
+        """
+        if task_run_id is not None:
+            self.runs.check_open(task_run_id)
+        record = create(None) if contract is None else self._bound(kind, contract, create)
+        if task_run_id is not None:
+            try:
+                self.runs.link_task(task_run_id, record.task_id)
+            except EngineError as error:  # the task is there and names its run: that will do
+                log.warning("task %s: its task run does not name it: %s", record.task_id, error)
+        return record
+
+    def companion(self, contract_id: str, task_id: str) -> ContractCompanion:
+        """What records the pages of a crawl that carries a contract."""
+        return ContractCompanion(self._shelf, self.completing, contract_id, task_id)
+
+    def _bound(
+        self, kind: str, given: Mapping[str, Any], create: Callable[[str | None], TaskRecord]
+    ) -> TaskRecord:
+        contract_id = self._shelf.start(start_for(kind, given)).contract_id
+        try:
+            record = create(contract_id)
+        except BaseException:
+            self._shelf.forget(contract_id)
+            raise
+        with self._shelf.hold(contract_id) as held:
+            held.take(Update((), {"task_id": record.task_id}))
+        return record

@@ -6,7 +6,7 @@ secret alone are one item.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from engine import redact
@@ -201,6 +201,13 @@ def check_not_weaker(contract: Contract, update: Update) -> None:
         said = "may not be given up; force completion with a reason instead"
         problems.append(Problem("failed_policy", "weaker", said))
     refuse(problems)
+
+
+def below(name: str, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """The same mistakes with the path of the part that they are in."""
+    return tuple(
+        Problem(f"{name}.{each.path}".rstrip("."), each.code, each.message) for each in problems
+    )
 
 
 def force_reason(given: str | None) -> str:

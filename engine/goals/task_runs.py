@@ -120,6 +120,14 @@ class RunDesk:
 
         return self._changed(run_id, change)
 
+    def has(self, run_id: str) -> bool:
+        """Is there a task run with this id?"""
+        return self._runs.has(run_id)
+
+    def check_open(self, run_id: str) -> None:
+        """Raise unless the run is there and can still be changed."""
+        run_steps.check_open(self._runs.read(run_id), run_id)
+
     def link_task(self, run_id: str, task_id: str) -> None:
         """Note that a task of the ledger works for this run."""
 
@@ -186,10 +194,7 @@ def _request(
     try:
         start = requests.start_of(contract) if contract is not None else None
     except InvalidArguments as error:
-        problems += (
-            Problem(f"contract.{each.path}".strip("."), each.code, each.message)
-            for each in error.problems
-        )
+        problems += requests.below("contract", error.problems)
     requests.refuse(problems)
     return fields, start
 
