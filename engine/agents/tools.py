@@ -188,10 +188,10 @@ async def _done(call: Call, sentence: str, element: Element | None) -> ToolReply
 async def _javascript(call: Call) -> ToolReply:
     value = await evaluate(call.tab, call.given["code"], call.limit_ms)
     text = json.dumps(value, ensure_ascii=False)
-    data: dict[str, Any] = {"tab_id": call.tab.id, "value": value}
+    data: dict[str, Any] = {"tab_id": call.tab.id, "url": (await call.tab.where()).url}
     if len(text.encode("utf-8", "replace")) > MOST_TEXT_BYTES:
-        data = {"tab_id": call.tab.id, "truncated": True}
-    return reply(text, data)
+        return reply(text, {**data, "truncated": True})
+    return reply(text, {**data, "value": value})
 
 
 async def _screenshot(call: Call) -> ToolReply:

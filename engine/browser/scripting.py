@@ -6,17 +6,22 @@ like everything else of a page.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from playwright.async_api import Error
+
 from engine.browser.agent_tab import AgentTab
 from engine.browser.refusals import ScriptFailed
 
 MOST_ECHO = 256 * 1024
+SLACK_S = 0.5  # the browser ends a script at the limit by itself; only a promise takes longer
 # DevTools' word for an error before the first line ran; one that was thrown says "in promise".
 _NOT_BEGUN = "Uncaught"
+_ENDED = "Internal error"  # how it tells of a script that it ended at our limit
 
 
 async def evaluate(tab: AgentTab, code: str, limit_ms: int) -> Any:
@@ -26,6 +31,7 @@ async def evaluate(tab: AgentTab, code: str, limit_ms: int) -> Any:
         ScriptFailed: it threw, is not JavaScript, or took longer than `limit_ms`.
     """
     await tab.world.ask("page")  # learns the secrets before the script can take them away
+    code = code.rstrip().rstrip(";")
     answer = await _run(tab, f"({code}\n)", limit_ms)
     if _is_no_expression(answer):
         answer = await _run(tab, f"{{{code}\n}}", limit_ms)
@@ -48,7 +54,14 @@ async def _run(tab: AgentTab, body: str, limit_ms: int) -> dict[str, Any]:
         "userGesture": True,
         "timeout": limit_ms,
     }
-    answer: dict[str, Any] = await wire.send("Runtime.evaluate", asked)
+    try:
+        async with asyncio.timeout(limit_ms / 1000 + SLACK_S):
+            answer: dict[str, Any] = await wire.send("Runtime.evaluate", asked)
+    except (TimeoutError, Error) as failed:
+        if isinstance(failed, Error) and _ENDED not in failed.message:
+            raise
+        limit_s = f"{limit_ms / 1000:g}"
+        raise ScriptFailed(reason=f"The script did not end within {limit_s} s.") from failed
     return answer
 
 

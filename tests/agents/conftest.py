@@ -1,0 +1,110 @@
+"""Agents on real Chromium, and pages made of a few words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from engine.agents import Agents, ToolReply
+from engine.browser.session import BrowserSession
+from engine.config import Settings
+from engine.service import Engine
+from tests.browser.conftest import Pages
+
+Opening = Callable[..., AbstractAsyncContextManager["Desk"]]
+Running = Callable[[], AbstractAsyncContextManager[Engine]]
+
+
+class Desk:
+    """What a test of the tools works with."""
+
+    def __init__(self, agents: Agents, pages: Pages) -> None:
+        self.agents = agents
+        self.pages = pages
+
+    async def call(self, tool: str, agent: str | None = None, **args: Any) -> ToolReply:
+        return await self.agents.call(tool, args, agent_id=agent)
+
+    async def show(self, html: str, agent: str | None = None) -> ToolReply:
+        """Open a page of these words."""
+        self.pages["/"] = html
+        return await self.call("navigate", agent, url=self.pages.url)
+
+    async def read(self, **args: Any) -> str:
+        """The page's lines, without its title and address."""
+        return (await self.call("read_page", **args)).text.split("\n\n", 1)[1]
+
+    async def ref(self, role: str, name: str) -> str:
+        """The reference of the one element with this role and name."""
+        elements = (await self.call("read_page")).data["elements"]
+        (found,) = [e for e in elements if (e["role"], e.get("name", "")) == (role, name)]
+        return str(found["ref"])
+
+    async def do(self, action: str, role: str, name: str, value: str | None = None) -> ToolReply:
+        ref = await self.ref(role, name)
+        return await self.call("interact", ref=ref, action=action, value=value)
+
+    async def script(self, code: str) -> Any:
+        return (await self.call("javascript_tool", code=code)).data["value"]
+
+
+@pytest.fixture
+def pages() -> Iterator[Pages]:
+    made = Pages()
+    made.server.start()
+    yield made
+    made.server.stop()
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Pages]:
+    """A second host and port."""
+    made = Pages()
+    made.server.start()
+    yield made
+    made.server.stop()
+
+
+@pytest.fixture
+def desk(pages: Pages) -> Opening:
+    """`async with desk(idle_s=…) as made:`; the pages of the test may be opened."""
+
+    @asynccontextmanager
+    async def make(**options: Any) -> AsyncIterator[Desk]:
+        browser = BrowserSession(os.environ.get("OC_BROWSER"))
+        place = f"127.0.0.1:{pages.server.port}"
+        agents = Agents(browser, **{"allow_private": (place,), **options})
+        try:
+            yield Desk(agents, pages)
+        finally:
+            await agents.close()
+            await browser.aclose()
+
+    return make
+
+
+@pytest.fixture
+def engine(home: Any, pages: Pages, elsewhere: Pages) -> Running:
+    """A whole engine that takes tasks; both hosts may be opened."""
+
+    @asynccontextmanager
+    async def make() -> AsyncIterator[Engine]:
+        places = tuple(f"127.0.0.1:{one.server.port}" for one in (pages, elsewhere))
+        settings = Settings(
+            home=home,
+            root=home / "tasks",
+            browser_path=os.environ.get("OC_BROWSER"),
+            allow_private=(*places, *(place.replace("127.0.0.1", "localhost") for place in places)),
+        )
+        running = Engine(settings, accepts=True)
+        await running.open()
+        try:
+            yield running
+        finally:
+            await running.close()
+
+    return make
