@@ -83,13 +83,25 @@ def killed_head(
     kind: str, task_id: str, units: Iterable[Mapping[str, Any]], scope: str, lasted_ms: int
 ) -> dict[str, Any]:
     """The head of result.json for a task whose process died: what its units on disk tell."""
-    match kind:
-        case "recording":
-            return {"recording_id": f"rec-{task_id}", "artifacts": []}
-        case "oc_evidence_bundle":
-            return {"bundle_id": f"bundle-{task_id}"}
-        case "oc_session_snapshot":
-            return {"snapshot_id": f"snap-{task_id}"}
-        case "commands":
-            return {}
+    if kind == "commands":
+        return {}
+    if kind == "recording":
+        return {**own_id(kind, task_id), "artifacts": []}
+    if kind in _OWN_IDS:
+        return own_id(kind, task_id)
     return {"summary": Tally(units).outcome(scope, lasted_ms, "failed").summary()}
+
+
+_OWN_IDS: Final[Mapping[str, tuple[str, str]]] = {
+    "recording": ("recording_id", "rec"),
+    "oc_evidence_bundle": ("bundle_id", "bundle"),
+    "oc_session_snapshot": ("snapshot_id", "snap"),
+}
+
+
+def own_id(kind: str, task_id: str) -> dict[str, Any]:
+    """The id by which the results of some kinds are known, made from the task's."""
+    if kind not in _OWN_IDS:
+        return {}
+    name, prefix = _OWN_IDS[kind]
+    return {name: f"{prefix}-{task_id}"}

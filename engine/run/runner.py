@@ -17,7 +17,7 @@ from engine.run.kind import Head, Kind, Tools
 from engine.run.task_context import TaskContext
 from engine.store.assemble import assemble
 from engine.store.ledger import Ledger
-from engine.tally import StoppedBy
+from engine.tally import StoppedBy, own_id
 from engine.work.context import StopReason, UnitStopped
 
 log = logging.getLogger(__name__)
@@ -239,7 +239,8 @@ class Runner:
         if reason in ("budget", "forced"):
             stopped_by = reason
         duration_ms = round((time.monotonic() - self._began) * 1000)
-        return self._job.kind.partial(self._job.args, pages, stopped_by, duration_ms)
+        head = self._job.kind.partial(self._job.args, pages, stopped_by, duration_ms)
+        return {**head, **own_id(self._job.kind.name, self._job.task_id)}
 
     def _chunks(self, head: Head) -> Iterator[bytes]:
         units = self._ledger.raw_pages(self._job.task_id)

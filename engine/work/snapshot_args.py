@@ -105,6 +105,8 @@ ARGUMENTS: Table = {
     "screenshot": Argument("screenshot", flag),
     "include_cookies": Argument("include_cookies", flag),
     "include_storage": Argument("include_storage", flag),
+    "includeCookies": Argument("include_cookies", flag),
+    "includeStorage": Argument("include_storage", flag),
     "timeout_ms": Argument("timeout_ms", whole(100, 600_000)),
 }
 
