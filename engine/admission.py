@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import to_builtins
 
+from engine import budget, comet, redact
+from engine.envelopes import PHASES, EnvelopeRequest, envelope_request
 from engine.errors import InvalidArguments, Problem
+from engine.records import EngineFields
 from engine.run.kind import Kind, Tools
 from engine.run.kinds import kind_of
 
@@ -73,11 +77,80 @@ def admit(
             parsed = here(args, tools) if here and tools is not None else spec.parse(args)
         except InvalidArguments as error:
             problems.extend(error.problems)
-    if name is not None and len(name) > MAX_NAME:
-        problems.append(Problem("name", "too_long", f"must be at most {MAX_NAME} characters"))
+    problems.extend(terms_problems(terms))
+    problems.extend(_name_problems(name))
     if problems or not isinstance(args, Mapping):
         raise InvalidArguments(tuple(problems))
     return Request(spec, dict(args), parsed, name, terms)
+
+
+def check_envelope(
+    args: object, name: str | None = None, terms: Terms = NO_TERMS
+) -> EnvelopeRequest:
+    """Check the request for an envelope, which has no body and so is no `Kind`.
+
+    Raises:
+        InvalidArguments: with every mistake.
+    """
+    problems = [*terms_problems(terms, policy=False), *_name_problems(name)]
+    if terms.enforce:
+        why = "has no effect: nothing of ours runs that could be ended"
+        problems.append(Problem("enforce", "not_allowed", why))
+    try:
+        request = envelope_request(args, to_builtins(terms))
+    except InvalidArguments as error:
+        raise InvalidArguments((*error.problems, *problems)) from None
+    if problems:
+        raise InvalidArguments(tuple(problems))
+    return request
+
+
+def engine_fields(terms: Terms, name: str | None, parent: str | None, run_id: str) -> EngineFields:
+    """What the record of a new task says of its terms under `engine`."""
+    return EngineFields(
+        name=name,
+        parent_task_id=parent,
+        task_run_id=terms.task_run_id,
+        run_id=run_id,
+        metadata=terms.metadata,
+        enforce=terms.enforce,
+    )
+
+
+def run_facts(terms: Terms) -> dict[str, Any]:
+    """What the run of a new task is told of its terms."""
+    names = ("task_thread_id", "agent_id", "workflow_id")
+    return {name: getattr(terms, name) for name in names}
+
+
+def opening_fields(terms: Terms) -> dict[str, Any]:
+    """What a task with a body says of its terms in its record, redacted."""
+    fields: dict[str, Any] = {}
+    if terms.objective:
+        fields["objective"] = redact.text(terms.objective)
+    if terms.phase:
+        fields["phase"] = terms.phase
+    if terms.policy:
+        fields["policy"] = budget.defaulted(terms.policy, envelope=False)
+        fields["counters"] = budget.no_calls()
+        fields["budget_status"] = "ok"
+    return fields
+
+
+def terms_problems(terms: Terms, *, policy: bool = True) -> list[Problem]:
+    """Every mistake in what a task is to be started under."""
+    found = budget.problems(terms.policy) if policy else []
+    if policy and terms.phase is not None and terms.phase not in PHASES:
+        found.append(Problem("phase", "wrong_value", f"must be one of {', '.join(PHASES)}"))
+    if terms.enforce and not terms.policy:
+        found.append(Problem("enforce", "needs_policy", "needs a policy with budgets to enforce"))
+    return [*found, *comet.problems(run_facts(terms))]
+
+
+def _name_problems(name: str | None) -> list[Problem]:
+    if name is None or len(name) <= MAX_NAME:
+        return []
+    return [Problem("name", "too_long", f"must be at most {MAX_NAME} characters")]
 
 
 def _size_problem(args: Mapping[str, Any]) -> list[Problem]:

@@ -23,6 +23,7 @@ class Settings:
     `slots` tasks run at once; `browser_path` overrides the browser look-up; every
     `reap_s` seconds the tasks of dead processes are ended. `route` is the face (mcp, cli,
     http; none for the window) and `agent_id` the agent that runs are written down for.
+    `host_pid` is the process that envelopes belong to, where that is not this one.
     `allow_private` are the `host:port` that are private and that agents' browser tools may
     open all the same (the operator's list).
     `environ` is where a face lets tasks look up their secrets; it is never written anywhere.
@@ -35,6 +36,7 @@ class Settings:
     reap_s: float = 30.0
     route: str | None = None
     agent_id: str | None = None
+    host_pid: int | None = None
     allow_private: tuple[str, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 

@@ -74,6 +74,7 @@ class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     forced_at: float | None = None
     stop_requested_at: float | None = None
     cancel_reason: str | None = None
+    enforce: bool = False
 
 
 class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -21,7 +21,9 @@ from engine.admission import (
     Terms,
     admit,
     check_envelope,
+    engine_fields,
     opening_fields,
+    run_facts,
 )
 from engine.agents import Agents
 from engine.browser.instances import Instances
@@ -36,7 +38,7 @@ from engine.errors import (
     TaskUnreadable,
 )
 from engine.feed import Batch
-from engine.records import EngineFields, Health, TaskId, TaskRecord, TaskView, Unreadable
+from engine.records import Health, TaskId, TaskRecord, TaskView, Unreadable
 from engine.run.companion import Companion
 from engine.run.executor import Executor
 from engine.run.kind import Tools
@@ -209,32 +211,11 @@ class Engine(Steering):
         """A `browser_task`: RUNNING at once; a host drives it from outside."""
         request = check_envelope(args, name, terms)
         self._check_open()
-        fields = self._linked_fields(name, parent, terms)
+        fields = engine_fields(terms, name, parent, self.runs.new_id())
         record = await asyncio.to_thread(self.envelopes.start, request, fields)
-        await asyncio.to_thread(self._register, record, terms)
+        await asyncio.to_thread(self._linked.accept, record, run_facts(terms))
         self._nudge(TaskId(record.task_id))
         return record
-
-    def _linked_fields(self, name: str | None, parent: str | None, terms: Terms) -> EngineFields:
-        return EngineFields(
-            name=name,
-            parent_task_id=parent,
-            task_run_id=terms.task_run_id,
-            run_id=self.runs.new_id(),
-            metadata=terms.metadata,
-        )
-
-    def _register(self, record: TaskRecord, terms: Terms) -> None:
-        """Write the task's run down; should that fail, it is made when the task begins."""
-        try:
-            self._linked.accept(
-                record,
-                thread_id=terms.task_thread_id,
-                agent_id=terms.agent_id,
-                workflow_id=terms.workflow_id,
-            )
-        except EngineError as error:
-            log.warning("task %s: its run was not written down yet: %s", record.task_id, error)
 
     def _companions(self, record: TaskRecord, terms: Terms) -> tuple[Companion, ...]:
         """What goes along with the task: its budgets, if it has any."""
@@ -249,16 +230,15 @@ class Engine(Steering):
     def _create(self, request: Request, parent: str | None) -> TaskRecord:
         terms, placing = request.terms, request.kind.place(request.parsed, request.args)
         fields = msgspec.structs.replace(
-            self._linked_fields(request.name or placing.name, parent, terms),
+            engine_fields(terms, request.name or placing.name, parent, self.runs.new_id()),
             command_task_id=placing.command_task_id,
             metadata=placing.metadata if terms.metadata is None else terms.metadata,
             withheld=placing.args != request.args,
-            enforce=terms.enforce,
         )
         record = self._ledger.create(
             request.kind.name, placing.args, engine=fields, fields=opening_fields(terms)
         )
-        self._register(record, terms)
+        self._linked.accept(record, run_facts(terms))
         if placing.command_task_id:
             self._names.learn(placing.command_task_id, record.task_id)
         try:

@@ -6,8 +6,11 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
+from engine.comet import LinkedRuns, Runs
 from engine.config import Settings
+from engine.envelopes import Envelopes
 from engine.errors import EngineError
+from engine.goals.desk import Goals
 from engine.keeper import Keeper
 from engine.looking import Looking
 from engine.records import TaskId, TaskRecord
@@ -27,8 +30,18 @@ class Steering(Looking):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings.root)
         self.settings = settings
-        self._keeper = Keeper(settings.root, settings.reap_s)
+        self.goals = Goals(settings.home, lambda: self._ledger)
+        self.runs = Runs(settings.home, route=settings.route, agent_id=settings.agent_id)
+        self._linked = LinkedRuns(self.runs, settings.home, settings.root)
+        self._ledger.told = self._linked.follow
+        self._keeper = Keeper(settings.root, settings.reap_s, self._linked)
         self._executor: Executor | None = None
+
+    @property
+    def envelopes(self) -> Envelopes:
+        """The envelopes of the ledger as it is open now; synchronous, for a thread."""
+        guard = self.goals.completing.guards
+        return Envelopes(self._ledger, pid=self.settings.host_pid, guard=guard)
 
     async def cancel(self, task_id: str, reason: str | None = None) -> TaskRecord:
         """Ask for a stop; a task that had not begun is CANCELLED at once, an ended one unchanged.

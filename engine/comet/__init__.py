@@ -6,7 +6,7 @@ runs of its own. Records lie in `<home>/comet-runs/`, transitions in `<home>/aud
 
 from engine.comet.errors import LifecycleTransitionError, RunNotRunning, RunOfTask
 from engine.comet.linked import LinkedRuns
-from engine.comet.record import Run, RunFacts, RunUpdate, envelope
+from engine.comet.record import Run, RunFacts, RunUpdate, envelope, problems
 from engine.comet.runs import Runs
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "RunUpdate",
     "Runs",
     "envelope",
+    "problems",
 ]

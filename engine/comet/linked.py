@@ -8,9 +8,10 @@ runs that lag behind without reading thousands that do not.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Unpack
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -29,6 +30,7 @@ from engine.store.shelf import RecordUnreadable, stage
 log = logging.getLogger(__name__)
 
 OPEN: Final = "open"
+NONE: Final[Mapping[str, Any]] = {}
 _MARK_BYTES: Final = 8_192
 
 
@@ -47,25 +49,20 @@ class LinkedRuns:
         self._folder = home / FOLDER / OPEN
         self._root = str(root.absolute())
 
-    def accept(
-        self, record: TaskRecord, *, thread_id: str | None = None, **facts: Unpack[RunFacts]
-    ) -> Run | None:
+    def accept(self, record: TaskRecord, facts: Mapping[str, Any]) -> None:
         """Register the run that a new task names: pending, or running if the task is.
 
-        Raises:
-            InvalidArguments: the facts have mistakes.
+        `facts` are checked already (see `problems`), with a `task_thread_id` where it is not
+        the task's own. Should the run not be written, it is when the task goes on.
         """
         run_id = _run_id(record)
         if run_id is None:
-            return None
+            return
         self._mark(run_id, record.task_id)
-        return self._runs.start_run(
-            thread_id or record.task_id,
-            run_id=run_id,
-            deferred=record.status == Status.PENDING,
-            at_ms=moment(record.created_at),
-            **facts,
-        )
+        try:
+            self._register(run_id, record, facts)
+        except EngineError as error:
+            log.warning("task %s: its run was not written yet: %s", record.task_id, error)
 
     def follow(self, record: TaskRecord) -> None:
         """Bring the run of a task to where the task is; a task without one is passed over.
@@ -97,12 +94,18 @@ class LinkedRuns:
         if run is None:
             self._mark(run_id, record.task_id)
         if run is None or run.status == "pending":
-            self._register(run_id, record, deferred=record.status == Status.PENDING)
+            self._register(run_id, record)
 
-    def _register(self, run_id: str, record: TaskRecord, *, deferred: bool) -> Run:
-        created_ms = moment(record.created_at) or 0
+    def _register(self, run_id: str, record: TaskRecord, facts: Mapping[str, Any] = NONE) -> Run:
+        """Bring the run to pending, or on to running where the task does run."""
+        said = {name: value for name, value in facts.items() if value is not None}
+        thread_id = said.pop("task_thread_id", record.task_id)
         return self._runs.start_run(
-            record.task_id, run_id=run_id, deferred=deferred, at_ms=created_ms
+            thread_id,
+            run_id=run_id,
+            deferred=record.status != Status.RUNNING,
+            at_ms=moment(record.created_at) or 0,
+            **cast(RunFacts, said),
         )
 
     def _found(self, run_id: str) -> Run | None:
@@ -115,7 +118,7 @@ class LinkedRuns:
     def _end(self, run_id: str, record: TaskRecord) -> None:
         """Register it first if need be: a task may have died before its run was written."""
         runs, at_ms = self._runs, moment(record.ended_at)
-        run = self._found(run_id) or self._register(run_id, record, deferred=True)
+        run = self._found(run_id) or self._register(run_id, record)
         if run.is_terminal:
             return
         if record.status == Status.COMPLETED:

@@ -93,14 +93,19 @@ def clean(facts: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidArguments: with every mistake.
     """
-    problems = [problem for name, value in facts.items() if (problem := _problem(name, value))]
-    if problems:
-        raise InvalidArguments(tuple(problems))
-    found = {name: value for name, value in facts.items() if value is not None}
+    found = problems(facts)
+    if found:
+        raise InvalidArguments(tuple(found))
     return {
         name: redact.text(value) if isinstance(value, str) else redact.value(value)
-        for name, value in found.items()
+        for name, value in facts.items()
+        if value is not None
     }
+
+
+def problems(facts: Mapping[str, Any]) -> list[Problem]:
+    """Every mistake in what is said of a run; what is None is not said."""
+    return [problem for name, value in facts.items() if (problem := _problem(name, value))]
 
 
 def _problem(name: str, value: object) -> Problem | None:

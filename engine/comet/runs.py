@@ -74,7 +74,8 @@ class Runs:
             InvalidArguments: with every mistake.
             LifecycleTransitionError: it has ended.
         """
-        fields = clean({**self._defaults, **facts, "task_thread_id": task_thread_id})
+        said = {name: value for name, value in facts.items() if value is not None}
+        fields = clean({**self._defaults, **said, "task_thread_id": task_thread_id})
         run_id = run_id or self.new_id()
         target = "pending" if deferred else "running"
 

@@ -5,15 +5,22 @@ names it is counted. Nothing is ever stopped by it.
 """
 
 from engine.budget import ToolCall
-from engine.envelopes.envelopes import Envelopes
+from engine.envelopes.envelopes import Envelopes, apply, edge_events
 from engine.envelopes.errors import EnvelopeEnded, NotAnEnvelope
-from engine.envelopes.state import EnvelopeState, state_of
+from engine.envelopes.request import PHASES, EnvelopeRequest, envelope_request
+from engine.envelopes.state import EnvelopeState, has_budget, state_of
 
 __all__ = [
+    "PHASES",
     "EnvelopeEnded",
+    "EnvelopeRequest",
     "EnvelopeState",
     "Envelopes",
     "NotAnEnvelope",
     "ToolCall",
+    "apply",
+    "edge_events",
+    "envelope_request",
+    "has_budget",
     "state_of",
 ]

@@ -13,12 +13,12 @@ from engine.budget import Standing, ToolCall
 from engine.envelopes.errors import EnvelopeEnded, NotAnEnvelope
 from engine.envelopes.request import (
     NOTE_CHARACTERS,
+    EnvelopeRequest,
     checked_outcome,
     checked_update,
-    start_problems,
 )
 from engine.envelopes.state import EnvelopeState, state_of
-from engine.errors import EngineError, InvalidArguments
+from engine.errors import EngineError
 from engine.records import LIVE, EngineFields, Status, TaskRecord
 from engine.store import changes
 from engine.store.ledger import Ledger
@@ -51,28 +51,17 @@ class Envelopes:
         self._guard = guard
         self._now_ms = now_ms
 
-    def start(
-        self,
-        objective: str,
-        *,
-        phase: str | None = None,
-        policy: Mapping[str, Any] | None = None,
-        engine: EngineFields | None = None,
-    ) -> TaskRecord:
+    def start(self, request: EnvelopeRequest, engine: EngineFields | None = None) -> TaskRecord:
         """Open an envelope: RUNNING at once, every counter at zero.
 
         Raises:
-            InvalidArguments: with every mistake; nothing was written.
             LedgerReadOnly, LedgerWriteFailed: it could not be written down.
         """
-        problems = start_problems(objective, phase, policy)
-        if problems:
-            raise InvalidArguments(tuple(problems))
         now = self._now_ms()
         asked = {
-            "objective": redact.text(objective),
-            "phase": phase or "explore",
-            "policy": budget.defaulted(policy, envelope=True),
+            "objective": redact.text(request.objective),
+            "phase": request.phase or "explore",
+            "policy": budget.defaulted(request.policy, envelope=True),
         }
         fields = {
             "status": Status.RUNNING.value,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from engine import budget
 from engine.errors import InvalidArguments, Problem
 from engine.records import Status
 
 PHASES: Final = ("explore", "act", "verify", "recover", "done")
+ARGUMENTS: Final = ("objective", "phase", "policy")
+ECHOES: Final = ("last_note", "final_note")  # what an earlier envelope's arguments gained
 OUTCOMES: Final[Mapping[str, Status]] = {
     "completed": Status.COMPLETED,
     "failed": Status.FAILED,
@@ -17,6 +20,7 @@ OUTCOMES: Final[Mapping[str, Status]] = {
 }
 OBJECTIVE_CHARACTERS: Final = 4_096
 NOTE_CHARACTERS: Final = 500  # as OpenChrome cuts them
+_NO_OBJECT: Final = Problem("args", "wrong_type", "must be an object of named arguments")
 
 
 def start_problems(objective: object, phase: object, policy: object) -> list[Problem]:
@@ -30,6 +34,37 @@ def start_problems(objective: object, phase: object, policy: object) -> list[Pro
     if phase is not None:
         found.extend(_one_of("phase", phase, PHASES))
     return [*found, *budget.problems(policy)]
+
+
+@dataclass(frozen=True, slots=True)
+class EnvelopeRequest:
+    """A new envelope that passed: nothing in it is wrong."""
+
+    objective: str
+    phase: str | None = None
+    policy: Mapping[str, Any] | None = None
+
+
+def envelope_request(args: object, terms: Mapping[str, Any]) -> EnvelopeRequest:
+    """A new envelope from a start's arguments, and from its terms where these say more.
+
+    Raises:
+        InvalidArguments: with every mistake.
+    """
+    given = args if isinstance(args, Mapping) else {}
+    found = [] if isinstance(args, Mapping) else [_NO_OBJECT]
+    found += [
+        Problem(str(name), "unknown_argument", f"is no argument (known: {', '.join(ARGUMENTS)})")
+        for name in given
+        if name not in (*ARGUMENTS, *ECHOES)
+    ]
+    asked: dict[str, Any] = {
+        name: terms[name] if terms.get(name) is not None else given.get(name) for name in ARGUMENTS
+    }
+    found += start_problems(**asked)
+    if found:
+        raise InvalidArguments(tuple(found))
+    return EnvelopeRequest(**asked)
 
 
 def checked_update(phase: object, note: object) -> None:

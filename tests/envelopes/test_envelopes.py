@@ -14,7 +14,13 @@ import pytest
 
 from engine import budget
 from engine.budget import ToolCall
-from engine.envelopes import EnvelopeEnded, Envelopes, NotAnEnvelope
+from engine.envelopes import (
+    EnvelopeEnded,
+    EnvelopeRequest,
+    Envelopes,
+    NotAnEnvelope,
+    envelope_request,
+)
 from engine.errors import EngineError, InvalidArguments, NotATaskId, TaskNotFound, TransitionError
 from engine.store.ledger import Ledger
 from engine.store.reaper import Reaper
@@ -40,7 +46,9 @@ def events(ledger: Ledger, task_id: str, kind: str = "") -> list[Any]:
 def test_start_opens_an_envelope_that_runs_at_once_with_every_counter_at_zero(
     envelopes: Envelopes, ledger: Ledger
 ) -> None:
-    record = envelopes.start("buy a ticket", policy={"maxToolCalls": 9}, phase="act")
+    record = envelopes.start(
+        EnvelopeRequest("buy a ticket", policy={"maxToolCalls": 9}, phase="act")
+    )
     raw = ledger.read_raw(record.task_id)
     assert (raw["kind"], raw["status"], raw["phase"]) == ("browser_task", "RUNNING", "act")
     assert raw["objective"] == "buy a ticket"
@@ -60,7 +68,7 @@ def test_an_envelope_is_written_as_openchrome_writes_one(
 ) -> None:
     corpus = Path(__file__).resolve().parents[2] / "fixtures" / "openchrome" / "tasks"
     theirs = json.loads((corpus / "16171a1480277486" / "meta.json").read_text("utf-8"))
-    ours = ledger.read_raw(envelopes.start("lanes").task_id)
+    ours = ledger.read_raw(envelopes.start(EnvelopeRequest("lanes")).task_id)
     assert set(theirs) - {"owner", "lanes"} <= set(ours)
     for name in ("policy", "counters", "budget_status", "recent_events", "phase", "status"):
         assert ours[name] == theirs[name]
@@ -69,7 +77,7 @@ def test_an_envelope_is_written_as_openchrome_writes_one(
 def test_its_process_is_the_one_that_was_named_and_no_lease_of_ours_ends_it(
     ledger: Ledger,
 ) -> None:
-    record = Envelopes(ledger, pid=os.getppid()).start("outlive the command")
+    record = Envelopes(ledger, pid=os.getppid()).start(EnvelopeRequest("outlive the command"))
     raw = ledger.read_raw(record.task_id)
     assert raw["pid"] == os.getppid()
     assert "runner" not in raw["engine"]
@@ -79,22 +87,23 @@ def test_its_process_is_the_one_that_was_named_and_no_lease_of_ours_ends_it(
     assert ledger.read_raw(record.task_id)["status"] == "RUNNING"
 
 
-def test_every_mistake_of_a_start_is_named_and_nothing_is_written(
-    envelopes: Envelopes, root: Path
-) -> None:
+def test_every_mistake_of_a_start_is_named() -> None:
     with pytest.raises(InvalidArguments) as refused:
-        envelopes.start(" ", phase="think", policy={"maxToolCalls": 0, "maxTalk": 1})
+        envelope_request(
+            {"objective": " ", "phase": "think", "why": 1},
+            {"policy": {"maxToolCalls": 0, "maxTalk": 1}},
+        )
     assert [problem.path for problem in refused.value.problems] == [
+        "why",
         "objective",
         "phase",
         "policy.maxToolCalls",
         "policy.maxTalk",
     ]
-    assert not [name for name in os.listdir(root) if not name.startswith(".")]
 
 
 def test_a_call_is_counted_told_and_answered(envelopes: Envelopes, ledger: Ledger) -> None:
-    task_id = envelopes.start("look around").task_id
+    task_id = envelopes.start(EnvelopeRequest("look around")).task_id
     envelopes.record(task_id, ToolCall("read_page"))
     call = ToolCall("navigate", {"url": "http://site.test/"}, False, 12.4, "s1", "timed out")
     answer = envelopes.record(task_id, call)
@@ -123,7 +132,9 @@ def test_without_a_task_id_nothing_is_recorded_nor_even_looked_for(
 
 
 def test_get_tells_counters_phase_budget_and_what_to_do_next(envelopes: Envelopes) -> None:
-    task_id = envelopes.start("look", policy={"maxObservationStreak": 2}, phase="verify").task_id
+    task_id = envelopes.start(
+        EnvelopeRequest("look", policy={"maxObservationStreak": 2}, phase="verify")
+    ).task_id
     for _ in range(3):
         envelopes.record(task_id, ToolCall("find"))
     state = envelopes.state(task_id)
@@ -138,7 +149,7 @@ def test_get_tells_counters_phase_budget_and_what_to_do_next(envelopes: Envelope
 def test_an_edge_is_told_once_and_again_only_when_it_is_crossed_again(
     envelopes: Envelopes, ledger: Ledger
 ) -> None:
-    task_id = envelopes.start("fail", policy={"maxFailureStreak": 1}).task_id
+    task_id = envelopes.start(EnvelopeRequest("fail", policy={"maxFailureStreak": 1})).task_id
     for ok in (False, False, False, True, False):
         envelopes.record(task_id, ToolCall(f"tool{ok}", ok=ok))
     told = [(event["from"], event["to"]) for event in events(ledger, task_id, "budget")]
@@ -151,7 +162,7 @@ def test_an_edge_is_told_once_and_again_only_when_it_is_crossed_again(
 
 
 def test_going_over_a_budget_ends_and_refuses_nothing(envelopes: Envelopes, ledger: Ledger) -> None:
-    task_id = envelopes.start("wander", policy={"maxToolCalls": 1}).task_id
+    task_id = envelopes.start(EnvelopeRequest("wander", policy={"maxToolCalls": 1})).task_id
     for _ in range(20):
         envelopes.record(task_id, ToolCall("act"))
     raw = ledger.read_raw(task_id)
@@ -162,7 +173,7 @@ def test_going_over_a_budget_ends_and_refuses_nothing(envelopes: Envelopes, ledg
 def test_update_changes_the_phase_and_keeps_a_note_without_any_call(
     envelopes: Envelopes, ledger: Ledger
 ) -> None:
-    task_id = envelopes.start("steps").task_id
+    task_id = envelopes.start(EnvelopeRequest("steps")).task_id
     envelopes.update(task_id, phase="verify", note="price seen")
     raw = ledger.read_raw(task_id)
     assert raw["phase"] == "verify"
@@ -178,7 +189,7 @@ def test_update_changes_the_phase_and_keeps_a_note_without_any_call(
 def test_finish_closes_the_envelope_with_its_outcome_and_last_word(
     envelopes: Envelopes, ledger: Ledger, outcome: str, status: str
 ) -> None:
-    task_id = envelopes.start("end").task_id
+    task_id = envelopes.start(EnvelopeRequest("end")).task_id
     record = envelopes.finish(task_id, outcome, note="that was it")
     raw = ledger.read_raw(task_id)
     assert record.status == raw["status"] == status
@@ -192,7 +203,7 @@ def test_finish_closes_the_envelope_with_its_outcome_and_last_word(
 def test_what_has_ended_takes_no_call_no_update_and_no_second_end(
     envelopes: Envelopes, root: Path
 ) -> None:
-    task_id = envelopes.start("end").task_id
+    task_id = envelopes.start(EnvelopeRequest("end")).task_id
     envelopes.finish(task_id, "completed")
     before = (root / task_id / "meta.json").read_bytes()
     for refused in (
@@ -231,7 +242,7 @@ def test_an_unknown_or_impossible_id_is_told_apart(envelopes: Envelopes) -> None
 def test_an_update_with_a_mistake_changes_nothing(
     envelopes: Envelopes, root: Path, asked: dict[str, Any]
 ) -> None:
-    task_id = envelopes.start("end").task_id
+    task_id = envelopes.start(EnvelopeRequest("end")).task_id
     before = (root / task_id / "meta.json").read_bytes()
     with pytest.raises(InvalidArguments):
         envelopes.update(task_id, **asked)
@@ -244,7 +255,7 @@ def test_secrets_are_written_nowhere_and_nothing_is_kept_at_length(
     envelopes: Envelopes, root: Path
 ) -> None:
     secret = "hunter2hunter2"
-    task_id = envelopes.start(f"log in with password={secret}").task_id
+    task_id = envelopes.start(EnvelopeRequest(f"log in with password={secret}")).task_id
     envelopes.update(task_id, note=f"token={secret} " + "n" * 2_000)
     args = {"url": f"http://u:{secret}@site.test/?token={secret}", "password": secret}
     envelopes.record(task_id, ToolCall("navigate", args, summary=f"api_key={secret}"))
@@ -257,7 +268,7 @@ def test_secrets_are_written_nowhere_and_nothing_is_kept_at_length(
 
 
 def test_fields_of_other_programs_survive_every_call(envelopes: Envelopes, ledger: Ledger) -> None:
-    task_id = envelopes.start("share").task_id
+    task_id = envelopes.start(EnvelopeRequest("share")).task_id
     ledger.mutate(task_id, lambda raw: raw.update(lanes=[{"x": 1}], _mu_state={"lastP": 0.5}))
     envelopes.record(task_id, ToolCall("act"))
     envelopes.update(task_id, phase="act")
@@ -276,7 +287,7 @@ def test_a_guard_may_refuse_completion_but_never_a_failure(ledger: Ledger, root:
         return refusal
 
     envelopes = Envelopes(ledger, guard=guard)
-    task_id = envelopes.start("all items").task_id
+    task_id = envelopes.start(EnvelopeRequest("all items")).task_id
     before = (root / task_id / "meta.json").read_bytes()
     with pytest.raises(TransitionError):
         envelopes.finish(task_id, "completed")
@@ -288,7 +299,7 @@ def test_a_guard_may_refuse_completion_but_never_a_failure(ledger: Ledger, root:
 def test_time_runs_out_between_two_calls_and_the_next_update_tells_it(ledger: Ledger) -> None:
     now = [1_000_000]
     envelopes = Envelopes(ledger, now_ms=lambda: now[0])
-    task_id = envelopes.start("in time", policy={"maxWallMs": 1_000}).task_id
+    task_id = envelopes.start(EnvelopeRequest("in time", policy={"maxWallMs": 1_000})).task_id
     now[0] += 800
     assert envelopes.state(task_id).budget_status == "warning"
     assert ledger.read_raw(task_id)["budget_status"] == "ok"
@@ -302,7 +313,7 @@ def test_time_runs_out_between_two_calls_and_the_next_update_tells_it(ledger: Le
 def test_calls_of_several_processes_and_threads_all_count(
     envelopes: Envelopes, ledger: Ledger, root: Path
 ) -> None:
-    task_id, each = envelopes.start("together").task_id, 25
+    task_id, each = envelopes.start(EnvelopeRequest("together")).task_id, 25
     command = [sys.executable, "-c", COUNT_CALLS, str(root), task_id, str(each)]
     children = [subprocess.Popen(command, stdin=subprocess.PIPE) for _ in range(3)]
     threads = [
