@@ -10,10 +10,12 @@ from engine.comet import LinkedRuns, Runs
 from engine.config import Settings
 from engine.envelopes import Envelopes
 from engine.errors import EngineError
+from engine.goals.completing import Force
 from engine.goals.desk import Goals
+from engine.goals.views import RunView
 from engine.keeper import Keeper
 from engine.looking import Looking
-from engine.records import TaskId, TaskRecord
+from engine.records import Status, TaskId, TaskRecord
 from engine.run.executor import Executor
 from engine.run.stopping import request_stop
 from engine.stopping import Stopped, stop_all
@@ -73,6 +75,31 @@ class Steering(Looking):
             NotATaskId, TaskNotFound, TaskRemoved, TaskUnreadable.
         """
         return await wait_terminal(self._ledger, await self.ledger_id(task_id), timeout_ms)
+
+    async def complete(
+        self, subject: str, *, status: Status = Status.COMPLETED, force: Force | None = None
+    ) -> RunView | TaskRecord:
+        """End a task run, an envelope, or (by force) a running crawl with a contract.
+
+        FAILED and CANCELLED always pass; COMPLETED has to pass the guard of its contract.
+
+        Raises:
+            BulkCompletionRefused: the guard says no; nothing changed but an event.
+            CannotComplete, InvalidRunStep, TransitionError: not now, or never.
+            NotAnId, TaskNotFound, and what a write can raise.
+        """
+        ended = await asyncio.to_thread(self._completed, subject, status, force)
+        return self._pass_on(ended) if isinstance(ended, TaskRecord) else ended
+
+    def _completed(self, subject: str, status: Status, force: Force | None) -> RunView | TaskRecord:
+        completing = self.goals.completing
+        if self.goals.runs.has(subject):
+            return completing.run(subject, {"status": status.value}, force)
+
+        def finish() -> TaskRecord:
+            return self.envelopes.finish(subject, status.lower())
+
+        return completing.task(subject, status, force, finish)
 
     async def reap(self) -> Records:
         """End what dead processes left behind; `unreaped` then tells what could not be ended.

@@ -23,12 +23,13 @@ from engine.goals.run_folders import HeldRun, RunFolders, is_refusal
 from engine.goals.task_runs import RunDesk, contract_of
 from engine.goals.views import RunView
 from engine.lifecycle import LEDGER
-from engine.records import Status, TaskRecord
+from engine.records import TERMINAL, Status, TaskRecord
 from engine.store import changes
 from engine.store.ledger import Ledger
 
 Act = Callable[[], TaskRecord]
 
+ENVELOPE: Final = "browser_task"
 ENDINGS: Final = {"COMPLETED": "completed", "FAILED": "failed", "CANCELLED": "cancelled"}
 
 
@@ -102,34 +103,36 @@ class Completing:
             return None
         return _refusal_of_task(self._ledger(), str(meta.get("task_id")), said)
 
-    def envelope(
-        self,
-        meta: Mapping[str, Any],
-        force: Force,
-        ledger: Ledger,
-        finish: Callable[[], TaskRecord],
-    ) -> TaskRecord:
-        """Overrule the guard of an envelope, if it stands in the way, and `finish` it."""
-        link = contract_link(meta)
+    def task(self, task_id: str, status: Status, force: Force | None, finish: Act) -> TaskRecord:
+        """End an envelope by `finish`, or have a RUNNING crawl with a contract end as COMPLETED.
+
+        Raises:
+            BulkCompletionRefused: nobody forces it, and its guard says no.
+            CannotComplete: it is a task that a person may not complete, or not now.
+            TransitionError: it does not run (any more).
+            Whatever `finish` raises.
+        """
+        raw = self._ledger().read_raw(task_id)
+        if raw.get("kind") == ENVELOPE:
+            overruled = force if status is Status.COMPLETED else None
+            return self._envelope(raw, overruled, finish) if overruled else finish()
+        _check_running(raw, task_id)
+        if status is not Status.COMPLETED:
+            raise _cannot(task_id, f"{status} is for its runner to say", "Cancel it instead.")
+        return self._crawl(raw, task_id, force)
+
+    def _envelope(self, raw: Mapping[str, Any], force: Force, finish: Act) -> TaskRecord:
+        """Overrule the guard, if it stands in the way, and finish."""
+        link = contract_link(raw)
         if link is None:
             return finish()
         with self._contracts.hold(link) as held:
-            if guard(held.contract).allowed:
+            if guard(held.contract).allowed or raw.get("status") in TERMINAL:
                 return finish()
-            return _enforced(held, force, self._ledger(), str(meta["task_id"]), finish)
+            return _enforced(held, force, self._ledger(), str(raw["task_id"]), finish)
 
-    def crawl(self, task_id: str, force: Force | None) -> TaskRecord:
-        """Have a RUNNING crawl end as COMPLETED at its next unit, against its guard.
-
-        Raises:
-            TransitionError: it does not run (any more).
-            CannotComplete: it has no contract, was asked to stop, or nobody forces it and its
-                guard has nothing against it: it completes by itself.
-            BulkCompletionRefused: nobody forces it, and its guard says no.
-        """
-        ledger = self._ledger()
-        raw = ledger.read_raw(task_id)
-        _check_running(raw, task_id)
+    def _crawl(self, raw: Mapping[str, Any], task_id: str, force: Force | None) -> TaskRecord:
+        """Ask the crawl's runner to commit COMPLETED at its next unit."""
         link = contract_link(raw)
         if link is None:
             raise _cannot(task_id, "it has no contract", "It completes by itself; or cancel it.")
@@ -137,12 +140,13 @@ class Completing:
             way_out = "Wait for it, or force it with a reason to end it now."
             refused = self.guards(raw)
             raise refused or _cannot(task_id, "it completes by itself at its end", way_out)
-
-        def ask() -> TaskRecord:
-            return ledger.mutate(task_id, lambda raw: _ask(raw, task_id, now_ms), durable=True)
-
+        ledger = self._ledger()
         with self._contracts.hold(link) as held:
             now_ms = held.now_ms()
+
+            def ask() -> TaskRecord:
+                return ledger.mutate(task_id, lambda raw: _ask(raw, task_id, now_ms), durable=True)
+
             return _enforced(held, force, ledger, task_id, ask)
 
     def _end_bound(

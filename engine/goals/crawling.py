@@ -15,7 +15,7 @@ from engine import redact
 from engine.bulk import Note
 from engine.errors import EngineError, InvalidArguments, Problem
 from engine.goals import requests
-from engine.goals.completing import Completing
+from engine.goals.completing import ENVELOPE, Completing
 from engine.goals.contracts import Contracts
 from engine.goals.requests import REASON, TEXT, Start, Update
 from engine.records import ErrorInfo, Units
@@ -26,7 +26,6 @@ from engine.work.robots import BLOCKED
 log = logging.getLogger(__name__)
 
 KINDS: Final = frozenset({"crawl", "crawl_sitemap"})
-ENVELOPE: Final = "browser_task"
 INCOMPLETE: Final = "bulk_incomplete"
 
 

@@ -1,0 +1,192 @@
+"""The verbs of contracts, and `complete`, which ends what may be ended (seed 001)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import to_builtins
+
+from engine.errors import InvalidArguments, Problem
+from engine.goals.completing import Force, force_of
+from engine.goals.views import contract_data, run_data
+from engine.records import TERMINAL, Status, TaskRecord, Unreadable
+from engine.service import Engine
+from engine.verbs.model import Param, Verb
+
+Given = Mapping[str, Any]
+
+
+def asked(given: Given, whole: str, names: tuple[str, ...]) -> dict[str, Any]:
+    """The fields that were given: those of the JSON in `whole`, then those given by name.
+
+    Raises:
+        InvalidArguments: `whole` is no JSON object.
+    """
+    fields: dict[str, Any] = {}
+    if given.get(whole) is not None:
+        fields.update(object_of(whole, given[whole]))
+    for name in names:
+        value = given.get(name)
+        if value is not None and value is not False and value != ():
+            fields[name] = [*value] if isinstance(value, tuple) else value
+    return fields
+
+
+def object_of(name: str, given: object) -> dict[str, Any]:
+    """A JSON object that came as text, or as what it is. Raises InvalidArguments."""
+    try:
+        found = json.loads(given) if isinstance(given, str) else given
+    except (ValueError, RecursionError):
+        raise InvalidArguments((Problem(name, "not_json", "is not valid JSON"),)) from None
+    if not isinstance(found, Mapping):
+        raise InvalidArguments((Problem(name, "wrong_type", "must be a JSON object"),))
+    return dict(found)
+
+
+def with_reasons(fields: dict[str, Any], given: Given) -> dict[str, Any]:
+    """Items that were named alone get the reason that was given beside them."""
+    for name in ("failed", "skipped", "failed_items", "skipped_items"):
+        items = fields.get(name)
+        if isinstance(items, list):
+            reason = given.get("reason")
+            fields[name] = [
+                {"item": item, "reason": reason} if isinstance(item, str) else item
+                for item in items
+            ]
+    return fields
+
+
+async def _complete(engine: Engine, given: Given) -> Any:
+    status, force = _status(given), _force(engine, given)
+    ended = await engine.complete(given["run_id"], status=status, force=force)
+    if isinstance(ended, TaskRecord):
+        return {"task": to_builtins(ended)}
+    named = given["include_items"]
+    if named:
+        ended = await asyncio.to_thread(engine.goals.runs.get, ended.run_id, include_items=True)
+    return run_data(ended, include_items=named)
+
+
+def _status(given: Given) -> Status:
+    word = str(given["status"] or Status.COMPLETED).upper()
+    if word not in TERMINAL:
+        wrong = Problem("status", "invalid_value", "must be completed, failed or cancelled")
+        raise InvalidArguments((wrong,))
+    return Status(word)
+
+
+def _force(engine: Engine, given: Given) -> Force | None:
+    if given["force"]:
+        return force_of(given["reason"], given["by"] or engine.settings.agent_id or "unknown")
+    if given["reason"] is not None:
+        raise InvalidArguments((Problem("reason", "not_allowed", "goes with force alone"),))
+    return None
+
+
+async def _start_contract(engine: Engine, given: Given) -> Any:
+    fields = asked(given, "contract", CONTRACT_FIELDS)
+    return contract_data(await asyncio.to_thread(engine.goals.contracts.start, fields))
+
+
+async def _update_contract(engine: Engine, given: Given) -> Any:
+    fields = with_reasons(asked(given, "update", UPDATE_FIELDS), given)
+    update = engine.goals.contracts.update
+    return contract_data(await asyncio.to_thread(update, given["contract_id"], fields))
+
+
+async def _show_contract(engine: Engine, given: Given) -> Any:
+    named = given["include_items"]
+    get = engine.goals.contracts.get
+    view = await asyncio.to_thread(get, given["contract_id"], include_items=named)
+    return contract_data(view, include_items=named)
+
+
+async def _check_contract(engine: Engine, given: Given) -> Any:
+    view = await asyncio.to_thread(engine.goals.contracts.get, given["contract_id"])
+    return {"contract_id": view.contract.contract_id, "completion_guard": to_builtins(view.guard)}
+
+
+async def _list_contracts(engine: Engine, given: Given) -> Any:
+    views = await asyncio.to_thread(engine.goals.contracts.list)
+    found = [
+        to_builtins(view) if isinstance(view, Unreadable) else contract_data(view)
+        for view in views[: given["limit"]]
+    ]
+    return {"bulk_progress_contracts": found, "count": len(found)}
+
+
+CONTRACT = Param("contract_id", "the contract's id: 16 hex digits", positional=True, required=True)
+NAMED = Param("include_items", "name the items, too", "flag", default=False)
+WHOLE = "as a JSON object; what is given by name wins"
+TERMS = (
+    Param("expected_total", "how many items there are", "number"),
+    Param("min_completed", "how many must at least be completed", "number"),
+    Param("stop_condition", "what ends the work where no total is known"),
+    Param("stop_satisfied", "that condition is met", "flag", default=False),
+    Param("failed_policy", "allow (failed items count as accounted for) or block"),
+    Param("cursor", "where to go on"),
+)
+CONTRACT_FIELDS = (*(each.name for each in TERMS), "items", "item_key", "scope", "run_id")
+UPDATE_FIELDS = (*(each.name for each in TERMS), "completed", "failed", "skipped")
+
+
+def item_params(suffix: str = "") -> tuple[Param, ...]:
+    """Words on items as parameters, under the names of contracts or of task runs."""
+    return (
+        Param(f"completed{suffix}", "an item that is done (again for more)", "many"),
+        Param(f"failed{suffix}", "an item that failed (again for more; with a reason)", "many"),
+        Param(f"skipped{suffix}", "an item left out (again for more; with a reason)", "many"),
+        Param("reason", "why these items failed or were left out"),
+    )
+
+
+VERBS: tuple[Verb, ...] = (
+    Verb(
+        "complete",
+        "Call a task run, an envelope or a running crawl complete, if its contract allows.",
+        (
+            Param("run_id", "the task run's or the task's id", positional=True, required=True),
+            Param("status", "completed, failed or cancelled", default="completed"),
+            Param("force", "overrule the guard; needs a reason, which is kept", "flag"),
+            Param("reason", "why it is forced (at least 10 characters)"),
+            Param("by", "who forces it"),
+            NAMED,
+        ),
+        _complete,
+    ),
+    Verb(
+        "contract start",
+        "Say what has to be done before a repetitive task may be called complete.",
+        (
+            *TERMS,
+            Param("items", "an item that has to be done (again for more)", "many"),
+            Param("item_key", "what an item is: url, row_id, …"),
+            Param("scope", "task_run, workflow, batch or crawl"),
+            Param("run_id", "the task run that it is for"),
+            Param("contract", f"the whole contract {WHOLE}"),
+        ),
+        _start_contract,
+    ),
+    Verb(
+        "contract update",
+        "Record items as completed, failed or skipped, and where to go on.",
+        (CONTRACT, *item_params(), *TERMS, Param("update", f"the whole update {WHOLE}")),
+        _update_contract,
+    ),
+    Verb(
+        "contract check",
+        "Ask the guard: may it be called complete? (Exit code 5: not yet.)",
+        (CONTRACT,),
+        _check_contract,
+    ),
+    Verb("contract show", "Show a contract with its counts.", (CONTRACT, NAMED), _show_contract),
+    Verb(
+        "contract list",
+        "List contracts, newest first.",
+        (Param("limit", "at most so many", "number", default=50),),
+        _list_contracts,
+    ),
+)
