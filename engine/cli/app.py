@@ -16,9 +16,9 @@ from engine.cli.cancel import cancel
 from engine.cli.export import export
 from engine.cli.place import place_options, settings_from
 from engine.cli.plain import plainly
+from engine.cli.prune import prune
 from engine.cli.recordings import export as export_recording
 from engine.cli.recordings import stop
-from engine.cli.prune import prune
 from engine.cli.rerun import rerun
 from engine.cli.run import run
 from engine.cli.start import start

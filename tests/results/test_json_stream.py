@@ -16,7 +16,11 @@ from engine.store.json_stream import MAX_CHARS, MAX_DEPTH, Damaged, JsonText, de
 
 TEXTS = st.text(alphabet=st.sampled_from('ab"\\/\n\t{}[],: é😀\u2028'), max_size=12)
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False) | TEXTS,
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**20), 10**20)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
     max_leaves=12,
 )
