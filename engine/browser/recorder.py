@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
 
     from engine.browser.instance import Instance
-    from engine.browser.session import BrowserSession, InstanceOptions
 
 OPEN_MS: Final = 30_000
 ANSWER_S: Final = 2.0
@@ -62,7 +61,7 @@ class _Tab:
 
 
 class PageRecorder:
-    """See `work.recording_told.Recorder`. Loop-bound; made by `open_recorder`."""
+    """See `work.recording_told.Recorder`. Loop-bound; the caller closes `instance`."""
 
     def __init__(self, instance: Instance, now_ms: Callable[[], int]) -> None:
         self.dropped = 0
@@ -213,16 +212,3 @@ class PageRecorder:
         if step.in_history and tab.at > before:
             return msgspec.structs.replace(found, how="forward")
         return found
-
-
-@asynccontextmanager
-async def open_recorder(
-    session: BrowserSession, options: InstanceOptions, now_ms: Callable[[], int]
-) -> AsyncIterator[PageRecorder]:
-    """A browser to be recorded, closed with the block.
-
-    Raises:
-        BrowserMissing, BrowserFailed, BrowserGone, ShuttingDown
-    """
-    async with session.instance(options) as instance:
-        yield PageRecorder(instance, now_ms)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from engine.browser.egress import Policy
+from engine.browser.instances import TooManyInstances
 from engine.browser.session import InstanceOptions
 from engine.errors import BrowserFailed
 from engine.run.kind import Head, Kind, Tools
@@ -17,6 +18,7 @@ from engine.work.recording_args import RecordingArgs, parse_recording
 from engine.work.recording_errors import NoDisplay
 from engine.work.recording_told import Recorder
 
+CLOSE_S = 0.5  # a stopped task must be settled within 2 s; the rest closes by itself
 _NO_SCREEN = ("X server", "$DISPLAY", "Ozone", "ozone_platform")
 
 
@@ -32,13 +34,16 @@ async def _record(args: RecordingArgs, context: Context, tools: Tools) -> Head:
             width=args.width,
             height=args.height,
         )
-        instance = await tools.browser.open_instance(options)
+        try:
+            instance = await tools.instances.launch(options)
+        except TooManyInstances:
+            raise BrowserFailed(reason="too many instances are open; close one first") from None
         from engine.browser.recorder import PageRecorder  # Playwright: with the first need only
 
         try:
             yield PageRecorder(instance, now_ms)
         finally:
-            await instance.close()
+            await tools.instances.retire(instance.id, CLOSE_S)
 
     try:
         return await record(args, context, open_recorder)

@@ -1,0 +1,121 @@
+"""A recording that runs in an engine, and the operator who drives its browser."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.config import Settings
+from engine.records import TaskRecord
+from engine.service import Engine
+from engine.work.context import Clock
+
+WAIT_S = 30.0
+
+
+def ticking() -> Clock:
+    """A clock that is the same for every run."""
+    looks = count()
+    return Clock(now_ms=lambda: 1_700_000_000_000, monotonic=lambda: next(looks) / 4)
+
+
+async def until(true: Callable[[], Any]) -> Any:
+    """What `true` says as soon as it says anything."""
+    async with asyncio.timeout(WAIT_S):
+        while not (found := true()):
+            await asyncio.sleep(0.02)
+    return found
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+class Operator:
+    """Drives the recorded page by mouse and keys, and sees what has been written down."""
+
+    def __init__(self, page: Any, actions: Callable[[], list[dict[str, Any]]]) -> None:
+        self.page = page
+        self.actions = actions
+
+    async def recorded(self, kind: str, times: int = 1) -> dict[str, Any]:
+        """Wait until so many actions of this type are on disk; the last of them."""
+
+        def found() -> list[dict[str, Any]]:
+            return [one for one in self.actions() if one["type"] == kind]
+
+        await until(lambda: len(found()) >= times)
+        return found()[times - 1]
+
+    async def click(self, selector: str) -> None:
+        await self.page.locator(selector).first.click(timeout=WAIT_S * 1000)
+
+    async def type(self, selector: str, text: str) -> None:
+        await self.click(selector)
+        await self.page.keyboard.type(text)
+
+    async def comes_to(self, words: str) -> None:
+        """Wait until a page with this heading is there."""
+        await self.page.locator("h1", has_text=words).wait_for(timeout=WAIT_S * 1000)
+
+
+class Running:
+    """One recording in progress."""
+
+    def __init__(self, engine: Engine, record: TaskRecord, home: Path) -> None:
+        self.engine = engine
+        self.task_id = record.task_id
+        self.folder = home / "tasks" / record.task_id
+        self.operator: Operator = None  # type: ignore[assignment]
+
+    def actions(self) -> list[dict[str, Any]]:
+        return read_lines(self.folder / "pages.jsonl")
+
+    async def ready(self) -> None:
+        """The first page is there and listened to."""
+        await until(lambda: self.actions() or self._ended())
+        assert self.actions(), (self.folder / "meta.json").read_text()
+        instance = self.engine.instances.living()[-1]
+        self.operator = Operator(instance.pages[0], self.actions)
+
+    def _ended(self) -> bool:
+        return '"ended_at"' in (self.folder / "meta.json").read_text()
+
+    async def stop(self) -> TaskRecord:
+        await self.engine.stop(self.task_id)
+        return await self.engine.wait(self.task_id)
+
+    def result(self) -> dict[str, Any]:
+        return json.loads((self.folder / "result.json").read_text())
+
+
+@pytest.fixture
+def recording(home: Path) -> Callable[..., Any]:
+    """`async with recording(url, …) as running:` on real Chromium, headless unless asked."""
+
+    @asynccontextmanager
+    async def begin(url: str, **args: Any) -> AsyncIterator[Running]:
+        settings = Settings(home=home, root=home / "tasks")
+        engine = Engine(settings, accepts=True, clock=args.pop("clock", Clock()))
+        await engine.open()
+        try:
+            given = {"url": url, "headless": True, "screenshots": "none", **args}
+            running = Running(engine, await engine.start("recording", given), home)
+            await running.ready()
+            yield running
+        finally:
+            await engine.close()
+
+    return begin
+
+
+Script = Callable[[Operator], Awaitable[None]]
