@@ -1,0 +1,422 @@
+"""The life of a command task in the ledger: states, ends, queues, ids, and what is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+import pytest
+
+from engine.browser.egress import Policy
+from engine.browser.session import InstanceOptions
+from engine.errors import InvalidArguments, NotATaskId, TaskFailed, TaskNotFound
+from engine.run.command_tasks import COMMANDS
+from engine.run.kind import Tools
+from engine.sample.server import Answer
+from engine.sample.site import Site
+from engine.service import Engine
+from engine.work.context import Clock, MemoryContext
+from tests.commands.conftest import Booth, Opening, do, mistakes, task
+
+FOREVER = do("wait_for", selector="#never")
+
+
+def states(found: dict[str, Any]) -> list[str]:
+    return [command["status"] for command in found["commands"]]
+
+
+async def until(condition: Callable[[], Any]) -> Any:
+    """Ask again and again until it is so; bounded."""
+    async with asyncio.timeout(30):
+        while True:
+            found = condition()
+            if asyncio.iscoroutine(found):
+                found = await found
+            if found:
+                return found
+            await asyncio.sleep(0.02)
+
+
+async def running(booth: Booth, task_id: str, number: int) -> None:
+    """Wait until command `number` of a task runs."""
+
+    async def runs() -> bool:
+        return states(await booth.look(task_id))[number] == "running"
+
+    await until(runs)
+
+
+def instance_options(*sites: Site) -> InstanceOptions:
+    return InstanceOptions(Policy(None, [f"127.0.0.1:{site.port}" for site in sites]))
+
+
+def browser_of(process: psutil.Process) -> psutil.Process:
+    """Chromium's main process below `process`."""
+    return next(
+        each
+        for each in process.children(recursive=True)
+        if "--type=" not in (line := " ".join(each.cmdline())) and "--user-data-dir=" in line
+    )
+
+
+async def test_the_first_error_ends_the_task_and_the_rest_is_skipped(
+    opened: Opening, site: Site
+) -> None:
+    async with opened() as booth:
+        record = await booth.start(
+            do("goto", url=f"{site.url}/static/1"),
+            do("click", selector="#none", timeout=300),
+            do("screenshot"),
+            do("reload"),
+        )
+        ended = await booth.engine.wait(record.task_id)
+        found = await booth.look(record.task_id)
+        folder = booth.folder(record.task_id)
+    assert states(found) == ["success", "error", "skipped", "skipped"]
+    assert (found["status"], found["currentCommandIndex"]) == ("failed", 1)
+    assert found["error"]["commandId"] == f"{found['id']}_cmd_1" == found["commands"][1]["id"]
+    assert (found["error"]["code"], ended.status) == ("COMMAND_TIMEOUT", "FAILED")
+    assert ended.error is not None
+    assert (ended.error.code, ended.error.message) == (
+        "COMMAND_TIMEOUT",
+        "command 2 of 4 (to click): not done within 0.3 s: #none (there is no such element)",
+    )
+    assert ended.engine is not None
+    assert ended.engine.units is not None
+    assert (ended.engine.units.done, ended.engine.units.failed) == (2, 1)
+    assert "startedAt" not in found["commands"][2]
+    assert json.loads((folder / "result.json").read_bytes()) == found
+    kept = json.loads((folder / "commands.json").read_bytes())
+    assert states(kept) == states(found)
+    assert "result" not in kept["commands"][0]
+
+
+async def test_a_whole_task_answers_in_the_shape_of_the_seed(opened: Opening, site: Site) -> None:
+    async with opened() as booth:
+        found = await booth.run(
+            do("goto", url=f"{site.url}/static/1"), do("get_text", selector="h1")
+        )
+    assert found["status"] == "completed"
+    assert found["currentCommandIndex"] == 1
+    assert found["createdAt"] <= found["startedAt"] <= found["completedAt"]
+    assert found["instanceId"].startswith("inst_")
+    assert found["commands"][1] == {
+        "id": f"{found['id']}_cmd_1",
+        "tool_name": "browser_content",
+        "intention": "to get_text",
+        "args": {"action": "get_text", "selector": "h1"},
+        "status": "success",
+        "startedAt": found["commands"][1]["startedAt"],
+        "completedAt": found["commands"][1]["completedAt"],
+        "result": {"text": "Field notes 1"},
+    }
+    assert set(found) == {
+        "id", "instanceId", "name", "intention", "commands", "status", "currentCommandIndex",
+        "createdAt", "startedAt", "completedAt",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "slow",
+    [
+        FOREVER,
+        do("evaluate", script="while (true) {}"),
+        do("evaluate", script="return new Promise(() => {})"),
+        do("goto", url="{{site}}/hang"),
+    ],
+    ids=["wait", "busy page", "promise", "hanging address"],
+)
+async def test_a_cancel_in_the_middle_of_a_command_is_settled_within_two_seconds(
+    opened: Opening, site: Site, slow: dict[str, Any]
+) -> None:
+    async with opened() as booth:
+        record = await booth.start(
+            do("goto", url="{{site}}/static/1"), slow, do("reload"), variables={"site": site.url}
+        )
+        await running(booth, record.task_id, 1)
+        asked = time.monotonic()
+        await booth.engine.cancel(record.task_id)
+        ended = await booth.engine.wait(record.task_id)
+        took_s = time.monotonic() - asked
+        found = await booth.look(record.task_id)
+        result = json.loads((booth.folder(record.task_id) / "result.json").read_bytes())
+        await booth.engine.join(record.task_id)
+        assert not booth.engine.instances.living()
+    assert took_s < 2
+    assert ended.status == "CANCELLED"
+    assert states(found) == ["success", "skipped", "skipped"]
+    assert found["status"] == "cancelled"
+    assert found["error"]["code"] == "CANCELLED"
+    assert states(result) == states(found)
+
+
+async def test_a_cancel_of_a_thousand_commands_is_settled_as_quickly(
+    opened: Opening, site: Site
+) -> None:
+    async with opened() as booth:
+        record = await booth.start(
+            do("goto", url=f"{site.url}/static/1"), FOREVER, *[do("reload")] * 998
+        )
+        await running(booth, record.task_id, 1)
+        asked = time.monotonic()
+        await booth.engine.cancel(record.task_id)
+        await booth.engine.wait(record.task_id)
+        took_s = time.monotonic() - asked
+        found = await booth.look(record.task_id)
+    assert took_s < 2
+    assert states(found) == ["success", *["skipped"] * 999]
+
+
+async def test_a_task_that_waits_is_queued_and_cancelled_with_all_its_commands_skipped(
+    opened: Opening, site: Site
+) -> None:
+    async with opened(slots=1) as booth:
+        first = await booth.start(do("goto", url=f"{site.url}/static/1"), FOREVER)
+        second = await booth.start(do("goto", url=f"{site.url}/static/2"), do("reload"))
+        await running(booth, first.task_id, 1)
+        assert (await booth.look(second.task_id))["status"] == "queued"
+        assert states(await booth.look(second.task_id)) == ["pending", "pending"]
+        await booth.engine.cancel(second.task_id)
+        found = await booth.look(second.task_id)
+        await booth.engine.cancel(first.task_id)
+        await booth.engine.wait(first.task_id)
+    assert found["status"] == "cancelled"
+    assert states(found) == ["skipped", "skipped"]
+    assert site.hits["/static/2"] == 0
+
+
+async def test_a_browser_that_dies_ends_the_command_at_once(opened: Opening, site: Site) -> None:
+    async with opened() as booth:
+        record = await booth.start(do("goto", url=f"{site.url}/static/1"), FOREVER, do("reload"))
+        await running(booth, record.task_id, 1)
+        await until(lambda: booth.engine.instances.living())
+        killed = time.monotonic()
+        browser_of(psutil.Process()).kill()
+        await booth.engine.wait(record.task_id)
+        took_s = time.monotonic() - killed
+        found = await booth.look(record.task_id)
+        again = await booth.run(do("goto", url=f"{site.url}/static/2"))
+    assert took_s < 5
+    assert states(found) == ["success", "error", "skipped"]
+    assert (
+        found["error"]["code"] == found["commands"][1]["error"]["code"] == "INSTANCE_DISCONNECTED"
+    )
+    assert again["status"] == "completed"  # the next task gets a new browser
+
+
+async def test_a_task_whose_instance_is_closed_before_its_turn_is_disconnected(
+    opened: Opening, site: Site
+) -> None:
+    async with opened() as booth:
+        instance = await booth.engine.instances.launch(instance_options(site))
+        first = await booth.start(FOREVER, instanceId=instance.id)
+        second = await booth.start(do("reload"), instanceId=instance.id)
+        await running(booth, first.task_id, 0)
+        await booth.engine.instances.close(instance.id)
+        await booth.engine.wait(first.task_id)
+        await booth.engine.wait(second.task_id)
+        codes = [(await booth.look(each.task_id))["error"]["code"] for each in (first, second)]
+    assert codes == ["INSTANCE_DISCONNECTED", "INSTANCE_DISCONNECTED"]
+
+
+async def test_without_any_browser_the_task_says_where_it_looked(
+    opened: Opening, tmp_path: Path
+) -> None:
+    async with opened() as booth:
+        booth.engine._browser._path = str(tmp_path / "nothing")
+        found = await booth.run(do("goto", url="http://example.com/"), do("reload"))
+    assert states(found) == ["error", "skipped"]
+    assert found["error"]["code"] == "INSTANCE_DISCONNECTED"
+    assert "nothing" in found["error"]["message"]
+
+
+async def test_tasks_of_one_instance_run_one_after_another_and_instances_in_parallel(
+    opened: Opening, site: Site
+) -> None:
+    async with opened(slots=8) as booth:
+        one = await booth.engine.instances.launch(instance_options(site))
+        two = await booth.engine.instances.launch(instance_options(site))
+        go = do("goto", url=f"{site.url}/static/1")
+        set_it = do("evaluate", script="sessionStorage.n = +(sessionStorage.n || 0) + 1")
+        held = await booth.start(go, FOREVER, instanceId=two.id)
+        await running(booth, held.task_id, 1)
+        records = [await booth.start(go, set_it, instanceId=one.id) for _ in range(4)]
+        waiting = await booth.start(go, set_it, instanceId=two.id)
+        ended = [await booth.engine.wait(record.task_id) for record in records]
+        found = [await booth.look(record.task_id) for record in records]
+        assert (await booth.look(waiting.task_id))["status"] == "queued"
+        await booth.engine.cancel(held.task_id)
+        await booth.engine.wait(waiting.task_id)
+        assert one.alive  # an instance that was there stays
+    assert [record.status for record in ended] == ["COMPLETED"] * 4
+    assert [each["commands"][1]["result"]["value"] for each in found] == [1, 2, 3, 4]
+    for before, after in zip(found, found[1:], strict=False):
+        assert before["completedAt"] <= after["startedAt"]
+
+
+async def test_an_instance_that_is_not_there_is_refused_and_nothing_is_written(
+    opened: Opening,
+) -> None:
+    async with opened() as booth:
+        with pytest.raises(InvalidArguments) as caught:
+            await booth.start(do("reload"), instanceId="inst_00000000")
+        assert not list((booth.home / "tasks").glob("[0-9a-f]*"))
+    assert mistakes(caught.value) == {"instanceId": "unknown_instance"}
+
+
+METADATA = {
+    "requestId": "req-abc-123",
+    "token": "not a secret of ours",
+    "url": "http://u:p@example.com/?token=x",
+    "nested": [{"": None}, [[]], 1.5, -0.0, 2**60, 1e300, "\u2028 😀 é"],
+    "zeta": 0,
+    "alpha": False,
+}
+
+
+async def test_metadata_comes_back_untouched_from_everywhere(opened: Opening, site: Site) -> None:
+    before = json.dumps(METADATA)
+    async with opened() as booth:
+        record = await booth.start(do("goto", url=f"{site.url}/static/1"), metadata=METADATA)
+        early = await booth.look(record.task_id)
+        await booth.engine.wait(record.task_id)
+        late = await booth.look(record.task_id)
+        result = json.loads((booth.folder(record.task_id) / "result.json").read_bytes())
+        small = await booth.start(do("list"), metadata={"a": {"token": "x"}})
+        meta = await booth.engine.meta(small.task_id)
+    for found in (early, late, result):
+        assert json.dumps(found["metadata"]) == before
+    assert meta["engine"]["metadata"] == {"a": {"token": "x"}}
+
+
+async def test_both_ids_are_taken_everywhere(opened: Opening, home: Path) -> None:
+    async with opened() as booth:
+        record = await booth.start(do("list"))
+        name = record.engine.command_task_id if record.engine else ""
+        assert name
+        ended = await booth.engine.wait(name)
+        assert ended.task_id == record.task_id
+        assert (await booth.look(name))["id"] == name
+    looking = Engine(booth.engine.settings, accepts=False)
+    await looking.open()
+    assert (await looking.get(name)).task_id == record.task_id
+    assert (await looking.meta(name))["task_id"] == record.task_id
+    assert (await looking.events(name)).events
+    assert (await looking.cancel(name)).task_id == record.task_id
+    result = await looking.result(name)
+    assert result is not None
+    result.close()
+    with pytest.raises(TaskNotFound):
+        await looking.get("task_1_1")
+    with pytest.raises(NotATaskId):
+        await looking.get("task_1")
+    await looking.close()
+
+
+SECRETS = {"typed": "swordfish 77", "variable": "Tr0ub4dor&3 ü", "env": "correct-horse-battery"}
+
+
+async def test_neither_typed_text_nor_a_secret_nor_a_variable_is_in_any_file(
+    opened: Opening, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.answers["/echo"] = Answer(
+        b"<!doctype html><title>t</title><input id=a><input id=b><input id=c><form id=f>"
+        b"<p id=out></p></form><script>oninput = () => {"
+        b"const all = [a.value, b.value, c.value];"
+        b"document.title = all.join(' '); out.textContent = all.join(' ');"
+        b"f.action = '/done?' + all.map(encodeURIComponent).join('&');"
+        b"out.dataset.all = JSON.stringify(all);"
+        b"history.replaceState({}, '', '?' + new URLSearchParams({all}));};"
+        b"</script>"
+    )
+    async with opened(environ={"PW": SECRETS["env"]}) as booth:
+        found = await booth.run(
+            do("goto", url=f"{site.url}/echo"),
+            do("type", selector="#a", text=SECRETS["typed"]),
+            do("type", selector="#b", text="{{word}}"),
+            do("type", selector="#c", text={"secret": "env:PW"}),
+            do("get_text", selector="#out"),
+            do("get_html"),
+            do("get_viewport_dom"),
+            do("evaluate", script="({['k' + a.value]: [b.value, c.value, location.href]})"),
+            do("wait_for", selector="body"),
+            do("screenshot"),
+            do("status"),
+            do("evaluate", script="throw new Error(document.title)"),
+            variables={"word": SECRETS["variable"]},
+        )
+        files = {path: path.read_bytes() for path in booth.home.rglob("*") if path.is_file()}
+    assert states(found)[-2:] == ["success", "error"]
+    assert found["commands"][4]["result"] == {"text": "[redacted] {{word}} [redacted]"}
+    assert found["commands"][1]["args"]["text_length"] == len(SECRETS["typed"])
+    for value in SECRETS.values():
+        forms = {value, json.dumps(value)[1:-1], value.replace(" ", "+"), value.replace(" ", "%20")}
+        for form in forms:
+            leaks = [path for path, data in files.items() if form.encode() in data]
+            assert not leaks, (form, leaks)
+            assert form not in caplog.text
+
+
+async def test_what_was_typed_is_covered_in_pictures_unless_it_may_be_kept(
+    opened: Opening, site: Site
+) -> None:
+    site.answers["/field"] = Answer(b"<input id=a style='font-size:40px'>")
+
+    async def picture(text: str, **more: Any) -> bytes:
+        record = await booth.start(
+            do("goto", url=f"{site.url}/field"),
+            do("type", selector="#a", text=text, **more),
+            do("screenshot"),
+        )
+        await booth.engine.wait(record.task_id)
+        return (booth.folder(record.task_id) / "artifacts" / "command-003.png").read_bytes()
+
+    async with opened() as booth:
+        assert await picture("first") == await picture("other")
+        assert await picture("first", keep_text=True) != await picture("other", keep_text=True)
+
+
+async def test_a_missing_secret_is_found_before_anything_is_written(opened: Opening) -> None:
+    async with opened(environ={}) as booth:
+        with pytest.raises(InvalidArguments) as caught:
+            await booth.start(do("type", selector="#a", text={"secret": "env:NOT_THERE"}))
+        assert not list((booth.home / "tasks").glob("[0-9a-f]*"))
+    assert mistakes(caught.value) == {"commands[0].args.text": "missing_secret"}
+
+
+async def test_a_direct_call_and_a_task_give_the_same_bytes(opened: Opening, site: Site) -> None:
+    document = task(
+        do("goto", url=f"{site.url}/static/1"),
+        do("get_text", selector="h1"),
+        do("click", selector="#none", timeout=200),
+        do("reload"),
+        metadata={"n": 1.0},
+    )
+    clock = Clock(now_ms=lambda: 1_700_000_000_000)
+    async with opened() as booth:
+        booth.engine._executor._clock = clock  # type: ignore[union-attr]
+        tools: Tools = booth.engine._tools
+        record = await booth.engine.start("commands", document)
+        await booth.engine.wait(record.task_id)
+        written = (booth.folder(record.task_id) / "result.json").read_bytes()
+        told = json.loads(written)
+        context = MemoryContext(now_ms=clock.now_ms)
+        assert COMMANDS.parse_here is not None
+        plan = msgspec.structs.replace(
+            COMMANDS.parse_here(document, tools),
+            task_id=told["id"],
+            accepted_at=told["createdAt"],
+        )
+        with pytest.raises(TaskFailed) as failed:
+            await COMMANDS.body(plan, context, tools)
+        head = failed.value.head
+        assert head is not None
+    direct = COMMANDS.result(head, map(msgspec.json.encode, context.pages))
+    own, other = json.loads(direct)["instanceId"], told["instanceId"]
+    assert direct.replace(own.encode(), other.encode()) == written
