@@ -6,82 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-FAST = ["--engine", "static", "--delay-ms", "0", "--respect-robots", "false"]
-SLOW = ["--engine", "static", "--delay-ms", "30", "--max-pages", "10000", "--max-depth", "100"]
-ENDLESS = [*SLOW, "--respect-robots", "false"]
-
-
-class Octask:
-    """The command line on a home of its own."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-
-    def command(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "engine.cli", *words]
-
-    def environment(self) -> dict[str, str]:
-        root = str(Path(__file__).resolve().parents[2])
-        return {**os.environ, "PYTHONPATH": root, "PYTHONWARNINGS": "error"}
-
-    def __call__(self, *words: str, code: int = 0, place: bool = True) -> str:
-        """Run to its end; the exit code must be `code`, and no traceback may be printed."""
-        where = ["--home", str(self.home)] if place else []
-        ran = subprocess.run(
-            self.command(*words, *where),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-        said = ran.stdout + ran.stderr
-        assert "Traceback" not in said, said
-        assert ran.returncode == code, said
-        return said
-
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            self.command(*words, "--home", str(self.home)),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=self.environment(),
-        )
-
-    def tasks(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self("list", "--json"))["tasks"]
-        return found
-
-    def pages(self, task_id: str) -> int:
-        path = self.home / "tasks" / task_id / "pages.jsonl"
-        return path.read_bytes().count(b"\n") if path.exists() else 0
-
-
-@pytest.fixture
-def octask(home: Path) -> Octask:
-    return Octask(home)
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.02)
-
-
-def only_task(octask: Octask) -> str:
-    root = octask.home / "tasks"
-    until(lambda: root.is_dir() and [name for name in os.listdir(root) if name[0] != "."])
-    return next(name for name in os.listdir(root) if name[0] != ".")
+from tests.cli.program import ENDLESS, FAST, Octask, only_task, until
 
 
 def test_a_crawl_in_the_foreground_tells_each_page_and_its_end(octask: Octask, site: Any) -> None:
