@@ -38,7 +38,8 @@ def reply(text: str, data: dict[str, Any], image: Image | None = None) -> ToolRe
     if len(encoded) > MOST_TEXT_BYTES:
         kept = encoded[: MOST_TEXT_BYTES - len(CUT.encode())]
         text = kept.decode("utf-8", "ignore") + CUT
-    return ToolReply(text, data, image)
+    # There and back: what a face hands on as JSON is the same for every caller.
+    return ToolReply(text, msgspec.json.decode(msgspec.json.encode(data)), image)
 
 
 def refusal(error: EngineError) -> ToolReply:

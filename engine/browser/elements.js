@@ -48,6 +48,7 @@
   // The tree as it is shown: open shadow roots and what is slotted into them; frames apart.
   const childrenOf = (node) => {
     if (node.shadowRoot) return node.shadowRoot.childNodes;
+    if (node.tagName === "DETAILS" && !node.open) return node.querySelectorAll(":scope > summary");
     if (node.tagName === "SLOT") {
       const assigned = node.assignedNodes({ flatten: true });
       return assigned.length ? assigned : node.childNodes;

@@ -82,7 +82,7 @@
     const block = !cell && !display.startsWith("inline") && display !== "contents";
     if (block) reading.flush();
     if (cell && reading.line.length) reading.say(" | ");
-    if (display === "list-item") reading.say("- ");
+    if (display === "list-item" && element.tagName !== "SUMMARY") reading.say("- ");
     const role = el.seen(element) ? el.roleOf(element) : "";
     let inside = true;
     if (role && told(role, element) && (!reading.ask.activeOnly || el.ACTIVE.has(role))) {

@@ -1,0 +1,335 @@
+"""Every action on an element, as a person would do it, and every reason why it is not done."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.agents import ToolReply
+from engine.agents.errors import InstructionRefused, TargetUnclear
+from engine.agents.table import ACTIONS
+from engine.browser import interacting
+from engine.browser.refusals import ElementNotReady, NoSuchOption, WrongElement
+from engine.errors import AddressBlocked
+from tests.agents.conftest import Desk, Opening
+
+LOG = """<script>
+const log = [];
+for (const kind of ['click', 'dblclick', 'contextmenu', 'mouseover', 'focus', 'keydown', 'input',
+  'change', 'submit']) {
+  addEventListener(kind, (event) => {
+    if (kind === 'submit') event.preventDefault();
+    log.push(`${kind} ${event.target.id || event.target.tagName} ${event.isTrusted}`);
+  }, true);
+}
+</script>"""
+FORM = f"""{LOG}<form>
+<label>Name <input id=name value=old></label>
+<label>Note <textarea id=note></textarea></label>
+<label>Colour <select id=colour>
+<option value=r>Red<option value=b>Blue<option disabled>Grey</select></label>
+<label>Tags <select id=tags multiple><option>x<option>y</select></label>
+<label><input type=checkbox id=agree> I agree</label>
+<label><input type=radio name=r id=small> Small</label>
+<label><input type=radio name=r id=large checked> Large</label>
+<label>Day <input type=date id=day></label>
+<label>Level <input type=range id=level min=0 max=10 value=5></label>
+<label>File <input type=file id=file></label>
+<div contenteditable id=rich aria-label=Rich>old</div>
+<button id=go>Go</button></form><p id=far style="margin-top:3000px">Far away</p>
+<button id=low>Low</button>"""
+
+
+async def value(made: Desk, name: str) -> object:
+    return await made.script(f"document.getElementById('{name}').value")
+
+
+async def log(made: Desk) -> list[str]:
+    return list(await made.script("log"))
+
+
+def test_the_table_and_the_doing_know_the_same_actions() -> None:
+    assert set(ACTIONS) == set(interacting.ACTIONS)
+
+
+async def test_a_click_is_a_real_one_and_the_answer_tells_the_element(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show(FORM)
+        answer = await made.do("click", "button", "Go")
+        assert {"click go true", "submit FORM true"} <= set(await log(made))
+        assert answer.text.startswith('Clicked button "Go" (ref_1_')
+        assert answer.data["element"]["states"] == ["focused"]
+
+
+async def test_other_clicks_and_the_mouse_alone(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show(FORM)
+        await made.do("double_click", "button", "Low")
+        await made.do("right_click", "button", "Low")
+        await made.do("hover", "textbox", "Name")
+        told = await log(made)
+        assert {"dblclick low true", "contextmenu low true", "mouseover name true"} <= set(told)
+
+
+async def test_typing_replaces_appending_adds_and_clearing_empties(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show(FORM)
+        answer = await made.do("type", "textbox", "Name", "Ada")
+        assert await value(made, "name") == "Ada"
+        assert "Typed 3 characters" in answer.text
+        await made.do("append", "textbox", "Name", " L")
+        assert await value(made, "name") == "Ada L"
+        await made.do("clear", "textbox", "Name")
+        assert await value(made, "name") == ""
+        assert {"keydown name true", "input name true"} <= set(await log(made))
+
+
+async def test_typing_keeps_lines_where_there_are_lines_and_never_sends_a_form(
+    desk: Opening,
+) -> None:
+    async with desk() as made:
+        await made.show(FORM)
+        await made.do("type", "textbox", "Note", "one\ntwo")
+        await made.do("type", "textbox", "Name", "one\ntwo")
+        assert await value(made, "note") == "one\ntwo"
+        assert await value(made, "name") == "one two"
+        assert not [line for line in await log(made) if line.startswith("submit")]
+
+
+async def test_typing_into_what_a_page_made_a_field_of_itself(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show(FORM)
+        await made.do("type", "textbox", "Rich", "new")
+        assert await made.script("document.getElementById('rich').innerText") == "new"
+        await made.do("clear", "textbox", "Rich")
+        assert await made.script("document.getElementById('rich').innerText.trim()") == ""
+
+
+async def test_a_long_text_is_put_in_whole(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show(FORM)
+        await made.do("type", "textbox", "Note", "long " * 2_000)
+        assert await value(made, "note") == "long " * 2_000
+
+
+async def test_fields_with_a_picker_take_their_value(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show(FORM)
+        await made.do("type", "textbox", "Day", "2026-01-31")
+        await made.do("type", "slider", "Level", "7")
+        assert (await value(made, "day"), await value(made, "level")) == ("2026-01-31", "7")
+        with pytest.raises(WrongElement, match="takes no such value"):
+            await made.do("type", "textbox", "Day", "tomorrow")
+        assert await value(made, "day") == "2026-01-31"
+
+
+async def test_selecting_by_words_or_value_and_only_what_is_offered(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show(FORM)
+        answer = await made.do("select", "combobox", "Colour", "blue")
+        assert (await value(made, "colour"), answer.data["element"]["value"]) == ("b", "Blue")
+        await made.do("select", "combobox", "Colour", "r")
+        assert await value(made, "colour") == "r"
+        assert "change colour false" in await log(made)
+        with pytest.raises(NoSuchOption, match="missing; there are: Red, Blue, Grey"):
+            await made.do("select", "combobox", "Colour", "Green")
+        with pytest.raises(NoSuchOption, match="disabled"):
+            await made.do("select", "combobox", "Colour", "Grey")
+        assert await value(made, "colour") == "r"
+
+
+async def test_checking_is_done_once_and_unchecking_undoes_it(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show(FORM)
+        for action, wanted in (("check", True), ("check", True), ("uncheck", False)):
+            await made.do(action, "checkbox", "I agree")
+            assert await made.script("document.getElementById('agree').checked") is wanted
+        await made.do("check", "radio", "Small")
+        assert await made.script("document.getElementById('small').checked") is True
+        with pytest.raises(WrongElement, match="by checking another"):
+            await made.do("uncheck", "radio", "Small")
+        with pytest.raises(WrongElement, match="nothing that can be checked"):
+            await made.do("check", "button", "Go")
+
+
+async def test_pressing_focusing_and_scrolling_to_an_element(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show(FORM)
+        await made.do("focus", "textbox", "Name")
+        assert await made.script("document.activeElement.id") == "name"
+        await made.do("press", "textbox", "Name", "Enter")
+        assert "submit FORM true" in await log(made)
+        await made.do("scroll_into_view", "button", "Low")
+        assert await made.script("scrollY") > 2_000
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("go.disabled = true", "disabled"),
+        ("go.style.visibility = 'hidden'", "hidden"),
+        ("go.style = 'position: fixed; left: -500px'", "out of reach"),
+        (
+            "document.body.insertAdjacentHTML('beforeend',"
+            " '<div role=dialog aria-label=Veil style=\"position: fixed; inset: 0\">')",
+            "covered by dialog Veil",
+        ),
+    ],
+)
+async def test_what_cannot_be_used_is_refused_with_the_reason(
+    desk: Opening, change: str, reason: str
+) -> None:
+    async with desk() as made:
+        await made.show("<button id=go onclick=\"document.title='hit'\">Go</button>")
+        ref = await made.ref("button", "Go")
+        await made.script(f"{change}; return 0")
+        with pytest.raises(ElementNotReady, match=reason):
+            await made.call("interact", ref=ref, action="click")
+        assert await made.script("document.title") == "t"
+
+
+async def test_what_takes_no_text_no_option_or_no_file_is_refused(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show(FORM)
+        with pytest.raises(WrongElement, match="takes no text"):
+            await made.do("type", "button", "Go", "x")
+        with pytest.raises(WrongElement, match="no select field"):
+            await made.do("select", "textbox", "Name", "x")
+        with pytest.raises(WrongElement, match="takes files"):
+            await made.do("click", "file", "File")
+
+
+async def test_a_field_that_is_read_only_keeps_its_text(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show("<label>Name <input id=name readonly value=old></label>")
+        with pytest.raises(ElementNotReady, match="read-only"):
+            await made.do("type", "textbox", "Name", "x")
+        assert await value(made, "name") == "old"
+
+
+async def test_a_click_waits_until_the_element_has_come_to_rest(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show(
+            "<style>@keyframes slide {from {margin-left: 900px}}"
+            "button {animation: slide 700ms linear}</style>"
+            "<div id=d></div>"
+        )
+        await made.script(
+            "d.innerHTML = '<button onclick=\"document.title=\\'hit\\'\">Go</button>'"
+        )
+        await made.call("act", instruction="click Go")
+        assert await made.script("document.title") == "hit"
+
+
+async def test_a_click_on_a_link_arrives_before_the_answer_even_where_it_asks_for_a_window(
+    desk: Opening,
+) -> None:
+    async with desk() as made:
+        made.pages["/next"] = "<h1>Next</h1>"
+        await made.show("<a href='/next' target=_blank>Go on</a>")
+        answer = await made.do("click", "link", "Go on")
+        assert answer.data["url"] == f"{made.pages.url}/next"
+        assert "element" not in answer.data
+        assert len((await made.call("tabs_context")).data["tabs"]) == 1
+
+
+async def test_a_click_that_leads_to_a_refused_address_is_refused(
+    desk: Opening, elsewhere: object
+) -> None:
+    async with desk() as made:
+        await made.show("<a href='http://127.0.0.1:9/x'>Out</a>")
+        with pytest.raises(AddressBlocked):
+            await made.do("click", "link", "Out")
+
+
+async def test_a_dialog_is_dismissed_and_told(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show("<button onclick=\"document.title = confirm('Really?')\">Ask</button>")
+        answer = await made.do("click", "button", "Ask")
+        assert answer.data["dialogs"] == ["confirm: Really?"]
+        assert answer.data["title"] == "false"
+
+
+async def test_elements_in_frames_and_shadow_roots_are_used_as_well(desk: Opening) -> None:
+    async with desk() as made:
+        made.pages["/f"] = (
+            "<body style='margin:40px'>"
+            "<button onclick=\"parent.document.title='framed'\">In</button>"
+            '<input aria-label=Word oninput="parent.document.title=this.value">'
+        )
+        await made.show(
+            "<div id=host></div><iframe src='/f' style='margin:300px 0 0 200px;border:9px solid'>"
+            "</iframe><script>host.attachShadow({mode: 'open'}).innerHTML = "
+            "`<button onclick=\"document.title='shaded'\">Shade</button>`</script>"
+        )
+        await made.do("click", "button", "Shade")
+        assert await made.script("document.title") == "shaded"
+        await made.do("click", "button", "In")
+        assert await made.script("document.title") == "framed"
+        await made.do("type", "textbox", "Word", "typed")
+        assert await made.script("document.title") == "typed"
+
+
+STEPS = [
+    ("type 'Ada' into Name", "document.getElementById('name').value", "Ada"),
+    ("fill the Note field with 'x y'", "document.getElementById('note').value", "x y"),
+    ("clear Name", "document.getElementById('name').value", ""),
+    ("select Blue in Colour", "document.getElementById('colour').value", "b"),
+    ("check I agree", "document.getElementById('agree').checked", True),
+    ("click the Go button", "log.includes('click go true')", True),
+    ("double-click Low", "log.includes('dblclick low true')", True),
+    ("hover over Low", "log.includes('mouseover low true')", True),
+    ("focus Name", "document.activeElement.id", "name"),
+    ("press Enter in Name", "log.includes('submit FORM true')", True),
+    ("press Tab", "document.activeElement.id", "name"),
+    ("scroll down", "scrollY > 600", True),
+    ("scroll down 150 pixels", "scrollY", 150),
+    ("scroll to the bottom", "scrollY + innerHeight >= document.body.scrollHeight", True),
+    ("scroll to Low", "scrollY > 2000", True),
+]
+
+
+@pytest.mark.parametrize(("said", "asked", "wanted"), STEPS, ids=[step[0] for step in STEPS])
+async def test_a_step_in_words_does_what_it_says(
+    desk: Opening, said: str, asked: str, wanted: object
+) -> None:
+    async with desk() as made:
+        await made.show(FORM)
+        answer: ToolReply = await made.call("act", instruction=said)
+        assert answer.ok
+        assert await made.script(asked) == wanted
+
+
+async def test_steps_between_pages(desk: Opening) -> None:
+    async with desk() as made:
+        made.pages["/two"] = "<h1>Two</h1>"
+        await made.show("<h1>One</h1>")
+        for said, path in (
+            (f"go to {made.pages.url}/two", "/two"),
+            ("go back", "/"),
+            ("go forward", "/two"),
+            ("reload", "/two"),
+        ):
+            answer = await made.call("act", instruction=said)
+            assert answer.data["url"] == made.pages.url + path
+        assert made.pages.hits["/two"] >= 2
+
+
+async def test_two_elements_of_one_name_are_listed_and_none_is_used(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show("<button onclick='document.title=1'>Save</button><a href='#x'>Save</a>")
+        with pytest.raises(TargetUnclear) as unclear:
+            await made.call("act", instruction="click Save")
+        assert 'button "Save" (ref_1_1), link "Save" (ref_1_2)' in str(unclear.value)
+        assert await made.script("document.title") == "t"
+        answer = await made.call("act", instruction="click ref_1_1")
+        assert answer.data["title"] == "1"
+        await made.call("act", instruction="click the Save link")
+
+
+async def test_a_name_that_nothing_has_is_answered_with_what_comes_near(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show("<button>Save draft</button>")
+        with pytest.raises(TargetUnclear, match='near it are: button "Save draft"'):
+            await made.call("act", instruction="click Save everything")
+        with pytest.raises(InstructionRefused):
+            await made.call("act", instruction="please be so kind")
