@@ -23,15 +23,18 @@ from engine.errors import (
     WaitTimeout,
 )
 from engine.export.errors import ExportStopped
+from engine.goals.errors import BulkCompletionRefused, ContractNotFound, TaskRunNotFound
 from engine.logs import log_to_file
 from engine.query import QueryError
 from engine.records import Status, TaskRecord, TaskView
 from engine.service import Engine
 from engine.stopping import NotConfirmed
+from engine.store.shelf import NotAnId
 
 T = TypeVar("T")
 
 OK, FAILED, BAD_USAGE, CANCELLED, NOT_FOUND, WAIT_TIMEOUT, KILLED = 0, 1, 2, 3, 4, 124, 130
+GUARD_REFUSED = 5
 BY_STATUS: dict[str, int] = {
     Status.COMPLETED: OK,
     Status.FAILED: FAILED,
@@ -42,6 +45,10 @@ BY_ERROR: tuple[tuple[type[EngineError], int], ...] = (
     (NotATaskId, BAD_USAGE),
     (TaskNotFound, NOT_FOUND),
     (WaitTimeout, WAIT_TIMEOUT),
+    (NotAnId, BAD_USAGE),
+    (ContractNotFound, NOT_FOUND),
+    (TaskRunNotFound, NOT_FOUND),
+    (BulkCompletionRefused, GUARD_REFUSED),
     (ExportStopped, CANCELLED),
     (QueryError, BAD_USAGE),
     (NotConfirmed, BAD_USAGE),
@@ -105,6 +112,8 @@ def described(error: EngineError) -> dict[str, Any]:
         found["advice"] = error.advice
     if isinstance(error, QueryError):
         found["position"] = error.position
+    if isinstance(error, BulkCompletionRefused):
+        found.update(error.data())
     if isinstance(error, InvalidArguments):
         found["problems"] = [
             {"path": each.path, "code": each.code, "message": each.message}

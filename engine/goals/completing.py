@@ -169,7 +169,8 @@ class Completing:
             held.force(force.reason, force.by)
         run_steps.mirror(run.raw, held.contract)
         try:
-            _end(run, fields, status, _written(held.contract) if refused else None)
+            forced = _written(held.contract) if refused else None
+            _end(run, fields, status, forced, msgspec.to_builtins(said))
         except BaseException:
             if refused:
                 held.restore(before)
@@ -191,15 +192,19 @@ def contract_link(meta: Mapping[str, Any]) -> str | None:
 
 
 def _end(
-    run: HeldRun, fields: Mapping[str, Any], status: str, forced: Mapping[str, Any] | None
+    run: HeldRun,
+    fields: Mapping[str, Any],
+    status: str,
+    forced: Mapping[str, Any] | None,
+    said: Mapping[str, Any] | None = None,
 ) -> None:
     run_steps.update(run.raw, fields)
     run_steps.complete(run.raw, status, run.now_ms, forced)
     run.save(durable=True)
     if forced:
-        run.event("guard", {"allowed": False, "forced": forced})
-    said = {"status": status, **run_steps.counts(run.raw)}
-    run.event(ENDINGS[status], {**said, "forced": forced} if forced else said, durable=True)
+        run.event("guard", {"allowed": False, **(said or {}), "forced": forced})
+    told = {"status": status, **run_steps.counts(run.raw)}
+    run.event(ENDINGS[status], {**told, "forced": forced} if forced else told, durable=True)
 
 
 def _enforced(held: Held, force: Force, ledger: Ledger, task_id: str, act: Act) -> TaskRecord:
