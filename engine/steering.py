@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from functools import partial
 
 from engine.comet import LinkedRuns, Runs
 from engine.config import Settings
-from engine.envelopes import Envelopes
+from engine.envelopes import Envelopes, EnvelopeState, has_budget, state_of
 from engine.errors import EngineError
 from engine.goals.completing import Force
 from engine.goals.desk import Goals
@@ -19,6 +20,7 @@ from engine.records import Status, TaskId, TaskRecord
 from engine.run.executor import Executor
 from engine.run.stopping import request_stop
 from engine.stopping import Stopped, stop_all
+from engine.store.machine import wall_ms
 from engine.store.wait import wait_terminal
 
 log = logging.getLogger(__name__)
@@ -44,6 +46,31 @@ class Steering(Looking):
         """The envelopes of the ledger as it is open now; synchronous, for a thread."""
         guard = self.goals.completing.guards
         return Envelopes(self._ledger, pid=self.settings.host_pid, guard=guard)
+
+    async def update(
+        self, task_id: str, *, phase: str | None = None, note: str | None = None
+    ) -> TaskRecord:
+        """Change an envelope's phase, or leave a note; see `Envelopes.update`."""
+        ask = partial(self.envelopes.update, await self.ledger_id(task_id), phase=phase, note=note)
+        return self._pass_on(await asyncio.to_thread(ask))
+
+    async def finish(self, task_id: str, outcome: str, *, note: str | None = None) -> TaskRecord:
+        """End an envelope, if its contract does not stand against it; see `Envelopes.finish`."""
+        ask = partial(self.envelopes.finish, await self.ledger_id(task_id), outcome, note=note)
+        return self._pass_on(await asyncio.to_thread(ask))
+
+    async def budgets(self, task_id: str) -> EnvelopeState | None:
+        """How a task's budgets stand now; None for a task that has none.
+
+        Raises:
+            NotATaskId, TaskNotFound, TaskUnreadable.
+        """
+        meta = await self.meta(task_id)
+        return state_of(meta, wall_ms()) if has_budget(meta) else None
+
+    async def by_hand(self, run_id: str) -> None:
+        """Raise RunOfTask for a run that ends with its task, and so not by hand."""
+        await asyncio.to_thread(self._linked.by_hand, run_id)
 
     async def cancel(self, task_id: str, reason: str | None = None) -> TaskRecord:
         """Ask for a stop; a task that had not begun is CANCELLED at once, an ended one unchanged.

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from engine.cli import goals, show
+from engine.cli import goals, runs, show
 from engine.cli.calls import call, refuse, status_code
 from engine.cli.cancel import cancel
 from engine.cli.export import export
@@ -77,9 +77,7 @@ def _add(verb: Verb) -> None:
     group: click.Group = octask
     if head:
         found = octask.commands.get(head)
-        group = (
-            found if isinstance(found, click.Group) else click.Group(head, help=GROUPS.get(head))
-        )
+        group = found if isinstance(found, click.Group) else runs.Group(head, help=GROUPS.get(head))
         octask.add_command(group)
     group.add_command(_command(verb))
 
@@ -88,6 +86,7 @@ def _add(verb: Verb) -> None:
 GROUPS: dict[str, str] = {
     "recording": "What a recording can become.",
     **goals.GROUPS,
+    **runs.GROUPS,
 }
 
 
@@ -164,6 +163,7 @@ RENDERERS: dict[str, Callable[[Verb, Settings, Mapping[str, Any], bool], None]] 
     "recording export": export_recording,
     "prune": prune,
     **goals.RENDERERS,
+    **runs.RENDERERS,
 }
 
 

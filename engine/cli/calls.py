@@ -29,7 +29,7 @@ from engine.query import QueryError
 from engine.records import Status, TaskRecord, TaskView
 from engine.service import Engine
 from engine.stopping import NotConfirmed
-from engine.store.shelf import NotAnId
+from engine.store.shelf import NotAnId, NotOnShelf
 
 T = TypeVar("T")
 
@@ -48,6 +48,7 @@ BY_ERROR: tuple[tuple[type[EngineError], int], ...] = (
     (NotAnId, BAD_USAGE),
     (ContractNotFound, NOT_FOUND),
     (TaskRunNotFound, NOT_FOUND),
+    (NotOnShelf, NOT_FOUND),
     (BulkCompletionRefused, GUARD_REFUSED),
     (ExportStopped, CANCELLED),
     (QueryError, BAD_USAGE),

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 CRAWL: Final[Mapping[str, str]] = {
-    "max_pages": "Stop after so many pages (1 to 1,000,000; 20).",
+    "max_pages": "Stop after so many pages (1 to 1,000,000; 20, of a sitemap 50).",
     "max_depth": "Follow links so deep (0 to 100; 2).",
     "scope": "Only addresses that match this pattern (the start's origin).",
     "include_patterns": "Only addresses that match one of these patterns (again for more).",
@@ -24,18 +24,41 @@ CRAWL: Final[Mapping[str, str]] = {
     "wait_for": "A page is ready when this CSS selector is there.",
     "timeout_ms": "Take a page as it is after so many ms (30000).",
 }
-LISTS: Final = frozenset({"include_patterns", "exclude_patterns"})
+SITEMAP: Final[Mapping[str, str]] = {
+    "sitemap_url": "Sitemap: its own address (robots.txt, else /sitemap.xml tell).",
+    "filter": "Sitemap: only addresses that match this pattern.",
+    "other_origins": "Sitemap: true or false: also pages of other sites (false).",
+}
+EVIDENCE: Final[Mapping[str, str]] = {
+    "include": "Evidence: dom, screenshot, phash, network, console (dom,screenshot).",
+    "network_window_ms": "Evidence: watch requests for so many ms (5000).",
+    "full_page": "Evidence: true or false: a picture of the whole page (true).",
+}
+SNAPSHOT: Final[Mapping[str, str]] = {
+    "current_step": "Snapshot: the step that is being done.",
+    "next_actions": "Snapshot: what comes next (again for more).",
+    "completed_steps": "Snapshot: what is done (again for more).",
+    "notes": "Snapshot: anything else.",
+    "tabs": "Snapshot: the address of a tab (again for more).",
+    "visit": "Snapshot: true or false: open these tabs (false).",
+    "include_cookies": "Snapshot: true or false: keep their cookies, in a file (false).",
+    "include_storage": "Snapshot: true or false: keep their local storage, too (false).",
+}
+OPTIONS: Final[Mapping[str, str]] = {**CRAWL, **SITEMAP, **EVIDENCE, **SNAPSHOT}
+LISTS: Final = frozenset(
+    {"include_patterns", "exclude_patterns", "include", "next_actions", "completed_steps", "tabs"}
+)
 
 Command = Callable[..., None]
 
 
-def crawl_options(command: Command) -> Command:
-    """One option for each argument of a crawl.
+def kind_options(command: Command) -> Command:
+    """One option for each argument of a kind.
 
     Values pass as they were typed: the engine checks them all at once, so that every
     mistake is named and not only the first.
     """
-    for name, text in reversed(tuple(CRAWL.items())):
+    for name, text in reversed(tuple(OPTIONS.items())):
         option = "--" + name.replace("_", "-")
         command = click.option(option, name, multiple=True, metavar="VALUE", help=text)(command)
     return command

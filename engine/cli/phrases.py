@@ -84,6 +84,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "mistakes": "{title}:",
     "field.reason": "reason: {value}",
     "field.file": "file: {value}",
+    "runs.none": "No runs yet.",
     "field.calls": "last calls:",
     "field.arguments": "arguments:",
     "column.id": "Id",

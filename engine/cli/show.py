@@ -19,6 +19,7 @@ from rich.text import Text
 
 from engine import words
 from engine.attention import moment, standing, updated_at
+from engine.cli.budgets import budget_data, budget_lines
 from engine.cli.calls import described
 from engine.cli.phrases import say
 from engine.display import display, display_lines
@@ -126,10 +127,14 @@ def cells(view: TaskView) -> list[str]:
 async def task(engine: Engine, task_id: str, result: bool, events: bool, json_wanted: bool) -> None:
     """One task: its record, then its events and its result if they were asked for."""
     view = await engine.get(task_id)
+    readable = not isinstance(view.entry, Unreadable)
+    budgets = await engine.budgets(view.task_id) if readable else None
     if json_wanted:
         await _task_json(engine, view, result, events)
         return
     click.echo("\n".join(_task_lines(view)))
+    if budgets is not None:
+        click.echo("\n".join(budget_lines(budgets)))
     if events:
         click.echo("")
         async for event in every_event(engine, task_id):
@@ -143,6 +148,9 @@ async def task(engine: Engine, task_id: str, result: bool, events: bool, json_wa
 async def _task_json(engine: Engine, view: TaskView, result: bool, events: bool) -> None:
     readable = not isinstance(view.entry, Unreadable)
     parts = view_data(view, await engine.meta(view.task_id) if readable else None)
+    budgets = await engine.budgets(view.task_id) if readable else None
+    if budgets is not None:
+        parts["envelope"] = budget_data(budgets)
     # Events and result may be larger than memory: they are passed through piece by piece.
     click.echo(json_text(parts)[:-2], nl=False)
     if events:

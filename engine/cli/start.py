@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,10 @@ import click
 from msgspec import to_builtins
 
 from engine import words
+from engine.admission import Terms
 from engine.cli.calls import Interrupts, call, refuse, status_code
 from engine.cli.detach import detach
-from engine.cli.options import crawl_options, given_options
+from engine.cli.options import given_options, kind_options
 from engine.cli.phrases import say
 from engine.cli.place import place_options, settings_from
 from engine.cli.progress import Progress, progress_for
@@ -23,6 +26,7 @@ from engine.cli.recordings import recording_options
 from engine.cli.show import as_json as print_json
 from engine.cli.show import view_data
 from engine.cli.terms import for_agent, from_json, gather_terms, terms_options
+from engine.config import Settings
 from engine.display import display
 from engine.errors import EngineError, InvalidArguments, Problem
 from engine.records import RESULT_NAME, TaskRecord, TaskView, Units, Unreadable
@@ -30,6 +34,8 @@ from engine.run.stopping import STOPPABLE
 from engine.service import Engine
 
 LOOK_S = 0.2
+ENVELOPE = "browser_task"
+SNAPSHOT = "oc_session_snapshot"  # its objective is an argument, and the task's own as well
 
 
 @click.command()
@@ -38,17 +44,26 @@ LOOK_S = 0.2
 @click.option("--args", "args_json", metavar="JSON", help="Arguments as a JSON object.")
 @click.option("--name", help="A name for the list.")
 @click.option("--detach", "detached", is_flag=True, help="Run in the background; print the id.")
-@crawl_options
+@kind_options
 @recording_options
 @terms_options
 @place_options
 def start(kind: str, url: str | None, args_json: str | None, **given: Any) -> None:
-    """Start a task. KIND is `crawl`; URL is where it begins."""
+    """Start a task; URL is where it begins.
+
+    KIND is crawl, crawl_sitemap, recording, oc_evidence_bundle, oc_session_snapshot,
+    commands or browser_task.
+    """
     name, detached, as_json = given.pop("name"), given.pop("detached"), given.pop("as_json")
     try:
         terms = gather_terms(given)
         settings = for_agent(settings_from(given.pop("home"), given.pop("root")), terms)
         args = gather(url, args_json, given)
+        if kind == SNAPSHOT and terms.objective is not None:
+            args.setdefault("objective", terms.objective)
+        if kind == ENVELOPE:
+            _open_envelope(settings, args, name, terms, as_json)
+            return
         if detached:
             asked = {"kind": kind, "args": args, "name": name, "terms": to_builtins(terms)}
             record = detach(settings, asked)
@@ -67,6 +82,26 @@ def start(kind: str, url: str | None, args_json: str | None, **given: Any) -> No
     )
     report(view, settings.root, as_json)
     sys.exit(status_code(view))
+
+
+def _open_envelope(
+    settings: Settings, args: dict[str, Any], name: str | None, terms: Terms, as_json: bool
+) -> None:
+    """Start a `browser_task` and print its id: it goes on without this command.
+
+    It belongs to whoever called: a command ends at once, so its own process says nothing
+    about who drives the task. Process 1 lives for ever and would say as little.
+    """
+    caller = os.getppid()
+    settings = replace(settings, host_pid=caller if caller > 1 else None)
+
+    async def begin(engine: Engine) -> TaskView:
+        return await engine.get(
+            (await engine.start(ENVELOPE, args, name=name, terms=terms)).task_id
+        )
+
+    view = call(settings, begin, accepts=True, as_json=as_json)
+    print_json(view_data(view)) if as_json else click.echo(view.task_id)
 
 
 def gather(

@@ -150,6 +150,13 @@ class Runs:
         raw = self._kept.find(run_id)
         return None if raw is None else decoded(raw)
 
+    def known_run(self, run_id: str) -> Run:
+        """As `get_run`; raises NotOnShelf where there is none."""
+        run = self.get_run(run_id)
+        if run is None:
+            raise self._kept.shelf.missing(run_id)
+        return run
+
     def list_runs(self, *, status: Collection[str] = (), limit: int | None = 50) -> list[Run]:
         """Runs, newest first; without `limit` all of them. What cannot be read is left out."""
         found = (run for run in self._kept.every() if not status or run.status in status)

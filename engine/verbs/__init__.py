@@ -6,11 +6,10 @@ A verb's `call` gets an open engine and the request's values by name, and return
 
 from __future__ import annotations
 
-from engine.verbs import recordings, results, tasks, tools
+from engine.verbs import envelopes, goals, recordings, results, runs, task_runs, tasks, tools
 from engine.verbs.model import Param, Shape, Verb
 
-VERBS: dict[str, Verb] = {
-    verb.name: verb for verb in (*tasks.VERBS, *results.VERBS, *recordings.VERBS, *tools.VERBS)
-}
+ROOMS = (tasks, results, recordings, tools, envelopes, runs, goals, task_runs)
+VERBS: dict[str, Verb] = {verb.name: verb for room in ROOMS for verb in room.VERBS}
 
 __all__ = ["VERBS", "Param", "Shape", "Verb"]

@@ -1,0 +1,86 @@
+"""Runs and envelopes on the command line: a table of runs, and what an update came to."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from engine import words
+from engine.cli.calls import call
+from engine.cli.phrases import say
+from engine.cli.show import as_json as print_json
+from engine.cli.show import view_data
+from engine.config import Settings
+from engine.display import display
+from engine.records import TaskView, Unreadable
+from engine.service import Engine
+from engine.verbs import Verb
+
+GROUPS: Final = {"runs": "Lifecycle records of runs; alone it lists them."}
+COLUMNS: Final = ("runId", "status", "startedAt", "completedAt", "route", "agentId", "taskThreadId")
+SHOWN: Final = 80  # characters of one value in a table
+
+
+class Group(click.Group):
+    """A group of verbs; without one it lists, if it can."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        named = args and (args[0] in self.commands or not args[0].startswith("-"))
+        asks_help = any(arg in ctx.help_option_names for arg in args)
+        if "list" in self.commands and not named and not asks_help:
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+def runs_list(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
+    """A table on a terminal, tab-separated lines in a pipe."""
+    found = call(settings, lambda engine: verb.call(engine, given), as_json=as_json)
+    if as_json:
+        print_json({"runs": found, "count": len(found)})
+    elif not sys.stdout.isatty():
+        for run in found:
+            click.echo("\t".join(_cells(run)))
+    elif not found:
+        click.echo(say("runs.none"))
+    else:
+        Console().print(_table(found))
+
+
+def told(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
+    """An envelope after a change: its id, state and phase."""
+
+    async def ask(engine: Engine) -> TaskView:
+        return await engine.get((await verb.call(engine, given)).task_id)
+
+    view = call(settings, ask, as_json=as_json)
+    if as_json:
+        print_json(view_data(view))
+    else:
+        phase = "" if isinstance(view.entry, Unreadable) else display(view.entry.phase or "", 40)
+        click.echo("  ".join((view.task_id, words.status_word(view), phase)))
+
+
+def _cells(run: Mapping[str, Any]) -> list[str]:
+    return [display(str(run.get(name, "")), SHOWN) for name in COLUMNS]
+
+
+def _table(found: list[dict[str, Any]]) -> Table:
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for name in COLUMNS:
+        made.add_column(name, no_wrap=name in ("runId", "status", "startedAt"))
+    for run in found:
+        made.add_row(*map(Text, _cells(run)))
+    return made
+
+
+RENDERERS: Final[dict[str, Callable[[Verb, Settings, Mapping[str, Any], bool], None]]] = {
+    "runs list": runs_list,
+    "update": told,
+    "finish": told,
+}
