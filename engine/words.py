@@ -19,6 +19,15 @@ _NAME_LIMIT = 300
 _REASON_LIMIT = 200
 _SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
 
+UNIT_NOUNS: Final = {
+    "crawl": "pages",
+    "crawl_sitemap": "pages",
+    "recording": "actions",
+    "oc_evidence_bundle": "parts",
+    "oc_session_snapshot": "tabs",
+    "commands": "commands",
+}
+
 
 def say(message_id: str, /, **fields: object) -> str:
     """The message with its fields filled in; an unknown id raises `KeyError` (a bug)."""
@@ -104,7 +113,7 @@ def rate(per_second: float | None) -> str:
 
 def unit_word(kind: str, number: int) -> str:
     """What one unit of this kind is called, for `number` of them."""
-    noun = "pages" if kind in ("crawl", "crawl_sitemap") else "units"
+    noun = UNIT_NOUNS.get(kind, "units")
     return say(f"unit.{noun}.{'one' if number == 1 else 'many'}")
 
 

@@ -49,14 +49,18 @@ class EvidenceArgs(msgspec.Struct, frozen=True):
 
 def _include(given: object) -> tuple[str, ...]:
     """Some of the parts, each once, in our order; one text may name several."""
-    if isinstance(given, str):
-        given = [name.strip() for name in given.split(",")]
-    named = entries(given)
+    named = entries([given] if isinstance(given, str) else given)
     read = one_of(*PARTS)
-    chosen = {read(name) for name in named}
+    chosen = {read(name) for each in named for name in _names(each)}
     if not chosen:
         raise ValueError(f"must name at least one of {', '.join(PARTS)}")
     return tuple(part for part in PARTS if part in chosen)
+
+
+def _names(given: object) -> list[object]:
+    if not isinstance(given, str):
+        return [given]
+    return [name.strip() for name in given.split(",") if name.strip()]
 
 
 ARGUMENTS: Table = {

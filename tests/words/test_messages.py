@@ -10,12 +10,14 @@ import pytest
 
 from engine.attention import Facet, Reason, Standing
 from engine.messages import ENGLISH
+from engine.words import UNIT_NOUNS
 from gui.columns import COLUMNS
 from gui.details.event_model import TITLES
 from gui.details.facts import FIELDS
 
 ROOT = Path(__file__).resolve().parents[2]
 STANDINGS = [state.value for state in Standing]
+NOUNS = ("units", *UNIT_NOUNS.values())
 # How the program builds ids from values: each entry is an f-string of it.
 BUILT = {
     *(f"status.{state}" for state in STANDINGS),
@@ -23,7 +25,7 @@ BUILT = {
     *(f"facet.{facet.value}" for facet in Facet),
     *(f"attention.{reason.value}" for reason in Reason),
     *(f"column.{column.key}{more}" for column in COLUMNS for more in ("", ".long")),
-    *(f"unit.{noun}.{number}" for noun in ("pages", "units") for number in ("one", "many")),
+    *(f"unit.{noun}.{number}" for noun in NOUNS for number in ("one", "many")),
     *(f"field.{field}" for field in FIELDS),
     *(f"events.{title}" for title in TITLES),
     *(f"budget.{status}" for status in ("ok", "warning")),
