@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -256,7 +257,7 @@ async def test_tasks_of_one_instance_run_one_after_another_and_instances_in_para
         assert one.alive  # an instance that was there stays
     assert [record.status for record in ended] == ["COMPLETED"] * 4
     assert [each["commands"][1]["result"]["value"] for each in found] == [1, 2, 3, 4]
-    for before, after in zip(found, found[1:], strict=False):
+    for before, after in pairwise(found):
         assert before["completedAt"] <= after["startedAt"]
 
 
