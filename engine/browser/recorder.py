@@ -60,6 +60,20 @@ class _Tab:
         self.at = 0  # its place in its own history
 
 
+class RateCap:
+    """At most so many of something within any second."""
+
+    def __init__(self, most: int) -> None:
+        self._times: deque[float] = deque(maxlen=most)
+
+    def allows(self, now_s: float) -> bool:
+        """May there be one more at this moment? Then it is counted."""
+        full = len(self._times) == self._times.maxlen and now_s - self._times[0] < 1.0
+        if not full:
+            self._times.append(now_s)
+        return not full
+
+
 class PageRecorder:
     """See `work.recording_told.Recorder`. Loop-bound; the caller closes `instance`."""
 
@@ -71,7 +85,7 @@ class PageRecorder:
         self._binding = f"tell_{secrets.token_hex(8)}"
         self._inbox: asyncio.Queue[tuple[Heard | Went, Step | None]] = asyncio.Queue()
         self._tabs: list[_Tab] = []
-        self._times: deque[float] = deque(maxlen=MAX_A_SECOND)
+        self._cap = RateCap(MAX_A_SECOND)
         self._traffic = Traffic()
 
     async def open(self, url: str) -> None:
@@ -185,10 +199,7 @@ class PageRecorder:
 
     def _is_flood(self) -> bool:
         now = asyncio.get_running_loop().time()
-        full = len(self._times) == MAX_A_SECOND and now - self._times[0] < 1.0
-        if not full:
-            self._times.append(now)
-        return full or self._inbox.qsize() >= MAX_WAITING
+        return self._inbox.qsize() >= MAX_WAITING or not self._cap.allows(now)
 
     def _go(self, tab: _Tab, step: Step | None) -> None:
         if step is None:

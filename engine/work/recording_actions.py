@@ -6,6 +6,7 @@ keys it took, and so is a scroll. It is finished, and kept, when the next thing 
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import msgspec
@@ -16,6 +17,7 @@ from engine.work.recording_told import BY_PERSON, MAX_TEXT, Heard, How, Target, 
 MAX_URL: Final = 2_048
 MAX_NAME: Final = 120
 MAX_SELECTOR: Final = 1_000
+_ESCAPED: Final = re.compile(r"\\([0-9a-fA-F]{1,5})\s?")
 
 
 class Action(msgspec.Struct, omit_defaults=True):
@@ -235,13 +237,14 @@ class Scribe:
         )
         found: dict[str, str] = {}
         for how, selector in named:
-            if (
-                selector
-                and len(selector) <= MAX_SELECTOR
-                and self._masks.hide(selector) == selector
-            ):
+            if selector and len(selector) <= MAX_SELECTOR and self._tells_nothing(selector):
                 found.setdefault(selector, how)
         return [(how, selector) for selector, how in found.items()]
+
+    def _tells_nothing(self, selector: str) -> bool:
+        """Is no typed text in it, however CSS spells that?"""
+        plain = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), selector).replace("\\", "")
+        return all(self._masks.hide(form) == form for form in (selector, plain))
 
     def _address(self, url: str) -> str:
         return self._masks.hide_url(url)[:MAX_URL]

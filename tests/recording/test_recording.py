@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from engine.browser.session import BrowserSession
 from engine.config import Settings
 from engine.records import Status
 from engine.run.kind import Tools
 from engine.run.kinds import KINDS
+from engine.service import Engine
 from engine.work.context import MemoryContext
+from engine.work.recording_errors import NotStoppable
 from tests.recording.conftest import Operator, ticking, until
 
 
@@ -231,11 +234,40 @@ async def test_a_start_address_that_cannot_be_opened_fails_with_the_reason(
         assert ended.error.code == "page_error"
 
 
-async def test_only_a_recording_can_be_stopped(recording: Any, site: Any) -> None:
+async def test_only_a_recording_can_be_stopped_and_only_once(recording: Any, site: Any) -> None:
     async with recording(f"{site.url}/shop/") as running:
+        engine = running.engine
+        crawl = await engine.start("crawl", {"url": f"{site.url}/hang", "respect_robots": False})
+        with pytest.raises(NotStoppable):
+            await engine.stop(crawl.task_id)
         await running.stop()
-        again = await running.engine.stop(running.task_id)
-        assert again.status == Status.COMPLETED
+        before = (running.folder / "meta.json").read_bytes()
+        assert (await engine.stop(running.task_id)).status == Status.COMPLETED
+        assert (running.folder / "meta.json").read_bytes() == before
+
+
+async def test_a_recording_that_has_not_begun_is_cancelled_by_a_stop(
+    recording: Any, site: Any
+) -> None:
+    async with recording(f"{site.url}/shop/") as running:
+        engine = running.engine
+        args = {"url": f"{site.url}/shop/", "headless": True}
+        many = [await engine.start("recording", args) for _ in range(engine.settings.slots)]
+        record = await engine.stop(many[-1].task_id)
+        assert record.status == Status.CANCELLED
+
+
+async def test_another_process_can_stop_a_recording(recording: Any, site: Any, home: Path) -> None:
+    async with recording(f"{site.url}/shop/") as running:
+        other = Engine(running.engine.settings, accepts=False)
+        await other.open()
+        try:
+            await other.stop(running.task_id)
+        finally:
+            await other.close()
+        record = await running.engine.wait(running.task_id, timeout_ms=5_000)
+        assert record.status == Status.COMPLETED
+        assert running.result()["stopped_by"] == "stopped"
 
 
 async def test_a_direct_call_and_a_task_give_the_same_bytes(
@@ -259,7 +291,7 @@ async def test_a_direct_call_and_a_task_give_the_same_bytes(
     browser = BrowserSession()
     tools = Tools(Settings(home=home, root=home / "tasks"), browser)
     given = {"url": url, "headless": True, "screenshots": "none", "label": "one"}
-    body = asyncio.create_task(kind.body(kind.parse(given), context, tools))
+    body: asyncio.Future[Any] = asyncio.ensure_future(kind.body(kind.parse(given), context, tools))
     try:
         await until(lambda: context.pages)
         page = tools.instances.living()[-1].pages[0]

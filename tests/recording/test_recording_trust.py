@@ -1,0 +1,222 @@
+"""What a recording must not hold, and what a page must not be able to say in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.browser.recorder import RateCap
+from engine.work.recording_actions import Scribe
+from engine.work.recording_masks import Masks, is_secret_field
+from engine.work.recording_told import Heard, Target, Told, Went, read_told
+
+NAME, MAIL, PASSWORD, CARD = "Adalovelacex", "ada@mail.example", "hunter2-zz9", "4111222233334444"
+
+
+async def fill(operator: Any) -> None:
+    """Fill the order, look at the password in plain letters, and send it all by its address."""
+    await operator.type("#who", NAME)
+    await operator.click("#echo")  # a button that bears what was typed
+    await operator.type("[name=mail]", MAIL)
+    await operator.type("[name=code]", PASSWORD[:7])
+    await operator.click("text=Show it")
+    await operator.click("[name=code]")
+    await operator.page.keyboard.press("End")
+    await operator.page.keyboard.type(PASSWORD[7:])
+    await operator.type("[name=card]", CARD)
+    await operator.type("[name=notes]", "first line")
+    await operator.page.keyboard.press("Enter")
+    await operator.page.keyboard.type("last line")
+    await operator.click("#send")
+    await operator.comes_to("Thank you")
+    await operator.recorded("navigated")
+
+
+def everything(home: Path) -> bytes:
+    """Each file under the home but pictures, one after the other."""
+    files = (place for place in home.rglob("*") if place.is_file() and place.suffix != ".png")
+    return b"\n".join(place.read_bytes() for place in files)
+
+
+async def test_without_keep_text_nothing_that_was_typed_is_anywhere_on_disk(
+    recording: Any, site: Any, home: Path
+) -> None:
+    async with recording(f"{site.url}/shop/order", screenshots="each") as running:
+        await fill(running.operator)
+        await running.stop()
+        names = [one["variable"] for one in running.result()["actions"] if "variable" in one]
+    kept = everything(home).replace(b"+", b" ").replace(b"%40", b"@")
+    for typed in (NAME, MAIL, PASSWORD, PASSWORD[:7], CARD, "first line", "last line"):
+        assert typed.encode() not in kept, typed
+    assert names == ["your_name", "e_mail", "password", "password_2", "card_number", "notes"]
+    assert b"who={{your_name}}&mail={{e_mail}}&code={{password_2}}" in kept
+
+
+async def test_with_keep_text_passwords_and_card_numbers_are_still_never_kept(
+    recording: Any, site: Any, home: Path
+) -> None:
+    async with recording(f"{site.url}/shop/order", keep_text=True) as running:
+        await fill(running.operator)
+        await running.stop()
+        typed = [one for one in running.result()["actions"] if one["type"] == "type"]
+    kept = everything(home)
+    assert PASSWORD.encode() not in kept
+    assert PASSWORD[:7].encode() not in kept
+    assert CARD.encode() not in kept
+    assert [one["text"] for one in typed] == [
+        NAME,
+        MAIL,
+        "{{password}}",
+        "{{password_2}}",
+        "{{card_number}}",
+        "first line\nlast line",
+    ]
+    assert [one.get("secret", False) for one in typed] == [False, False, True, True, True, False]
+
+
+FORGERIES = """
+const field = document.querySelector('#who');
+field.focus();
+field.value = 'forged';
+for (const name of ['input', 'change']) field.dispatchEvent(new Event(name, {bubbles: true}));
+document.execCommand('insertText', false, 'forged');
+document.querySelector('[name=gift]').click();
+document.querySelector('#echo').click();
+document.querySelector('#echo').dispatchEvent(new MouseEvent('click', {bubbles: true, detail: 1}));
+dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', bubbles: true}));
+scrollTo(0, 10);
+for (const name of Object.getOwnPropertyNames(window)) {
+  if (/^(tell|send|record|recorder)/.test(name) && typeof window[name] === 'function') {
+    window[name](JSON.stringify({kind: 'key', key: 'F9'}));
+  }
+}
+"""
+
+
+async def test_a_page_can_neither_see_the_recorder_nor_speak_in_its_name(
+    recording: Any, site: Any
+) -> None:
+    async with recording(f"{site.url}/shop/order") as running:
+        operator = running.operator
+        before = "Object.getOwnPropertyNames(window).filter((name) => /tell_|record/.test(name))"
+        assert await operator.page.evaluate(before) == []
+        await operator.page.evaluate(FORGERIES)
+        await operator.click("text=By bird")
+        await operator.recorded("check")
+        await running.stop()
+        result = running.result()
+        assert [one["type"] for one in result["actions"]] == ["navigate", "check"]
+        assert result["actions"][-1]["name"] == "By bird"
+        assert result["dropped"] == 0
+
+
+async def test_a_page_that_overwrites_what_scripts_are_made_of_does_not_reach_the_recorder(
+    recording: Any, site: Any
+) -> None:
+    async with recording(f"{site.url}/shop/order") as running:
+        await running.operator.page.evaluate(
+            "JSON.stringify = () => '{}'; Element.prototype.closest = () => null;"
+            "Document.prototype.querySelectorAll = () => [];"
+            "Event.prototype.composedPath = () => []"
+        )
+        await running.operator.click("text=As a gift")
+        checked = await running.operator.recorded("check")
+        assert checked["selector"] == 'role=checkbox[name="As a gift"]'
+
+
+async def test_a_document_that_was_written_anew_is_still_listened_to(
+    recording: Any, site: Any
+) -> None:
+    async with recording(f"{site.url}/shop/") as running:
+        await running.operator.page.evaluate(
+            "document.open(); document.write('<h1>New</h1><button>Go on</button>');document.close()"
+        )
+        await running.operator.click("text=Go on")
+        assert (await running.operator.recorded("click"))["name"] == "Go on"
+
+
+@given(st.lists(st.floats(0, 5), max_size=200).map(sorted))
+def test_no_second_sees_more_messages_than_are_allowed(times: list[float]) -> None:
+    cap = RateCap(10)
+    let_in = [at for at in times if cap.allows(at)]
+    assert all(late - early >= 1.0 for early, late in pairwise_by(let_in, 10))
+    assert len(let_in) >= min(10, len(times))
+
+
+def pairwise_by(times: list[float], step: int) -> list[tuple[float, float]]:
+    return list(zip(times, times[step:], strict=False))
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        "",
+        "null",
+        "[]",
+        '{"kind": "launch"}',
+        '{"kind": "click", "target": {"tag": 5}}',
+        '{"kind": "type", "text": {"deep": 1}}',
+        '{"kind": "click", "target": null, "count": "many"}',
+        '{"kind": "key", "key": "' + "x" * 70_000 + '"}',
+        '{"kind": "key", "key": "\ud800"}',
+    ],
+)
+def test_a_message_of_another_shape_is_no_message(payload: str) -> None:
+    assert read_told(payload) is None or read_told(payload) == Told("key", key="\ufffd")
+
+
+@pytest.mark.parametrize(
+    ("target", "secret"),
+    [
+        (Target("input", type="password"), True),
+        (Target("input", type="text", name="Passwort"), True),
+        (Target("input", hints=["userPin"]), True),
+        (Target("input", hints=["spinning"]), False),
+        (Target("input", hints=["", "", "section-a cc-csc"]), True),
+        (Target("input", hints=["", "", "one-time-code"]), True),
+        (Target("input", hints=["", "", "username"]), False),
+        (Target("input", hints=["card_number"]), True),
+        (Target("input", name="API key (secret)"), True),
+        (Target("input", name="Company"), False),
+        (Target("input", name="OTP"), True),
+    ],
+)
+def test_fields_for_secrets_are_known_by_what_they_are_called(target: Target, secret: bool) -> None:
+    assert is_secret_field(target) is secret
+
+
+WORD = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=4, max_size=30)
+
+
+def css_escaped(sign: str) -> str:
+    if sign.isascii() and sign.isalpha():
+        return sign
+    return f"\\{ord(sign):x} " if sign.isdigit() or ord(sign) < 32 else f"\\{sign}"
+
+
+@given(typed=WORD.filter(lambda text: text.strip() == text and len(set(text)) > 2))
+def test_whatever_was_typed_stands_nowhere_in_the_actions(typed: str) -> None:
+    scribe = Scribe(Masks(keep_text=False))
+    field = Target("input", css="#q", path="body > input", frame=[], hints=["q"])
+    escaped = typed.replace("\\", "\\\\").replace('"', '\\"')
+    by_role, css = f'role=button[name="{escaped}"]', "#" + "".join(map(css_escaped, typed))
+    echo = Target("button", name=f"Clear {typed}", by_role=by_role, css=css, frame=[])
+    happenings: list[Heard | Went] = [
+        Heard(1, 0, "http://a.test/", Told("type", target=field, text=typed[: end + 1]))
+        for end in range(len(typed))
+    ]
+    happenings += [
+        Went(2, 0, "http://a.test/?q=" + typed.replace("&", "%26").replace("#", "%23"), "form"),
+        Heard(3, 0, "http://a.test/", Told("click", target=echo)),
+    ]
+    found = [action for one in happenings for action in scribe.take(one)] + scribe.close()
+    assert [action.type for action in found] == ["type", "navigated", "click"]
+    assert found[0].text == "{{q}}"
+    if typed not in "http://a.test/?q={{q}} Clear {{q}}":
+        assert typed not in found[1].url
+        assert typed not in found[2].words()
+        assert found[2].selector is None
