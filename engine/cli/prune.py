@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
@@ -44,27 +44,31 @@ def prune(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: boo
 
 def _data(found: Preview | Pruned) -> dict[str, Any]:
     if isinstance(found, Preview):
-        told: dict[str, Any] = msgspec.to_builtins(found)
-        return told
+        kept = {"by_rules": found.by_rules, "kept": found.kept}
+        return {"tasks": _tasks(found.tasks), "size_bytes": found.size_bytes, **kept}
     return {
-        "gone": msgspec.to_builtins(found.gone),
+        "gone": _tasks(found.gone),
         "size_bytes": found.size_bytes,
         "stayed": [{"task_id": task_id, "why": why} for task_id, why in found.stayed],
         "refused": [{"task_id": one.task_id, **described(one.error)} for one in found.refused],
     }
 
 
+def _tasks(tasks: Iterable[Ended]) -> list[dict[str, Any]]:
+    data = [msgspec.structs.asdict(one) for one in tasks]
+    return [{name: one[name] for name in one if name != "stamp"} for one in data]
+
+
 def _show(found: Preview, given: Mapping[str, Any]) -> None:
     for one in found.tasks:
         click.echo(_line(one))
-    way = say("prune.way.delete" if given["delete"] else "prune.way.trash")
-    size = _size(found.size_bytes)
-    click.echo(say("prune.preview", number=len(found.tasks), size=size, way=way), err=True)
+    told = "prune.preview.delete" if given["delete"] else "prune.preview.trash"
+    click.echo(say(told, number=len(found.tasks), size=_size(found.size_bytes)), err=True)
     stay = {say("prune.kept.rules"): found.by_rules}
     stay |= {say(f"prune.kept.{why}"): number for why, number in found.kept.items()}
-    told = ", ".join(f"{number} {why}" for why, number in stay.items() if number)
-    if told:
-        click.echo(say("prune.kept", told=told), err=True)
+    kept = ", ".join(f"{number} {why}" for why, number in stay.items() if number)
+    if kept:
+        click.echo(say("prune.kept", told=kept), err=True)
     if found.tasks:
         click.echo(say("prune.confirm"), err=True)
 
@@ -82,9 +86,8 @@ def _report(found: Pruned, given: Mapping[str, Any]) -> None:
         click.echo(say("prune.stayed", task_id=task_id, why=say(f"prune.kept.{why}")), err=True)
     for refused in found.refused:
         click.echo(display(f"{refused.error} {refused.error.advice}"), err=True)
-    way = say("prune.gone.delete" if given["delete"] else "prune.gone.trash")
-    size = _size(found.size_bytes)
-    click.echo(say("prune.done", number=len(found.gone), size=size, way=way), err=True)
+    told = "prune.done.delete" if given["delete"] else "prune.done.trash"
+    click.echo(say(told, number=len(found.gone), size=_size(found.size_bytes)), err=True)
 
 
 def _size(size_bytes: float) -> str:

@@ -28,15 +28,39 @@ def write_xlsx(out: BinaryIO, table: Table, *, most_rows: int = ROWS) -> None:
     from xlsxwriter.exceptions import FileCreateError
 
     with tempfile.TemporaryDirectory(prefix="export-", ignore_cleanup_errors=True) as place:
-        options = {"constant_memory": True, "tmpdir": place, "default_date_format": ""}
-        book = Workbook(out, options)
+        lent = _Lent(out)
+        book = Workbook(lent, {"constant_memory": True, "tmpdir": place})
         try:
             _Sheets(book, table, most_rows).fill()
             book.close()
         except FileCreateError as error:
             raise _cause(error) from error
         finally:
+            lent.take_back()
             _let_go(book)
+
+
+class _Lent:
+    """A file lent to the library, whose packer would go on with it at its own end, too late."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out: BinaryIO | None = out
+
+    def take_back(self) -> None:
+        self._out = None
+
+    def write(self, data: bytes) -> int:
+        return self._out.write(data) if self._out else len(data)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._out.seek(offset, whence) if self._out else 0
+
+    def tell(self) -> int:
+        return self._out.tell() if self._out else 0
+
+    def flush(self) -> None:
+        if self._out:
+            self._out.flush()
 
 
 def _let_go(book: Any) -> None:

@@ -1,0 +1,199 @@
+"""A file that an export makes is whole or not there; what stands in its place stays."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from engine.export import output
+from engine.export.errors import (
+    ExportExists,
+    ExportFailed,
+    ExportRefused,
+    ExportStopped,
+    ResultDamaged,
+)
+from engine.export.exporter import FORMATS, Order, Watch, export_file
+from tests.results.conftest import page
+
+
+def exported(ledger, task_id: str, place: Path, form: str = "csv", *, force: bool = False):
+    return export_file(ledger, Order(task_id, form), place, Watch(), force=force)
+
+
+def raises(error: Exception):
+    def fail(*_: object, **__: object):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_an_export_leaves_its_file_and_nothing_else(ledger, crawled, tmp_path, form) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    made = exported(ledger, crawled(page(1), page(2)), out / f"a.{form}", form)
+    assert os.listdir(out) == [f"a.{form}"]
+    assert (made.rows, made.partial, made.path) == (2, False, str(out / f"a.{form}"))
+
+
+def test_a_file_that_is_there_is_kept_unless_it_may_be_replaced(ledger, crawled, tmp_path) -> None:
+    task_id, place = crawled(page(1)), tmp_path / "a.csv"
+    place.write_text("mine")
+    with pytest.raises(ExportExists):
+        exported(ledger, task_id, place)
+    assert place.read_text() == "mine"
+    exported(ledger, task_id, place, force=True)
+    assert place.read_text().startswith("url,")
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_comes_while_we_write_is_kept(
+    ledger, crawled, tmp_path, monkeypatch, links
+) -> None:
+    """Also on a file system without hard links, where the place is taken another way."""
+    if not links:
+        monkeypatch.setattr(os, "link", raises(OSError(errno.EPERM, "no links here")))
+    place = tmp_path / "out.csv"
+    watch = Watch(told=lambda *_: place.write_text("quicker") and None)
+    with pytest.raises(ExportExists):
+        export_file(ledger, Order(crawled(page(1)), "csv"), place, watch)
+    assert place.read_text() == "quicker"
+    assert sorted(os.listdir(tmp_path)) == ["home", "out.csv"]
+
+
+def test_a_file_system_without_links_gets_its_file_too(
+    ledger, crawled, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(os, "link", raises(OSError(errno.EPERM, "no links here")))
+    exported(ledger, crawled(page(1)), tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_text().startswith("url,")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_an_export_that_is_stopped_leaves_no_file(ledger, crawled, tmp_path, form) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    watch = Watch()
+    watch.told = lambda rows, *_: watch.stop.set() if rows else None
+    task_id = crawled(*(page(n) for n in range(30)))
+    with pytest.raises(ExportStopped):
+        export_file(ledger, Order(task_id, form), out / "a", watch)
+    assert os.listdir(out) == []
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_damaged_result_leaves_no_half_file(ledger, with_result, tmp_path, form) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    rows = ",".join('{"url": "http://site.test/"}' for _ in range(1_100))
+    task_id = with_result("crawl", f'{{"pages": [{rows}, {{"url"'.encode())
+    with pytest.raises(ResultDamaged):
+        exported(ledger, task_id, out / "a", form)
+    assert os.listdir(out) == []
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("call", ["fsync", "link"])
+def test_a_full_disk_leaves_no_file_and_says_so(
+    ledger, crawled, tmp_path, monkeypatch, form, call
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    task_id = crawled(page(1))
+    monkeypatch.setattr(os, call, raises(OSError(errno.ENOSPC, "No space left on device")))
+    with pytest.raises(ExportFailed, match="No space left"):
+        exported(ledger, task_id, out / "a", form)
+    assert os.listdir(out) == []
+
+
+def test_a_full_disk_while_a_workbook_is_packed_says_so(
+    ledger, crawled, tmp_path, monkeypatch
+) -> None:
+    import zipfile
+
+    monkeypatch.setattr(zipfile.ZipFile, "write", raises(OSError(errno.ENOSPC, "disk full")))
+    with pytest.raises(ExportFailed, match="disk full"):
+        exported(ledger, crawled(page(1)), tmp_path / "a.xlsx", "xlsx")
+    assert os.listdir(tmp_path) == ["home"]
+
+
+def test_a_workbook_leaves_nothing_in_the_temporary_folder(
+    ledger, crawled, tmp_path, monkeypatch
+) -> None:
+    import tempfile
+
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    watch = Watch()
+    watch.told = lambda rows, *_: watch.stop.set() if rows else None
+    task_id = crawled(*(page(n) for n in range(5)))
+    exported(ledger, task_id, tmp_path / "a.xlsx", "xlsx")
+    with pytest.raises(ExportStopped):
+        export_file(ledger, Order(task_id, "xlsx"), tmp_path / "b.xlsx", watch)
+    assert os.listdir(place) == []
+
+
+def test_a_place_that_is_none_is_refused(ledger, crawled, tmp_path) -> None:
+    task_id = crawled(page(1))
+    with pytest.raises(ExportRefused, match="a folder"):
+        exported(ledger, task_id, tmp_path, force=True)
+    with pytest.raises(ExportFailed):
+        exported(ledger, task_id, tmp_path / "no" / "folder" / "a.csv")
+    assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/null"), reason="a device of POSIX systems")
+def test_a_device_is_never_replaced(ledger, crawled) -> None:
+    with pytest.raises(ExportRefused, match="no regular file"):
+        exported(ledger, crawled(page(1)), Path("/dev/null"), force=True)
+
+
+def test_nothing_is_exported_into_the_ledger(ledger, crawled, tmp_path) -> None:
+    task_id = crawled(page(1))
+    result = ledger.root / task_id / "result.json"
+    before = result.read_bytes()
+    (tmp_path / "way").symlink_to(ledger.root / task_id)
+    for place in (result, ledger.root / "a.csv", tmp_path / "way" / "result.json"):
+        with pytest.raises(ExportRefused, match="inside the ledger"):
+            exported(ledger, task_id, place, force=True)
+    assert result.read_bytes() == before
+
+
+def test_a_link_of_the_users_own_leads_to_the_file(ledger, crawled, tmp_path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.csv").write_text("old")
+    (tmp_path / "a.csv").symlink_to(tmp_path / "real" / "a.csv")
+    exported(ledger, crawled(page(1)), tmp_path / "a.csv", force=True)
+    assert (tmp_path / "a.csv").is_symlink()
+    assert (tmp_path / "real" / "a.csv").read_text().startswith("url,")
+
+
+def test_exporting_changes_nothing_in_the_ledger(ledger, crawled, tmp_path) -> None:
+    task_id = crawled(page(1))
+
+    def state() -> dict[str, bytes]:
+        return {p.name: p.read_bytes() for p in (ledger.root / task_id).iterdir() if p.is_file()}
+
+    before = state()
+    for form in FORMATS:
+        exported(ledger, task_id, tmp_path / f"a.{form}", form)
+    assert state() == before
+
+
+def test_staging_happens_beside_the_place(ledger, crawled, tmp_path, monkeypatch) -> None:
+    """A rename from another disk would copy, and could break off in the middle."""
+    staged: list[str] = []
+    put = output._put
+
+    def seen(source, *rest):
+        staged.append(str(source))
+        put(source, *rest)
+
+    monkeypatch.setattr(output, "_put", seen)
+    exported(ledger, crawled(page(1)), tmp_path / "a.csv")
+    assert Path(staged[0]).parent == tmp_path
