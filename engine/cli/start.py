@@ -71,12 +71,17 @@ def start(kind: str, url: str | None, args_json: str | None, **given: Any) -> No
             return
     except EngineError as error:
         refuse(error, as_json=as_json)
+    _follow(settings, lambda engine: engine.start(kind, args, name=name, terms=terms), as_json)
+
+
+def _follow(
+    settings: Settings, begin: Callable[[Engine], Awaitable[TaskRecord]], as_json: bool
+) -> None:
+    """Show the task until it has ended, and end the program with its exit code."""
     show = progress_for(as_json)
     view = call(
         settings,
-        lambda engine: foreground(
-            engine, lambda: engine.start(kind, args, name=name, terms=terms), show
-        ),
+        lambda engine: foreground(engine, lambda: begin(engine), show),
         accepts=True,
         as_json=as_json,
     )

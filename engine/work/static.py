@@ -156,8 +156,7 @@ class StaticFetcher:
         self, response: ClientResponse, options: PageOptions, deadline: float
     ) -> Fetched:
         headers = response.headers
-        disposition = headers.get("Content-Disposition", "").lstrip().lower()
-        if disposition.startswith("attachment") and not options.raw:
+        if _is_download(headers.get("Content-Disposition", "")) and not options.raw:
             raise PageError("download", "download skipped")
         fetched = Fetched(
             url="",
@@ -216,6 +215,10 @@ async def _body(response: ClientResponse, limit: int, deadline: float) -> _Body:
             raise _translated(failed) from failed
         return _Body(b"".join(parts), True, False)
     return _Body(b"".join(parts), False, True)
+
+
+def _is_download(disposition: str) -> bool:
+    return disposition.lstrip().lower().startswith("attachment")
 
 
 def needs_browser(html: str) -> bool:
