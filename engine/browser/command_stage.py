@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from playwright.async_api import Error
 
 from engine.browser.command_failures import gone
 from engine.browser.egress import Policy
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 
     from engine.browser.instance import Instance
 
+ANSWER_S: Final = 2.0
+CLOSE_S: Final = 2.0
 Artifact = Callable[[str, bytes], Awaitable[str]]
 
 
@@ -43,6 +48,25 @@ class Stage:
             return await self.instance.page()
         except BrowserGone:
             raise gone() from None
+
+    async def drop_hung_page(self) -> None:
+        """Close the page if it does not answer: another task may have left it in a loop."""
+        pages = self.instance.pages if self.instance is not None and self.instance.alive else []
+        if not pages:
+            return
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                await pages[-1].evaluate("1")
+        except (TimeoutError, Error):
+            await _close(pages[-1])
+
+
+async def _close(page: Page) -> None:
+    try:
+        async with asyncio.timeout(CLOSE_S):
+            await page.close()
+    except (TimeoutError, Error):
+        return  # the commands on it will say what is wrong
 
 
 @dataclass(frozen=True, slots=True)

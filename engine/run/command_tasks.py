@@ -7,6 +7,8 @@ not begun is skipped.
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -101,7 +103,11 @@ class _CommandRun:
         task, context = self._task, self._context
         task.move("running", context.now_ms())
         try:
+            # Playwright comes with it, 0.3 s that the loop need not stand still for.
+            await asyncio.to_thread(importlib.import_module, "engine.browser.command_tools")
             stage = self._stage()
+            async with context.unit("look at the instance", SLACK_S):
+                await stage.drop_hung_page()
             for number, step in enumerate(self._plan.steps):
                 await self._one(number, step, stage)
             task.move("completed", context.now_ms())
@@ -152,7 +158,6 @@ class _CommandRun:
         await self._keep(number)
 
     async def _done(self, step: Step, stage: Stage, number: int) -> Any:
-        # Playwright is imported with the first command, never before.
         from engine.browser.command_tools import needs_page, run_command
 
         if needs_page(step):

@@ -47,7 +47,7 @@ def check(
     reader = _Reader(environ=environ, living=living)
     plan = reader.task(given)
     if reader.problems or plan is None:
-        raise InvalidArguments(tuple(reader.problems))
+        raise InvalidArguments(reader.told())
     return plan
 
 
@@ -64,6 +64,17 @@ class _Reader:
     def wrong(self, path: str, code: str, message: str) -> None:
         self.problems.append(Problem(path, code, message))
 
+    def told(self) -> tuple[Problem, ...]:
+        """The mistakes, without a secret that one of them may quote."""
+        scrub = values.Scrub(self._hidden())
+        return tuple(
+            Problem(each.path, each.code, scrub.hide(each.message)) for each in self.problems
+        )
+
+    def _hidden(self) -> list[tuple[str, str]]:
+        known = self.variables or {}
+        return [(value, "{{" + name + "}}") for name, value in known.items()] + self.hidden
+
     def task(self, given: Mapping[str, Any]) -> CommandPlan | None:
         self.unknown(given, _TASK_FIELDS, "", "a field of a task")
         self._read_variables(given)
@@ -74,12 +85,9 @@ class _Reader:
         steps = self._commands(given)
         if self.problems:
             return None
-        known = self.variables or {}
-        stored = values.stored_document(given, known)
-        hidden = [(value, "{{" + name + "}}") for name, value in known.items()] + self.hidden
-        return CommandPlan(
-            name, intention, tuple(steps), stored, tuple(hidden), instance_id, metadata
-        )
+        stored = values.stored_document(given, self.variables or {})
+        hidden = tuple(self._hidden())
+        return CommandPlan(name, intention, tuple(steps), stored, hidden, instance_id, metadata)
 
     def _read_variables(self, given: Mapping[str, Any]) -> None:
         if "variables" not in given:

@@ -107,11 +107,15 @@ class Scrub:
         ordered = sorted(forms, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(_pattern, ordered))) if ordered else None
 
+    def hide(self, given: str) -> str:
+        """`given` without any hidden value."""
+        if self._pattern is None:
+            return given
+        return self._pattern.sub(lambda found: self._forms[found[0]], given)
+
     def text(self, given: str) -> str:
         """`given` without any hidden value, and without what else a secret looks like."""
-        if self._pattern is not None:
-            given = self._pattern.sub(lambda found: self._forms[found[0]], given)
-        return redact.text(given)
+        return redact.text(self.hide(given))
 
     def value(self, given: Any) -> Any:
         """The same for every text in a JSON value, however deep."""

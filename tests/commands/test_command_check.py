@@ -164,6 +164,19 @@ def test_what_a_secret_holds_is_checked_as_if_it_had_been_written() -> None:
     }
 
 
+def test_no_mistake_quotes_a_secret() -> None:
+    document = task(
+        do("keyboard", key={"secret": "env:PW"}),
+        do("keyboard", key="{{word}}"),
+        variables={"word": "swordfish"},
+    )
+    with pytest.raises(InvalidArguments) as caught:
+        check(document, environ={"PW": "hunter2"})
+    assert len(caught.value.problems) == 2
+    assert "hunter2" not in str(caught.value)
+    assert "swordfish" not in str(caught.value)
+
+
 def test_variables_are_filled_in_once_and_missing_ones_are_listed_with_their_places() -> None:
     plan = check(
         task(

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 import msgspec
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import InvalidArguments, TransitionError
-from engine.lifecycle import COMMAND, COMMAND_TASK
+from engine.lifecycle import COMMAND, COMMAND_TASK, Machine
 from engine.store.naming import is_command_task_id
 from engine.work.command_check import check
 from engine.work.command_file import MAX_BYTES, read_document
@@ -82,7 +83,8 @@ def test_a_task_has_the_fields_of_the_seed_and_no_others() -> None:
 @given(st.lists(st.sampled_from(sorted({*COMMAND.steps, *COMMAND_TASK.steps})), max_size=6))
 def test_no_state_is_reached_but_by_the_diagrams(wishes: list[str]) -> None:
     whole = check(task(do("screenshot"))).task(0)
-    for subject, machine in ((whole, COMMAND_TASK), (whole.commands[0], COMMAND)):
+    pairs: list[tuple[Any, Machine]] = [(whole, COMMAND_TASK), (whole.commands[0], COMMAND)]
+    for subject, machine in pairs:
         for wish in wishes:
             before = subject.status
             try:

@@ -261,6 +261,19 @@ async def test_tasks_of_one_instance_run_one_after_another_and_instances_in_para
         assert before["completedAt"] <= after["startedAt"]
 
 
+async def test_a_page_that_one_task_left_in_a_loop_does_not_hold_up_the_next(
+    opened: Opening, site: Site
+) -> None:
+    async with opened() as booth:
+        instance = await booth.engine.instances.launch(instance_options(site))
+        go = do("goto", url=f"{site.url}/static/1")
+        stuck = do("evaluate", script="while (true) {}", timeout=300)
+        first = await booth.run(go, stuck, instanceId=instance.id)
+        second = await booth.run(go, do("get_text", selector="h1"), instanceId=instance.id)
+    assert first["error"]["code"] == "COMMAND_TIMEOUT"
+    assert second["status"] == "completed"
+
+
 async def test_an_instance_that_is_not_there_is_refused_and_nothing_is_written(
     opened: Opening,
 ) -> None:
