@@ -1,0 +1,203 @@
+"""`octask export`, `prune` and `get --result` as somebody types them: real programs, real pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.records import Status
+from tests.results.conftest import page
+from tests.results.reading import csv_rows, sheets
+
+LIMIT_S = 60
+POSIX = pytest.mark.skipif(os.name == "nt", reason="signals and pseudo-terminals are POSIX's")
+
+
+def octask(home: Path, *words: str, **more) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "engine.cli", *words, "--home", str(home)]
+    return subprocess.run(
+        command, capture_output=True, encoding="utf-8", timeout=LIMIT_S, check=False, **more
+    )
+
+
+def test_a_text_format_goes_to_standard_output(home, crawled) -> None:
+    done = octask(home, "export", crawled(page(1, title="é")), "--format", "csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [row["title"] for row in csv_rows(done.stdout)] == ["é"]
+
+
+def test_the_format_may_stand_in_the_files_name(home, crawled, tmp_path) -> None:
+    place = tmp_path / "pages.xlsx"
+    done = octask(home, "export", crawled(page(1)), "-o", str(place))
+    assert done.stdout == f"1 rows in {place}\n"
+    assert list(sheets(place)) == ["about", "pages"]
+
+
+def test_for_programs_an_export_is_told_as_json(home, crawled, tmp_path) -> None:
+    place = tmp_path / "a.jsonl"
+    task_id = crawled(page(1), status=Status.CANCELLED)
+    done = octask(home, "export", task_id, "-o", str(place), "--json")
+    told = json.loads(done.stdout)
+    assert (told["rows"], told["partial"], told["path"]) == (1, True, str(place))
+
+
+def test_a_part_is_said_to_be_one_beside_the_rows(home, crawled) -> None:
+    done = octask(home, "export", crawled(page(1), status=Status.FAILED), "--format", "jsonl")
+    assert "Partial: the task ended as FAILED" in done.stderr
+    assert len(done.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--format", "pdf"), 2, "'pdf' is no format"),
+        ((), 2, "is needed: one of csv"),
+        (("--format", "xlsx"), 2, "needs the name of a file"),
+        (("--format", "csv", "--columns", "url,nose"), 2, "there is no column 'nose'"),
+        (("--format", "csv", "-o", "{there}"), 1, "--force"),
+    ],
+)
+def test_every_refusal_has_a_sentence_and_a_code(
+    home, crawled, tmp_path, words, code, said
+) -> None:
+    there = tmp_path / "there.csv"
+    there.write_text("mine")
+    words = [word.format(there=there) for word in words]
+    done = octask(home, "export", crawled(page(1)), *words)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert said in done.stderr
+    assert there.read_text() == "mine"
+
+
+def test_a_task_that_is_not_there_is_not_exported(home, ledger) -> None:
+    done = octask(home, "export", "0123456789abcdef", "--format", "csv", "--json")
+    assert done.returncode == 4
+    assert json.loads(done.stdout)["error"]["code"] == "task_not_found"
+
+
+@POSIX
+@pytest.mark.parametrize("words", [("export", "--format", "jsonl"), ("get", "--result")])
+def test_a_reader_that_leaves_is_no_error(home, crawled, words) -> None:
+    task_id = crawled(*(page(n, content="x" * 10_000) for n in range(100)))
+    verb, *options = words
+    command = [sys.executable, "-m", "engine.cli", verb, task_id, *options, "--home", str(home)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        program.stdout.read(10)
+        program.stdout.close()
+        assert program.stderr.read() == b""
+        assert program.wait(LIMIT_S) == 0
+
+
+@POSIX
+def test_ctrl_c_ends_an_export_and_leaves_nothing(home, crawled, tmp_path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    task_id = crawled(*(page(n, content="text " * 2_000) for n in range(2_000)), status=None)
+    command = [sys.executable, "-m", "engine.cli", "export", task_id, "-o", str(out / "a.xlsx")]
+    program = subprocess.Popen([*command, "--home", str(home)], stderr=subprocess.PIPE, text=True)
+    try:
+        while not os.listdir(out):
+            assert program.poll() is None, "it ended before it could be stopped"
+        program.send_signal(signal.SIGINT)
+        _, said = program.communicate(timeout=LIMIT_S)
+    finally:
+        program.kill()
+    assert (program.returncode, os.listdir(out)) == (3, [])
+    assert "stopped" in said
+
+
+@POSIX
+def test_a_terminal_gets_nothing_that_steers_it(home, crawled) -> None:
+    import pty
+
+    task_id = crawled(page(1, title="\x1b[31mred\u202e", content="\x9b2J"))
+    for words in (("export", task_id, "--format", "csv"), ("get", task_id, "--result")):
+        ours, theirs = pty.openpty()
+        command = [sys.executable, "-m", "engine.cli", *words, "--home", str(home)]
+        with subprocess.Popen(command, stdout=theirs, stderr=theirs) as program:
+            os.close(theirs)
+            said = b""
+            while data := _read(ours):
+                said += data
+            assert program.wait(LIMIT_S) == 0
+        os.close(ours)
+        text = said.decode()
+        assert "red" in text
+        assert not set("\x1b\u202e\x9b") & set(text)
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:  # how a pseudo-terminal says that its other end is closed
+        return b""
+
+
+def test_a_result_and_its_events_are_one_json_document(home, crawled) -> None:
+    task_id = crawled(page(1), page(2))
+    told = json.loads(octask(home, "get", task_id, "--result", "--events", "--json").stdout)
+    assert [event["kind"] for event in told["events"]][-1] == "completed"
+    assert len(told["result"]["pages"]) == 2
+    assert told["task_id"] == task_id
+
+
+@pytest.mark.parametrize("damage", [b'{"pages": [', b'{"a": NaN}', b'"\xff"'])
+def test_a_damaged_result_does_not_damage_the_document(home, with_result, damage) -> None:
+    done = octask(home, "get", with_result("crawl", damage), "--result", "--json")
+    assert json.loads(done.stdout)["result"] is None
+    assert "not valid JSON" in done.stderr
+
+
+def aged(ledger, task_id: str, days: int) -> str:
+    """As if it had ended so long ago."""
+    meta = ledger.root / task_id / "meta.json"
+    raw = json.loads(meta.read_text())
+    meta.write_text(json.dumps({**raw, "ended_at": raw["ended_at"] - days * 86_400_000}))
+    return task_id
+
+
+def test_prune_shows_first_and_does_what_it_showed_when_told(home, ledger, crawled) -> None:
+    old, new = aged(ledger, crawled(page(1)), 40), aged(ledger, crawled(page(1)), 3)
+    shown = octask(home, "prune", "--older-than", "30d")
+    assert shown.returncode == 0
+    assert [line.split("\t")[0] for line in shown.stdout.splitlines()] == [old]
+    assert "Would go to the trash: 1" in shown.stderr
+    assert (ledger.root / old).exists()
+    done = octask(home, "prune", "--older-than", "30d", "--yes", "--delete", "--json")
+    assert [one["task_id"] for one in json.loads(done.stdout)["gone"]] == [old]
+    assert not (ledger.root / old).exists()
+    assert (ledger.root / new).exists()
+
+
+def test_prune_with_both_words_only_shows(home, ledger, crawled) -> None:
+    old = aged(ledger, crawled(page(1)), 40)
+    octask(home, "prune", "--keep", "0", "--yes", "--dry-run", "--delete")
+    assert (ledger.root / old).exists()
+
+
+def test_prune_goes_to_the_trash(home, ledger, crawled, tmp_path) -> None:
+    if sys.platform != "linux":
+        pytest.skip("only there can a trash be moved into the test's own folder")
+    old = aged(ledger, crawled(page(1)), 40)
+    places = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "share")}
+    done = octask(home, "prune", "--keep", "0", "--yes", env={**os.environ, **places})
+    assert done.returncode == 0, done.stderr
+    assert os.listdir(tmp_path / "share" / "Trash" / "files") == [old]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [((), "say what may go"), (("--older-than", "soon"), "no length of time")],
+)
+def test_prune_refuses_what_says_nothing(home, ledger, words, said) -> None:
+    done = octask(home, "prune", "--yes", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
