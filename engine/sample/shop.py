@@ -88,7 +88,7 @@ document.querySelector('#show').addEventListener('change', (event) => {
 </script>"""
 
 _LONG = (
-    "<p id='state'></p>"
+    "<p id='state'>At 0</p>"
     + "".join(f"<p>Paragraph {number}.</p>" for number in range(200))
     + """
 <div id='box' style='height:120px;overflow:auto'><div style='height:2000px'>A tall box</div></div>

@@ -35,9 +35,11 @@ class Replay:
         self.commands: list[Command] = []
         self.left_out: list[dict[str, Any]] = []
         self._acted: int | None = None  # where the commands of the last action in a page begin
+        self.variables: dict[str, dict[str, Any]] = {}
         for action in actions:
             if not self._add(action):
                 break
+            self._note_variable(action)
 
     def _add(self, action: Action) -> bool:
         """False when the task is full."""
@@ -55,6 +57,14 @@ class Replay:
         self._acted = None if moves or not made else len(self.commands)
         self.commands += made
         return True
+
+    def _note_variable(self, action: Action) -> None:
+        """What a value is for: whoever gives it sees the field's name."""
+        name = action.get("variable")
+        if isinstance(name, str) and name not in self.variables:
+            known = {"name": name, "secret": bool(action.get("secret"))}
+            field = {"field": action["name"]} if action.get("name") else {}
+            self.variables[name] = known | field
 
     def _mark_before(self, action: Action, made: list[Command]) -> None:
         """Tell two pages apart that look alike: mark the first, and wait for one without it."""
@@ -80,8 +90,7 @@ def command_task(head: Mapping[str, Any], actions: Iterable[Action]) -> dict[str
     metadata: dict[str, Any] = {"recordingId": head.get("recording_id")}
     variables = variables_in(replay.commands)
     if variables:
-        known = {str(one.get("name")): one for one in head.get("variables") or ()}
-        metadata["variables"] = [known.get(name, {"name": name}) for name in variables]
+        metadata["variables"] = [replay.variables.get(name, {"name": name}) for name in variables]
     if replay.left_out:
         metadata["notReplayed"] = replay.left_out
     task = {

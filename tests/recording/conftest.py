@@ -40,6 +40,14 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+async def until_still(page: Any) -> None:
+    """Wait until the page has stood still for as long as the recorder waits."""
+    seen = -1.0
+    while (now := await page.evaluate("scrollY")) != seen or now == 0:
+        seen = now
+        await asyncio.sleep(0.3)
+
+
 class Operator:
     """Drives the recorded page by mouse and keys, and sees what has been written down."""
 

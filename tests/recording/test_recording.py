@@ -18,7 +18,7 @@ from engine.run.kinds import KINDS
 from engine.service import Engine
 from engine.work.context import MemoryContext
 from engine.work.recording_errors import NotStoppable
-from tests.recording.conftest import Operator, ticking, until
+from tests.recording.conftest import Operator, ticking, until, until_still
 
 
 def told(actions: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
@@ -136,14 +136,6 @@ async def test_a_word_is_one_action_and_a_scroll_is_one_however_many_turns_it_to
             ("scroll", down, 0),
             ("key", None, None),
         ]
-
-
-async def until_still(page: Any) -> None:
-    """Wait until the page has stood still for as long as the recorder waits."""
-    seen = -1.0
-    while (now := await page.evaluate("scrollY")) != seen or now == 0:
-        seen = now
-        await asyncio.sleep(0.3)
 
 
 async def test_a_scroll_that_a_script_does_is_no_action(recording: Any, site: Any) -> None:
