@@ -70,6 +70,8 @@ def asked(record: TaskRecord) -> Asked:
         raise RequestHidden(record, "something in it was secret and was not written down")
     if args.get("_truncated") is True:
         raise RequestCut(record, "its arguments were too long to be kept")
+    if record.kind == "commands" and engine.metadata is not None:
+        args = {**args, "metadata": engine.metadata}  # it is a part of the task's own document
     return Asked(record.kind, dict(args), engine.name, _terms(record))
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import Final
 
 from engine.errors import TaskNotFound
 from engine.records import TaskId, TaskRecord
 from engine.store.look import LedgerLook
 
-KIND: Final = "commands"
+AT_ONCE: Final = 64
+SLACK_MS: Final = 10_000  # file systems count time in steps, some of 2 s, and clocks are set back
 _COMMAND_TASK_ID = re.compile(r"task_\d{1,16}_[0-9a-z]{1,13}", re.ASCII)
 
 
@@ -37,10 +39,20 @@ class Names:
         if not is_command_task_id(given):
             return TaskId(given)
         if given not in self._known:
-            for entry in look.list(kind=(KIND,), limit=None):
-                if isinstance(entry, TaskRecord) and entry.engine and entry.engine.command_task_id:
-                    self._known.setdefault(entry.engine.command_task_id, TaskId(entry.task_id))
+            self._search(look, given)
         found = self._known.get(given)
         if found is None:
             raise TaskNotFound(task_id=given, root=str(look.root))
         return found
+
+    def _search(self, look: LedgerLook, given: str) -> None:
+        """Read on until `given` turns up, beginning with what was written soonest after it was
+        accepted: mostly the task itself."""
+        from_ns = (int(given.split("_")[1]) - SLACK_MS) * 1_000_000
+        stamps = [(stamp.mtime_ns, task_id) for task_id, stamp in look.scan() if stamp is not None]
+        later = sorted(each for each in stamps if each[0] >= from_ns)
+        ids = iter([task_id for _, task_id in later])
+        while given not in self._known and (some := list(islice(ids, AT_ONCE))):
+            for entry in look.entries(some):
+                if isinstance(entry, TaskRecord) and entry.engine and entry.engine.command_task_id:
+                    self._known.setdefault(entry.engine.command_task_id, TaskId(entry.task_id))
