@@ -117,7 +117,7 @@ class Agents:
             error.fields["task"] = await count(False, error.code, url)
             error.fields["warning"] = bound.warning
             raise
-        task = await count(True, reply.text.partition("\n")[0], None)
+        task = await count(True, _summary(tool, reply), None)
         return msgspec.structs.replace(reply, task=task, warning=bound.warning)
 
     async def _do(
@@ -127,3 +127,10 @@ class Agents:
         from engine.agents.tools import run  # brings Playwright along: not before it is needed
 
         return await run(self.sessions, agent, tool.name, given, budgets)
+
+
+def _summary(tool: Tool, reply: ToolReply) -> str:
+    """What came of a call, in a line that may be stored: what a script gave may be anything."""
+    if tool.name == "javascript_tool":
+        return f"It gave {len(reply.text)} characters."
+    return reply.text.partition("\n")[0]

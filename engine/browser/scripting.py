@@ -31,8 +31,8 @@ async def evaluate(tab: AgentTab, code: str, limit_ms: int) -> Any:
         ScriptFailed: it threw, is not JavaScript, or took longer than `limit_ms`.
     """
     await tab.world.ask("page")  # learns the secrets before the script can take them away
-    code = code.rstrip().rstrip(";")
-    answer = await _run(tab, f"({code}\n)", limit_ms)
+    expression = code.rstrip().rstrip(";")
+    answer = await _run(tab, f"({expression}\n)", limit_ms)
     if _is_no_expression(answer):
         answer = await _run(tab, f"{{{code}\n}}", limit_ms)
     await tab.settle(min(limit_ms, 1_000))

@@ -1,0 +1,350 @@
+"""Opening addresses, scripts, pictures, tabs: what the tools answer, and what they refuse."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+
+import pytest
+
+from engine.agents import TOOLS
+from engine.agents.errors import NoTabOpen, TabNotFound, UnknownTool
+from engine.browser.refusals import (
+    ElementNotReady,
+    NoHistory,
+    PageUnreadable,
+    ScriptFailed,
+    ToolTimeout,
+)
+from engine.errors import AddressBlocked, InvalidArguments, PageError
+from engine.sample.server import Answer
+from tests.agents.conftest import Opening
+from tests.browser.conftest import Pages
+
+
+def test_there_are_the_eight_tools_of_the_seed() -> None:
+    assert list(TOOLS) == [
+        *("navigate", "read_page", "find", "interact", "act"),
+        *("javascript_tool", "page_screenshot", "tabs_context"),
+    ]
+
+
+async def test_opening_tells_where_the_tab_is_and_waits_until_the_page_is_ready(
+    desk: Opening,
+) -> None:
+    async with desk() as made:
+        answer = await made.show(
+            "<p id=p>x</p><script>setTimeout(() => p.textContent = 'late', 60)</script>"
+        )
+        assert answer.data == {
+            "tab_id": "tab_1",
+            "url": f"{made.pages.url}/",
+            "title": "t",
+            "status": 200,
+            "settled": True,
+        }
+        assert answer.text == f'tab_1 is at {made.pages.url}/ "t" (HTTP 200).'
+        assert await made.read() == "late"
+
+
+async def test_a_selector_can_say_when_a_page_is_ready(desk: Opening) -> None:
+    async with desk() as made:
+        made.pages["/"] = (
+            "<script>setTimeout(() => document.body.innerHTML = '<b>up</b>', 700)</script>"
+        )
+        answer = await made.call("navigate", url=made.pages.url, wait_for="b")
+        assert answer.data["settled"]
+        assert await made.read() == "up"
+
+
+async def test_a_page_that_never_rests_is_there_at_the_limit_and_says_so(desk: Opening) -> None:
+    async with desk() as made:
+        made.pages["/"] = "<p id=p></p><script>setInterval(() => p.textContent += 'x', 20)</script>"
+        answer = await made.call("navigate", url=made.pages.url, timeout_ms=800)
+        assert answer.data["settled"] is False
+        assert "not come to rest" in answer.text
+
+
+async def test_back_forward_and_reload(desk: Opening) -> None:
+    async with desk() as made:
+        made.pages["/two"] = "two"
+        await made.show("one")
+        await made.call("navigate", url=f"{made.pages.url}/two")
+        for action, path in (("back", "/"), ("forward", "/two"), ("reload", "/two")):
+            answer = await made.call("navigate", action=action)
+            assert answer.data["url"] == made.pages.url + path
+        with pytest.raises(NoHistory, match="forward"):
+            await made.call("navigate", action="forward")
+
+
+@pytest.mark.parametrize("url", ["http://10.1.2.3/", "http://169.254.169.254/x", "http://[::1]:1/"])
+async def test_private_addresses_are_refused_unless_they_are_on_the_list(
+    desk: Opening, url: str
+) -> None:
+    async with desk() as made:
+        with pytest.raises(AddressBlocked):
+            await made.call("navigate", url=url)
+
+
+async def test_a_redirect_to_a_private_address_is_refused_before_it_is_asked(
+    desk: Opening, elsewhere: Pages
+) -> None:
+    async with desk() as made:
+        made.pages["/r"] = Answer(status=302, headers=(("Location", f"{elsewhere.url}/in"),))
+        with pytest.raises(AddressBlocked):
+            await made.call("navigate", url=f"{made.pages.url}/r")
+        assert not elsewhere.hits
+
+
+async def test_an_error_of_a_server_is_an_answer_and_a_server_that_is_gone_is_none(
+    desk: Opening, pages: Pages
+) -> None:
+    gone = Pages()
+    gone.server.start()
+    gone.server.stop()
+    places = (f"127.0.0.1:{pages.server.port}", f"127.0.0.1:{gone.server.port}")
+    async with desk(allow_private=places) as made:
+        answer = await made.call("navigate", url=f"{pages.url}/none")
+        assert answer.data["status"] == 404
+        with pytest.raises(PageError, match="refused"):
+            await made.call("navigate", url=gone.url)
+        with pytest.raises(PageUnreadable):
+            await made.call("read_page")
+        await made.show("here again")
+        assert await made.read() == "here again"
+
+
+async def test_a_download_is_refused(desk: Opening) -> None:
+    async with desk() as made:
+        made.pages["/a.zip"] = Answer(b"PK", content_type="application/zip")
+        with pytest.raises(PageError, match="download skipped"):
+            await made.call("navigate", url=f"{made.pages.url}/a.zip")
+
+
+async def test_a_page_that_does_not_answer_ends_with_the_limit(desk: Opening) -> None:
+    async with desk() as made:
+        made.pages["/h"] = Answer(stops="before")
+        await made.show("here")
+        with pytest.raises(ToolTimeout):
+            await made.call("navigate", url=f"{made.pages.url}/h", timeout_ms=500)
+        await made.show("here again")
+        assert await made.read() == "here again"
+
+
+async def test_a_page_that_is_busy_for_ever_does_not_hold_a_call(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show("x")
+        await made.script("setTimeout(() => { for (;;); }, 150); return 0")
+        await asyncio.sleep(0.4)  # the page's own timer, nothing tells when it has begun
+        with pytest.raises(ToolTimeout):
+            await made.call("read_page", timeout_ms=500)
+
+
+SCRIPTS = [
+    ("1 + 1", 2),
+    ("'a' + 'b';", "ab"),
+    ("return [1, null, {a: true}]", [1, None, {"a": True}]),
+    ("const x = 2; return x * 2", 4),
+    ("await Promise.resolve(7)", 7),
+    ("({a: undefined, b: NaN, c: 10n})", {"a": None, "b": "NaN", "c": "10n"}),
+    ("(() => { const a = {}; a.a = a; return a })()", {"a": "[circular]"}),
+    ("document.querySelector('p')", "<p#p> hello"),
+    ("new Map([['a', new Set([1])]])", {"a": [1]}),
+    ("undefined", None),
+    (
+        "[function f() {}, Symbol('s'), new Date(0)]",
+        ["function f", "Symbol(s)", "1970-01-01T00:00:00.000Z"],
+    ),
+    (
+        "({password: 'open sesame', url: 'http://u:p@h/'})",
+        {"password": "[redacted]", "url": "http://h/"},
+    ),
+]
+
+
+async def test_a_script_gives_json_whatever_it_gives(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show("<p id=p>hello</p>")
+        for code, wanted in SCRIPTS:
+            assert await made.script(code) == wanted, code
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("throw new TypeError('no')", "TypeError: no"),
+        ("let 1", "SyntaxError"),
+        ("missing.x", "ReferenceError: missing is not defined"),
+        ("Promise.reject('why')", "why"),
+        ("for (;;);", "did not end within 0.5 s"),
+        ("new Promise(() => {})", "did not end within 0.5 s"),
+    ],
+)
+async def test_a_script_that_fails_says_why_and_leaves_the_page_usable(
+    desk: Opening, code: str, told: str
+) -> None:
+    async with desk() as made:
+        await made.show("here")
+        with pytest.raises(ScriptFailed, match=told):
+            await made.call("javascript_tool", code=code, timeout_ms=500)
+        assert await made.read() == "here"
+
+
+async def test_what_a_script_gives_is_bounded(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show("x")
+        for code in ("'é'.repeat(500000)", "Array(5000).fill('x'.repeat(300))"):
+            answer = await made.call("javascript_tool", code=code)
+            assert len(answer.text.encode()) <= 256 * 1024
+        assert answer.data["truncated"]
+
+
+def size(png: bytes) -> tuple[int, int]:
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", png[16:24])
+    return width, height
+
+
+async def test_pictures_of_the_view_the_page_and_an_element(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show(
+            "<body style='margin:0'><div style='height:2500px'></div>"
+            "<button style='width:120px;height:40px;display:block'>Go</button>"
+        )
+        view = await made.call("page_screenshot")
+        page = await made.call("page_screenshot", full_page=True)
+        button = await made.call("page_screenshot", ref=await made.ref("button", "Go"))
+        assert view.image is not None
+        assert page.image is not None
+        assert button.image is not None
+        assert size(view.image.data) == (1280, 800)
+        assert size(page.image.data) == (1280, 2540)
+        assert size(button.image.data) == (120, 40)
+        assert (button.data["width"], button.data["height"]) == (120, 40)
+
+
+async def test_a_page_of_any_height_is_cut_and_a_hidden_element_has_no_picture(
+    desk: Opening,
+) -> None:
+    async with desk() as made:
+        await made.show("<button id=b>Go</button><div style='height:40000px'></div>")
+        ref = await made.ref("button", "Go")
+        answer = await made.call("page_screenshot", full_page=True)
+        assert (answer.data["height"], answer.data["cut"]) == (16_000, True)
+        await made.script("b.style.display = 'none'; return 0")
+        with pytest.raises(ElementNotReady, match="hidden"):
+            await made.call("page_screenshot", ref=ref)
+
+
+async def test_tabs_are_listed_used_and_closed(desk: Opening) -> None:
+    async with desk() as made:
+        assert (await made.call("tabs_context")).data == {"tabs": []}
+        made.pages["/two"] = "two"
+        await made.show("one")
+        await made.call("navigate", url=f"{made.pages.url}/two", new_tab=True)
+        tabs = (await made.call("tabs_context")).data["tabs"]
+        assert [(tab["tab_id"], tab["url"], tab["current"]) for tab in tabs] == [
+            ("tab_1", f"{made.pages.url}/", False),
+            ("tab_2", f"{made.pages.url}/two", True),
+        ]
+        assert await made.read() == "two"
+        assert await made.read(tab_id="tab_1") == "one"
+        assert await made.read() == "one", "the tab that was used last is the one that is meant"
+        await made.call("navigate", action="close", tab_id="tab_1")
+        assert await made.read() == "two"
+        with pytest.raises(TabNotFound, match="tab_1"):
+            await made.call("read_page", tab_id="tab_1")
+
+
+async def test_without_a_tab_only_opening_is_possible(desk: Opening) -> None:
+    async with desk() as made:
+        for tool, args in (("read_page", {}), ("act", {"instruction": "click x"})):
+            with pytest.raises(NoTabOpen):
+                await made.call(tool, **args)
+        with pytest.raises(AddressBlocked):
+            await made.call("navigate", url="http://10.0.0.1/")
+        assert (await made.call("tabs_context")).data == {"tabs": []}, "it would show nothing"
+
+
+MISTAKES = [
+    ("navigate", {}, ["url"]),
+    ("navigate", {"url": "ftp://x/"}, ["url"]),
+    ("navigate", {"action": "back", "url": "http://a.example/"}, ["url"]),
+    (
+        "navigate",
+        {"url": "http://a.example/", "timeout_ms": 5, "new_tab": "yes"},
+        ["timeout_ms", "new_tab"],
+    ),
+    (
+        "read_page",
+        {"filter": "some", "offset": -1, "maxChars": 1},
+        ["filter", "offset", "maxChars"],
+    ),
+    ("find", {}, ["query"]),
+    ("find", {"query": " ", "limit": 51}, ["query", "limit"]),
+    ("interact", {}, ["ref", "action"]),
+    ("interact", {"ref": "ref_1_1", "action": "type"}, ["value"]),
+    ("interact", {"ref": "ref_1_1", "action": "click", "value": "x"}, ["value"]),
+    ("interact", {"ref": "ref_1_1", "action": "press", "value": "Nokey"}, ["value"]),
+    ("interact", {"ref": "ref_1_1", "action": "fly"}, ["action"]),
+    ("act", {"instruction": ""}, ["instruction"]),
+    ("javascript_tool", {"code": 5}, ["code"]),
+    ("page_screenshot", {"ref": "ref_1_1", "full_page": True}, ["full_page"]),
+    ("tabs_context", {"x": 1}, ["x"]),
+    ("tabs_context", [], [""]),
+]
+
+
+@pytest.mark.parametrize(("tool", "args", "paths"), MISTAKES)
+async def test_every_mistake_is_named_before_a_browser_is_started(
+    desk: Opening, tool: str, args: object, paths: list[str]
+) -> None:
+    async with desk() as made:
+        with pytest.raises(InvalidArguments) as wrong:
+            await made.agents.call(tool, args)
+        assert [problem.path for problem in wrong.value.problems] == paths
+        assert made.agents.sessions.agents == ()
+
+
+async def test_the_names_that_mcp_hosts_use_mean_the_same(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show("one")
+        args = {"tabId": "tab_1", "maxChars": 1_000, "ref": None}
+        answer = await made.agents.call("read_page", args)
+        assert answer.data["tab_id"] == "tab_1"
+
+
+async def test_an_unknown_tool_is_refused_with_the_known_ones(desk: Opening) -> None:
+    async with desk() as made:
+        with pytest.raises(UnknownTool, match="tabs_context"):
+            await made.agents.call("computer", {})
+
+
+async def test_a_refusal_can_be_had_as_an_answer(desk: Opening) -> None:
+    async with desk() as made:
+        answer = await made.agents.answer("read_page", {})
+        assert not answer.ok
+        assert answer.data["error"]["code"] == "no_tab_open"
+        assert answer.text == (
+            "No tab is open: This agent has no tab open yet. Open an address first, with navigate."
+        )
+
+
+async def test_a_crash_of_the_page_is_a_sentence_and_the_tab_can_be_used_again(
+    desk: Opening,
+) -> None:
+    async with desk() as made:
+        await made.show("x")
+        session = made.agents.sessions.find("default")
+        assert session is not None
+        (held,) = session.tabs.values()
+        wire = held.tab.instance.wire(held.tab.page)
+        waiting = asyncio.ensure_future(made.call("javascript_tool", code="new Promise(() => {})"))
+        await asyncio.sleep(0.2)  # the script has to be under way; it gives no sign of it
+        crashing = asyncio.ensure_future(wire.send("Page.crash"))
+        with pytest.raises(PageUnreadable, match="crashed"):
+            await waiting
+        crashing.cancel()
+        await asyncio.gather(crashing, return_exceptions=True)
+        await made.call("navigate", url=made.pages.url, new_tab=True)
+        assert await made.read() == "x"

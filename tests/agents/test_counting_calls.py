@@ -1,0 +1,228 @@
+"""A call that names an envelope is counted in it, and held to its domains; others leave nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from engine.agents import TOOLS, ToolReply
+from engine.agents.recording import storable
+from engine.browser.refusals import DomainBlocked
+from engine.envelopes import Envelopes
+from engine.errors import EngineError
+from engine.sample.server import Answer
+from engine.service import Engine
+from engine.store.ledger import Ledger
+from engine.verbs import VERBS
+from tests.agents.conftest import Running
+from tests.browser.conftest import Pages
+
+HTML = """<label>Name <input id=n></label><label>Password <input type=password></label>
+<button>Save</button><a href='/two'>Two</a>"""
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("navigate", {"url": "/"}),
+    ("read_page", {}),
+    ("find", {"query": "save"}),
+    ("interact", {"ref": "ref_1_1", "action": "type", "value": "Ada-Lovelace"}),
+    ("act", {"instruction": "type 'open sesame' into Password"}),
+    ("javascript_tool", {"code": "document.title + ' some-script'"}),
+    ("page_screenshot", {}),
+    ("tabs_context", {}),
+]
+LOOKS = {"read_page", "find", "page_screenshot", "tabs_context"}
+
+
+async def started(engine: Engine, **policy: Any) -> tuple[str, Envelopes]:
+    record = await engine.start(
+        "browser_task", {"objective": "look around", "policy": policy or None}
+    )
+    assert engine.envelopes is not None
+    return record.task_id, engine.envelopes
+
+
+def at(pages: Pages, args: dict[str, Any]) -> dict[str, Any]:
+    url = args.get("url", "")
+    return {**args, "url": pages.url + url} if url.startswith("/") else args
+
+
+async def all_eight(engine: Engine, pages: Pages, task_id: str | None) -> list[ToolReply]:
+    pages["/"] = HTML
+    return [
+        await engine.agents.call(tool, at(pages, args), task_id=task_id) for tool, args in CALLS
+    ]
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    files = [one for one in folder.rglob("*") if one.is_file() and ".runners" not in one.parts]
+    return {str(one.relative_to(folder)): one.read_bytes() for one in files}
+
+
+def test_every_tool_is_called_here() -> None:
+    assert [tool for tool, _ in CALLS] == list(TOOLS)
+
+
+async def test_all_eight_tools_are_counted_as_actions_or_observations(
+    engine: Running, pages: Pages, home: Path
+) -> None:
+    async with engine() as running:
+        task_id, _ = await started(running)
+        replies = await all_eight(running, pages, task_id)
+        meta = json.loads((home / "tasks" / task_id / "meta.json").read_bytes())
+        assert meta["counters"]["toolCalls"] == 8
+        assert meta["counters"]["observationCalls"] == len(LOOKS)
+        assert meta["counters"]["actionCalls"] == 8 - len(LOOKS)
+        assert meta["counters"]["failureCalls"] == 0
+        assert [event["tool"] for event in meta["recent_events"]] == [tool for tool, _ in CALLS]
+        lines = (home / "tasks" / task_id / "events.jsonl").read_text("utf-8").splitlines()
+        told = [json.loads(line)["data"] for line in lines if '"tool_call"' in line]
+        assert [one["tool"] for one in told] == [tool for tool, _ in CALLS]
+        assert [reply.task["counters"]["toolCalls"] for reply in replies if reply.task] == [
+            *range(1, 9)
+        ]
+        assert not [reply for reply in replies if reply.warning]
+
+
+async def test_without_a_task_the_answers_are_the_same_bytes_and_no_file_is_written(
+    engine: Running, pages: Pages, home: Path
+) -> None:
+    async with engine() as running:
+        task_id, _ = await started(running)
+        counted = await all_eight(running, pages, task_id)
+    async with engine() as running:
+        before = everything(home)
+        plain = await all_eight(running, pages, None)
+        assert everything(home) == before
+    for one, other in zip(counted, plain, strict=True):
+        bare = msgspec.structs.replace(one, task=None)
+        assert msgspec.json.encode(bare) == msgspec.json.encode(other)
+        assert other.task is None
+
+
+async def test_nothing_that_was_typed_is_kept(engine: Running, pages: Pages, home: Path) -> None:
+    async with engine() as running:
+        task_id, _ = await started(running)
+        replies = await all_eight(running, pages, task_id)
+        kept = b"".join(everything(home).values()).decode("utf-8", "replace")
+        for typed in ("Ada-Lovelace", "open sesame", "some-script"):
+            assert typed not in kept
+        assert "open sesame" not in str(replies)
+
+
+async def test_a_call_that_fails_is_counted_as_a_failure_and_tells_the_budget(
+    engine: Running, pages: Pages
+) -> None:
+    async with engine() as running:
+        task_id, envelopes = await started(running, maxFailureStreak=1)
+        pages["/"] = HTML
+        await running.agents.call("navigate", {"url": pages.url}, task_id=task_id)
+        bad: list[tuple[str, dict[str, Any]]] = [
+            ("interact", {"ref": "ref_1_99", "action": "click"}),
+            ("act", {"instruction": "fly"}),
+        ]
+        for tool, args in bad:
+            with pytest.raises(EngineError) as failed:
+                await running.agents.call(tool, args, task_id=task_id)
+        told = failed.value.fields["task"]
+        assert isinstance(told, dict)
+        assert told["budget_status"] == "exceeded"
+        assert told["counters"]["failureCalls"] == 2
+        answer = await running.agents.answer("act", {"instruction": "fly"}, task_id=task_id)
+        assert answer.task is not None
+        assert answer.task["counters"]["failureStreak"] == 3
+        assert "task" not in answer.data["error"].get("fields", {})
+        assert "instruction_refused" in str(envelopes.state(task_id))
+
+
+async def test_only_the_tasks_domains_are_opened_whatever_leads_elsewhere(
+    engine: Running, pages: Pages, elsewhere: Pages
+) -> None:
+    out = elsewhere.url.replace("127.0.0.1", "localhost")
+    async with engine() as running:
+        task_id, _ = await started(running, allowedDomains=["127.0.0.1"])
+        pages["/"] = (
+            f"<a href='{out}/link'>Out</a><script>const go = () => location = '{out}/s'</script>"
+        )
+        pages["/r"] = Answer(status=302, headers=(("Location", f"{out}/redirected"),))
+        call = running.agents.call
+        await call("navigate", {"url": pages.url}, task_id=task_id)
+        ways: list[tuple[str, dict[str, Any]]] = [
+            ("navigate", {"url": f"{out}/"}),
+            ("navigate", {"url": f"{pages.url}/r"}),
+            ("act", {"instruction": "click Out"}),
+            ("act", {"instruction": f"go to {out}/said"}),
+        ]
+        for tool, args in ways:
+            with pytest.raises(DomainBlocked) as blocked:
+                await call(tool, args, task_id=task_id)
+            told = blocked.value.fields["task"]
+            assert isinstance(told, dict)
+            assert "allowedDomains" in told["budget_exceeded"]
+            await call("navigate", {"url": pages.url}, task_id=task_id)
+        with pytest.raises(DomainBlocked):
+            await call("javascript_tool", {"code": "go(); return 1"}, task_id=task_id)
+        assert not elsewhere.hits
+        last = json.loads((running.settings.root / task_id / "meta.json").read_bytes())
+        assert "domain_blocked" in last["recent_events"][-1]["summary"]
+
+
+async def test_the_domains_hold_for_the_task_and_for_nobody_else(
+    engine: Running, pages: Pages, elsewhere: Pages
+) -> None:
+    out = elsewhere.url.replace("127.0.0.1", "localhost")
+    elsewhere["/"] = "<h1>Out</h1>"
+    async with engine() as running:
+        task_id, _ = await started(running, allowedDomains=["127.0.0.1"])
+        with pytest.raises(DomainBlocked):
+            await running.agents.call("navigate", {"url": out}, task_id=task_id)
+        answer = await running.agents.call("navigate", {"url": out})
+        assert answer.data["status"] == 200
+
+
+@pytest.mark.parametrize("named", ["0123456789abcdef", "../../etc", "", "ended", "crawl"])
+async def test_a_task_that_cannot_count_is_said_and_the_call_is_done(
+    engine: Running, pages: Pages, home: Path, named: str
+) -> None:
+    pages["/"] = "x"
+    async with engine() as running:
+        if named == "ended":
+            named, envelopes = await started(running)
+            envelopes.finish(named, "completed")
+        if named == "crawl":
+            assert isinstance(running._ledger, Ledger)
+            named = running._ledger.create("crawl", {"url": pages.url}).task_id
+        before = everything(home)
+        answer = await running.agents.call("navigate", {"url": pages.url}, task_id=named)
+        assert answer.data["status"] == 200
+        assert answer.task is None
+        assert answer.warning is not None
+        assert answer.warning.startswith("The call was not counted in")
+        assert everything(home) == before
+
+
+async def test_an_instruction_is_kept_without_the_text_in_it() -> None:
+    kept = [
+        storable("act", {"instruction": said})["instruction"]
+        for said in ("type 'hush hush' into Name", "click Save", "hush, hush")
+    ]
+    assert kept == ["type Name (9 characters)", "click Save", {"_length": 10}]
+
+
+async def test_the_tools_are_verbs_for_hosts_and_not_for_a_command_line(
+    engine: Running, pages: Pages
+) -> None:
+    pages["/"] = "<h1>Hello</h1>"
+    for tool in TOOLS:
+        assert VERBS[tool].faces == ("mcp",)
+        assert {"task_id", "agent_id"} <= {param.name for param in VERBS[tool].params}
+    async with engine() as running:
+        task_id, _ = await started(running)
+        given = {"url": pages.url, "task_id": task_id, "agent_id": "ann", "action": "goto"}
+        reply = await VERBS["navigate"].call(running, given)
+        assert reply.task["counters"]["toolCalls"] == 1
+        assert running.agents.sessions.agents == ("ann",)
+        refused = await VERBS["find"].call(running, {"query": None, "agent_id": "ann"})
+        assert refused.data["error"]["code"] == "invalid_arguments"
