@@ -1,0 +1,242 @@
+"""The kind `crawl_sitemap` on the sample site: where its list comes from, and what is taken."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
+import pytest
+
+from engine.browser.egress import Policy
+from engine.config import Settings
+from engine.errors import InvalidArguments, PageError
+from engine.records import Status
+from engine.sample.server import Answer
+from engine.sample.site import Site
+from engine.sample.sitemaps import ELSEWHERE, index, urlset
+from engine.service import Engine
+from engine.work.context import MemoryContext
+from engine.work.sitemap_args import ARGUMENTS, parse_sitemap
+from engine.work.sitemap_crawl import crawl_sitemap, head
+from engine.work.sitemap_search import MAX_FILES, SitemapMissing, SitemapUnmatched
+from engine.work.static import open_static
+
+QUICK = {"engine": "static", "delay_ms": 0}
+GONE = Answer(b"", 404)
+
+
+async def taken(ctx=None, **given):
+    args = parse_sitemap({**QUICK, **given})
+    ctx = ctx or MemoryContext()
+    policy = Policy.for_start(args.pages.url)
+
+    @asynccontextmanager
+    async def open_fetcher(engine, asked):
+        async with open_static(policy, asked.credentials) as fetcher:
+            yield fetcher
+
+    outcome, found = await crawl_sitemap(args, ctx, open_fetcher)
+    return head(outcome, found), ctx.pages
+
+
+def paths(pages, site):
+    return sorted(page["url"].removeprefix(site.url) for page in pages)
+
+
+async def test_the_sitemap_that_robots_names_is_the_source(site):
+    told, pages = await taken(url=site.url, max_pages=100)
+    assert told["sitemap_source"] == told["summary"]["sitemap_source"] == f"{site.url}/sitemap.xml"
+    assert paths(pages, site) == sorted(["/", *(f"/page/{n}" for n in range(1, 51))])
+    assert {page["depth"] for page in pages} == {0}
+    assert {page["lastmod"] for page in pages} == {"2026-01-01"}
+    assert told["summary"]["stopped_by"] == "frontier"
+    assert max(hits for path, hits in site.hits.items() if path != "/robots.txt") == 1
+
+
+async def test_without_a_line_in_robots_the_usual_places_are_tried_in_order(site):
+    site.robots = "User-agent: *\nDisallow:\n"
+    site.answers["/sitemap.xml"] = Answer(b"<!doctype html><html>Not here</html>")
+    site.answers["/sitemap_index.xml"] = Answer(index([f"{site.url}/sitemaps/packed.xml.gz"]))
+    told, pages = await taken(url=f"{site.url}/static/7")
+    assert told["sitemap_source"] == f"{site.url}/sitemap_index.xml"
+    assert paths(pages, site) == ["/static/1", "/static/2"]
+
+
+async def test_no_sitemap_is_an_error_that_says_what_was_tried(site):
+    site.robots = ""
+    site.answers.update({"/sitemap.xml": GONE, "/sitemap_index.xml": GONE})
+    ctx = MemoryContext()
+    with pytest.raises(SitemapMissing) as missing:
+        await taken(ctx, url=site.url)
+    said = str(missing.value)
+    assert "robots.txt names none" in said
+    assert f"{site.url}/sitemap.xml: HTTP 404" in said
+    assert f"{site.url}/sitemap_index.xml: HTTP 404" in said
+    assert missing.value.advice
+    assert ctx.pages == []
+
+
+async def test_an_index_leads_to_every_kind_of_file_and_to_no_other_site(site):
+    told, pages = await taken(sitemap_url=f"{site.url}/sitemaps/index.xml")
+    assert [page["url"] for page in pages if "error" in page] == [f"{site.url}/private/secret"]
+    assert paths(pages, site) == ["/private/secret", *(f"/static/{n}" for n in range(1, 6))]
+    summary = told["summary"]
+    assert summary["sitemap_files"] == 5  # itself once, nested, packed, the list, the feed
+    assert summary["sitemap_files_damaged"] == 2  # one is missing, one a web page
+    assert summary["urls_elsewhere"] == 3  # a file and two pages
+    assert site.hits["/sitemaps/index.xml"] == 1
+    assert site.hits["/private/secret"] == 0
+
+
+async def test_pages_of_other_sites_are_taken_only_when_asked_for(site):
+    with Site(pages=3) as other:
+        there = f"{other.url}/static/1"
+        site.answers["/sitemap.xml"] = Answer(urlset([f"{site.url}/static/1", there, ELSEWHERE]))
+        told, pages = await taken(url=site.url)
+        assert paths(pages, site) == ["/static/1"]
+        assert told["summary"]["urls_elsewhere"] == 2
+        told, pages = await taken(url=site.url, other_origins=True, respect_robots=False)
+        assert told["summary"]["urls_elsewhere"] == 0
+        # Asked for, and still not what a public list may reach: another private port.
+        assert {page["url"]: page.get("error") for page in pages}[there].startswith("blocked: ")
+        assert other.log == []
+
+
+async def test_a_sitemap_cannot_lead_the_search_to_a_private_place(site):
+    with Site(pages=3) as other:
+        site.robots = f"Sitemap: {other.url}/sitemap.xml\n"
+        site.answers.update({"/sitemap.xml": GONE})
+        site.answers["/sitemap_index.xml"] = Answer(
+            b"", 302, "", (("Location", f"{other.url}/sitemap.xml"),)
+        )
+        with pytest.raises(SitemapMissing, match="blocked: "):
+            await taken(url=site.url)
+        assert other.log == []
+
+
+async def test_the_filter_is_a_glob_as_a_crawls_patterns_are(site):
+    told, pages = await taken(url=site.url, filter="/page/?", max_pages=100)
+    assert paths(pages, site) == [f"/page/{n}" for n in range(1, 10)]
+    assert told["summary"]["urls_filtered"] == 42
+    _, pages = await taken(url=site.url, filter="**/page/1*", max_pages=100)
+    assert len(pages) == 11
+
+
+async def test_a_list_without_a_match_is_an_error_with_the_reason(site):
+    with pytest.raises(SitemapUnmatched, match="51 outside of the filter") as unmatched:
+        await taken(url=site.url, filter="/nothing/**")
+    assert "filter" in unmatched.value.advice
+    with pytest.raises(SitemapUnmatched, match="it lists no page"):
+        await taken(sitemap_url=f"{site.url}/sitemaps/empty.xml")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("entities.xml", "declares a document type"),
+        ("page.html", "it is a web page"),
+        ("bomb.xml.gz", "larger than 50 MiB"),
+        ("endless.xml", "it lists no page"),
+    ],
+)
+async def test_hostile_files_end_in_a_sentence(site, name, said):
+    with pytest.raises((SitemapMissing, SitemapUnmatched), match=said):
+        await taken(sitemap_url=f"{site.url}/sitemaps/{name}")
+    assert site.hits[f"/sitemaps/{name}"] <= MAX_FILES
+
+
+async def test_of_a_list_that_is_too_long_the_first_pages_are_taken(site):
+    told, pages = await taken(sitemap_url=f"{site.url}/sitemaps/many.xml", max_pages=3)
+    assert len(pages) == 3
+    assert told["summary"]["stopped_by"] == "max_pages"
+    assert told["summary"]["urls_listed"] == 50_000
+    assert told["summary"]["sitemap_files_damaged"] == 1
+
+
+async def test_bytes_that_are_no_text_cost_only_their_entry(site):
+    _, pages = await taken(sitemap_url=f"{site.url}/sitemaps/odd-bytes.xml")
+    assert paths(pages, site) == ["/static/1"]
+
+
+async def test_a_stop_while_searching_is_no_error(site):
+    site.answers["/sitemap.xml"] = Answer(stops="before")
+    ctx = MemoryContext()
+    search = asyncio.create_task(taken(ctx, url=site.url))
+    async with asyncio.timeout(20):
+        while not site.hits["/sitemap.xml"]:
+            await asyncio.sleep(0.01)
+        ctx.stop()
+        told, pages = await search
+    assert told["summary"]["stopped_by"] == "cancelled"
+    assert (told["sitemap_source"], pages) == ("", [])
+
+
+@pytest.mark.parametrize(
+    ("given", "path", "code"),
+    [
+        ({}, "url", "missing"),
+        ({"url": None}, "url", "missing"),
+        ({"url": "ftp://a.example/"}, "url", "invalid_value"),
+        ({"sitemap_url": "nonsense"}, "sitemap_url", "invalid_value"),
+        ({"url": "http://a/", "filter": ""}, "filter", "invalid_value"),
+        ({"url": "http://a/", "max_pages": 0}, "max_pages", "invalid_value"),
+        ({"url": "http://a/", "max_depth": 2}, "max_depth", "unknown_argument"),
+        ({"url": "http://a/", "other_origins": "yes"}, "other_origins", "invalid_value"),
+        ({"url": "http://a/", "maxPages": 2, "max_pages": 3}, "max_pages", "given_twice"),
+    ],
+)
+def test_every_mistake_is_named(given, path, code):
+    with pytest.raises(InvalidArguments) as refused:
+        parse_sitemap(given)
+    assert (path, code) in {(each.path, each.code) for each in refused.value.problems}
+
+
+def test_the_defaults_are_those_of_the_contract():
+    args = parse_sitemap({"url": "http://ada:pw@a.example/x"})
+    assert args.pages.max_pages == 50
+    assert args.pages.credentials is not None
+    assert "pw" not in args.pages.url
+    assert set(ARGUMENTS) >= {"url", "sitemap_url", "filter", "other_origins", "engine", "delay_ms"}
+
+
+async def test_a_cancelled_task_keeps_what_it_took_and_a_refused_one_writes_nothing(home):
+    with Site(pages=200) as site:
+        engine = Engine(Settings(home=home, root=home / "tasks"), accepts=True)
+        await engine.open()
+        try:
+            with pytest.raises(InvalidArguments):
+                await engine.start("crawl_sitemap", {"url": site.url, "max_pages": "many"})
+            assert not any(
+                path.is_dir() and len(path.name) == 16 for path in (home / "tasks").iterdir()
+            )
+            args = {"url": site.url, **QUICK, "delay_ms": 30, "max_pages": 200}
+            task_id = (await engine.start("crawl_sitemap", args)).task_id
+            kept = home / "tasks" / task_id / "pages.jsonl"
+            async with asyncio.timeout(30):
+                while not kept.exists() or kept.read_bytes().count(b"\n") < 3:
+                    await asyncio.sleep(0.01)
+            await engine.cancel(task_id)
+            record = await engine.wait(task_id, timeout_ms=4_000)
+            await engine.join(task_id)
+        finally:
+            await engine.close()
+    result = json.loads((home / "tasks" / task_id / "result.json").read_bytes())
+    assert record.status == Status.CANCELLED
+    assert 3 <= len(result["pages"]) == result["summary"]["total_pages"] < 200
+    assert result["summary"]["stopped_by"] == "cancelled"
+    assert result["sitemap_source"].endswith("/sitemap.xml")
+
+
+async def test_a_refused_sitemap_fails_the_task_with_its_code(home, site):
+    engine = Engine(Settings(home=home, root=home / "tasks"), accepts=True)
+    await engine.open()
+    try:
+        args = {"sitemap_url": f"{site.url}/sitemaps/entities.xml", **QUICK}
+        task_id = (await engine.start("crawl_sitemap", args)).task_id
+        record = await engine.wait(task_id)
+        await engine.join(task_id)
+    finally:
+        await engine.close()
+    assert record.status == Status.FAILED
+    assert record.error is not None
+    assert record.error.code == SitemapMissing.code
+    assert not issubclass(SitemapMissing, PageError)
