@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,10 @@ class Tasks:
         self.foreign = FOREIGN
         (root / FOREIGN).mkdir()
         meta = {"task_id": FOREIGN, "kind": "crawl", "status": "RUNNING", "pid": os.getppid()}
-        meta |= {"created_at": 1_763_000_000_000, "args_summary": {"url": "http://foreign.test/"}}
+        meta |= {
+            "created_at": time.time_ns() // 1_000_000,
+            "args_summary": {"url": "http://foreign.test/"},
+        }
         (root / FOREIGN / "meta.json").write_text(json.dumps(meta))
 
     def status(self, task_id: str) -> str:
