@@ -12,6 +12,7 @@ from msgspec import to_builtins
 from engine import budget, comet, redact
 from engine.envelopes import PHASES, EnvelopeRequest, envelope_request
 from engine.errors import InvalidArguments, Problem
+from engine.goals.crawling import contract_problems
 from engine.records import EngineFields
 from engine.run.kind import Kind, Tools
 from engine.run.kinds import kind_of
@@ -77,7 +78,7 @@ def admit(
             parsed = here(args, tools) if here and tools is not None else spec.parse(args)
         except InvalidArguments as error:
             problems.extend(error.problems)
-    problems.extend(terms_problems(terms))
+    problems.extend([*terms_problems(terms), *contract_problems(kind, terms.contract)])
     problems.extend(_name_problems(name))
     if problems or not isinstance(args, Mapping):
         raise InvalidArguments(tuple(problems))
@@ -93,6 +94,7 @@ def check_envelope(
         InvalidArguments: with every mistake.
     """
     problems = [*terms_problems(terms, policy=False), *_name_problems(name)]
+    problems += contract_problems(budget.ENVELOPE, terms.contract)
     if terms.enforce:
         why = "has no effect: nothing of ours runs that could be ended"
         problems.append(Problem("enforce", "not_allowed", why))

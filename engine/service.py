@@ -212,20 +212,32 @@ class Engine(Steering):
         request = check_envelope(args, name, terms)
         self._check_open()
         fields = engine_fields(terms, name, parent, self.runs.new_id())
-        record = await asyncio.to_thread(self.envelopes.start, request, fields)
+
+        def create(contract_id: str | None) -> TaskRecord:
+            linked = msgspec.structs.replace(fields, contract_id=contract_id)
+            return self.envelopes.start(request, linked)
+
+        accept = self.goals.accept
+        record = await asyncio.to_thread(
+            accept, ENVELOPE, terms.contract, terms.task_run_id, create
+        )
         await asyncio.to_thread(self._linked.accept, record, run_facts(terms))
         self._nudge(TaskId(record.task_id))
         return record
 
     def _companions(self, record: TaskRecord, terms: Terms) -> tuple[Companion, ...]:
-        """What goes along with the task: its budgets, if it has any."""
-        if not terms.policy:
-            return ()
-        now_ms, monotonic = self._clock.now_ms, self._clock.monotonic
-        meter = Meter(
-            self._ledger, record.task_id, terms.enforce, now_ms=now_ms, monotonic=monotonic
-        )
-        return (meter,)
+        """What goes along with the task: its budgets and its contract, if it has any."""
+        found: list[Companion] = []
+        if terms.policy:
+            now_ms, monotonic = self._clock.now_ms, self._clock.monotonic
+            found.append(
+                Meter(
+                    self._ledger, record.task_id, terms.enforce, now_ms=now_ms, monotonic=monotonic
+                )
+            )
+        if record.engine is not None and record.engine.contract_id is not None:
+            found.append(self.goals.companion(record.engine.contract_id, record.task_id))
+        return tuple(found)
 
     def _create(self, request: Request, parent: str | None) -> TaskRecord:
         terms, placing = request.terms, request.kind.place(request.parsed, request.args)
@@ -235,9 +247,13 @@ class Engine(Steering):
             metadata=placing.metadata if terms.metadata is None else terms.metadata,
             withheld=placing.args != request.args,
         )
-        record = self._ledger.create(
-            request.kind.name, placing.args, engine=fields, fields=opening_fields(terms)
-        )
+
+        def create(contract_id: str | None) -> TaskRecord:
+            linked = msgspec.structs.replace(fields, contract_id=contract_id)
+            return self._ledger.create(kind, placing.args, engine=linked, fields=opening)
+
+        kind, opening = request.kind.name, opening_fields(terms)
+        record = self.goals.accept(kind, terms.contract, terms.task_run_id, create)
         self._linked.accept(record, run_facts(terms))
         if placing.command_task_id:
             self._names.learn(placing.command_task_id, record.task_id)
