@@ -23,34 +23,35 @@ _NO_SCREEN = ("X server", "$DISPLAY", "Ozone", "ozone_platform")
 
 
 async def _record(args: RecordingArgs, context: Context, tools: Tools) -> Head:
-    @asynccontextmanager
-    async def open_recorder(
-        args: RecordingArgs, now_ms: Callable[[], int]
-    ) -> AsyncIterator[Recorder]:
-        options = InstanceOptions(
-            policy=Policy.for_start(args.url),
-            headed=not args.headless,
-            credentials=args.credentials,
-            width=args.width,
-            height=args.height,
-        )
-        try:
-            instance = await tools.instances.launch(options)
-        except TooManyInstances:
-            raise BrowserFailed(reason="too many instances are open; close one first") from None
-        from engine.browser.recorder import PageRecorder  # Playwright: with the first need only
-
-        try:
-            yield PageRecorder(instance, now_ms)
-        finally:
-            await tools.instances.retire(instance.id, CLOSE_S)
-
     try:
-        return await record(args, context, open_recorder)
+        return await record(args, context, lambda args, now_ms: _opened(args, now_ms, tools))
     except BrowserFailed as failed:
         if args.headless or not any(sign in str(failed) for sign in _NO_SCREEN):
             raise
-        raise NoDisplay(reason=failed.fields["reason"]) from failed
+        raise NoDisplay() from failed
+
+
+@asynccontextmanager
+async def _opened(
+    args: RecordingArgs, now_ms: Callable[[], int], tools: Tools
+) -> AsyncIterator[Recorder]:
+    options = InstanceOptions(
+        policy=Policy.for_start(args.url),
+        headed=not args.headless,
+        credentials=args.credentials,
+        width=args.width,
+        height=args.height,
+    )
+    try:
+        instance = await tools.instances.launch(options)
+    except TooManyInstances:
+        raise BrowserFailed(reason="too many instances are open; close one first") from None
+    from engine.browser.recorder import PageRecorder  # Playwright: with the first need only
+
+    try:
+        yield PageRecorder(instance, now_ms)
+    finally:
+        await tools.instances.retire(instance.id, CLOSE_S)
 
 
 def _partial(

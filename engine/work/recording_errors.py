@@ -10,8 +10,11 @@ class NoDisplay(EngineError):
 
     code = "no_display"
     title = "There is no screen"
-    sentence = "A recording with a window needs a screen, and there is none here ({reason})."
-    advice_text = "Record without a window (--headless), or start it where there is a screen."
+    # The way out stands in the sentence: of an error that ends a task nothing else is kept.
+    sentence = (
+        "A recording with a window needs a screen, and there is none here. "
+        "Record without a window (headless), or start it where there is a screen."
+    )
 
 
 class NotStoppable(EngineError):
