@@ -17,6 +17,7 @@ from engine.cli.phrases import say
 from engine.display import display
 
 MARKS: Final = {"success": "✓", "error": "✗", "skipped": "–"}
+WORDS: Final = {"success": "ok", "error": "FAILED", "skipped": "skipped"}
 COLOURS: Final = {"success": "green", "error": "red", "skipped": "dim"}
 _OVER: Final = frozenset(MARKS)
 
@@ -53,7 +54,7 @@ class Lines:
 
     def line(self, task: Mapping[str, Any], number: int, command: Mapping[str, Any]) -> str:
         """`✓ 3/6 Enter email (0.2 s)`, with the task's name in front if there are several."""
-        return f"{MARKS[command['status']]} {self.about(task, number, command)}{_why(command)}"
+        return f"{_marks()[command['status']]} {self.about(task, number, command)}{_why(command)}"
 
     def about(self, task: Mapping[str, Any], number: int, command: Mapping[str, Any]) -> str:
         name = f"{display(str(task['name']), 40)}  " if self._several else ""
@@ -136,6 +137,15 @@ def ending(task: Mapping[str, Any], ledger_id: str) -> str:
         took=words.took(task.get("completedAt", began) - began),
         task_id=ledger_id,
     )
+
+
+def _marks() -> Mapping[str, str]:
+    """The signs, or words where the output's code page lacks them (Windows, mostly)."""
+    try:
+        "".join(MARKS.values()).encode(sys.stdout.encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return WORDS
+    return MARKS
 
 
 def _took(command: Mapping[str, Any]) -> str:

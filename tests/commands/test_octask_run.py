@@ -121,6 +121,13 @@ def test_in_a_pipe_each_command_is_a_plain_line(octask: Octask, place: str) -> N
     assert "\x1b" not in said
 
 
+def test_where_the_signs_cannot_be_written_words_stand_in_their_place(octask: Octask) -> None:
+    document = octask.file("a.json", task(do("list"), do("back", timeout=1)))
+    said = octask("run", document, code=1, PYTHONIOENCODING="ascii").stdout
+    assert said.startswith("ok 1/2 to list (")
+    assert "\nFAILED 2/2 to back (" in said
+
+
 def test_standard_input_is_a_file_too(octask: Octask, site: Site) -> None:
     document = task(do("goto", url=f"{site.url}/static/1"))
     assert "A try: completed" in octask("run", "-", given=json.dumps(document)).stdout
