@@ -1,0 +1,277 @@
+"""The kind `oc_evidence_bundle` with real Chromium: each part, and what failing parts cost."""
+
+import hashlib
+import json
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from html import escape
+
+import pytest
+
+from engine.browser.session import BrowserSession
+from engine.config import Settings
+from engine.errors import InvalidArguments, TaskFailed
+from engine.records import Status
+from engine.run.evidences import EVIDENCE
+from engine.run.kind import Tools
+from engine.sample.server import Answer
+from engine.service import Engine
+from engine.work.context import MemoryContext
+from engine.work.evidence import FILES
+from engine.work.evidence_args import PARTS, parse_evidence
+from engine.work.perceptual import distance
+
+pytestmark = pytest.mark.timeout(100)
+EVERYTHING = {"include": list(PARTS), "network_window_ms": 600}
+
+
+@asynccontextmanager
+async def bundling(home, **settings):
+    """`bundle(**args)` in one browser; gives the head, the parts by name and the files."""
+    browser = BrowserSession()
+    tools = Tools(replace(Settings(home=home, root=home / "tasks"), **settings), browser)
+
+    async def bundle(ctx=None, **args):
+        ctx = ctx or MemoryContext()
+        head = await EVIDENCE.body(EVIDENCE.parse(args), ctx, tools)
+        return head, {part["part"]: part for part in ctx.pages}, ctx.artifacts
+
+    try:
+        yield bundle
+    finally:
+        await browser.aclose()
+
+
+def page(title, body, **more):
+    whole = f"<!doctype html><html><head><title>{escape(title)}</title></head><body>{body}</body>"
+    return Answer(whole.encode(), **more)
+
+
+async def test_every_part_is_a_file_that_its_record_describes(home, site):
+    async with bundling(home) as bundle:
+        head, parts, files = await bundle(url=f"{site.url}/js/1", **EVERYTHING)
+    assert list(parts) == list(PARTS)
+    assert head["path"] == "artifacts/"
+    assert head["bundle_id"] == "bundle-" + MemoryContext().task_id
+    assert head["size_bytes"] == sum(map(len, files.values()))
+    assert (head["status"], head["settled"]) == (200, True)
+    for name, part in parts.items():
+        data = files[FILES[name]]
+        assert part["file"] == f"artifacts/{FILES[name]}"
+        assert part["bytes"] == len(data)
+        assert part["sha256"] == hashlib.sha256(data).hexdigest()
+    assert b"observation 000001 is complete" in files["dom.html"]  # put in by a script
+    assert files["dom.html"].startswith(b"<!DOCTYPE html>")
+    assert files["screenshot.png"].startswith(b"\x89PNG")
+    assert json.loads(files["phash.json"])["hash"] == parts["phash"]["hash"]
+
+
+async def test_the_network_is_summed_up_without_bodies_and_without_secrets(home, site):
+    script = (
+        "const headers = {'X-Api-Key': 'hush', Note: 'n'}; fetch('/gone');"
+        "fetch('/api/page/1?token=abcdef', {headers}).then((answer) => answer.text())"
+    )
+    site.answers["/calls"] = page("Calls", f"<script>{script}</script>")
+    async with bundling(home) as bundle:
+        _, parts, files = await bundle(
+            url=f"{site.url}/calls", include="network", network_window_ms=1_000
+        )
+    text = files["network.json"].decode()
+    entries = {entry["url"]: entry for entry in json.loads(text)["entries"]}
+    assert parts["network"]["entries"] == len(entries) >= 3
+    assert entries[f"{site.url}/calls"]["type"] == "document"
+    assert entries[f"{site.url}/gone"]["status"] == 404
+    call = entries[f"{site.url}/api/page/1?token=[redacted]"]
+    assert (call["method"], call["status"], call["type"]) == ("GET", 200, "fetch")
+    assert call["bytes"] > 0
+    assert call["duration_ms"] >= 0
+    assert call["request_headers"]["note"] == "n"
+    assert call["request_headers"]["x-api-key"] == "[redacted]"
+    for secret in ("abcdef", "hush", "observation"):
+        assert secret not in text
+
+
+async def test_the_console_is_kept_plain_redacted_and_to_its_newest_lines(home, site):
+    script = (
+        "for (let i = 0; i < 250; i++) console.log('line ' + i);"
+        "console.warn('password=hunter2 \\u001b[31mred');"
+        "setTimeout(() => { throw new Error('late') })"
+    )
+    site.answers["/talks"] = page("Talks", f"<script>{script}</script>")
+    async with bundling(home) as bundle:
+        _, parts, files = await bundle(url=f"{site.url}/talks", include=["console"])
+    lines = [json.loads(line) for line in files["console.jsonl"].splitlines()]
+    assert len(lines) == 200
+    assert parts["console"]["lines"] == 252
+    assert parts["console"]["truncated"] is True
+    assert lines[-2]["type"] == "warning"
+    assert lines[-1] == {"at_ms": lines[-1]["at_ms"], "type": "uncaught", "text": "Error: late"}
+    assert b"hunter2" not in files["console.jsonl"]
+    assert b"\x1b" not in files["console.jsonl"]
+
+
+async def test_the_hash_is_the_same_for_the_same_page_and_near_for_one_that_looks_alike(home, site):
+    text = "".join(f"<h2>Part {n}</h2><p>{'word ' * 60 * n}</p>" for n in range(1, 7))
+    site.answers["/a"] = page("A", text)
+    site.answers["/b"] = page("B", text.replace("word word", "moon word", 1))
+    site.answers["/c"] = page("C", "<div style='background:#124;height:400px;width:50%'></div>")
+    hashes = {}
+    async with bundling(home) as bundle:
+        for name in ("a", "a", "b", "c"):
+            _, parts, _ = await bundle(url=f"{site.url}/{name}", include=["phash"])
+            assert hashes.setdefault(name, parts["phash"]["hash"]) == parts["phash"]["hash"]
+    assert distance(hashes["a"], hashes["b"]) <= 6
+    assert distance(hashes["a"], hashes["c"]) >= 12
+
+
+async def test_a_page_cannot_fake_its_own_evidence(home, site):
+    script = (
+        "Object.defineProperty(Element.prototype, 'outerHTML', {get: () => 'faked'});"
+        "OffscreenCanvas = CanvasRenderingContext2D = createImageBitmap = undefined;"
+    )
+    site.answers["/fake"] = page("Fake", f"<script>{script}</script><p>real words</p>")
+    async with bundling(home) as bundle:
+        _, parts, files = await bundle(url=f"{site.url}/fake", include=["dom", "phash"])
+    assert b"real words" in files["dom.html"]
+    assert b">faked" not in files["dom.html"]
+    assert "error" not in parts["phash"]
+
+
+async def test_a_page_that_is_too_long_for_one_picture_is_cut_and_says_so(home, site):
+    site.answers["/long"] = page("Long", "<div style='height:40000px'>top</div>")
+    async with bundling(home) as bundle:
+        _, parts, _ = await bundle(url=f"{site.url}/long", include=["screenshot"])
+        assert parts["screenshot"]["truncated"] is True
+        assert parts["screenshot"]["height"] == 16_000
+        _, parts, _ = await bundle(url=f"{site.url}/long", include=["screenshot"], full_page=False)
+        assert parts["screenshot"]["height"] == 800
+
+
+async def test_one_part_that_fails_costs_the_others_nothing(home, site, monkeypatch):
+    from engine.browser import evidence
+    from engine.browser.refusals import PictureTooLarge
+
+    async def too_large(*_, **__):
+        raise PictureTooLarge(size_bytes=9, most_bytes=8)
+
+    monkeypatch.setattr(evidence, "picture", too_large)
+    ctx = MemoryContext()
+    async with bundling(home) as bundle:
+        head, parts, files = await bundle(ctx, url=f"{site.url}/static/1", **EVERYTHING)
+    assert "too large" not in parts["dom"].get("error", "")
+    assert "would have 9 bytes" in parts["screenshot"]["error"]
+    assert "would have 9 bytes" in parts["phash"]["error"]
+    assert sorted(files) == ["console.jsonl", "dom.html", "network.json"]
+    assert ctx.progress[-1].failed == 2
+    assert head["size_bytes"] > 0
+
+
+async def test_a_page_that_does_not_open_still_leaves_its_network(home, site):
+    ctx = MemoryContext()
+    async with bundling(home) as bundle:
+        with pytest.raises(TaskFailed, match="too many redirects") as failed:
+            await bundle(ctx, url=f"{site.url}/loop", include=["dom", "network"])
+    assert failed.value.failure == "page_error"
+    assert failed.value.head is not None
+    assert failed.value.head["size_bytes"] > 0
+    assert [("error" in part) for part in ctx.pages] == [True, False]
+    assert len(json.loads(ctx.artifacts["network.json"])["entries"]) >= 10
+
+
+async def test_only_what_was_typed_may_be_reached_and_over_mcp_only_the_operators_list(home, site):
+    from engine.sample.site import Site
+
+    with Site(pages=2) as other:
+        async with bundling(home) as bundle:
+            with pytest.raises(TaskFailed, match="blocked: "):
+                await bundle(url=f"{site.url}/redirect/to?url={other.url}/static/1")
+        async with bundling(home, route="mcp") as bundle:
+            with pytest.raises(TaskFailed, match="blocked: "):
+                await bundle(url=f"{other.url}/static/1")
+        assert other.log == []
+        allowed = (other.url.removeprefix("http://"),)
+        async with bundling(home, route="mcp", allow_private=allowed) as bundle:
+            head, _, _ = await bundle(url=f"{other.url}/static/1", include="dom")
+        assert head["status"] == 200
+
+
+@pytest.mark.parametrize(
+    ("given", "path", "code"),
+    [
+        ({}, "url", "missing"),
+        ({"url": "file:///etc/passwd"}, "url", "invalid_value"),
+        ({"url": "http://a/", "tab": "tab_1"}, "tab", "not_together"),
+        ({"url": "http://a/", "include": []}, "include", "invalid_value"),
+        ({"url": "http://a/", "include": ["dom", "cookies"]}, "include", "invalid_value"),
+        ({"url": "http://a/", "include": {"dom": True}}, "include", "invalid_value"),
+        ({"url": "http://a/", "network_window_ms": 60_001}, "network_window_ms", "invalid_value"),
+        ({"url": "http://a/", "inclde": ["dom"]}, "inclde", "unknown_argument"),
+    ],
+)
+def test_every_mistake_in_a_bundles_arguments_is_named(given, path, code):
+    with pytest.raises(InvalidArguments) as refused:
+        parse_evidence(given)
+    assert (path, code) in {(each.path, each.code) for each in refused.value.problems}
+
+
+def test_the_defaults_of_a_bundle_are_those_of_the_contract():
+    args = parse_evidence({"url": "http://ada:pw@a.example/"})
+    assert args.include == ("dom", "screenshot")
+    assert args.network_window_ms == 5_000
+    assert args.url == "http://a.example/"
+    assert parse_evidence({"url": "http://a/", "include": "console,dom"}).include == (
+        "dom",
+        "console",
+    )
+
+
+async def test_a_cancelled_bundle_keeps_the_parts_it_has(home, site):
+    engine = Engine(Settings(home=home, root=home / "tasks"), accepts=True)
+    await engine.open()
+    try:
+        args = {
+            "url": f"{site.url}/static/1",
+            "include": "dom,network",
+            "network_window_ms": 60_000,
+        }
+        task_id = (await engine.start("oc_evidence_bundle", args)).task_id
+        async for batch in engine.changes():
+            views = {view.task_id: view for view in batch.views}
+            if task_id in views and views[task_id].units is not None:
+                break
+        await engine.cancel(task_id)
+        record = await engine.wait(task_id, timeout_ms=4_000)
+        await engine.join(task_id)
+    finally:
+        await engine.close()
+    result = json.loads((home / "tasks" / task_id / "result.json").read_bytes())
+    assert record.status == Status.CANCELLED
+    assert [part["part"] for part in result["parts"]] == ["dom"]
+    assert result["bundle_id"] == f"bundle-{task_id}"
+    assert (home / "tasks" / task_id / "artifacts" / "dom.html").exists()
+
+
+async def test_a_living_tab_of_an_agent_is_taken_as_it_is(home, site):
+    settings = Settings(home=home, root=home / "tasks", allow_private=(site.url[7:],))
+    engine = Engine(settings, accepts=True)
+    await engine.open()
+    try:
+        await engine.agents.call("navigate", {"url": f"{site.url}/static/1"}, agent_id="ada")
+        code = "document.body.innerHTML = '<p>changed by hand</p>'"
+        await engine.agents.call("javascript_tool", {"code": code}, agent_id="ada")
+        hits = site.hits["/static/1"]
+        found = {}
+        for tab in ("tab_1", "tab_7"):
+            task_id = (
+                await engine.start("oc_evidence_bundle", {"tab": tab, "include": "dom"})
+            ).task_id
+            found[tab] = await engine.wait(task_id)
+            await engine.join(task_id)
+    finally:
+        await engine.close()
+    assert found["tab_1"].status == Status.COMPLETED
+    dom = home / "tasks" / found["tab_1"].task_id / "artifacts" / "dom.html"
+    assert b"changed by hand" in dom.read_bytes()
+    assert site.hits["/static/1"] == hits
+    assert found["tab_7"].error is not None
+    assert found["tab_7"].error.code == "tab_missing"
