@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.admission import NO_TERMS, Terms
+from engine.budget import ENVELOPE
 from engine.errors import EngineError
 from engine.records import TaskRecord
 from engine.redact import MARK
@@ -56,8 +57,8 @@ class Asked:
     terms: Terms = NO_TERMS
 
 
-def asked(record: TaskRecord) -> Asked:
-    """What this task was asked to do.
+def asked(record: TaskRecord, contract: Mapping[str, Any] | None = None) -> Asked:
+    """What this task was asked to do; `contract` are the terms of the one that it carries.
 
     Raises:
         RequestHidden, RequestCut, RequestUnknown: it is not known whole.
@@ -72,13 +73,16 @@ def asked(record: TaskRecord) -> Asked:
         raise RequestCut(record, "its arguments were too long to be kept")
     if record.kind == "commands" and engine.metadata is not None:
         args = {**args, "metadata": engine.metadata}  # it is a part of the task's own document
-    return Asked(record.kind, dict(args), engine.name, _terms(record))
-
-
-def _terms(record: TaskRecord) -> Terms:
-    """What it was started under; a run of its own and a contract of its own come anew."""
-    metadata = record.engine.metadata if record.engine is not None else None
-    return Terms(objective=record.objective, policy=record.policy, metadata=metadata)
+    if record.kind == ENVELOPE:
+        args = {}  # the rest of its summary is what became of it
+    terms = Terms(
+        objective=record.objective,
+        policy=record.policy,
+        enforce=engine.enforce,
+        contract=contract,
+        metadata=engine.metadata,
+    )
+    return Asked(record.kind, dict(args), engine.name, terms)
 
 
 def holds_mark(given: Any) -> bool:

@@ -145,7 +145,9 @@ class Engine(Steering):
         record = (await self.get(task_id)).entry
         if isinstance(record, Unreadable):
             raise TaskUnreadable(task_id=task_id, reason=record.reason, path=record.path)
-        return again.asked(record)
+        link = record.engine.contract_id if record.engine is not None else None
+        contract = await asyncio.to_thread(self.goals.terms_of, link) if link else None
+        return again.asked(record, contract)
 
     async def rerun(self, task_id: str) -> TaskRecord:
         """Start the same request as a new task, which names this one as its parent.

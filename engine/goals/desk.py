@@ -21,6 +21,8 @@ from engine.store.machine import wall_ms
 
 log = logging.getLogger(__name__)
 
+TERMS = ("expected_total", "min_completed", "stop_condition", "item_key", "failed_policy")
+
 
 class Goals:
     """Everything of seed 001 in `home`. Synchronous: every call may wait for a lock or a disk.
@@ -61,6 +63,20 @@ class Goals:
             except EngineError as error:  # the task is there and names its run: that will do
                 log.warning("task %s: its task run does not name it: %s", record.task_id, error)
         return record
+
+    def terms_of(self, contract_id: str) -> dict[str, Any]:
+        """A contract as it was asked for, without what became of it: to ask for another like it.
+
+        Raises:
+            ContractNotFound, ContractUnreadable.
+        """
+        contract = self._shelf.read(contract_id)
+        named, _ = self._shelf.items(contract_id)
+        whole = len(named) == contract.expected_total  # else some of them were not kept by name
+        given = {name: getattr(contract, name) for name in TERMS}
+        if named and whole:
+            given |= {"items": named, "expected_total": None}
+        return {name: value for name, value in given.items() if value not in (None, "")}
 
     def companion(self, contract_id: str, task_id: str) -> ContractCompanion:
         """What records the pages of a crawl that carries a contract."""

@@ -1,0 +1,124 @@
+"""A task's request once more: with all that it was started under, or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.admission import Terms
+from engine.again import CannotRepeat, RequestHidden, RequestUnknown
+from engine.config import Settings
+from engine.records import TaskRecord
+from engine.service import Engine
+
+ARGS = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 2}
+
+
+@asynccontextmanager
+async def opened(home: Path) -> AsyncIterator[Engine]:
+    engine = Engine(Settings.at(home=home), accepts=True)
+    await engine.open()
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
+async def ended(engine: Engine, record: TaskRecord) -> TaskRecord:
+    return await engine.wait(record.task_id, 30_000)
+
+
+async def test_budgets_a_contract_and_metadata_come_along(home: Path, site: Any) -> None:
+    terms = Terms(
+        objective="the docs",
+        policy={"maxToolCalls": 50},
+        enforce=True,
+        contract={"min_completed": 1, "stop_condition": "all seen", "failed_policy": "block"},
+        metadata={"ticket": 7},
+    )
+    async with opened(home) as engine:
+        first = await ended(
+            engine, await engine.start("crawl", {"url": site.url, **ARGS}, terms=terms)
+        )
+        second = await ended(engine, await engine.rerun(first.task_id))
+        assert first.engine is not None
+        assert second.engine is not None
+        assert second.engine.parent_task_id == first.task_id
+        assert second.args_summary == first.args_summary
+        assert (second.objective, second.policy) == (first.objective, first.policy)
+        assert second.engine.enforce
+        assert second.engine.metadata == {"ticket": 7}
+        assert second.engine.contract_id not in (None, first.engine.contract_id)
+        assert first.engine.contract_id is not None
+        asked = engine.goals.terms_of(first.engine.contract_id)
+        assert asked == engine.goals.terms_of(str(second.engine.contract_id))
+        assert asked["min_completed"] == 1
+        assert (asked["stop_condition"], asked["failed_policy"]) == ("all seen", "block")
+
+
+async def test_named_items_are_asked_for_again_by_name(home: Path, site: Any) -> None:
+    items = [f"{site.url}/static/1", f"{site.url}/static/2"]
+    async with opened(home) as engine:
+        terms = Terms(contract={"items": items})
+        args = {"url": f"{site.url}/static/", **ARGS}
+        first = await ended(engine, await engine.start("crawl", args, terms=terms))
+        second = await ended(engine, await engine.rerun(first.task_id))
+        assert second.engine is not None
+        link = str(second.engine.contract_id)
+        assert engine.goals.terms_of(link)["items"] == items
+        assert engine.goals.contracts.get(link).contract.expected_total == 2
+
+
+async def test_an_envelope_is_opened_anew(home: Path) -> None:
+    async with opened(home) as engine:
+        terms = Terms(objective="compare prices", policy={"maxToolCalls": 3})
+        first = await engine.start("browser_task", {}, terms=terms)
+        await engine.update(first.task_id, phase="act", note="half way")
+        await engine.finish(first.task_id, "failed", note="no luck")
+        second = await engine.rerun(first.task_id)
+        assert (second.status, second.phase) == ("RUNNING", "explore")
+        assert second.objective == "compare prices"
+        assert second.policy is not None
+        assert second.policy["maxToolCalls"] == 3
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"url": "http://ann:hunter2@x.test/"},
+        {"url": "http://x.test/?token=hunter2hunter2"},
+        {"url": "http://x.test/", "include_patterns": ["http://a:b@x.test/*"]},
+    ],
+)
+async def test_whatever_held_a_secret_is_not_repeated(home: Path, args: dict[str, Any]) -> None:
+    async with opened(home) as engine:
+        record = await engine.start("crawl", {**ARGS, **args})
+        await engine.cancel(record.task_id)
+        with pytest.raises(RequestHidden) as refused:
+            await engine.rerun(record.task_id)
+        assert "hunter2" not in str(refused.value)
+        assert len(await engine.list()) == 1
+
+
+async def test_a_mark_of_the_redactor_is_enough_in_an_older_record(home: Path) -> None:
+    async with opened(home) as engine:
+        record = await engine.start("crawl", {"url": "http://x.test/?token=[redacted]", **ARGS})
+        await engine.cancel(record.task_id)
+        with pytest.raises(CannotRepeat):
+            await engine.rerun(record.task_id)
+
+
+async def test_what_another_program_made_is_not_known_whole(home: Path) -> None:
+    folder = home / "tasks" / ("0" * 16)
+    folder.mkdir(parents=True)
+    meta = {"task_id": folder.name, "kind": "crawl", "status": "COMPLETED", "created_at": 1}
+    meta["args_summary"] = {"url": "http://x.test/"}
+    (folder / "meta.json").write_text(json.dumps(meta))
+    async with opened(home) as engine:
+        with pytest.raises(RequestUnknown):
+            await engine.rerun(folder.name)
