@@ -123,9 +123,11 @@ class Sessions:
         Raises:
             TooManyAgents, ShuttingDown, BrowserMissing, BrowserFailed, BrowserGone.
         """
-        async with self._opening:
-            session = self.find(agent_id) or await self._open(agent_id)
-            session.busy += 1
+        session = self.find(agent_id)
+        if session is None:
+            async with self._opening:
+                session = self.find(agent_id) or await self._open(agent_id)
+        session.busy += 1
         try:
             yield session
         finally:

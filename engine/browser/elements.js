@@ -28,9 +28,10 @@
     "tooltip", "gridcell", "alert", "status",
   ]);
   const TYPED = new Set(["textbox", "searchbox", "spinbutton", "slider", "color", "combobox"]);
-  const SECRET_FILL = /^(current-password|new-password|one-time-code|cc-number|cc-csc)$/;
-  const SECRET_NAME =
-    /passw|passcode|passphrase|secret|token|api.?key|credential|authorization|\b(pin|cvv|cvc|otp)\b/i;
+  const SECRET_FILL = /^(current-password|new-password|one-time-code|cc-[a-z-]+)$/;
+  const SECRET_NAME = new RegExp(
+    "passw|passcode|passphrase|kennwort|secret|token|api.?key|credential|authorization|card.?number"
+    + "|security.?code|credit.?card|account.?number|\\b(pin|pwd|cvv|cvc|csc|otp|totp|mfa|ssn|iban|pan)\\b", "i");
 
   const level = (text, limit) => text.replace(/\s+/g, " ").trim().slice(0, limit).toWellFormed();
   const isText = (node) => node.nodeType === 3;

@@ -164,16 +164,27 @@
 
   const number = (ask) => ({ refs: ask.at.map((at) => (listed[at] ? el.numberOf(listed[at]) : 0)) });
 
+  // A picture shows what a screen shows; a secret in a plain field is covered while it is taken.
+  let covered = [];
+  const cover = ({ on }) => {
+    for (const [field, before] of covered) field.style.webkitTextSecurity = before;
+    covered = [];
+    if (on) {
+      for (const field of secretFields()) {
+        covered.push([field, field.style.webkitTextSecurity]);
+        field.style.webkitTextSecurity = "disc";
+      }
+    }
+    return { fields: covered.length };
+  };
+
   // What must not be told anywhere else: the page's own words may repeat it.
-  const secrets = () => {
+  const secretFields = () => {
     const found = [];
-    const visit = (element) => {
-      const filled = (element.tagName === "INPUT" || element.tagName === "TEXTAREA") && element.value;
-      if (filled && found.length < 50 && el.isSecret(element)) found.push(element.value.slice(0, 1000));
-    };
     const look = (root) => {
       for (const one of root.querySelectorAll("*")) {
-        visit(one);
+        const filled = (one.tagName === "INPUT" || one.tagName === "TEXTAREA") && one.value;
+        if (filled && found.length < 50 && el.isSecret(one)) found.push(one);
         if (one.shadowRoot) look(one.shadowRoot);
         if (one.tagName === "IFRAME" && el.inner(one)) look(el.inner(one));
       }
@@ -181,6 +192,7 @@
     look(document);
     return found;
   };
+  const secrets = () => secretFields().map((field) => field.value.slice(0, 1000));
 
-  return { read, collect, number, secrets, page, extent };
+  return { read, collect, number, secrets, cover, page, extent };
 })

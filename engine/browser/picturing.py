@@ -25,7 +25,7 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 async def picture(tab: AgentTab, *, ref: str | None, full_page: bool) -> Picture:
-    """Take a picture; passwords show as dots, as on every screen.
+    """Take a picture; what stands in a field for a secret shows as dots.
 
     Raises:
         StaleReference, ElementNotReady: of the element named by `ref`.
@@ -40,7 +40,11 @@ async def picture(tab: AgentTab, *, ref: str | None, full_page: bool) -> Picture
         cut = size["height"] > MOST_HEIGHT
         clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], MOST_HEIGHT)}
         how |= {"full_page": True, "clip": clip}
-    png = await tab.page.screenshot(**how)
+    await tab.world.ask("cover", on=True)
+    try:
+        png = await tab.page.screenshot(**how)
+    finally:
+        await tab.world.ask("cover", on=False)
     if len(png) > MOST_BYTES:
         raise PictureTooLarge(size_bytes=len(png), most_bytes=MOST_BYTES)
     width, height = struct.unpack(">II", png[16:24])  # a PNG's first chunk tells them

@@ -133,6 +133,29 @@ async def test_what_stands_in_a_field_for_secrets_is_told_nowhere(desk: Opening)
         assert "value=[hidden]" in told[0].text
 
 
+async def test_a_secret_that_a_form_puts_into_an_address_is_told_in_no_spelling(
+    desk: Opening,
+) -> None:
+    async with desk() as made:
+        await made.show("<form><input type=password name=q value='a b/c&d é'><button>Go</button>")
+        answer = await made.do("click", "button", "Go")
+        tabs = await made.call("tabs_context")
+        for told in (answer, tabs):
+            assert "?q=" in told.text
+            assert "a+b" not in str(told)
+            assert "b%2Fc" not in str(told)
+
+
+async def test_a_secret_in_a_plain_field_shows_as_dots_in_a_picture(desk: Opening) -> None:
+    async with desk() as made:
+        pictures = []
+        for key in ("aaaaaaaa", "zzzzzzzz"):
+            await made.show(f"<input id=k name=api_key value={key}>")
+            pictures.append((await made.call("page_screenshot")).image)
+        assert pictures[0] == pictures[1]
+        assert await made.script("k.getAttribute('style') || ''") == ""
+
+
 async def test_what_looks_like_a_secret_in_the_pages_words_is_taken_out(desk: Opening) -> None:
     async with desk() as made:
         await made.show('<p>token=abcdef12345</p><a href="/x?api_key=zyx987654">go</a>')
@@ -184,7 +207,8 @@ async def test_a_long_page_is_read_piece_by_piece_without_loss(desk: Opening) ->
             "".join(f"<p>line {number} <button>b{number}</button></p>" for number in range(99))
         )
         whole = await made.read()
-        offset, pieces, elements = 0, [], []
+        pieces, elements = [], []
+        offset: int | None = 0
         while offset is not None:
             answer = await made.call("read_page", max_chars=500, offset=offset)
             text = answer.text.split("\n\n", 1)[1].split("\n\n… ")[0]
