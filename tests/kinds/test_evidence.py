@@ -115,7 +115,7 @@ async def test_the_hash_is_the_same_for_the_same_page_and_near_for_one_that_look
     site.answers["/a"] = page("A", text)
     site.answers["/b"] = page("B", text.replace("word word", "moon word", 1))
     site.answers["/c"] = page("C", "<div style='background:#124;height:400px;width:50%'></div>")
-    hashes = {}
+    hashes: dict[str, str] = {}
     async with bundling(home) as bundle:
         for name in ("a", "a", "b", "c"):
             _, parts, _ = await bundle(url=f"{site.url}/{name}", include=["phash"])
@@ -236,7 +236,7 @@ async def test_a_cancelled_bundle_keeps_the_parts_it_has(home, site):
         }
         task_id = (await engine.start("oc_evidence_bundle", args)).task_id
         async for batch in engine.changes():
-            views = {view.task_id: view for view in batch.views}
+            views = {str(view.task_id): view for view in batch.views}
             if task_id in views and views[task_id].units is not None:
                 break
         await engine.cancel(task_id)
