@@ -221,8 +221,20 @@ function describer() {
     }
     if (only(path, element)) return path;
     const host = element.getRootNode().host;  // an open shadow tree: name its host first
-    const outer = host && cssOf(host);
-    return outer && only(`${outer} ${path}`, element) ? `${outer} ${path}` : host ? null : path;
+    if (!host) return path;
+    const outer = cssOf(host);
+    return outer && onlyInside(host, path, element) ? `${outer} ${path}` : null;
+  }
+
+  // As Playwright reads it: a blank between two steps goes through shadow trees, too.
+  function onlyInside(host, css, element) {
+    const isInside = (root) => {
+      for (let at = root; at.host; at = at.host.getRootNode()) if (at.host === host) return true;
+      return false;
+    };
+    const all = [...host.querySelectorAll(css)];
+    for (const root of shadowTrees().filter(isInside)) all.push(...root.querySelectorAll(css));
+    return all.length === 1 && all[0] === element;
   }
 
   // Only tags and places: nothing of it can repeat what somebody typed.
