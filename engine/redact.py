@@ -123,7 +123,7 @@ def url(address: str) -> str:
     """An address without user, password and token-like query values."""
     if "@" in address:
         address = _USER.sub(r"\g<scheme>", _without_typed_user(address))
-    return _PAIR.sub(_pair, address)
+    return _PAIR.sub(_pair, address) if "=" in address else address
 
 
 def text(given: str) -> str:

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from engine import redact
 from engine.attention import moment
 from engine.display import display
 from engine.errors import EngineError, NotATaskId
@@ -47,25 +48,30 @@ def judged(ledger: LedgerLook, found: Found, now_ms: float) -> Ended | Kept:
     ended_at = _ended_at(record, mark)
     if now_ms - ended_at < STILL_WRITING_MS and not _owner_is_dead(ledger, record):
         return Kept.JUST_ENDED
-    try:
-        with Folder.at(str(ledger.root)) as root, root.enter(found.task_id) as folder:
-            if _is_held(folder):
-                return Kept.LOCKED
-            size = size_of(folder)
-    except FileNotFoundError:
-        return Kept.GONE
-    except (OSError, Unusable):
-        return Kept.UNREADABLE
+    size = _free_size(ledger, record.task_id)
+    if isinstance(size, Kept):
+        return size
     name = (record.engine.name if record.engine else None) or record.url or record.objective or ""
     return Ended(
-        task_id=found.task_id,
+        task_id=record.task_id,
         kind=display(record.kind, 40),
         status=record.status,
-        name=display(name, 300),
+        name=redact.text(display(name, 300)),
         ended_at=ended_at,
         size_bytes=size,
         stamp=mark,
     )
+
+
+def _free_size(ledger: LedgerLook, task_id: str) -> int | Kept:
+    """The size of a folder that nobody holds."""
+    try:
+        with Folder.at(str(ledger.root)) as root, root.enter(task_id) as folder:
+            return Kept.LOCKED if _is_held(folder) else size_of(folder)
+    except FileNotFoundError:
+        return Kept.GONE
+    except (OSError, Unusable):
+        return Kept.UNREADABLE
 
 
 def judged_again(ledger: LedgerLook, one: Ended, now_ms: float) -> Kept | None:
