@@ -1,0 +1,150 @@
+"""Recordings as a user has them: a real process, a real window, Ctrl-C, and a sudden death."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from engine.records import Status
+from tests.cli.program import Octask, only_task, until
+from tests.recording.conftest import read_lines
+
+
+@pytest.fixture
+def octask(home: Path) -> Octask:
+    return Octask(home)
+
+
+def begin(octask: Octask, url: str, *words: str) -> tuple[subprocess.Popen[str], Path]:
+    """A recording in the foreground of its own process, and its folder once it has begun."""
+    program = octask.start("start", "recording", url, "--headless", *words)
+    folder = octask.home / "tasks" / only_task(octask)
+    until(lambda: bool(read_lines(folder / "pages.jsonl")))
+    return program, folder
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
+def test_ctrl_c_ends_a_recording_in_good_order(octask: Octask, site: Any) -> None:
+    program, folder = begin(octask, f"{site.url}/shop/", "--label", "by hand")
+    program.send_signal(signal.SIGINT)
+    out, err = program.communicate(timeout=30)
+    assert program.returncode == 0, out + err
+    assert "Stopping the recording in good order" in err
+    assert "COMPLETED: 1 action in " in out
+    assert f"navigate (typed) {site.url}/shop/" in err
+    result = json.loads((folder / "result.json").read_text())
+    assert (result["stopped_by"], result["label"]) == ("stopped", "by hand")
+
+
+def test_stop_ends_a_recording_of_another_process_in_good_order(octask: Octask, site: Any) -> None:
+    program, folder = begin(octask, f"{site.url}/shop/")
+    assert "asked to end in good order" in octask("stop", folder.name)
+    program.communicate(timeout=30)
+    assert program.returncode == 0
+    assert octask.tasks()[0]["status"] == "COMPLETED"
+    assert "has ended: COMPLETED" in octask("stop", folder.name)
+    assert "There is no task" in octask("stop", "00000000000000ab", code=4)
+
+
+def test_a_killed_recording_keeps_its_actions_and_can_be_exported(
+    octask: Octask, site: Any, tmp_path: Path
+) -> None:
+    program, folder = begin(octask, f"{site.url}/shop/")
+    actions = read_lines(folder / "pages.jsonl")
+    children = psutil.Process(program.pid).children(recursive=True)
+    program.kill()
+    program.communicate(timeout=30)
+    octask("reap")
+    assert psutil.wait_procs(children, timeout=10)[1] == []
+    result = json.loads((folder / "result.json").read_text())
+    assert result["actions"] == actions
+    assert result["recording_id"] == f"rec-{folder.name}"
+    assert octask.tasks()[0]["status"] == "FAILED"
+    octask("recording", "export", folder.name, "-o", str(tmp_path / "task.json"))
+    task = json.loads((tmp_path / "task.json").read_text())
+    assert task["commands"][0]["args"]["url"] == f"{site.url}/shop/"
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--duration-ms", "5"], "duration_ms: must be between 100"),
+        (["--screenshots", "some"], "screenshots: must be one of each, navigation, none"),
+        (["--args", '{"headed": true}'], "headed: contradicts headless"),
+        (["--args", '{"keep_text": "yes"}'], "keep_text: must be true or false"),
+        (["--args", '{"lable": "x"}'], "did you mean label?"),
+    ],
+)
+def test_every_mistake_in_a_recordings_arguments_is_named(
+    octask: Octask, words: list[str], problem: str
+) -> None:
+    given = ["start", "recording", "http://a.example/", "--headless", *words]
+    assert problem in octask(*given, code=2)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there a program may have no screen")
+def test_without_a_screen_a_window_is_refused_with_the_way_out(
+    octask: Octask, site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    said = octask("start", "recording", f"{site.url}/shop/", code=1)
+    assert "needs a screen" in said
+    assert "Record without a window (headless)" in said
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A screen of its own that nobody sees."""
+    program = shutil.which("Xvfb")
+    if program is None:
+        pytest.skip("there is no Xvfb to make a screen with")
+    read, write = os.pipe()
+    with subprocess.Popen(
+        [program, "-displayfd", str(write), "-screen", "0", "1400x900x24", "-nolisten", "tcp"],
+        pass_fds=(write,),
+        stderr=subprocess.DEVNULL,
+    ) as server:
+        os.close(write)
+        with os.fdopen(read) as told:
+            number = told.readline().strip()
+        monkeypatch.setenv("DISPLAY", f":{number}")
+        yield number
+        server.terminate()
+
+
+async def test_closing_the_window_ends_a_recording_in_good_order(
+    screen: str, recording: Any, site: Any
+) -> None:
+    async with recording(f"{site.url}/shop/order", headless=False) as running:
+        await running.operator.click("text=By bird")
+        await running.operator.recorded("check")
+        await running.operator.page.close()
+        record = await running.engine.wait(running.task_id)
+        assert record.status == Status.COMPLETED
+        result = running.result()
+        assert (result["stopped_by"], result["headed"]) == ("closed", True)
+        assert [one["type"] for one in result["actions"]] == ["navigate", "check"]
+
+
+async def test_what_is_done_in_a_second_window_is_told_with_its_tab(
+    screen: str, recording: Any, site: Any
+) -> None:
+    async with recording(f"{site.url}/shop/", headless=False) as running:
+        instance = running.engine.instances.living()[-1]
+        second = await instance.new_page()
+        await second.goto(f"{site.url}/shop/order")
+        await running.operator.recorded("navigate", 2)
+        await second.get_by_label("As a gift").click()
+        checked = await running.operator.recorded("check")
+        assert checked["tab"] == 1
