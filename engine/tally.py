@@ -86,7 +86,9 @@ def killed_head(
     if kind == "commands":
         return {}
     if kind == "recording":
-        return {**own_id(kind, task_id), "artifacts": []}
+        pictures = (unit.get("screenshot") for unit in units)
+        kept = [{"path": path, "kind": "screenshot"} for path in pictures if isinstance(path, str)]
+        return {**own_id(kind, task_id), "artifacts": kept}
     if kind in _OWN_IDS:
         return own_id(kind, task_id)
     return {"summary": Tally(units).outcome(scope, lasted_ms, "failed").summary()}

@@ -84,7 +84,10 @@ class BrowserSession:
 
     def status(self) -> tuple[State, str, str]:
         """(state, name and version, reason): for the status bar and the doctor."""
-        if self._state == "ready" and not any(one.alive for one in self._running.values()):
+        alive = any(one.alive for one in self._running.values())
+        if alive and self._state in ("failed", "missing"):  # another one: a window without a screen
+            return "ready", self._name, ""
+        if self._state == "ready" and not alive:
             return "idle", self._name, "the browser stopped; it starts again when it is needed"
         return self._state, self._name, self._reason
 

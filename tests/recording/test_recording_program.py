@@ -15,6 +15,9 @@ from typing import Any
 import psutil
 import pytest
 
+from engine.browser.egress import Policy
+from engine.browser.session import BrowserSession, InstanceOptions
+from engine.errors import BrowserFailed
 from engine.records import Status
 from tests.cli.program import Octask, only_task, until
 from tests.recording.conftest import read_lines
@@ -101,6 +104,25 @@ def test_without_a_screen_a_window_is_refused_with_the_way_out(
     said = octask("start", "recording", f"{site.url}/shop/", code=1)
     assert "needs a screen" in said
     assert "Record without a window (headless)" in said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there a program may have no screen")
+async def test_a_window_without_a_screen_keeps_no_headless_browser_from_starting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    browser = BrowserSession()
+    try:
+        with pytest.raises(BrowserFailed):
+            await browser.open_instance(InstanceOptions(policy=Policy(None), headed=True))
+        async with browser.instance(InstanceOptions(policy=Policy(None))) as instance:
+            assert instance.alive
+            with pytest.raises(BrowserFailed):
+                await browser.open_instance(InstanceOptions(policy=Policy(None), headed=True))
+            assert browser.status()[0] == "ready"
+    finally:
+        await browser.aclose()
 
 
 @pytest.fixture
