@@ -78,7 +78,7 @@ class BrowserSession:
         self._state: State = "idle"
         self._name = ""
         self._reason = ""
-        self._failure: tuple[float, BrowserFailed] | None = None
+        self._failures: dict[Flavour, tuple[float, BrowserFailed]] = {}
         self._closed = False
         self.starts = 0  # how often a browser was started, restarts included
 
@@ -162,8 +162,9 @@ class BrowserSession:
     async def _start(self, flavour: Flavour) -> Chromium:
         if self._closed:
             raise ShuttingDown()
-        if self._failure and time.monotonic() - self._failure[0] < FAILED_FOR_S:
-            raise self._failure[1]
+        since_s, failure = self._failures.get(flavour, (0.0, None))
+        if failure and time.monotonic() - since_s < FAILED_FOR_S:
+            raise failure
         self._state = "starting"
         try:
             started = await self._launch_in_time(flavour)
@@ -172,14 +173,15 @@ class BrowserSession:
             raise
         except BrowserFailed as failed:
             self._state, self._reason = "failed", str(failed)
-            self._failure = (time.monotonic(), failed)
+            self._failures[flavour] = (time.monotonic(), failed)
             raise
         finally:
             if self._state == "starting":  # called off, or an error that nobody expects
                 self._state = "idle"
         self._running[flavour] = started
         self.starts += 1
-        self._state, self._reason, self._failure = "ready", "", None
+        self._failures.pop(flavour, None)
+        self._state, self._reason = "ready", ""
         self._name = f"{started.found.name} {started.browser.version}"
         return started
 
