@@ -19,6 +19,7 @@ from engine.goals.completing import ENVELOPE, Completing
 from engine.goals.contracts import Contracts
 from engine.goals.requests import REASON, TEXT, Start, Update
 from engine.records import ErrorInfo, Units
+from engine.store.changes import BULK_INCOMPLETE
 from engine.work.addresses import address_of
 from engine.work.context import StopReason
 from engine.work.robots import BLOCKED
@@ -26,7 +27,6 @@ from engine.work.robots import BLOCKED
 log = logging.getLogger(__name__)
 
 KINDS: Final = frozenset({"crawl", "crawl_sitemap"})
-INCOMPLETE: Final = "bulk_incomplete"
 
 
 def contract_problems(kind: str, given: Mapping[str, Any] | None) -> tuple[Problem, ...]:
@@ -101,7 +101,7 @@ class ContractCompanion:
             link = {"task_id": self._task_id, "engine": {"contract_id": self._contract_id}}
             error = self._completing.guards(link)
             if error is not None:
-                self._refusal = ErrorInfo(message=_sentence(error), code=INCOMPLETE)
+                self._refusal = ErrorInfo(message=_sentence(error), code=BULK_INCOMPLETE)
         return self._refusal
 
     def ended(self) -> None:

@@ -19,6 +19,7 @@ from engine.redact import Summary
 from engine.store.lease import Lease
 
 ENVELOPE = "browser_task"  # has no process of its own that could answer a request
+BULK_INCOMPLETE: Final = "bulk_incomplete"  # the code of a crawl that its contract refused
 RERUN_CAP: Final = 256 * 1024  # bytes; above it a re-run asks again
 
 
@@ -106,9 +107,14 @@ def end(
     units: Units | None,
     result_path: str | None,
 ) -> None:
-    """The last change of a task; a request to stop that is there by now wins over any other."""
+    """The last change of a task; a request to stop that is there by now wins over any other.
+
+    So does a force over the refusal of a contract, which it came to overrule.
+    """
     if raw.get("cancel_requested_at") is not None:
         status = Status.CANCELLED
+    elif error is not None and error.code == BULK_INCOMPLETE and engine_of(raw).get("forced_at"):
+        status, error = Status.COMPLETED, None
     raw["status"] = status.value
     raw["ended_at"] = latest(raw, now_ms)
     raw["last_activity_at"] = raw["ended_at"]

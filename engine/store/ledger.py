@@ -171,6 +171,7 @@ class Ledger(LedgerLook):
             )
 
         record = self.mutate(task_id, end, durable=True)
+        error = record.error  # a force may have taken it away
         data = {"error": {"message": error.message, "code": error.code}} if error else None
         self.note(task_id, [(_ENDINGS[Status(record.status)], data)], durable=True)
         self._healed -= {(task_id, EVENTS_NAME), (task_id, PAGES_NAME)}

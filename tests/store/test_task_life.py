@@ -6,6 +6,7 @@ import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -262,3 +263,37 @@ def test_what_a_dead_process_left_half_written_is_swept_and_openchromes_is_not(l
     assert left == {kept[0].name}
     assert kept[1].exists()
     assert os.listdir(ledger.root / ".runners") == [alive.nonce]
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ({"forced_at": 5}, Status.COMPLETED),
+        ({}, Status.FAILED),
+    ],
+)
+def test_a_force_that_is_on_disk_overrules_the_refusal_it_came_for(
+    ledger: Ledger, asked: dict[str, Any], status: Status
+) -> None:
+    task_id = ledger.create("crawl", {}).task_id
+    ledger.claim(task_id)
+    ledger.mutate(task_id, lambda raw: raw["engine"].update(asked))
+    error = ErrorInfo(message="two are missing", code="bulk_incomplete")
+    record = ledger.finish(task_id, Status.FAILED, error=error)
+    assert record.status == status
+    assert (record.error is None) == (status == Status.COMPLETED)
+    assert (record.result_path is not None) == (status == Status.COMPLETED)
+
+
+def test_a_force_overrules_no_other_failure_and_no_request_to_stop(ledger: Ledger) -> None:
+    for code, cancel, status in (
+        ("nothing_taken", False, Status.FAILED),
+        ("bulk_incomplete", True, Status.CANCELLED),
+    ):
+        task_id = ledger.create("crawl", {}).task_id
+        ledger.claim(task_id)
+        ledger.mutate(task_id, lambda raw: raw["engine"].update({"forced_at": 5}))
+        if cancel:
+            ledger.request_cancel(task_id)
+        error = ErrorInfo(message="no", code=code)
+        assert ledger.finish(task_id, Status.FAILED, error=error).status == status
