@@ -110,7 +110,7 @@ def check_envelope(
 def engine_fields(terms: Terms, name: str | None, parent: str | None, run_id: str) -> EngineFields:
     """What the record of a new task says of its terms under `engine`."""
     return EngineFields(
-        name=name,
+        name=redact.text(name) if name is not None else None,
         parent_task_id=parent,
         task_run_id=terms.task_run_id,
         run_id=run_id,
