@@ -247,7 +247,7 @@ class Engine(Steering):
             engine_fields(terms, request.name or placing.name, parent, self.runs.new_id()),
             command_task_id=placing.command_task_id,
             metadata=placing.metadata if terms.metadata is None else terms.metadata,
-            withheld=placing.args != request.args,
+            withheld=placing.withheld,
         )
 
         def create(contract_id: str | None) -> TaskRecord:

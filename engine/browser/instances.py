@@ -10,6 +10,7 @@ from engine.browser.session import BrowserSession, InstanceOptions
 if TYPE_CHECKING:
     from engine.browser.instance import Instance
 
+OPENING_S: Final = 3.0
 MAX_INSTANCES: Final = 32  # of one process; each holds a profile and at least one page
 
 
@@ -24,6 +25,7 @@ class Instances:
         self._browser = browser
         self._known: dict[str, Instance] = {}
         self._covered: dict[str, list[str]] = {}
+        self._opening: set[asyncio.Task[Instance]] = set()
         self._retiring: set[asyncio.Task[bool]] = set()
 
     async def launch(self, options: InstanceOptions) -> Instance:
@@ -35,7 +37,16 @@ class Instances:
         """
         if len(self.living()) >= MAX_INSTANCES:
             raise TooManyInstances
-        opened = await self._browser.open_instance(options)
+        opening = asyncio.create_task(self._browser.open_instance(options), name="open an instance")
+        self._opening.add(opening)
+        opening.add_done_callback(self._opening.discard)
+        try:
+            # A browser torn in its start leaves processes behind: who gives up waiting leaves it
+            # to us, and what opens then is closed again.
+            opened = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(self._close_unwanted)
+            raise
         self._known[opened.id] = opened
         return opened
 
@@ -65,15 +76,30 @@ class Instances:
         """The selectors of what was typed into there; pictures leave those fields out."""
         return self._covered.setdefault(instance_id, [])
 
+    def _close_unwanted(self, opening: asyncio.Task[Instance]) -> None:
+        if opening.cancelled() or opening.exception() is not None:
+            return
+        opened = opening.result()
+        self._known[opened.id] = opened
+        self._close_later(opened.id)
+
+    def _close_later(self, instance_id: str) -> asyncio.Task[bool]:
+        closing = asyncio.create_task(self.close(instance_id), name=f"close {instance_id}")
+        self._retiring.add(closing)
+        closing.add_done_callback(self._retiring.discard)
+        return closing
+
     async def retire(self, instance_id: str, limit_s: float) -> None:
         """Close one and wait for that at most `limit_s`; it goes on by itself."""
         if instance_id not in self._known:
             return
-        closing = asyncio.create_task(self.close(instance_id), name=f"close {instance_id}")
-        self._retiring.add(closing)
-        closing.add_done_callback(self._retiring.discard)
-        await asyncio.wait({closing}, timeout=limit_s)
+        await asyncio.wait({self._close_later(instance_id)}, timeout=limit_s)
 
     async def aclose(self) -> None:
-        """Close all of them, side by side."""
+        """Close all of them, side by side, and call off what does not open in time."""
+        if self._opening:  # a start that may end in order leaves less behind than a torn one
+            await asyncio.wait(self._opening, timeout=OPENING_S)
+        for opening in self._opening:
+            opening.cancel()
+        await asyncio.gather(*self._opening, return_exceptions=True)
         await asyncio.gather(*map(self.close, tuple(self._known)), *self._retiring)

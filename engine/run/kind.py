@@ -49,13 +49,15 @@ class Tools:
 
 class Placing(NamedTuple):
     """How an accepted task is written down: of its arguments what may be kept, its other id,
-    and the files that lie beside its meta.json from the first moment on."""
+    and the files that lie beside its meta.json from the first moment on. `withheld` says that
+    what is kept cannot start the task again."""
 
     args: Mapping[str, Any]
     name: str | None = None
     command_task_id: str | None = None
     metadata: Any = None
     documents: Mapping[str, bytes] = {}
+    withheld: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import msgspec
 import psutil
 import pytest
 
+from engine.again import RequestHidden, asked
 from engine.browser.egress import Policy
 from engine.browser.session import InstanceOptions
 from engine.errors import InvalidArguments, NotATaskId, TaskFailed, TaskNotFound
@@ -174,6 +175,23 @@ async def test_a_cancel_of_a_thousand_commands_is_settled_as_quickly(
     assert states(found) == ["success", *["skipped"] * 999]
 
 
+async def test_a_cancel_while_the_browser_starts_is_settled_and_leaves_no_process(
+    opened: Opening,
+) -> None:
+    async with opened() as booth:
+        record = await booth.start(do("get_html"))
+        await running(booth, record.task_id, 0)
+        asked_at = time.monotonic()
+        await booth.engine.cancel(record.task_id)
+        await booth.engine.wait(record.task_id)
+        took_s = time.monotonic() - asked_at
+        found = await booth.look(record.task_id)
+    assert took_s < 2
+    assert states(found) == ["skipped"]
+    left = [each for each in psutil.Process().children(recursive=True) if each.is_running()]
+    assert not [each for each in left if each.status() != psutil.STATUS_ZOMBIE]
+
+
 async def test_a_task_that_waits_is_queued_and_cancelled_with_all_its_commands_skipped(
     opened: Opening, site: Site
 ) -> None:
@@ -307,6 +325,21 @@ async def test_metadata_comes_back_untouched_from_everywhere(opened: Opening, si
     for found in (early, late, result):
         assert json.dumps(found["metadata"]) == before
     assert meta["engine"]["metadata"] == {"a": {"token": "x"}}
+
+
+async def test_a_task_is_repeated_with_its_metadata_unless_something_was_not_kept(
+    opened: Opening,
+) -> None:
+    async with opened() as booth:
+        whole = await booth.start(do("list"), metadata={"a": 1.5})
+        typing = await booth.start(do("type", selector="#a", text="swordfish", timeout=1))
+        rounded = await booth.start(do("list"), metadata={"a": 2**60})
+        asked_for = asked(whole)
+        again = await booth.engine.start(asked_for.kind, asked_for.args, parent=whole.task_id)
+        assert (await booth.look(again.task_id))["metadata"] == {"a": 1.5}
+        for record in (typing, rounded):
+            with pytest.raises(RequestHidden):
+                asked(record)
 
 
 async def test_both_ids_are_taken_everywhere(opened: Opening, home: Path) -> None:
