@@ -10,6 +10,7 @@ from engine.agents.table import ACTIONS
 from engine.browser import interacting
 from engine.browser.refusals import ElementNotReady, NoSuchOption, WrongElement
 from engine.errors import AddressBlocked
+from engine.sample.server import Answer
 from tests.agents.conftest import Desk, Opening
 
 LOG = """<script>
@@ -230,6 +231,14 @@ async def test_a_click_on_a_link_arrives_before_the_answer_even_where_it_asks_fo
         assert answer.data["url"] == f"{made.pages.url}/next"
         assert "element" not in answer.data
         assert len((await made.call("tabs_context")).data["tabs"]) == 1
+
+
+async def test_a_click_waits_for_a_page_that_takes_its_time(desk: Opening) -> None:
+    async with desk() as made:
+        made.pages["/slow"] = Answer(b"<title>Slow</title><h1>Slow</h1>", delay_s=0.7)
+        await made.show("<a href='/slow'>Go on</a>")
+        answer = await made.do("click", "link", "Go on")
+        assert (answer.data["title"], answer.data["settled"]) == ("Slow", True)
 
 
 async def test_a_click_that_leads_to_a_refused_address_is_refused(

@@ -190,6 +190,15 @@ async def test_a_script_that_fails_says_why_and_leaves_the_page_usable(
         assert await made.read() == "here"
 
 
+async def test_a_script_that_leads_elsewhere_is_answered_from_there(desk: Opening) -> None:
+    async with desk() as made:
+        made.pages["/slow"] = Answer(b"<title>Slow</title>", delay_s=0.5)
+        await made.show("here")
+        code = "location.href = '/slow'; return 'gone'"
+        answer = await made.call("javascript_tool", code=code)
+        assert (answer.data["value"], answer.data["url"]) == ("gone", f"{made.pages.url}/slow")
+
+
 async def test_what_a_script_gives_is_bounded(desk: Opening) -> None:
     async with desk() as made:
         await made.show("x")

@@ -133,6 +133,19 @@ async def test_what_stands_in_a_field_for_secrets_is_told_nowhere(desk: Opening)
         assert "value=[hidden]" in told[0].text
 
 
+async def test_a_field_for_secrets_stays_one_when_the_page_shows_what_is_in_it(
+    desk: Opening,
+) -> None:
+    async with desk() as made:
+        await made.show("<label>Word <input id=w type=password value=first-word></label>")
+        assert "value=[hidden]" in await made.read()
+        await made.script("w.type = 'text'; return 0")
+        assert "value=[hidden]" in await made.read()
+        answer = await made.do("type", "textbox", "Word", "second-word")
+        assert "second-word" not in str(answer)
+        assert "second-word" not in str(await made.script("document.querySelector('#w').value"))
+
+
 async def test_a_secret_that_a_form_puts_into_an_address_is_told_in_no_spelling(
     desk: Opening,
 ) -> None:
