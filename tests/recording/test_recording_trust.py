@@ -78,6 +78,22 @@ async def test_with_keep_text_passwords_and_card_numbers_are_still_never_kept(
     assert [one.get("secret", False) for one in typed] == [False, False, True, True, True, False]
 
 
+async def test_what_once_was_a_password_field_stays_one_whatever_it_is_called(
+    recording: Any, site: Any, home: Path
+) -> None:
+    async with recording(f"{site.url}/shop/order", keep_text=True) as running:
+        await running.operator.page.evaluate(
+            "document.querySelector('[name=code]').closest('label').firstChild.data = 'Word '"
+        )
+        await running.operator.click("[name=code]")
+        await running.operator.click("text=Show it")
+        await running.operator.type("[name=code]", PASSWORD)
+        await running.stop()
+        typed = running.result()["actions"][-1]
+        assert (typed["name"], typed["text"], typed["secret"]) == ("Word", "{{word}}", True)
+    assert PASSWORD.encode() not in everything(home)
+
+
 FORGERIES = """
 const field = document.querySelector('#who');
 field.focus();
