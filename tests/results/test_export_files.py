@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 from pathlib import Path
@@ -17,6 +18,7 @@ from engine.export.errors import (
     ResultDamaged,
 )
 from engine.export.exporter import FORMATS, Order, Watch, export_file
+from engine.export.exports import Exports
 from tests.results.conftest import page
 
 
@@ -183,6 +185,28 @@ def test_exporting_changes_nothing_in_the_ledger(ledger, crawled, tmp_path) -> N
     for form in FORMATS:
         exported(ledger, task_id, tmp_path / f"a.{form}", form)
     assert state() == before
+
+
+async def test_who_leaves_an_export_leaves_no_thread_writing(ledger, crawled, tmp_path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    began, loop = asyncio.Event(), asyncio.get_running_loop()
+    watch = Watch()
+
+    def told(*_: object) -> None:
+        loop.call_soon_threadsafe(began.set)
+        watch.stop.wait(10)
+
+    watch.told = told
+    order = Order(crawled(page(1), page(2), page(3)), "csv")
+    work = asyncio.create_task(Exports(ledger.root).to_file(order, out / "a.csv", watch=watch))
+    await began.wait()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert watch.stop.is_set()
+    await loop.shutdown_default_executor()
+    assert os.listdir(out) == []
 
 
 def test_staging_happens_beside_the_place(ledger, crawled, tmp_path, monkeypatch) -> None:

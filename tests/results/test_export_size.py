@@ -20,7 +20,7 @@ SPARE_BYTES = 2_000_000  # what ten times the pages may take more; they are 4 MB
 
 
 def pages(number: int) -> Iterator[dict[str, Any]]:
-    return (page(n, content=CONTENT) for n in range(number))
+    return (page(n, content=f"{n} {CONTENT}") for n in range(number))
 
 
 def peak_of(work) -> int:

@@ -114,6 +114,14 @@ def test_a_link_that_takes_the_folders_place_is_not_followed(
     assert (elsewhere / "meta.json").exists()
 
 
+def test_a_link_in_a_tasks_place_is_not_deleted_as_one(ledger, tmp_path) -> None:
+    link = ledger.root / ("a" * 16)
+    link.symlink_to(tmp_path)
+    with pytest.raises(DeleteFailed):
+        removal.delete(ledger.root, link.name)
+    assert link.is_symlink()
+
+
 def test_deleting_follows_no_link_out_of_the_folder(ledger, crawled, tmp_path) -> None:
     task_id = crawled(page(1))
     outside = tmp_path / "outside"
