@@ -31,9 +31,19 @@ _EVENT: Final = (Column("ts", 16), Column("kind", 18), Column("data", 80))
 COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
     "crawl": _PAGE,
     "crawl_sitemap": _PAGE,
-    "recording": (Column("type"), Column("url", 50), Column("selector", 40), Column("value", 30)),
-    "oc_evidence_bundle": (Column("name", 20), Column("path", 40), Column("size_bytes", 12)),
-    "oc_session_snapshot": (Column("url", 50), Column("title", 40)),
+    "recording": (
+        *(Column("n", 6), Column("type", 12), Column("ts", 16), Column("tab", 5)),
+        *(Column("url", 50), Column("role", 12), Column("name", 30), Column("selector", 40)),
+        *(Column("text", 30), Column("variable", 16), Column("screenshot", 30)),
+    ),
+    "oc_evidence_bundle": (
+        *(Column("part", 14), Column("file", 40), Column("bytes", 12), Column("sha256", 66)),
+        *(Column("truncated", 10), Column("error", 40)),
+    ),
+    "oc_session_snapshot": (
+        *(Column("url", 50), Column("final_url", 50), Column("title", 40), Column("status", 8)),
+        *(Column("screenshot", 30), Column("error", 40)),
+    ),
     "commands": (
         *(Column("id", 30), Column("tool_name", 20), Column("intention", 40), Column("status", 10)),
         *(Column("args", 40), Column("startedAt", 16), Column("completedAt", 16)),
