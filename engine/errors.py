@@ -9,14 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from engine import redact
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake in a request: where it is, a stable code, and what to do about it."""
+    """One mistake in a request: where it is, a stable code, and what to do about it.
+
+    Redacted when it is made, as every error is: what is wrong is often quoted, and may be a
+    password that went into the wrong field.
+    """
 
     path: str
     code: str
     message: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", redact.text(self.path))
+        object.__setattr__(self, "message", redact.text(self.message))
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message
@@ -31,13 +41,17 @@ class EngineError(Exception):
     advice_text: ClassVar[str] = ""
 
     def __init__(self, **fields: object) -> None:
-        self.fields: dict[str, object] = fields
-        super().__init__(self.sentence.format(**fields))
+        self.fields: dict[str, object] = {name: _clean(value) for name, value in fields.items()}
+        super().__init__(redact.text(self.sentence.format(**self.fields)))
 
     @property
     def advice(self) -> str:
         """What the user can do now; empty when there is nothing to do."""
         return self.advice_text.format(**self.fields)
+
+
+def _clean(value: object) -> object:
+    return redact.text(value) if isinstance(value, str) else value
 
 
 class InvalidArguments(EngineError):
