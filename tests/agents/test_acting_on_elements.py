@@ -233,12 +233,18 @@ async def test_a_click_on_a_link_arrives_before_the_answer_even_where_it_asks_fo
         assert len((await made.call("tabs_context")).data["tabs"]) == 1
 
 
-async def test_a_click_waits_for_a_page_that_takes_its_time(desk: Opening) -> None:
+async def test_a_click_waits_for_a_page_that_takes_its_time_to_come_and_to_rest(
+    desk: Opening,
+) -> None:
     async with desk() as made:
-        made.pages["/slow"] = Answer(b"<title>Slow</title><h1>Slow</h1>", delay_s=0.7)
-        await made.show("<a href='/slow'>Go on</a>")
-        answer = await made.do("click", "link", "Go on")
-        assert (answer.data["title"], answer.data["settled"]) == ("Slow", True)
+        late = b"""<title>Slow</title><body><script>let n = 0; const growing = setInterval(() => {
+            document.body.append(n += 1);
+            if (n > 20) { clearInterval(growing); document.title = 'Ready'; }
+        }, 30)</script>"""
+        made.pages["/slow"] = Answer(late, delay_s=0.5)
+        await made.show("<button onclick=\"setTimeout(() => location = '/slow', 30)\">Go</button>")
+        answer = await made.do("click", "button", "Go")
+        assert (answer.data["title"], answer.data["settled"]) == ("Ready", True)
 
 
 async def test_a_click_that_leads_to_a_refused_address_is_refused(
