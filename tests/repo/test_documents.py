@@ -9,6 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from engine.bulk import Contract, Failed, Forced
+from engine.goals.contracts import Summary
+from engine.goals.item_log import Line
 from engine.records import EngineFields, ErrorInfo, Status, TaskRecord, Units
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +39,10 @@ def test_the_picture_of_the_house_shows_no_room_that_is_gone() -> None:
     assert shown <= there, shown - there
 
 
-@pytest.mark.parametrize("record", [TaskRecord, EngineFields, ErrorInfo, Units])
+@pytest.mark.parametrize(
+    "record",
+    [TaskRecord, EngineFields, ErrorInfo, Units, Contract, Failed, Forced, Line, Summary],
+)
 def test_every_stored_field_is_told(record: type[msgspec.Struct]) -> None:
     missing = [
         name
