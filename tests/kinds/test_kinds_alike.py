@@ -31,6 +31,7 @@ def wanted(kind, site):
         "oc_evidence_bundle": {"url": f"{site.url}/static/1", "include": "dom,screenshot,phash"},
         "oc_session_snapshot": {
             "objective": "x",
+            "notes": "token=abcdef",
             "tabs": [f"{site.url}/static/1?token=abcdef", f"{site.url}/static/2"],
             "visit": True,
         },

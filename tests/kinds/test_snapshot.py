@@ -109,12 +109,15 @@ async def test_cookies_and_storage_stand_in_their_own_file_and_nowhere_else(home
 async def test_only_what_was_asked_for_is_in_the_state(home, site):
     async with opened(home, site) as engine:
         await with_two_agents(engine, site)
-        _, result, folder = await snapped(
-            engine, objective="x", include_storage=True, screenshot=False
-        )
-    told = json.loads((folder / result["states"][0]["file"]).read_bytes())
-    assert told["cookies"] == []
-    assert len(told["origins"]) == 1
+        found = {}
+        for asked in ("include_storage", "include_cookies"):
+            args = {"objective": "x", asked: True, "screenshot": False}
+            _, result, folder = await snapped(engine, **args)
+            found[asked] = json.loads((folder / result["states"][0]["file"]).read_bytes())
+    assert found["include_storage"]["cookies"] == []
+    assert len(found["include_storage"]["origins"]) == 1
+    assert found["include_cookies"]["origins"] == []
+    assert len(found["include_cookies"]["cookies"]) == 1
 
 
 async def test_given_addresses_are_written_down_as_they_are_and_not_opened(home, site):
