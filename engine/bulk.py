@@ -15,6 +15,8 @@ import msgspec
 KEPT: Final = 500  # entries of each list (seed 001: bounded storage)
 KEPT_ITEMS: Final = 10_000  # of the items that a contract names beforehand
 
+OR_FORCE: Final = "or use force with a reason if the task must end early."
+
 Scope = Literal["task_run", "workflow", "batch", "crawl"]
 Policy = Literal["allow", "block"]
 Word = Literal["completed", "failed", "skipped"]
@@ -114,50 +116,34 @@ def guard(contract: Contract) -> Guard:
     Source: seed 001, with the sentences of the program that shares these files; rule 4 and
     skipped items are its checklist's.
     """
-    key, done = contract.item_key, contract.completed_total
+    key, done, stop = contract.item_key, contract.completed_total, contract.stop_condition.strip()
     expected, least = contract.expected_total, contract.min_completed or 0
     if expected is not None and contract.observed < expected:
-        at = contract.cursor or "(none)"
-        return _answer(
-            contract,
-            f"Bulk progress incomplete: {contract.observed}/{expected} {key} items observed.",
-            f"Continue processing {key} items from cursor {at}.",
-            expected - contract.observed,
-        )
+        reason = f"{contract.observed}/{expected} {key} items observed."
+        action = f"Continue processing {key} items from cursor {contract.cursor or '(none)'}."
+        return _refusal(contract, reason, action, expected - contract.observed)
     if done < least:
-        return _answer(
-            contract,
-            f"Bulk progress incomplete: min_completed {least} not met.",
-            f"Complete at least {least - done} more {key} item(s), "
-            "or use force with a reason if the task must end early.",
-            least - done,
-        )
-    stop = contract.stop_condition.strip()
+        action = f"Complete at least {least - done} more {key} item(s), {OR_FORCE}"
+        return _refusal(contract, f"min_completed {least} not met.", action, least - done)
     if expected is None and not (stop and contract.stop_satisfied):
         return _unstopped(contract, stop)
     if contract.failed_policy == "block" and contract.failed_total:
-        return _answer(
-            contract,
-            f"Bulk progress incomplete: {contract.failed_total} {key} item(s) failed, "
-            "and its policy is to block.",
-            f"Retry or skip the failed {key} item(s), "
-            "or use force with a reason if the task must end early.",
-        )
+        reason = f"{contract.failed_total} {key} item(s) failed, and its policy is to block."
+        return _refusal(contract, reason, f"Retry or skip the failed {key} item(s), {OR_FORCE}")
     return _answer(contract, _finished(contract, stop), "Complete it.", allowed=True)
 
 
 def _unstopped(contract: Contract, stop: str) -> Guard:
     if not stop:
-        return _answer(
-            contract,
-            "Bulk progress incomplete: neither a total nor a stop condition is known.",
-            "Say expected_total, or a stop_condition and, once it is met, stop_satisfied.",
-        )
-    return _answer(
-        contract,
-        f"Bulk progress incomplete: stop condition is not satisfied ({stop}).",
-        f"Continue until stop condition is satisfied: {stop}.",
-    )
+        reason = "neither a total nor a stop condition is known."
+        action = "Say expected_total, or a stop_condition and, once it is met, stop_satisfied."
+        return _refusal(contract, reason, action)
+    reason = f"stop condition is not satisfied ({stop})."
+    return _refusal(contract, reason, f"Continue until stop condition is satisfied: {stop}.")
+
+
+def _refusal(contract: Contract, reason: str, action: str, missing: int | None = None) -> Guard:
+    return _answer(contract, f"Bulk progress incomplete: {reason}", action, missing)
 
 
 def _finished(contract: Contract, stop: str) -> str:
