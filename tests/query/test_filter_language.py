@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from engine.query import Filter, QueryError, subject
+from engine.query import FIELDS, Filter, QueryError, subject
+from engine.query.fields import OWNERS, PARTS, STATES
 from engine.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
 
 NOW = 1_763_773_200_000
@@ -190,3 +193,10 @@ def test_a_failure_needs_attention_for_a_day_and_a_stall_from_its_moment_on() ->
     assert not test.passes(failed, ended + 25 * HOUR)
     assert not test.passes(running, NOW - 5_000 + 59_999)
     assert test.passes(running, NOW - 5_000 + 60_000)
+
+
+def test_every_field_stands_in_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text("utf-8")
+    rows = "\n".join(line for line in page.splitlines() if line.startswith("|"))
+    assert [name for name in FIELDS if f"`{name}`" not in rows] == []
+    assert [word for word in (*STATES, *PARTS, *OWNERS) if word not in rows and word != "all"] == []
