@@ -76,7 +76,7 @@ def _url(term: Term) -> Test:
 
 def _id(term: Term) -> Test:
     matches = begins(_plain(term, "3fa1c0"))
-    return lambda one, _: matches(one.task_id)
+    return lambda one, _: matches(one.task_id) or bool(one.other_id and matches(one.other_id))
 
 
 def _name(term: Term) -> Test:

@@ -48,6 +48,7 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
     code: str = ""
     budget: str = ""
     parent: str = ""
+    other_id: str = ""
     forced: bool = False
     contract: bool = False
     created_at: float = UNKNOWN
@@ -68,8 +69,8 @@ def haystack(view: TaskView) -> str:
     sitemap = entry.args_summary.get("sitemap_url")
     if isinstance(sitemap, str):
         parts.append(sitemap)
-    if entry.engine is not None and entry.engine.name:
-        parts.append(entry.engine.name)
+    if entry.engine is not None:
+        parts += [entry.engine.name or "", entry.engine.command_task_id or ""]
     if entry.error is not None:
         parts += [entry.error.code or "", entry.error.message]
     return "\n".join(part[:_MAX_HAYSTACK] for part in parts).casefold()
@@ -111,6 +112,7 @@ def _texts(record: TaskRecord) -> dict[str, Any]:
         "hosts": frozenset(host for address in addresses for host in _hosts(address)),
         "name": (engine.name or "").casefold() if engine else "",
         "parent": (engine.parent_task_id or "") if engine else "",
+        "other_id": (engine.command_task_id or "") if engine else "",
         "forced": engine is not None and engine.forced_at is not None,
         "contract": engine is not None and engine.contract_id is not None,
         "objective": (record.objective or "").casefold(),
