@@ -1,10 +1,20 @@
-"""What went wrong with a page, in words that a reader of the list understands."""
+"""What went wrong with a page or a browser, in words that a reader of the list understands."""
 
 from __future__ import annotations
 
 import re
 
-from engine.errors import PageError
+from engine.errors import BrowserFailed, PageError
+
+
+class NoScreen(BrowserFailed):
+    """A browser was to show its window, and there is no screen for it."""
+
+    code = "no_display"
+    title = "There is no screen"
+    sentence = "A browser with a window needs a screen, and there is none here."
+    advice_text = "Leave the window out (headless), or start it where there is a screen."
+
 
 _CODE = re.compile(r"net::(ERR_[A-Z0-9_]+)")
 # Chromium's net error -> (kind, sentence).

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from playwright.async_api import Error
 
 from engine.browser.driver import Driver
+from engine.browser.failures import NoScreen
 from engine.browser.gate import Gate
 from engine.browser.locate import Found
 from engine.errors import BrowserFailed
@@ -64,7 +65,8 @@ LEAN_FLAGS = (
 )
 _ROOMY_SHM_BYTES = 2 * 1024**3
 _EXIT = re.compile(r"exitCode=(\d+)")
-_SAID = re.compile(r"\[err\] (.+)")
+_SAID = re.compile(r"\[err\] (?:\[[^\]]*\] ?)?(.+)")  # without the log's own prefix
+_NO_SCREEN = re.compile(r"Missing X server|\$DISPLAY|ozone_platform|Wayland display")
 
 
 class Chromium:
@@ -112,6 +114,7 @@ async def launch(driver: Driver, found: Found, *, lean: bool, headed: bool = Fal
     """Start `found`, with a fresh profile and our flags; up to three tries.
 
     Raises:
+        NoScreen: it was to show a window, and there is no screen.
         BrowserFailed: it did not start.
     """
     reason = ""
@@ -122,6 +125,8 @@ async def launch(driver: Driver, found: Found, *, lean: bool, headed: bool = Fal
             reason = _SLOW
             break
         except Error as failed:
+            if headed and _NO_SCREEN.search(failed.message):
+                raise NoScreen() from None  # its log of many lines says no more than that
             reason = _reason(failed.message)
             if _is_final(failed.message):
                 break

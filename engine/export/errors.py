@@ -14,6 +14,13 @@ class NothingToExport(EngineError):
     advice_text = "Wait until it has finished a first page or step."
 
 
+class NothingKept(NothingToExport):
+    """The task has ended, and nothing will come any more."""
+
+    sentence = "Task {task_id} ended as {status} and has kept nothing."
+    advice_text = "`octask get {task_id}` says why; `octask rerun {task_id}` starts it once more."
+
+
 class ExportExists(EngineError):
     """There is a file in the place already, and nobody said that it may be replaced."""
 

@@ -15,12 +15,12 @@ from engine import redact
 from engine.errors import InvalidArguments, Problem
 from engine.export import texts
 from engine.export.columns import TASK_COLUMNS, Column, chosen, columns_for
-from engine.export.errors import ExportStopped, NothingToExport, ResultDamaged
+from engine.export.errors import ExportStopped, NothingKept, NothingToExport, ResultDamaged
 from engine.export.output import new_file
 from engine.export.report import write_html
 from engine.export.sheet import write_xlsx
 from engine.export.table import Row, Table, Tally, about
-from engine.records import Unreadable
+from engine.records import TaskRecord, Unreadable
 from engine.store.findings import Findings
 from engine.store.json_stream import Damaged
 from engine.store.look import LedgerLook
@@ -117,6 +117,13 @@ def export_stream(ledger: LedgerLook, order: Order, out: BinaryIO, watch: Watch)
     return made.report("-")
 
 
+def _nothing(record: TaskRecord | Unreadable) -> NothingToExport:
+    """Only of a task that goes on there may be something later."""
+    if isinstance(record, TaskRecord) and record.is_terminal:
+        return NothingKept(task_id=record.task_id, status=record.status)
+    return NothingToExport(task_id=record.task_id)
+
+
 class _Export:
     """All that can be refused is refused when this is made: before a file is begun."""
 
@@ -131,7 +138,7 @@ class _Export:
         self._findings = Findings(ledger, order.task_id, kind)
         self._about = about(record, self._findings.head(), time.time() * 1000)
         if not self._findings.place:
-            raise NothingToExport(task_id=order.task_id)
+            raise _nothing(record)
         self._tally = Tally()
         self._columns = self._chosen(kind)
 

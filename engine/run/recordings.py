@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from engine.browser.egress import Policy
+from engine.browser.failures import NoScreen
 from engine.browser.instances import TooManyInstances
 from engine.browser.session import InstanceOptions
 from engine.errors import BrowserFailed
 from engine.run.kind import Head, Kind, Tools
+from engine.run.reach import reach
 from engine.tally import StoppedBy
 from engine.work.context import Context
 from engine.work.recording import partial_head, record
@@ -19,15 +20,12 @@ from engine.work.recording_errors import NoDisplay
 from engine.work.recording_told import Recorder
 
 CLOSE_S = 0.5  # a stopped task must be settled within 2 s; the rest closes by itself
-_NO_SCREEN = ("X server", "$DISPLAY", "Ozone", "ozone_platform")
 
 
 async def _record(args: RecordingArgs, context: Context, tools: Tools) -> Head:
     try:
         return await record(args, context, lambda args, now_ms: _opened(args, now_ms, tools))
-    except BrowserFailed as failed:
-        if args.headless or not any(sign in str(failed) for sign in _NO_SCREEN):
-            raise
+    except NoScreen as failed:
         raise NoDisplay() from failed
 
 
@@ -36,7 +34,7 @@ async def _opened(
     args: RecordingArgs, now_ms: Callable[[], int], tools: Tools
 ) -> AsyncIterator[Recorder]:
     options = InstanceOptions(
-        policy=Policy.for_start(args.url),
+        policy=reach(tools.settings, args.url),
         headed=not args.headless,
         credentials=args.credentials,
         width=args.width,

@@ -13,7 +13,7 @@ class NoDisplay(EngineError):
     # The way out stands in the sentence: of an error that ends a task nothing else is kept.
     sentence = (
         "A recording with a window needs a screen, and there is none here. "
-        "Record without a window (headless), or start it where there is a screen."
+        "Record without a window (--headless), or start it where there is a screen."
     )
 
 

@@ -55,6 +55,12 @@ def test_a_goal_from_its_start_to_a_forced_end(octask: Octask) -> None:
     assert octask("contract", "list").startswith(contract_id)
 
 
+def test_a_goal_may_stand_without_its_name_but_not_twice(octask: Octask) -> None:
+    assert "three pages" in octask("task-run", "start", "three pages")
+    refused = octask("task-run", "start", "three pages", "--goal", "two pages", code=2)
+    assert "given twice" in refused
+
+
 def test_a_contract_on_its_own(octask: Octask) -> None:
     made = answer(octask, "contract", "start", "--items", "a", "--items", "b")
     contract_id = made["bulk_progress_contract"]["contract_id"]

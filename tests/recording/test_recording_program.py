@@ -103,7 +103,7 @@ def test_without_a_screen_a_window_is_refused_with_the_way_out(
         monkeypatch.delenv(name, raising=False)
     said = octask("start", "recording", f"{site.url}/shop/", code=1)
     assert "needs a screen" in said
-    assert "Record without a window (headless)" in said
+    assert "Record without a window (--headless)" in said
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there a program may have no screen")

@@ -14,7 +14,7 @@ from engine.export import cells, sheet
 from engine.export.columns import TASK_COLUMNS
 from engine.export.errors import NothingToExport, ResultDamaged
 from engine.export.exporter import FORMATS, Order, Watch, export_file
-from engine.records import Status
+from engine.records import ErrorInfo, Status
 from tests.results.conftest import page, wrapped
 from tests.results.reading import csv_rows, jsonl_rows, streamed, workbook
 
@@ -147,6 +147,12 @@ def test_what_cannot_be_exported_says_why(ledger, crawled, with_result) -> None:
         streamed(ledger, "0123456789abcdef", "csv")
     with pytest.raises(NothingToExport):
         streamed(ledger, crawled(status=None), "csv")
+    ended = ledger.create("recording", {"url": "http://site.test/"}).task_id
+    ledger.claim(ended)
+    ledger.finish(ended, Status.FAILED, error=ErrorInfo(message="no screen", code="no_display"))
+    with pytest.raises(NothingToExport, match="ended as FAILED and has kept nothing") as refused:
+        streamed(ledger, ended, "csv")
+    assert "Wait" not in refused.value.advice
     with pytest.raises(ResultDamaged):
         streamed(ledger, with_result("crawl", b'{"pages": [{"url": 1}, {'), "jsonl")
 
