@@ -60,12 +60,16 @@ def resolve(home: Path | None, root: Path | None, as_json: bool) -> Settings:
         refuse(error, as_json=as_json)
 
 
+_BARE = "bare_"
+
+
 def _command(verb: Verb) -> click.Command:
     def run(home: Path | None, root: Path | None, as_json: bool, **given: Any) -> None:
         settings = resolve(home, root, as_json)
-        RENDERERS.get(verb.name, plainly)(verb, settings, given, as_json)
+        RENDERERS.get(verb.name, plainly)(verb, settings, _named(verb, given), as_json)
 
     params = [_param(param) for param in verb.params]
+    params += [_bare(param) for param in verb.params if param.bare]
     name = verb.name.rpartition(" ")[2]
     command = click.Command(name, params=list(params), callback=run, help=verb.help)
     return place_options(command)
@@ -91,7 +95,7 @@ GROUPS: dict[str, str] = {
 
 
 def _param(param: Param) -> click.Parameter:
-    many = param.shape == "many"
+    many = param.shape in ("many", "items")
     if param.positional:
         return click.Argument(
             [param.name], nargs=-1 if many else 1, required=param.required, metavar=_metavar(param)
@@ -111,8 +115,22 @@ def _param(param: Param) -> click.Parameter:
     )
 
 
+def _bare(param: Param) -> click.Parameter:
+    """The same value without its name in front, as in `task-run start GOAL`."""
+    return click.Argument([_BARE + param.name], required=False, metavar=f"[{param.name.upper()}]")
+
+
+def _named(verb: Verb, given: dict[str, Any]) -> dict[str, Any]:
+    for name in (param.name for param in verb.params if param.bare):
+        bare = given.pop(_BARE + name)
+        if bare is not None and given[name] is not None:
+            raise click.UsageError(f"The {name} was given twice: {bare!r} and --{name}.")
+        given[name] = given[name] if bare is None else bare
+    return given
+
+
 def _metavar(param: Param) -> str:
-    return "ID..." if param.shape == "many" else "ID"
+    return "ID..." if param.shape in ("many", "items") else "ID"
 
 
 def _list(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:

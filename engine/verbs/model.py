@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from engine.service import Engine
 
-Shape = Literal["text", "number", "flag", "many"]
+# A `json` is an object or its text, `many` are texts, `items` texts or objects.
+Shape = Literal["text", "path", "number", "flag", "json", "many", "items"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Param:
     required: bool = False
     default: Any = None
     short: str = ""  # one letter for a command line
+    bare: bool = False  # on a command line it may stand without its name, too
 
 
 @dataclass(frozen=True, slots=True)

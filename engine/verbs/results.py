@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from engine.errors import InvalidArguments, Problem
 from engine.export.exporter import FORMATS, Order
+from engine.retention.pruning import Preview, Pruned
 from engine.retention.rules import rules_of
 from engine.service import Engine
 from engine.verbs.model import Param, Verb
@@ -23,7 +25,8 @@ def order_of(given: Mapping[str, Any]) -> Order:
     """
     form = given["format"] or Path(given["output"] or "").suffix.lower().lstrip(".")
     if not form:
-        raise InvalidArguments((Problem("format", "missing", f"is needed: one of {_FORMATS}"),))
+        needed = f"is needed: one of {_FORMATS}, here or as the ending of the file's name"
+        raise InvalidArguments((Problem("format", "missing", needed),))
     names = (name.strip() for names in given["columns"] for name in names.split(","))
     return Order(
         task_id=given["task_id"],
@@ -40,12 +43,15 @@ async def _export(engine: Engine, given: Mapping[str, Any]) -> Any:
     return await engine.exports.to_file(order, Path(given["output"]), force=given["force"])
 
 
-async def _prune(engine: Engine, given: Mapping[str, Any]) -> Any:
+async def prune(
+    engine: Engine, given: Mapping[str, Any], stop: threading.Event | None = None
+) -> Preview | Pruned:
+    """The preview, or what came of it when that was confirmed; `stop` ends it between two."""
     rules = rules_of(given["older_than"], given["keep"], given["max_size"], given["status"])
     shown = await engine.retention.preview(rules)
     if given["dry_run"] or not given["yes"]:
         return shown
-    return await engine.retention.prune(shown, delete=given["delete"], stop=given.get("stop"))
+    return await engine.retention.prune(shown, delete=given["delete"], stop=stop)
 
 
 VERBS: tuple[Verb, ...] = (
@@ -55,7 +61,7 @@ VERBS: tuple[Verb, ...] = (
         (
             Param("task_id", "the task's id: 16 hex digits", positional=True, required=True),
             Param("format", f"one of {_FORMATS} (or what the file's name ends in)"),
-            Param("output", "the file to write; - or nothing: standard output", short="o"),
+            Param("output", "the file to write; - or nothing: standard output", "path", short="o"),
             Param("columns", "only these columns, with commas between (again for more)", "many"),
             Param("bom", "begin a csv with a byte-order mark, for Excel", "flag", default=False),
             Param("force", "replace the file if it is there", "flag", default=False),
@@ -75,7 +81,7 @@ VERBS: tuple[Verb, ...] = (
             Param("yes", "do it", "flag", default=False),
             Param("delete", "delete for good instead of the trash", "flag", default=False),
         ),
-        _prune,
+        prune,
         faces=("cli",),
     ),
 )
