@@ -92,7 +92,8 @@ class Steering(Looking):
             NotStoppable: the task is no recording.
             NotATaskId, TaskNotFound, TaskUnreadable, LockTimeout, LedgerWriteFailed.
         """
-        return self._pass_on(await asyncio.to_thread(request_stop, self._ledger, task_id))
+        ask = partial(request_stop, self._ledger, await self.ledger_id(task_id))
+        return self._pass_on(await asyncio.to_thread(ask))
 
     async def wait(self, task_id: str, timeout_ms: int = 60_000) -> TaskRecord:
         """The record once the task has ended.
@@ -115,6 +116,7 @@ class Steering(Looking):
             CannotComplete, InvalidRunStep, TransitionError: not now, or never.
             NotAnId, TaskNotFound, and what a write can raise.
         """
+        subject = await self.ledger_id(subject)  # a task run's id passes as it is
         ended = await asyncio.to_thread(self._completed, subject, status, force)
         return self._pass_on(ended) if isinstance(ended, TaskRecord) else ended
 

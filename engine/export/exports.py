@@ -6,8 +6,11 @@ import asyncio
 from pathlib import Path
 from typing import BinaryIO
 
+from msgspec.structs import replace
+
 from engine.export.exporter import Exported, Order, Watch, export_file, export_stream
 from engine.store.look import LedgerLook
+from engine.store.naming import Names
 
 
 class Exports:
@@ -15,16 +18,20 @@ class Exports:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._names = Names()
 
     async def to_file(
         self, order: Order, place: Path, *, force: bool = False, watch: Watch | None = None
     ) -> Exported:
         """Write the file `place`, whole or not at all; see `exporter.export_file` for errors."""
         look_on = watch or Watch()
+
+        def work() -> Exported:
+            look = LedgerLook(self._root)
+            return export_file(look, self._named(look, order), place, look_on, force=force)
+
         try:
-            return await asyncio.to_thread(
-                lambda: export_file(LedgerLook(self._root), order, place, look_on, force=force)
-            )
+            return await asyncio.to_thread(work)
         finally:
             look_on.stop.set()  # who was cancelled here leaves no thread writing behind
 
@@ -33,9 +40,16 @@ class Exports:
     ) -> Exported:
         """Write a text format into `out` as it comes; see `exporter.export_stream` for errors."""
         look_on = watch or Watch()
+
+        def work() -> Exported:
+            look = LedgerLook(self._root)
+            return export_stream(look, self._named(look, order), out, look_on)
+
         try:
-            return await asyncio.to_thread(
-                lambda: export_stream(LedgerLook(self._root), order, out, look_on)
-            )
+            return await asyncio.to_thread(work)
         finally:
             look_on.stop.set()
+
+    def _named(self, look: LedgerLook, order: Order) -> Order:
+        """The order with the id of the task's folder: a command task has another one, too."""
+        return replace(order, task_id=self._names.ledger_id(look, order.task_id))

@@ -26,7 +26,7 @@ async def _export(engine: Engine, given: Mapping[str, Any]) -> Any:
     return await asyncio.to_thread(
         export_recording,
         LedgerLook(engine.settings.root),
-        given["task_id"],
+        await engine.ledger_id(given["task_id"]),
         given["format"],
         Path(given["output"]),
         force=given["force"],
@@ -47,7 +47,7 @@ VERBS: tuple[Verb, ...] = (
         (
             Param("task_id", "the recording's id: 16 hex digits", positional=True, required=True),
             Param("format", f"one of {_FORMATS}", default="task"),
-            Param("output", "the file to write", short="o"),
+            Param("output", "the file to write", "path", short="o"),
             Param("force", "replace the file if it is there", "flag", default=False),
         ),
         _export,

@@ -7,9 +7,11 @@ answer is a `ToolReply`; what is refused is an answer as well.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from engine.agents import TOOLS, Tool
+from engine.errors import TaskNotFound
 from engine.service import Engine
 from engine.verbs.model import Param, Verb
 
@@ -21,10 +23,19 @@ _OURS = frozenset({_TASK_ID.name, _AGENT_ID.name})
 def _calling(tool: Tool) -> Callable[[Engine, Mapping[str, Any]], Awaitable[Any]]:
     async def call(engine: Engine, given: Mapping[str, Any]) -> Any:
         args = {name: value for name, value in given.items() if name not in _OURS}
-        task_id, agent_id = given.get("task_id"), given.get("agent_id")
+        task_id, agent_id = await _folder(engine, given.get("task_id")), given.get("agent_id")
         return await engine.agents.answer(tool.name, args, task_id=task_id, agent_id=agent_id)
 
     return call
+
+
+async def _folder(engine: Engine, task_id: str | None) -> str | None:
+    """The id of the task's folder; one that is nowhere passes: the answer says so."""
+    if task_id is None:
+        return None
+    with suppress(TaskNotFound):
+        return await engine.ledger_id(task_id)
+    return task_id
 
 
 def _verb(tool: Tool) -> Verb:

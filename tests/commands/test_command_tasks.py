@@ -17,12 +17,14 @@ import pytest
 from engine.again import RequestHidden, asked
 from engine.browser.egress import Policy
 from engine.browser.session import InstanceOptions
-from engine.errors import InvalidArguments, NotATaskId, TaskFailed, TaskNotFound
+from engine.errors import EngineError, InvalidArguments, NotATaskId, TaskFailed, TaskNotFound
+from engine.export.exporter import Order
 from engine.run.command_tasks import COMMANDS
 from engine.run.kind import Tools
 from engine.sample.server import Answer
 from engine.sample.site import Site
 from engine.service import Engine
+from engine.verbs import VERBS
 from engine.work.context import Clock, MemoryContext
 from tests.commands.conftest import Booth, Opening, do, mistakes, task
 
@@ -359,11 +361,45 @@ async def test_both_ids_are_taken_everywhere(opened: Opening, home: Path) -> Non
     result = await looking.result(name)
     assert result is not None
     result.close()
+    assert await looking.budgets(name) is None
+    assert (await looking.asked(name)).kind == "commands"
+    order = Order(task_id=name, format="jsonl")
+    assert (await looking.exports.to_file(order, home / "out.jsonl")).task_id == record.task_id
     with pytest.raises(TaskNotFound):
         await looking.get("task_1_1")
     with pytest.raises(NotATaskId):
         await looking.get("task_1")
     await looking.close()
+
+
+@pytest.mark.parametrize(
+    ("verb", "given", "code"),
+    [
+        ("stop", {}, "not_stoppable"),
+        ("recording export", {"format": "task", "output": "x.json"}, "not_a_recording"),
+        ("update", {"phase": "act"}, "not_an_envelope"),
+        ("finish", {"outcome": "completed"}, "not_an_envelope"),
+        ("complete", {}, "illegal_transition"),
+    ],
+)
+async def test_what_is_not_for_command_tasks_is_refused_alike_for_both_ids(
+    opened: Opening, verb: str, given: dict[str, Any], code: str
+) -> None:
+    async with opened() as booth:
+        record = await booth.start(do("list"))
+        name = record.engine.command_task_id if record.engine else None
+        await booth.engine.wait(record.task_id)
+        said = [await refused(booth.engine, verb, given, each) for each in (name, record.task_id)]
+    assert said == [code, code]
+
+
+async def refused(engine: Engine, verb: str, given: dict[str, Any], task_id: str | None) -> str:
+    """The code of the refusal of a verb that was given this id."""
+    asked = {each.name: each.default for each in VERBS[verb].params} | given
+    first = VERBS[verb].params[0].name
+    with pytest.raises(EngineError) as caught:
+        await VERBS[verb].call(engine, asked | {first: task_id})
+    return caught.value.code
 
 
 SECRETS = {"typed": "swordfish 77", "variable": "Tr0ub4dor&3 ü", "env": "correct-horse-battery"}
