@@ -123,17 +123,8 @@ class Engine(Steering):
             return await self._open_envelope(args, name, parent, terms)
         request = admit(kind, args, name, terms, self._tools)
         self._check_open()
-        record = await asyncio.to_thread(self._create, request, parent)
-        companions = self._companions(record, terms)
-        job = Job(TaskId(record.task_id), request.kind, request.parsed, companions)
-        try:
-            assert self._executor is not None
-            self._executor.submit(job)
-        except ShuttingDown:  # refused after all: it must not look as if it had been lost
-            await asyncio.to_thread(self._ledger.request_cancel, job.task_id)
-            raise
-        self._nudge(job.task_id)
-        return record
+        # Shielded: of a caller that goes away meanwhile no task may stay that nobody runs.
+        return await asyncio.shield(asyncio.create_task(self._accept(request, parent)))
 
     async def asked(self, task_id: str) -> again.Asked:
         """What the task was asked to do, to `start` it once more.
@@ -225,6 +216,21 @@ class Engine(Steering):
         )
         await asyncio.to_thread(self._linked.accept, record, run_facts(terms))
         self._nudge(TaskId(record.task_id))
+        return record
+
+    async def _accept(self, request: Request, parent: str | None) -> TaskRecord:
+        """Write the task down, and queue it."""
+        record = await asyncio.to_thread(self._create, request, parent)
+        companions = self._companions(record, request.terms)
+        job = Job(TaskId(record.task_id), request.kind, request.parsed, companions)
+        try:
+            self._check_open()
+            assert self._executor is not None
+            self._executor.submit(job)
+        except EngineError:  # refused after all: it must not look as if it had been lost
+            await asyncio.to_thread(self._ledger.request_cancel, job.task_id)
+            raise
+        self._nudge(job.task_id)
         return record
 
     def _companions(self, record: TaskRecord, terms: Terms) -> tuple[Companion, ...]:

@@ -208,17 +208,28 @@ def _end(
 
 
 def _enforced(held: Held, force: Force, ledger: Ledger, task_id: str, act: Act) -> TaskRecord:
-    """Write down the force, then `act`; if that is refused, nobody has forced anything."""
+    """Write down the force, then `act`; if that is refused, nobody has forced anything.
+
+    But for one case: who ended the task at this very moment found the force and passed by it.
+    """
     before = held.contract
     forced = held.force(force.reason, force.by)
     try:
         record = act()
     except BaseException:
-        held.restore(before)
+        if guard(before).allowed or not _is_completed(ledger, task_id):
+            held.restore(before)
         raise
     said = {**msgspec.to_builtins(guard(before)), "forced": _written(forced)}
     ledger.note(task_id, [("guard", said)], durable=True)
     return record
+
+
+def _is_completed(ledger: Ledger, task_id: str) -> bool:
+    try:
+        return ledger.read_raw(task_id).get("status") == Status.COMPLETED
+    except EngineError:
+        return False
 
 
 def _refusal_of_task(ledger: Ledger, task_id: str, said: Guard) -> BulkCompletionRefused:

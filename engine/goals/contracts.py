@@ -23,12 +23,14 @@ from engine.goals.item_log import ItemLog, Mark
 from engine.goals.requests import Start, Update
 from engine.store import meta
 from engine.store.files import MIB, Folder, writing
+from engine.store.lock import TIMEOUT_S
 from engine.store.shelf import NotOnShelf, RecordUnreadable, Shelf
 
 FOLDER: Final = "progress-contracts"
 CAP: Final = 16 * MIB  # three lists of 500 entries with 3,072 characters each, all escaped
 OURS: Final = "engine"  # the key of our own additions
 MISSING_NAMED: Final = 100
+KEPT_LOGS: Final = 32  # in memory: a million items of one take about 100 MB
 
 Clock = Callable[[], int]
 
@@ -98,10 +100,18 @@ class Contracts:
             said = item_log.last_words(folder, name) if wanted else {}
         return wanted, [item for item in wanted if item not in said][:MISSING_NAMED]
 
+    def names(self, contract_id: str) -> tuple[str, ...]:
+        """The items that were named beforehand, where these are all that are expected."""
+        with self._found():
+            expected = _parsed(self.shelf, self.shelf.read(contract_id), contract_id)[0]
+            with self.shelf.opened() as folder:
+                wanted = tuple(item_log.named(folder, item_log.log_name(contract_id)))
+        return wanted if len(wanted) == expected.expected_total else ()
+
     @contextmanager
-    def hold(self, contract_id: str) -> Iterator[Held]:
-        """One contract with its lock held, in step with its log."""
-        with self._found(), self.shelf.hold(contract_id) as folder:
+    def hold(self, contract_id: str, *, wait_s: float = TIMEOUT_S) -> Iterator[Held]:
+        """One contract with its lock held, in step with its log; LockTimeout after `wait_s`."""
+        with self._found(), self.shelf.hold(contract_id, wait_s=wait_s) as folder:
             raw = self.shelf.read_in(folder, contract_id)
             contract, summary = _parsed(self.shelf, raw, contract_id)
             held = Held(self.shelf, folder, raw, contract, self._log(contract_id), self._now_ms)
@@ -121,8 +131,13 @@ class Contracts:
             self._logs.pop(contract_id, None)
 
     def _log(self, contract_id: str) -> ItemLog:
+        """Its log; those that were used longest ago are read anew when they are needed again."""
         with self._guard:
-            return self._logs.setdefault(contract_id, ItemLog(contract_id))
+            log = self._logs.pop(contract_id, None) or ItemLog(contract_id)
+            self._logs[contract_id] = log
+            while len(self._logs) > KEPT_LOGS:
+                del self._logs[next(iter(self._logs))]
+            return log
 
     @contextmanager
     def _found(self) -> Iterator[None]:

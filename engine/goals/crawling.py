@@ -8,18 +8,28 @@ its stop condition is met. Source: seed 001 ("one representative long-running to
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import Any, Final
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from engine import redact
 from engine.bulk import Note
-from engine.errors import EngineError, InvalidArguments, Problem
+from engine.errors import (
+    EngineError,
+    InvalidArguments,
+    LedgerWriteFailed,
+    LockTimeout,
+    Problem,
+)
 from engine.goals import requests
 from engine.goals.completing import ENVELOPE, Completing
 from engine.goals.contracts import Contracts
 from engine.goals.requests import REASON, TEXT, Start, Update
 from engine.records import ErrorInfo, Units
 from engine.store.changes import BULK_INCOMPLETE
+from engine.store.lock import TIMEOUT_S
 from engine.work.addresses import address_of
 from engine.work.context import StopReason
 from engine.work.robots import BLOCKED
@@ -27,6 +37,9 @@ from engine.work.robots import BLOCKED
 log = logging.getLogger(__name__)
 
 KINDS: Final = frozenset({"crawl", "crawl_sitemap"})
+SHORT_S: Final = 0.25  # a crawl that is told to stop has to end within 2 s
+PASSING: Final = (LockTimeout, LedgerWriteFailed)  # in a while it may be possible after all
+NOTHING: Final[Mapping[str, Any]] = {}
 
 
 def contract_problems(kind: str, given: Mapping[str, Any] | None) -> tuple[Problem, ...]:
@@ -53,7 +66,7 @@ def start_for(kind: str, given: Mapping[str, Any]) -> Start:
     if isinstance(given, Mapping):
         terms.update(given)
     if kind in KINDS and isinstance(terms.get("items"), list):
-        terms["items"] = [_levelled(item) for item in terms["items"]]
+        terms["items"] = list({_key(item): _levelled(item) for item in terms["items"]}.values())
     start = requests.start_of(terms if isinstance(given, Mapping) else given)
     if start.fields.get("run_id") is not None:
         problem = Problem("run_id", "not_here", "the contract of a task belongs to it alone")
@@ -66,10 +79,19 @@ def _levelled(item: object) -> object:
     return item if address is None else address.url
 
 
+class Said(NamedTuple):
+    """A page's word, and the address that it was redirected to, which may be an item as well."""
+
+    note: Note
+    landed: str
+
+
 class ContractCompanion:
     """Goes along with one running crawl; see `run.companion`.
 
-    What could not be recorded (a full disk, a lock) is tried again with the next page.
+    What could not be recorded (a full disk, a lock that is held) is tried again with the next
+    page, so that no crawl waits for its contract. Where the contract names all its items, only
+    these count: the pages on the way to them are none.
     """
 
     def __init__(
@@ -79,52 +101,79 @@ class ContractCompanion:
         self._completing = completing
         self._contract_id = contract_id
         self._task_id = task_id
-        self._waiting: list[Note] = []
+        self._waiting: list[Said] = []
+        self._turn = threading.Lock()
+        self._named: dict[object, str] | None = None
         self._refusal: ErrorInfo | None = None
 
     def kept(self, unit: Mapping[str, Any], units: Units) -> StopReason:
-        note = _note(unit)
-        if note is not None:
-            self._waiting.append(note)
-            self._record({"cursor": note.item})
+        self._waiting.extend(_said(unit))
+        self._record(SHORT_S)
         return ""
 
     def tick(self) -> StopReason:
         if self._waiting:
-            self._record({})
+            self._record(SHORT_S)
         return ""
 
     def refuses(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
         """The guard's word, as the error of the task; said once, and kept for a second try."""
         if self._refusal is None:
-            self._record({"stop_satisfied": True} if _visited_all(head) else {})
+            self._record(TIMEOUT_S, {"stop_satisfied": True} if _visited_all(head) else {})
             link = {"task_id": self._task_id, "engine": {"contract_id": self._contract_id}}
             error = self._completing.guards(link)
+            if isinstance(error, PASSING):
+                raise error
             if error is not None:
                 self._refusal = ErrorInfo(message=_sentence(error), code=BULK_INCOMPLETE)
         return self._refusal
 
     def ended(self) -> None:
-        pass  # the log of items is still needed: the guard speaks after this
+        """However it ended: what still waits is recorded now. The guard speaks after this."""
+        self._record(SHORT_S)
 
-    def _record(self, fields: Mapping[str, Any]) -> None:
-        notes = tuple(self._waiting)
-        if not notes and not fields:
-            return
-        with self._contracts.hold(self._contract_id) as held:
-            held.take(Update(notes, dict(fields)))
-        del self._waiting[: len(notes)]
+    def _record(self, wait_s: float, fields: Mapping[str, Any] = NOTHING) -> None:
+        with self._turn:
+            told = len(self._waiting)
+            notes = self._items(self._waiting[:told]) if told else ()
+            if notes or fields:
+                moved = {"cursor": notes[-1].item} if notes else {}
+                with self._contracts.hold(self._contract_id, wait_s=wait_s) as held:
+                    held.take(Update(notes, {**moved, **fields}))
+            del self._waiting[:told]
+
+    def _items(self, pages: Iterable[Said]) -> tuple[Note, ...]:
+        """The items among `pages`, by the contract's names for them, however they are spelled."""
+        if self._named is None:
+            self._named = {_key(item): item for item in self._contracts.names(self._contract_id)}
+        named = self._named
+        if not named:
+            return tuple(said.note for said in pages)
+        return tuple(
+            msgspec.structs.replace(said.note, item=named[key])
+            for said in pages
+            for item in (said.landed, said.note.item)  # a crawl does not go where it has landed
+            if (key := _key(item)) in named
+        )
 
 
-def _note(unit: Mapping[str, Any]) -> Note | None:
-    url = unit.get("url")
+def _said(unit: Mapping[str, Any]) -> Iterator[Said]:
+    """What became of a page; nothing of a unit that is none."""
+    url, landed, error = unit.get("url"), unit.get("final_url"), unit.get("error")
     if not isinstance(url, str):
-        return None
-    item, error = redact.text(url)[:TEXT], unit.get("error")
-    if not error:
-        return Note("completed", item)
-    reason = redact.text(str(error))[:REASON]
-    return Note("skipped" if reason == BLOCKED else "failed", item, reason)
+        return
+    item, reason = redact.text(url)[:TEXT], redact.text(str(error or ""))[:REASON]
+    to = redact.text(landed)[:TEXT] if isinstance(landed, str) else ""
+    if not reason:
+        yield Said(Note("completed", item), to)
+    else:
+        yield Said(Note("skipped" if reason == BLOCKED else "failed", item, reason), to)
+
+
+def _key(item: object) -> object:
+    """What two spellings of one address have in common."""
+    address = address_of(item) if isinstance(item, str) else None
+    return str(item) if address is None else address.key
 
 
 def _visited_all(head: Mapping[str, Any] | None) -> bool:

@@ -91,6 +91,9 @@ class Goals:
         except BaseException:
             self._shelf.forget(contract_id)
             raise
-        with self._shelf.hold(contract_id) as held:
-            held.take(Update((), {"task_id": record.task_id}))
+        try:
+            with self._shelf.hold(contract_id) as held:
+                held.take(Update((), {"task_id": record.task_id}))
+        except EngineError as error:  # the task is there and names its contract: that will do
+            log.warning("contract %s does not name its task: %s", contract_id, error)
         return record

@@ -60,7 +60,7 @@ class Meter:
         old, now = budget.before(meta), self._now_ms()
         new = budget.at(meta, now)
         meta["last_activity_at"] = now
-        if new.status != old.status:
+        if (new.exceeded, new.warning) != (old.exceeded, old.warning):
             apply(meta, budget.verdict(new))
             self._dirty = True
         return self._judged(old, new)

@@ -16,6 +16,7 @@ from engine.run.companion import Companion
 from engine.run.kind import Head, Kind, Tools
 from engine.run.task_context import TaskContext
 from engine.store.assemble import assemble
+from engine.store.changes import BUDGET_EXCEEDED
 from engine.store.ledger import Ledger
 from engine.tally import StoppedBy, own_id
 from engine.work.context import StopReason, UnitStopped
@@ -210,7 +211,8 @@ class Runner:
         self._context.ended()
         outcome = self._judged(outcome)
         head = outcome.head if outcome.head is not None else self._partial(outcome)
-        if outcome.head is not None or self._context.units.done:
+        whole = outcome.status is Status.COMPLETED  # which has a result, be it an empty one
+        if whole or outcome.head is not None or self._context.units.done:
             # A start address may hold a password, and the scope is made of it.
             ledger.write_result(task_id, self._chunks(redact.value(head)))
         record = ledger.finish(
@@ -223,7 +225,13 @@ class Runner:
         """What would be COMPLETED may be refused by a contract; nothing of it is lost then."""
         if outcome.status is not Status.COMPLETED or self._context.stop_reason == "forced":
             return outcome
-        refusal = self._context.refusal(outcome.head)
+        try:
+            refusal = self._context.refusal(outcome.head)
+        except EngineError:
+            record = self._ledger.read(self._job.task_id)
+            if isinstance(record, Unreadable) or record.cancel_requested_at is None:
+                raise  # it is asked again in a moment
+            return outcome  # and will be CANCELLED, whatever it was to be
         return outcome if refusal is None else Outcome(Status.FAILED, outcome.head, refusal)
 
     def _units(self, outcome: Outcome) -> Units:
@@ -261,7 +269,7 @@ def _stopped(reason: StopReason, head: Head | None = None) -> Outcome:
         case "budget":
             error = ErrorInfo(
                 message="The task went over its budget and was told to end there.",
-                code="BUDGET_EXCEEDED",
+                code=BUDGET_EXCEEDED,
             )
             return Outcome(Status.FAILED, head, error)
     return Outcome(Status.COMPLETED, head)

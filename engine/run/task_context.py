@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from engine.errors import EngineError
+from engine.errors import EngineError, LedgerWriteFailed, LockTimeout
 from engine.records import ErrorInfo, TaskId, Units
 from engine.run.companion import Companion
 from engine.store.ledger import Ledger
@@ -105,10 +105,16 @@ class TaskContext:
             return await asyncio.to_thread(self._told, lambda one: one.tick())
 
     def refusal(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
-        """Why the task may not be COMPLETED, by the first companion that says so; for a thread."""
+        """Why the task may not be COMPLETED, by the first companion that says so; for a thread.
+
+        Raises:
+            LockTimeout, LedgerWriteFailed: it cannot be said just now.
+        """
         for companion in self._companions:
             try:
                 refused = companion.refuses(head)
+            except (LockTimeout, LedgerWriteFailed):
+                raise
             except EngineError as error:
                 return ErrorInfo(message=str(error), code=error.code)
             if refused is not None:

@@ -20,6 +20,8 @@ from engine.store.lease import Lease
 
 ENVELOPE = "browser_task"  # has no process of its own that could answer a request
 BULK_INCOMPLETE: Final = "bulk_incomplete"  # the code of a crawl that its contract refused
+BUDGET_EXCEEDED: Final = "BUDGET_EXCEEDED"  # of one that was started to end with its budget
+OVERRULED: Final = frozenset({BULK_INCOMPLETE, BUDGET_EXCEEDED})  # by a force
 RERUN_CAP: Final = 256 * 1024  # bytes; above it a re-run asks again
 
 
@@ -109,11 +111,12 @@ def end(
 ) -> None:
     """The last change of a task; a request to stop that is there by now wins over any other.
 
-    So does a force over the refusal of a contract, which it came to overrule.
+    So does a force over the refusal of a contract, which it came to overrule, and over a
+    budget that ran out at the same moment.
     """
     if raw.get("cancel_requested_at") is not None:
         status = Status.CANCELLED
-    elif error is not None and error.code == BULK_INCOMPLETE and engine_of(raw).get("forced_at"):
+    elif error is not None and error.code in OVERRULED and engine_of(raw).get("forced_at"):
         status, error = Status.COMPLETED, None
     raw["status"] = status.value
     raw["ended_at"] = latest(raw, now_ms)

@@ -241,11 +241,11 @@ class TaskLock:
 
 
 @contextmanager
-def held(folder: Folder, name: str, subject: str) -> Iterator[None]:
+def held(folder: Folder, name: str, subject: str, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
     """Hold the kernel lock on `name`: for records that only ours write. Raises as `TaskLock`."""
     began = time.monotonic()
     while (fd := _locked(folder, name)) is None:
-        if (waited_s := time.monotonic() - began) > TIMEOUT_S:
+        if (waited_s := time.monotonic() - began) > timeout_s:
             raise LockTimeout(task_id=subject, waited_s=waited_s)
         time.sleep(random.uniform(0.001, 0.005))
     try:

@@ -20,7 +20,7 @@ from engine.records import META_NAME
 from engine.store import meta
 from engine.store.files import MIB, Folder, Unusable, writing
 from engine.store.lease import make_root
-from engine.store.lock import held
+from engine.store.lock import TIMEOUT_S, held
 
 HEX16: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
@@ -142,7 +142,9 @@ class Shelf:
                 folder.remove(record_id + _END)
 
     @contextmanager
-    def hold(self, record_id: str, *, make: bool = False) -> Iterator[Folder]:
+    def hold(
+        self, record_id: str, *, make: bool = False, wait_s: float = TIMEOUT_S
+    ) -> Iterator[Folder]:
         """The folder, open, with the lock of this id held: for changes of several files.
 
         Sixteen locks serve all ids, so that a shelf of thousands has no file for each.
@@ -153,7 +155,7 @@ class Shelf:
         with writing(str(self.folder)), self.opened(record_id) as folder:
             if not make and not folder.has(record_id + _END):
                 raise self.missing(record_id)  # no lock file is made for nothing
-            with held(folder, f".lock-{record_id[0]}", record_id):
+            with held(folder, f".lock-{record_id[0]}", record_id, wait_s):
                 yield folder
 
     def read_in(self, folder: Folder, record_id: str) -> dict[str, Any]:
