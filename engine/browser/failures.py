@@ -10,7 +10,7 @@ from engine.errors import BrowserFailed, PageError
 class NoScreen(BrowserFailed):
     """A browser was to show its window, and there is no screen for it."""
 
-    code = "no_display"
+    code = "no_screen"
     title = "There is no screen"
     sentence = "A browser with a window needs a screen, and there is none here."
     advice_text = "Leave the window out (headless), or start it where there is a screen."

@@ -17,6 +17,7 @@ class NothingToExport(EngineError):
 class NothingKept(NothingToExport):
     """The task has ended, and nothing will come any more."""
 
+    code = "nothing_kept"
     sentence = "Task {task_id} ended as {status} and has kept nothing."
     advice_text = "`octask get {task_id}` says why; `octask rerun {task_id}` starts it once more."
 
