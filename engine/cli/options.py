@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 import click
@@ -25,24 +25,24 @@ CRAWL: Final[Mapping[str, str]] = {
     "timeout_ms": "Take a page as it is after so many ms (30000).",
 }
 SITEMAP: Final[Mapping[str, str]] = {
-    "sitemap_url": "Sitemap: its own address (robots.txt, else /sitemap.xml tell).",
-    "filter": "Sitemap: only addresses that match this pattern.",
-    "other_origins": "Sitemap: true or false: also pages of other sites (false).",
+    "sitemap_url": "Its own address (robots.txt, else /sitemap.xml tell).",
+    "filter": "Only addresses that match this pattern.",
+    "other_origins": "true or false: also pages of other sites (false).",
 }
 EVIDENCE: Final[Mapping[str, str]] = {
-    "include": "Evidence: dom, screenshot, phash, network, console (dom,screenshot).",
-    "network_window_ms": "Evidence: watch requests for so many ms (5000).",
-    "full_page": "Evidence: true or false: a picture of the whole page (true).",
+    "include": "dom, screenshot, phash, network, console (dom,screenshot).",
+    "network_window_ms": "Watch requests for so many ms (5000).",
+    "full_page": "true or false: a picture of the whole page (true).",
 }
 SNAPSHOT: Final[Mapping[str, str]] = {
-    "current_step": "Snapshot: the step that is being done.",
-    "next_actions": "Snapshot: what comes next (again for more).",
-    "completed_steps": "Snapshot: what is done (again for more).",
-    "notes": "Snapshot: anything else.",
-    "tabs": "Snapshot: the address of a tab (again for more).",
-    "visit": "Snapshot: true or false: open these tabs (false).",
-    "include_cookies": "Snapshot: true or false: keep their cookies, in a file (false).",
-    "include_storage": "Snapshot: true or false: keep their local storage, too (false).",
+    "current_step": "The step that is being done.",
+    "next_actions": "What comes next (again for more).",
+    "completed_steps": "What is done (again for more).",
+    "notes": "Anything else.",
+    "tabs": "The address of a tab (again for more).",
+    "visit": "true or false: open these tabs (false).",
+    "include_cookies": "true or false: keep their cookies, in a file (false).",
+    "include_storage": "true or false: keep their local storage, too (false).",
 }
 OPTIONS: Final[Mapping[str, str]] = {**CRAWL, **SITEMAP, **EVIDENCE, **SNAPSHOT}
 LISTS: Final = frozenset(
@@ -50,6 +50,27 @@ LISTS: Final = frozenset(
 )
 
 Command = Callable[..., None]
+
+
+class Grouped(click.Command):
+    """A command whose help shows its options by what they are for, and the rest first."""
+
+    sections: Mapping[str, Collection[str]] = {}  # title -> names of parameters
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one section for each group of options."""
+        grouped = {name for names in self.sections.values() for name in names}
+        told = {
+            param.name: param.get_help_record(ctx)
+            for param in self.get_params(ctx)
+            if isinstance(param, click.Option)
+        }
+        rest = [name for name in told if name not in grouped]
+        for title, names in {"Options": rest, **self.sections}.items():
+            rows = [record for record in map(told.get, names) if record is not None]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows, col_max=26)
 
 
 def kind_options(command: Command) -> Command:

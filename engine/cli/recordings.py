@@ -16,13 +16,13 @@ from engine.display import display
 from engine.verbs.model import Verb
 
 OPTIONS: Final[Mapping[str, str]] = {
-    "label": "Recording: what it is called, also in what it is exported as.",
-    "duration_ms": "Recording: end after so many ms (when it is stopped or its window closed).",
-    "screenshots": "Recording: each, navigation or none (navigation).",
+    "label": "What it is called, also in what it is exported as.",
+    "duration_ms": "End after so many ms (when it is stopped or its window closed).",
+    "screenshots": "each, navigation or none (navigation).",
 }
 FLAGS: Final[Mapping[str, str]] = {
-    "headless": "Recording: without a window; another program drives it.",
-    "keep_text": "Recording: keep what is typed; passwords and card numbers never.",
+    "headless": "Without a window; another program drives it.",
+    "keep_text": "Keep what is typed; passwords and card numbers never.",
 }
 
 Command = Callable[..., None]

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,24 @@ from engine import words
 from engine.admission import Terms
 from engine.cli.calls import Interrupts, call, refuse, status_code
 from engine.cli.detach import detach
-from engine.cli.options import given_options, kind_options
+from engine.cli.options import (
+    CRAWL,
+    EVIDENCE,
+    SITEMAP,
+    SNAPSHOT,
+    Grouped,
+    given_options,
+    kind_options,
+)
 from engine.cli.phrases import say
 from engine.cli.place import place_options, settings_from
 from engine.cli.progress import Progress, progress_for
+from engine.cli.recordings import FLAGS as RECORDING_FLAGS
+from engine.cli.recordings import OPTIONS as RECORDING
 from engine.cli.recordings import recording_options
 from engine.cli.show import as_json as print_json
 from engine.cli.show import view_data
-from engine.cli.terms import for_agent, from_json, gather_terms, terms_options
+from engine.cli.terms import TERMS, for_agent, from_json, gather_terms, terms_options
 from engine.config import Settings
 from engine.display import display
 from engine.errors import EngineError, InvalidArguments, Problem
@@ -35,10 +45,23 @@ from engine.service import Engine
 
 LOOK_S = 0.2
 ENVELOPE = "browser_task"
-SNAPSHOT = "oc_session_snapshot"  # its objective is an argument, and the task's own as well
+SESSION = "oc_session_snapshot"  # its objective is an argument, and the task's own as well
 
 
-@click.command()
+class Start(Grouped):
+    """Forty options in one heap help nobody: they stand by the kind that they belong to."""
+
+    sections: Mapping[str, Collection[str]] = {
+        "Crawl (and crawl_sitemap)": CRAWL,
+        "Crawl of a sitemap": SITEMAP,
+        "Recording": (*RECORDING, *RECORDING_FLAGS),
+        "Evidence bundle": EVIDENCE,
+        "Session snapshot": SNAPSHOT,
+        "Terms (of any kind)": TERMS,
+    }
+
+
+@click.command(cls=Start)
 @click.argument("kind")
 @click.argument("url", required=False)
 @click.option("--args", "args_json", metavar="JSON", help="Arguments as a JSON object.")
@@ -51,15 +74,22 @@ SNAPSHOT = "oc_session_snapshot"  # its objective is an argument, and the task's
 def start(kind: str, url: str | None, args_json: str | None, **given: Any) -> None:
     """Start a task; URL is where it begins.
 
-    KIND is crawl, crawl_sitemap, recording, oc_evidence_bundle, oc_session_snapshot,
-    commands or browser_task.
+    \b
+    KIND is one of
+      crawl                pages, by the links of a first one
+      crawl_sitemap        pages that a sitemap names
+      recording            what somebody does in a browser window
+      oc_evidence_bundle   document, picture, requests and messages of a page
+      oc_session_snapshot  where a piece of work stands, to go on later
+      commands             a scripted task, better started with `octask run FILE`
+      browser_task         work of an agent outside, measured by its budgets
     """
     name, detached, as_json = given.pop("name"), given.pop("detached"), given.pop("as_json")
     try:
         terms = gather_terms(given)
         settings = for_agent(settings_from(given.pop("home"), given.pop("root")), terms)
         args = gather(url, args_json, given)
-        if kind == SNAPSHOT and terms.objective is not None:
+        if kind == SESSION and terms.objective is not None:
             args.setdefault("objective", terms.objective)
         if kind == ENVELOPE:
             _open_envelope(settings, args, name, terms, as_json)

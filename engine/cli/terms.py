@@ -15,6 +15,10 @@ from engine.display import display
 from engine.errors import InvalidArguments, Problem
 
 Command = Callable[..., None]
+TERMS = (
+    *("objective", "phase", "policy", "enforce", "contract", "metadata"),
+    *("task_run_id", "agent_id", "task_thread_id", "workflow_id"),
+)
 JSON_OPTIONS = ("policy", "contract", "metadata")
 
 
@@ -30,7 +34,7 @@ def terms_options(command: Command) -> Command:
             "--contract", metavar="JSON", help="Bulk contract: what has to be done to be complete."
         ),
         click.option("--enforce", is_flag=True, help="End the task when it exceeds a budget."),
-        click.option("--policy", metavar="JSON", help="Budgets, such as {'maxToolCalls': 50}."),
+        click.option("--policy", metavar="JSON", help="Budgets, such as '{\"maxToolCalls\": 50}'."),
         click.option("--phase", help="explore, act, verify or recover (for browser_task)."),
         click.option("--objective", help="What the task is for."),
     ):

@@ -1,0 +1,32 @@
+"""The help of `start` shows each option once, under the kind that it belongs to."""
+
+import click
+from click.testing import CliRunner
+
+from engine.cli.start import start
+
+
+def sections() -> dict[str, list[str]]:
+    """Title -> the lines under it."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in CliRunner().invoke(start, ["--help"], terminal_width=100).output.splitlines():
+        if line.endswith(":") and not line.startswith(" "):
+            lines = found.setdefault(line[:-1], [])
+        lines.append(line)
+    return found
+
+
+def test_every_option_of_start_stands_in_one_section() -> None:
+    told = [line.split()[0] for lines in sections().values() for line in lines if "  --" in line]
+    options = {each.opts[0] for each in start.params if isinstance(each, click.Option)}
+    assert len(told) == len(set(told))
+    assert set(told) == options
+
+
+def test_options_stand_with_the_kind_that_they_belong_to() -> None:
+    found = {title: " ".join(lines) for title, lines in sections().items()}
+    assert "--keep-text" in found["Recording"]
+    assert "--other-origins" in found["Crawl of a sitemap"]
+    assert "--policy" in found["Terms (of any kind)"]
+    assert "--max-pages" not in found["Options"]
