@@ -1,5 +1,7 @@
 """The help of `start` shows each option once, under the kind that it belongs to."""
 
+import re
+
 import click
 from click.testing import CliRunner
 
@@ -18,10 +20,12 @@ def sections() -> dict[str, list[str]]:
 
 
 def test_every_option_of_start_stands_in_one_section() -> None:
-    told = [line.split()[0] for lines in sections().values() for line in lines if "  --" in line]
-    options = {each.opts[0] for each in start.params if isinstance(each, click.Option)}
+    heads = re.compile(r"^  (?:-h, )?(--[a-z-]+)")
+    lines = [line for told in sections().values() for line in told]
+    told = [found[1] for line in lines if (found := heads.match(line))]
+    options = {each.opts[-1] for each in start.params if isinstance(each, click.Option)}
     assert len(told) == len(set(told))
-    assert set(told) == options
+    assert set(told) == options | {"--help"}
 
 
 def test_options_stand_with_the_kind_that_they_belong_to() -> None:
