@@ -238,8 +238,18 @@ def test_each_transition_is_a_line_in_the_linked_audit_session(runs: Runs, home:
         ("pending", "running"),
     ]
     (last,) = map(json.loads, linked.read_text().splitlines())
-    assert (last["runId"], last["from"], last["to"]) == (run.run_id, "running", "completed")
-    assert last["auditSessionId"] == "browser-audit-1"
+    assert last == {
+        "ts": "2025-11-22T04:10:00.123Z",
+        "event": "lifecycle",
+        "from": "running",
+        "to": "completed",
+        "runId": run.run_id,
+        "taskThreadId": "thread-1",
+        "auditSessionId": "browser-audit-1",
+        "agentId": "agent-1",
+        "route": "cli",
+        "fallbackUsed": False,
+    }
 
 
 def test_a_run_outlives_the_program_and_fields_of_others_outlive_our_writes(
