@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.browser.command_stage import Call, Tool, script
+from engine.browser.covering import NotCovered, box_of, covered
 from engine.work.command_errors import CommandFailed
+from engine.work.echoes import Echoes
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -27,17 +30,26 @@ _CALL = "{}().then((value) => typeof value === 'function' ? value() : value)"
 
 
 async def screenshot(call: Call) -> Any:
-    """A PNG among the task's artifacts; what was typed is covered."""
+    """A PNG among the task's artifacts; what was typed is covered, in its field and elsewhere."""
     page = await call.stage.page()
-    covered = [page.locator(selector) for selector in call.stage.masked]
-    shot = page.locator(call.selector).first.screenshot if call.selector else page.screenshot
-    data = await shot(
-        type="png",
-        animations="disabled",
-        mask=covered,
-        mask_color="#888888",
-        timeout=call.timeout_ms,
-    )
+    element = page.locator(call.selector).first if call.selector else None
+    how: dict[str, Any] = {
+        "type": "png",
+        "animations": "disabled",
+        "mask": [page.locator(selector) for selector in call.stage.masked],
+        "mask_color": "#888888",
+        "timeout": call.timeout_ms,
+    }
+    shoot = partial((element or page).screenshot, **how)
+    clip = partial(box_of, element) if element is not None else None
+    if element is not None:
+        await element.scroll_into_view_if_needed(timeout=call.timeout_ms)
+    assert call.stage.instance is not None  # whoever has a page has an instance
+    wire, echoes = call.stage.instance.wire(page), Echoes(call.stage.hidden)
+    try:
+        data = await covered(page, wire, echoes, shoot, clip)
+    except NotCovered:
+        raise CommandFailed("the page shows a secret that could not be painted over") from None
     if len(data) > MAX_PNG:
         raise CommandFailed("the picture is larger than 8 MiB")
     path = await call.stage.artifact(f"command-{call.number + 1:03d}.png", data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -28,13 +28,15 @@ Artifact = Callable[[str, bytes], Awaitable[str]]
 
 @dataclass(slots=True)
 class Stage:
-    """The same for every command of one task; `masked` grows with what was typed into."""
+    """The same for every command of one task; `masked` grows with what was typed into, and
+    `hidden` holds the values that no picture may show."""
 
     instances: Instances
     policy: Policy
     artifact: Artifact
     instance: Instance | None = None
     masked: list[str] = field(default_factory=list)
+    hidden: Collection[str] = ()
 
     async def page(self) -> Page:
         """The page that commands act on.

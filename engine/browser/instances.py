@@ -25,6 +25,7 @@ class Instances:
         self._browser = browser
         self._known: dict[str, Instance] = {}
         self._covered: dict[str, list[str]] = {}
+        self._hidden: dict[str, dict[str, str]] = {}
         self._opening: set[asyncio.Task[Instance]] = set()
         self._retiring: set[asyncio.Task[bool]] = set()
 
@@ -66,6 +67,7 @@ class Instances:
         """Close one; False when there is none of this id."""
         found = self._known.pop(instance_id, None)
         self._covered.pop(instance_id, None)
+        self._hidden.pop(instance_id, None)
         if found is None:
             return False
         was_alive = found.alive
@@ -75,6 +77,10 @@ class Instances:
     def covered(self, instance_id: str) -> list[str]:
         """The selectors of what was typed into there; pictures leave those fields out."""
         return self._covered.setdefault(instance_id, [])
+
+    def hidden(self, instance_id: str) -> dict[str, str]:
+        """What tasks there must not repeat, and what stands in its place; in memory only."""
+        return self._hidden.setdefault(instance_id, {})
 
     def _close_unwanted(self, opening: asyncio.Task[Instance]) -> None:
         if opening.cancelled() or opening.exception() is not None:

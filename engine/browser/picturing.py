@@ -8,9 +8,13 @@ from typing import Any
 import msgspec
 
 from engine.browser.agent_tab import AgentTab
+from engine.browser.covering import NotCovered, covered, echo_boxes
 from engine.browser.interacting import READY_MS, Target
-from engine.browser.refusals import ElementNotReady, PictureTooLarge
+from engine.browser.laid_out import Box
+from engine.browser.refusals import ElementNotReady, PageUnreadable, PictureTooLarge
+from engine.work.echoes import Echoes
 
+_NOT_COVERED = "A secret in the picture could not be painted over in time."
 MOST_BYTES = 8 * 1024 * 1024
 MOST_HEIGHT = 16_000  # pixels; Chromium draws nothing below 16,384
 
@@ -25,16 +29,21 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 async def picture(tab: AgentTab, *, ref: str | None, full_page: bool) -> Picture:
-    """Take a picture; what stands in a field for a secret shows as dots.
+    """Take a picture; what stands in a field for a secret shows as dots, and where the page
+    shows it again it is painted over. A page that does so is taken as far as a screen shows it:
+    for the rest Chromium would lay it out anew.
 
     Raises:
         StaleReference, ElementNotReady: of the element named by `ref`.
         PictureTooLarge: it would have more than 8 MiB.
+        PageUnreadable: there is a secret in it that could not be painted over.
     """
     how: dict[str, Any] = {"type": "png", "animations": "disabled", "caret": "hide"}
     cut = False
     if ref is not None:
         how["clip"] = await _box(tab, ref)
+    elif full_page and await _shows_a_secret(tab):
+        cut = True
     elif full_page:
         size = await tab.world.ask("extent")
         cut = size["height"] > MOST_HEIGHT
@@ -42,13 +51,36 @@ async def picture(tab: AgentTab, *, ref: str | None, full_page: bool) -> Picture
         how |= {"full_page": True, "clip": clip}
     await tab.world.ask("cover", on=True)
     try:
-        png = await tab.page.screenshot(**how)
+        png = await _shot(tab, how)
     finally:
         await tab.world.ask("cover", on=False)
     if len(png) > MOST_BYTES:
         raise PictureTooLarge(size_bytes=len(png), most_bytes=MOST_BYTES)
     width, height = struct.unpack(">II", png[16:24])  # a PNG's first chunk tells them
     return Picture(png, width, height, cut)
+
+
+async def _shot(tab: AgentTab, how: dict[str, Any]) -> bytes:
+    async def clip() -> Box:
+        return Box(**how["clip"])
+
+    async def shoot() -> bytes:
+        return await tab.page.screenshot(**how)
+
+    wire, is_part = tab.instance.wire(tab.page), "clip" in how and "full_page" not in how
+    echoes = Echoes(()) if "full_page" in how else tab.veil.echoes
+    try:
+        return await covered(tab.page, wire, echoes, shoot, clip if is_part else None)
+    except NotCovered:
+        raise PageUnreadable(reason=_NOT_COVERED) from None
+
+
+async def _shows_a_secret(tab: AgentTab) -> bool:
+    echoes = tab.veil.echoes
+    try:
+        return bool(echoes and await echo_boxes(tab.page, tab.instance.wire(tab.page), echoes))
+    except NotCovered:
+        raise PageUnreadable(reason=_NOT_COVERED) from None
 
 
 async def _box(tab: AgentTab, ref: str) -> dict[str, float]:

@@ -18,12 +18,24 @@ import msgspec
 from playwright.async_api import Error
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
+from engine.browser.covering import NotCovered, covered
 from engine.browser.failures import net_failure, no_answer
 from engine.browser.journey import Journey, Step
 from engine.browser.page_script import script
 from engine.browser.traffic import Traffic
 from engine.errors import BrowserGone, PageError
-from engine.work.recording_told import MAX_TEXT, Closed, Happening, Heard, Went, read_told
+from engine.work.recording_masks import is_secret_field
+from engine.work.recording_told import (
+    MAX_TEXT,
+    Closed,
+    Happening,
+    Heard,
+    Hidden,
+    Target,
+    Told,
+    Went,
+    read_told,
+)
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
@@ -37,6 +49,7 @@ SCREENSHOT_S: Final = 5.0
 LOADED_MS: Final = 1_500  # a picture waits so long for the page's own pictures
 MAX_SCREENSHOT: Final = 8 * 1024 * 1024
 MAX_WAITING: Final = 20_000
+MAX_TYPED: Final = 100
 MAX_A_SECOND: Final = 300  # messages of all tabs; a person types 20
 # Fields show nothing in a picture where what was typed is not kept; a password never does.
 _SECRET_CSS: Final = "input[type=password],[autocomplete^=cc-],[autocomplete=one-time-code]"
@@ -87,6 +100,7 @@ class PageRecorder:
         self._tabs: list[_Tab] = []
         self._cap = RateCap(MAX_A_SECOND)
         self._traffic = Traffic()
+        self._typed: dict[str, tuple[str, bool]] = {}  # by field: its text, is it a secret
 
     async def open(self, url: str) -> None:
         """Open the first tab and go to `url`.
@@ -139,18 +153,27 @@ class PageRecorder:
             left.append(self._inbox.get_nowait()[0])
         return left
 
-    async def screenshot(self, tab: int, *, bare: bool) -> bytes | None:
+    async def screenshot(self, tab: int, hidden: Hidden, *, bare: bool) -> bytes | None:
         """A PNG of what the window shows, or None when it cannot be made in time."""
-        page = self._tabs[tab].page
-        hidden = _SECRET_CSS + _HIDDEN + ("" if bare else _FIELD_CSS + _HIDDEN)
+        page, wire = self._tabs[tab].page, self._tabs[tab].wire
+        style = _SECRET_CSS + _HIDDEN + ("" if bare else _FIELD_CSS + _HIDDEN)
         try:
             async with self._instance.within(SCREENSHOT_S):
                 with suppress(PlaywrightTimeout):
                     await page.wait_for_load_state("load", timeout=LOADED_MS)
-                shot = await page.screenshot(type="png", animations="disabled", style=hidden)
-        except (TimeoutError, Error):
+                shot = await covered(
+                    page,
+                    wire,
+                    hidden(self._untold(bare=bare)),
+                    lambda: page.screenshot(type="png", animations="disabled", style=style),
+                )
+        except (TimeoutError, Error, NotCovered):
             return None
         return shot if len(shot) <= MAX_SCREENSHOT else None
+
+    def _untold(self, *, bare: bool) -> list[str]:
+        """What was typed and still waits to be asked for; with `bare` only what is a secret."""
+        return [text for text, secret in self._typed.values() if secret or not bare]
 
     def network(self) -> dict[str, Any]:
         return self._traffic.summary()
@@ -194,8 +217,18 @@ class PageRecorder:
         if told is None or self._is_flood():
             self.dropped += 1
             return
+        if told.kind == "type" and told.target is not None:
+            self._remember(told.target, told)
         heard = Heard(self._now_ms(), tab.number, tab.journey.url, told)
         self._inbox.put_nowait((heard, None))
+
+    def _remember(self, field: Target, told: Told) -> None:
+        """A picture may be taken before anybody asks for this message."""
+        name = f"{field.frame} {field.path or field.css or field.name}"
+        self._typed.pop(name, None)
+        self._typed[name] = (told.text, told.secret or is_secret_field(field))
+        while len(self._typed) > MAX_TYPED:
+            del self._typed[next(iter(self._typed))]
 
     def _is_flood(self) -> bool:
         now = asyncio.get_running_loop().time()

@@ -11,6 +11,7 @@ from typing import Any
 from engine import redact
 from engine.display import display
 from engine.work.command_values import Scrub
+from engine.work.echoes import Echoes
 
 SHORTEST = 3  # a secret of one or two characters would take half of the page with it
 MOST = 200
@@ -32,6 +33,11 @@ class Veil:
         while len(self._secrets) > MOST:
             del self._secrets[next(iter(self._secrets))]
         self._scrub = Scrub((secret, redact.MARK) for secret in self._secrets)
+
+    @property
+    def echoes(self) -> Echoes:
+        """The same for pictures."""
+        return Echoes(self._secrets)
 
     def text(self, given: str, limit: int = 0) -> str:
         """`given` on one line, as it may be told."""

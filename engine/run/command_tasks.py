@@ -23,6 +23,7 @@ from engine.errors import EngineError, TaskFailed
 from engine.records import COMMANDS_NAME, Units
 from engine.run.command_document import Document
 from engine.run.kind import Head, Kind, Placing, Tools
+from engine.run.reach import FROM_OUTSIDE
 from engine.tally import StoppedBy
 from engine.work.command_check import check
 from engine.work.command_errors import (
@@ -32,6 +33,7 @@ from engine.work.command_errors import (
     InstanceDisconnected,
 )
 from engine.work.command_plan import CommandPlan, Step
+from engine.work.command_values import Scrub
 from engine.work.commands import CommandError, Task, TaskError, finished, new_task_id
 from engine.work.context import Clock, Context, UnitStopped, UnitTimeout
 
@@ -126,9 +128,11 @@ class _CommandRun:
     def _stage(self) -> Stage:
         from engine.browser.command_stage import Stage
 
-        private = self._tools.settings.route not in ("mcp", "http")
-        policy = Policy(None, self._plan.places if private else ())
-        stage = Stage(self._tools.instances, policy, self._context.artifact)
+        settings, typed = self._tools.settings, self._plan.places
+        outside = settings.route in FROM_OUTSIDE
+        policy = Policy(None, settings.allow_private if outside else typed)
+        hidden = [value for value, _ in self._plan.hidden]
+        stage = Stage(self._tools.instances, policy, self._context.artifact, hidden=hidden)
         if self._plan.instance_id:
             self._use(stage, self._plan.instance_id)
         return stage
@@ -136,6 +140,9 @@ class _CommandRun:
     def _use(self, stage: Stage, instance_id: str) -> None:
         stage.instance = self._tools.instances.get(instance_id)
         stage.masked = self._tools.instances.covered(instance_id)
+        known = self._tools.instances.hidden(instance_id)  # the tasks before may have typed there
+        known |= dict(self._plan.hidden)
+        stage.hidden, self._scrub = known.keys(), Scrub(known.items())
         self._task.instance_id = instance_id
 
     async def _one(self, number: int, step: Step, stage: Stage) -> None:

@@ -10,6 +10,7 @@ from engine.browser.egress import Policy
 from engine.browser.session import FetcherOptions
 from engine.errors import NothingTaken
 from engine.run.kind import Head, Kind, Tools
+from engine.run.reach import reach
 from engine.tally import StoppedBy, Tally
 from engine.work.context import Context
 from engine.work.crawl import crawl
@@ -39,7 +40,8 @@ def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
 
 
 async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
-    outcome = await crawl(args, context, fetchers(Policy.for_start(args.url), context, tools))
+    policy = reach(tools.settings, args.url)
+    outcome = await crawl(args, context, fetchers(policy, context, tools))
     if outcome.failed and not outcome.succeeded and not context.stopping:
         raise NothingTaken(reason=outcome.first_error)
     return {"summary": outcome.summary()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.browser.egress import Policy, place_of
 from engine.config import Settings
 
-_FROM_OUTSIDE = frozenset({"mcp", "http"})  # what comes this way was not typed by the operator
+FROM_OUTSIDE = frozenset({"mcp", "http"})  # what comes this way was not typed by the operator
 
 
 def reach(settings: Settings, *urls: str) -> Policy:
@@ -17,7 +17,7 @@ def reach(settings: Settings, *urls: str) -> Policy:
     Raises:
         AddressBlocked: one of them is not an http or https address.
     """
-    if settings.route in _FROM_OUTSIDE or not urls:
+    if settings.route in FROM_OUTSIDE or not urls:
         return Policy(None, settings.allow_private)
     first, *others = urls
     return Policy.for_start(first, [str(place_of(url)) for url in others])

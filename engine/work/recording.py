@@ -104,7 +104,9 @@ class _Recording:
         """A picture of what came of the action; a stop does not wait for it."""
         try:
             async with self._context.unit("picture", PICTURE_S):
-                shot = await self._recorder.screenshot(action.tab, bare=self._args.keep_text)
+                shot = await self._recorder.screenshot(
+                    action.tab, self._masks.echoes, bare=self._args.keep_text
+                )
         except (UnitStopped, UnitTimeout):
             return
         if shot is not None:

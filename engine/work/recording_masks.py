@@ -15,6 +15,7 @@ from urllib.parse import unquote, unquote_plus
 
 from engine import redact
 from engine.work.command_values import Scrub
+from engine.work.echoes import Echoes
 from engine.work.recording_told import Target
 
 SHORTEST: Final = 3  # shorter values are only looked for as a whole value in an address
@@ -101,6 +102,13 @@ class Masks:
     def hide(self, text: str) -> str:
         """`text` without what was typed, and without what looks like a secret."""
         return self._scrub.text(text)
+
+    def echoes(self, typed: Iterable[str] = ()) -> Echoes:
+        """What a picture must not show; `typed` is what was not told here yet."""
+        hidden = {name for name, of in self.variables.items() if of["secret"] or not self.keep_text}
+        now = [value for name, value in self._values.items() if name in hidden]
+        whole = [value for value, name in self._seen.items() if name in hidden]
+        return Echoes([*now, *typed], whole)
 
     def hide_url(self, url: str) -> str:
         """An address, its query values and path segments looked at one by one."""

@@ -6,11 +6,13 @@ itself tells where it goes. A `Told` becomes an action in `recording_actions`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Literal, Protocol
 
 import msgspec
+
+from engine.work.echoes import Echoes
 
 Kind = Literal["click", "type", "select", "check", "upload", "key", "scroll", "ready", "traverse"]
 How = Literal["typed", "reload", "back", "forward", "link", "form", "script", "in_page"]
@@ -78,6 +80,7 @@ class Closed(msgspec.Struct, frozen=True):
 
 
 Happening = Heard | Went | Closed
+Hidden = Callable[[Iterable[str]], Echoes]
 
 
 class Recorder(Protocol):
@@ -98,8 +101,9 @@ class Recorder(Protocol):
         """What has come and was not asked for yet; does not wait."""
         ...
 
-    async def screenshot(self, tab: int, *, bare: bool) -> bytes | None:
-        """A picture of that tab; with `bare` fields show what they hold."""
+    async def screenshot(self, tab: int, hidden: Hidden, *, bare: bool) -> bytes | None:
+        """A picture of that tab; with `bare` fields show what they hold. What `hidden` names,
+        together with the texts that it is given, is shown nowhere."""
         ...
 
     def network(self) -> dict[str, Any]:

@@ -276,3 +276,21 @@ async def test_finding_nothing_is_an_answer(desk: Opening) -> None:
         await made.show("<p>Hello</p>")
         answer = await made.call("find", query="zebra")
         assert (answer.data["total"], answer.data["matches"]) == (0, [])
+
+
+async def test_a_secret_that_the_page_repeats_is_painted_over_in_every_picture(
+    desk: Opening,
+) -> None:
+    async with desk() as made:
+        taken = []
+        for key in ("Ada7ovelace", "Zvo9acheqxy"):
+            await made.show(
+                "<style>*{font:16px monospace}</style>"
+                f"<input type=password value={key}><p id=p>Yours is {key}</p>"
+            )
+            replies = [
+                await made.call("page_screenshot", full_page=whole) for whole in (False, True)
+            ]
+            taken.append([reply.image for reply in replies])
+            assert await made.script("p.textContent.length") == 20
+        assert taken[0] == taken[1]

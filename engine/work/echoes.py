@@ -1,0 +1,65 @@
+"""Where a page shows again what was typed: the texts that a picture must not show.
+
+Pages write it differently from how it was typed: in capitals, over several elements, a card's
+number in groups. Looked for are values of three characters and more, in memory only.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Final
+
+SHORTEST: Final = 3
+_WORD: Final = 4  # shorter ones are only found as a word: "the" stands in half of all texts
+_DIGITS: Final = 6  # so many digits are one number, however they are grouped
+_GAPS: Final = re.compile(r"[\s\u00ad\u200b-\u200d\u2060\ufeff]+")
+_GROUPS: Final = re.compile(r"[-./()+]+")
+
+
+class Echoes:
+    """What to look for: `values` anywhere in a text, `whole` only where nothing stands beside."""
+
+    def __init__(self, values: Iterable[str], whole: Iterable[str] = ()) -> None:
+        found = {level for value in values if len(level := _level(value)) >= SHORTEST}
+        self._values = [value for value in found if len(value) >= _WORD]
+        words = "|".join(re.escape(value) for value in found if len(value) < _WORD)
+        self._words = re.compile(rf"(?<!\w)(?:{words})(?!\w)") if words else None
+        ungrouped = (_GROUPS.sub("", value) for value in self._values)
+        self._numbers = [one for one in ungrouped if one.isdigit() and len(one) >= _DIGITS]
+        self._whole = {level for one in whole if len(level := _level(one)) >= SHORTEST}
+
+    def __bool__(self) -> bool:
+        return bool(self._values or self._words or self._whole)
+
+    def within(self, texts: Sequence[str]) -> set[int]:
+        """Which of the texts show one of the values, alone or together with their neighbours."""
+        levels = [_level(text) for text in texts]
+        found = {at for at, level in enumerate(levels) if self._is_one(texts[at], level)}
+        found |= _found(levels, self._values)
+        if self._numbers:
+            found |= _found([_GROUPS.sub("", level) for level in levels], self._numbers)
+        return found
+
+    def _is_one(self, text: str, level: str) -> bool:
+        return level in self._whole or bool(self._words and self._words.search(text.casefold()))
+
+
+def _level(text: str) -> str:
+    return _GAPS.sub("", text.casefold())
+
+
+def _found(texts: Sequence[str], values: Iterable[str]) -> set[int]:
+    """Which texts a value reaches into, when all of them are read in one go."""
+    whole = "".join(texts)
+    starts = list(accumulate(map(len, texts), initial=0))[:-1]
+    found: set[int] = set()
+    for value in values:
+        at = whole.find(value)
+        while at >= 0:
+            first, last = bisect_right(starts, at) - 1, bisect_right(starts, at + len(value) - 1)
+            found.update(range(first, last))
+            at = whole.find(value, at + 1)
+    return found

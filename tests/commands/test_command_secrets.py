@@ -1,0 +1,66 @@
+"""What a task typed is in no picture of it, and in no answer to a later task on that instance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.browser.egress import Policy
+from engine.browser.session import InstanceOptions
+from engine.sample.server import Answer
+from engine.sample.site import Site
+from tests.commands.conftest import Booth, Opening, do
+
+ECHO = Answer(
+    b"<style>*{font:16px monospace}</style><input id=f><p id=echo>-</p><script>"
+    b"f.oninput = () => { echo.textContent = f.value }</script>"
+)
+
+
+async def pictures(booth: Booth, site: Site, text: str, **args: Any) -> list[bytes]:
+    """The page and its echo after `text` was typed into it."""
+    record = await booth.start(
+        do("goto", url=f"{site.url}/echo"),
+        do("type", selector="#f", text=text, **args),
+        do("screenshot"),
+        do("screenshot", selector="#echo"),
+    )
+    await booth.engine.wait(record.task_id)
+    done = await booth.look(record.task_id)
+    paths = [command["result"]["path"] for command in done["commands"][2:]]
+    return [(booth.folder(record.task_id) / path).read_bytes() for path in paths]
+
+
+async def test_what_was_typed_is_painted_over_wherever_the_page_repeats_it(
+    opened: Opening, site: Site
+) -> None:
+    site.answers["/echo"] = ECHO
+    async with opened() as booth:
+        one = await pictures(booth, site, "Ada7ovelace")
+        other = await pictures(booth, site, "Zvo9acheqxy")
+        kept = await pictures(booth, site, "Zvo9acheqxy", keep_text=True)
+    assert one == other
+    assert all(shown != hidden for shown, hidden in zip(kept, other, strict=True))
+
+
+async def test_what_one_task_typed_into_an_instance_no_later_one_repeats(
+    opened: Opening, site: Site
+) -> None:
+    site.answers["/echo"] = ECHO
+    async with opened() as booth:
+        options = InstanceOptions(policy=Policy.for_start(site.url))
+        instance = await booth.engine.instances.launch(options)
+        typing = do("type", selector="#f", text="hunter2-x")
+        there = {"instanceId": instance.id}
+        await booth.run(do("goto", url=f"{site.url}/echo"), typing, **there)
+        later = await booth.run(do("get_text", selector="#echo"), **there)
+        assert later["status"] == "completed"
+        assert "hunter2-x" not in str(later)
+
+
+async def test_over_a_network_face_a_task_may_reach_what_the_operators_list_has(
+    opened: Opening, site: Site
+) -> None:
+    place = site.url.partition("//")[2]
+    async with opened(route="http", allow_private=(place,)) as booth:
+        done = await booth.run(do("goto", url=f"{site.url}/static/1"))
+    assert done["status"] == "completed"
