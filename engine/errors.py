@@ -7,9 +7,11 @@ Faces print `title`, `str(error)` and `advice`; they translate by `code` and fil
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from engine import redact
+
+MOST_QUOTED: Final = 4_000  # characters of one value: what was given may be a megabyte
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +27,8 @@ class Problem:
     message: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", redact.text(self.path))
-        object.__setattr__(self, "message", redact.text(self.message))
+        object.__setattr__(self, "path", _clean(self.path))
+        object.__setattr__(self, "message", _clean(self.message))
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message
@@ -51,7 +53,11 @@ class EngineError(Exception):
 
 
 def _clean(value: object) -> object:
-    return redact.text(value) if isinstance(value, str) else value
+    """Redacted; of a text that no message has room for, its beginning; no halves of characters."""
+    if not isinstance(value, str):
+        return value
+    text = redact.text(value).encode(errors="replace").decode()
+    return text[:MOST_QUOTED] + "…" * (len(text) > MOST_QUOTED)
 
 
 class InvalidArguments(EngineError):

@@ -20,7 +20,9 @@ from engine.display import display
 from engine.retention.pruning import Preview, Pruned
 from engine.retention.rules import Ended
 from engine.service import Engine
+from engine.verbs.checking import read
 from engine.verbs.model import Verb
+from engine.verbs.results import prune as let_go
 
 _STEP, _UNITS = 1_000, ("B", "kB", "MB", "GB", "TB")
 
@@ -31,8 +33,7 @@ def prune(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: boo
     async def work(engine: Engine) -> Preview | Pruned:
         stop = threading.Event()
         with Interrupts(stop.set):
-            found: Preview | Pruned = await verb.call(engine, {**given, "stop": stop})
-        return found
+            return await let_go(engine, read(verb, given), stop)
 
     found = call(settings, work, as_json=as_json)
     if isinstance(found, Preview):

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from msgspec import to_builtins
 
 from engine.errors import InvalidArguments, Problem
@@ -43,6 +44,11 @@ def object_of(name: str, given: object) -> dict[str, Any]:
         raise InvalidArguments((Problem(name, "not_json", "is not valid JSON"),)) from None
     if not isinstance(found, Mapping):
         raise InvalidArguments((Problem(name, "wrong_type", "must be a JSON object"),))
+    try:
+        msgspec.json.encode(found)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        wrong = Problem(name, "not_json", "holds what cannot be written down as JSON")
+        raise InvalidArguments((wrong,)) from None
     return dict(found)
 
 
@@ -137,8 +143,8 @@ def item_params(suffix: str = "") -> tuple[Param, ...]:
     """Words on items as parameters, under the names of contracts or of task runs."""
     return (
         Param(f"completed{suffix}", "an item that is done (again for more)", "many"),
-        Param(f"failed{suffix}", "an item that failed (again for more; with a reason)", "many"),
-        Param(f"skipped{suffix}", "an item left out (again for more; with a reason)", "many"),
+        Param(f"failed{suffix}", "an item that failed (again for more; with a reason)", "items"),
+        Param(f"skipped{suffix}", "an item left out (again for more; with a reason)", "items"),
         Param("reason", "why these items failed or were left out"),
     )
 
@@ -166,14 +172,14 @@ VERBS: tuple[Verb, ...] = (
             Param("item_key", "what an item is: url, row_id, …"),
             Param("scope", "task_run, workflow, batch or crawl"),
             Param("run_id", "the task run that it is for"),
-            Param("contract", f"the whole contract {WHOLE}"),
+            Param("contract", f"the whole contract {WHOLE}", "json"),
         ),
         _start_contract,
     ),
     Verb(
         "contract update",
         "Record items as completed, failed or skipped, and where to go on.",
-        (CONTRACT, *item_params(), *TERMS, Param("update", f"the whole update {WHOLE}")),
+        (CONTRACT, *item_params(), *TERMS, Param("update", f"the whole update {WHOLE}", "json")),
         _update_contract,
     ),
     Verb(

@@ -17,7 +17,7 @@ FACTS = (
     Param("tab_group_id", "the tab group it works in"),
     Param("audit_session_id", "the audit session it is linked to"),
     Param("workflow_id", "the workflow it belongs to"),
-    Param("metadata", "a JSON object, laid over what is there"),
+    Param("metadata", "a JSON object, laid over what is there", "json"),
 )
 
 
