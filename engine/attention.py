@@ -10,6 +10,8 @@ from engine.records import Status, TaskRecord, TaskView, Unreadable
 
 FAILED_RECENTLY_MS = 24 * 3600 * 1000
 ORPHANED_CODE = "orphaned"
+# What a person or an agent leads: silence means that they think, and a speed means nothing.
+LED = frozenset({"browser_task", "recording"})
 # ms of the year 9999: what lies beyond is not a time but damage.
 _LAST_MS = 253_402_300_799_000.0
 
@@ -102,12 +104,13 @@ def stalls_at(view: TaskView, after_ms: float = STALL_MIN_MS) -> float | None:
     """When silence becomes a stall; None for a task that is not running.
 
     `after_ms` is `Pace.stall_after_ms` where the pace is known. A `browser_task` waits for
-    its host agent by nature and never stalls.
+    its host agent by nature, a recording for a person: they stall only in stopping.
     """
     entry = view.entry
-    if isinstance(entry, Unreadable) or entry.kind == "browser_task":
+    if isinstance(entry, Unreadable):
         return None
-    if standing(view) not in (Standing.RUNNING, Standing.CANCELLING):
+    state = standing(view)
+    if state is not Standing.CANCELLING and (state is not Standing.RUNNING or entry.kind in LED):
         return None
     last = updated_at(view)
     return None if last is None else last + after_ms

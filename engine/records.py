@@ -117,6 +117,23 @@ class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return self.status in LIVE
 
     @property
+    def units(self) -> Units | None:
+        """How far it says itself that it is; a `browser_task` counts the calls of its tools."""
+        if self.engine is not None and self.engine.units is not None:
+            return self.engine.units
+        calls = (
+            self.counters.get("toolCalls")
+            if self.kind == "browser_task" and self.counters
+            else None
+        )
+        if type(calls) is not int or calls < 0:
+            return None
+        failed = self.counters.get("failureCalls") if self.counters else None
+        return Units(
+            done=calls, failed=failed if type(failed) is int and 0 < failed <= calls else 0
+        )
+
+    @property
     def url(self) -> str:
         """The address it is about, or nothing. Redacted already."""
         given = self.args_summary.get("url")

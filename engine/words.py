@@ -26,6 +26,7 @@ UNIT_NOUNS: Final = {
     "oc_evidence_bundle": "parts",
     "oc_session_snapshot": "tabs",
     "commands": "commands",
+    "browser_task": "calls",
 }
 
 
@@ -152,13 +153,16 @@ def task_name(view: TaskView) -> str:
     if isinstance(entry, Unreadable):
         return say("task.unreadable", task_id=entry.task_id)
     name = entry.engine.name if entry.engine is not None else None
-    sitemap = entry.args_summary.get("sitemap_url")
-    found = name or bare_address(entry.url) or entry.objective
-    if not found and isinstance(sitemap, str):
-        found = bare_address(sitemap)
+    found = name or _given(entry, "label") or bare_address(entry.url) or entry.objective
+    found = found or bare_address(_given(entry, "sitemap_url")) or _given(entry, "objective")
     shown = display(found or "", _NAME_LIMIT).strip()
     kind = display(entry.kind, 40)
     return shown or say("task.unnamed", kind=kind, task_id=entry.task_id).strip()
+
+
+def _given(record: TaskRecord, name: str) -> str:
+    found = record.args_summary.get(name)
+    return found if isinstance(found, str) else ""
 
 
 def bare_address(url: str) -> str:
@@ -208,16 +212,25 @@ def why(view: TaskView, now_ms: float, stalled: bool = False) -> str:
         return _why_ended(view, entry, state)
     foreign = ".foreign" if view.foreign else ""
     if state is Standing.CANCELLING:
-        return say(f"why.cancelling{foreign}", ago=ago(moment(entry.cancel_requested_at), now_ms))
+        asked = ago(moment(entry.cancel_requested_at), now_ms)
+        unit = unit_word(entry.kind, 1)
+        if entry.kind == "recording" and not foreign:
+            return say("why.cancelling.recording", ago=asked)
+        return say(f"why.cancelling{foreign}", ago=asked, unit=unit)
     if state is Standing.RUNNING:
         return _why_running(view, now_ms, stalled)
     return say(f"why.{state.value}{foreign if state is Standing.PENDING else ''}")
 
 
 def _why_running(view: TaskView, now_ms: float, stalled: bool) -> str:
+    engine = view.entry.engine if isinstance(view.entry, TaskRecord) else None
+    if engine is not None and engine.stop_requested_at is not None:
+        return say("why.stopping", ago=ago(moment(engine.stop_requested_at), now_ms))
     at = updated_at(view)
     message = display(view.units.message or "", 300) if view.units is not None else ""
-    if view.foreign:
+    if isinstance(view.entry, TaskRecord) and view.entry.kind == "browser_task":
+        said = [say("why.running.outside", owner=owner(view))]
+    elif view.foreign:
         said = [say("why.running.foreign", owner=owner(view))]
     else:
         said = [say("why.running" if view.ours else "why.running.unknown")]
@@ -233,6 +246,8 @@ def _why_ended(view: TaskView, record: TaskRecord, state: Standing) -> str:
     if state is Standing.CANCELLED and started is None:
         return say("why.cancelled.early")
     lasted = took(ended - started) if started is not None and ended is not None else NONE
+    if state is Standing.COMPLETED and record.engine and record.engine.forced_at is not None:
+        return say("why.completed.forced", took=lasted)
     if state is Standing.COMPLETED and view.units is not None and view.units.failed > 0:
         return _why_partly(record.kind, view.units, lasted)
     if state is not Standing.FAILED:

@@ -13,6 +13,7 @@ import msgspec
 
 from engine import words
 from engine.attention import (
+    LED,
     Facet,
     Reason,
     Standing,
@@ -118,8 +119,10 @@ def _times(view: TaskView, record: TaskRecord, stall_after_ms: float) -> dict[st
 
 
 def _with_units(row: Row, units: Units, pace: Pace | None, **more: Any) -> Row:
-    """`row` with its progress; what stalls has no speed, and what stops no end to foresee."""
-    moves = row.standing in (Standing.RUNNING, Standing.CANCELLING) and not row.stalled
+    """`row` with its progress; what stalls or is led by somebody has no speed of its own, and
+    what stops no end to foresee."""
+    running = row.standing in (Standing.RUNNING, Standing.CANCELLING)
+    moves = running and not row.stalled and row.kind not in LED
     moving = pace if moves else None
     ending = moving if row.standing is Standing.RUNNING else None
     return msgspec.structs.replace(

@@ -196,7 +196,7 @@ class Picture:
         if isinstance(entry, Unreadable):
             self._live.pop(task_id, None)
             return TaskView(entry)
-        stored = entry.engine.units if entry.engine else None
+        stored = entry.units
         if entry.status not in LIVE:
             if stored is None and task_id in self._views:
                 stored = self._last_units(task_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from engine.attention import moment
 from engine.display import display
 from engine.messages import ENGLISH
 from engine.records import TaskEvent
+from gui.details.budget_facts import advice_words, budget_names
 
 _TEXT_CHARS = 600
 TONES = {
@@ -41,8 +43,19 @@ def event_row(event: TaskEvent) -> EventRow:
         kind=event.kind,
         name=kind_name(event.kind),
         text=display(_text(event), _TEXT_CHARS),
-        tone=TONES.get(event.kind, ""),
+        tone=_tone(event),
     )
+
+
+def _tone(event: TaskEvent) -> str:
+    data = event.data or {}
+    if event.kind == "tool_call":
+        return "bad" if data.get("ok") is False else ""
+    if event.kind == "budget":
+        return {"exceeded": "bad", "warning": "warning"}.get(str(data.get("to")), "")
+    if event.kind == "guard" and data.get("allowed") is True:
+        return "good"
+    return TONES.get(event.kind, "")
 
 
 def kind_name(kind: str) -> str:
@@ -66,10 +79,58 @@ def _text(event: TaskEvent) -> str:
         phase, note = data.pop("phase", ""), data.pop("note", "")
         said = ": ".join(str(part) for part in (phase, note) if part)
         return _join(said, data)
-    if event.kind == "failed" and isinstance(data.get("error"), dict):
-        error = data.pop("error")
-        return _join(str(error.get("message", "")), {**data, "code": error.get("code")})
+    if event.kind in _TOLD:
+        return _TOLD[event.kind](data)
+    if event.kind == "failed":
+        error = data.get("error")
+        if isinstance(error, dict):
+            del data["error"]
+            data = {**data, "code": error.get("code"), "message": error.get("message")}
+        return _join(str(data.pop("message", None) or ""), data)
     return _join("", data)
+
+
+def _tool_call(data: dict[str, Any]) -> str:
+    tool, ok, lasted = data.pop("tool", ""), data.pop("ok", None), moment(data.get("durationMs"))
+    parts = [str(tool), words.say("said.call.failed") if ok is False else ""]
+    if lasted is not None:
+        del data["durationMs"]
+        parts.append(words.took(lasted) if lasted >= 1000 else f"{lasted:.0f} ms")
+    said, more = ", ".join(filter(None, parts)), data.pop("summary", None)
+    return _join(f"{said}: {more}" if more else said, data)
+
+
+def _budget(data: dict[str, Any]) -> str:
+    before, after = str(data.pop("from", "")), str(data.pop("to", ""))
+    names = budget_names(map(str, _items(data.pop(after, None))))
+    advice = advice_words(_str(data.pop("recommended_next", None)))
+    kept = {key: value for key, value in data.items() if value != []}
+    message = f"said.budget.{after}"
+    if message not in ENGLISH:
+        return _join(f"{before} → {after}", kept)
+    said = words.say(message, names=names).strip(" :")
+    return _join(f"{said}. {advice}." if advice else said, kept)
+
+
+def _guard(data: dict[str, Any]) -> str:
+    """Refused, passed or forced; the counts stand in the contract, and in the file."""
+    allowed, forced = data.get("allowed"), data.get("forced")
+    reason, advice = _str(data.get("reason")), _str(data.get("suggested_next_action"))
+    if isinstance(forced, dict):
+        by, why = _str(forced.get("by")), _str(forced.get("reason"))
+        return words.say("said.guard.forced", by=by, why=why, reason=reason)
+    if not isinstance(allowed, bool):
+        return _join("", data)
+    said = words.say(f"said.guard.{'allowed' if allowed else 'refused'}")
+    return " ".join(filter(None, [f"{said}:" if reason else said, reason, advice]))
+
+
+def _items(given: object) -> list[object]:
+    return given if isinstance(given, list) else []
+
+
+def _str(given: object) -> str:
+    return given if isinstance(given, str) else ""
 
 
 def _progress(data: dict[str, Any]) -> str:
@@ -95,3 +156,10 @@ def _value(value: object) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+_TOLD: dict[str, Callable[[dict[str, Any]], str]] = {
+    "tool_call": _tool_call,
+    "budget": _budget,
+    "guard": _guard,
+}

@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from engine import words
 from engine.attention import Reason, moment, reasons, updated_at
 from engine.display import display, display_lines
 from engine.pace import STALL_MIN_MS
-from engine.records import TaskRecord, TaskView, Unreadable
+from engine.records import EngineFields, TaskRecord, TaskView, Unreadable
 from engine.words import say
+from gui.details.budget_facts import Fact, budget_facts
 
 _ARGS_CHARS = 16_000
-_BUDGETS = (
-    ("maxToolCalls", "toolCalls"),
-    ("maxWallMs", "wallMs"),
-    ("maxSameToolStreak", "sameToolStreak"),
-    ("maxObservationStreak", "observationStreak"),
-    ("maxFailureStreak", "failureStreak"),
-    ("maxSameUrlNavigations", "sameUrlNavigations"),
-)
 
 
 # In the order in which they are read.
 FIELDS = (
     "error",
     "cancel",
+    "forced",
+    "objective",
     "progress",
     "budget",
     "phase",
@@ -40,19 +34,14 @@ FIELDS = (
     "owner",
     "kind",
     "id",
+    "command_task",
+    "contract",
+    "task_run",
+    "run",
     "parent",
     "path",
     "odd",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """One line of the Overview: the field (a message id without `field.`), text and tone."""
-
-    field: str
-    text: str
-    tone: str = ""
 
 
 def facts(
@@ -79,17 +68,30 @@ def facts(
 def _record_facts(view: TaskView, record: TaskRecord, now_ms: float) -> Iterator[Fact]:
     yield Fact("error", words.error_text(record), "bad")
     yield Fact("cancel", _cancel(record, now_ms), "warning")
+    yield Fact("forced", _forced(record, now_ms), "warning")
+    yield Fact("objective", display(record.objective or "", 500))
     if view.units is not None:
         yield Fact("progress", words.progress_spoken(record.kind, view.units))
     yield from _times(view, record, now_ms)
     yield Fact("owner", _owner(view))
-    yield from _budget(record)
+    if record.phase:
+        yield Fact("phase", display(record.phase, 40))
+    yield from budget_facts(record, now_ms)
     yield Fact("kind", display(record.kind, 80))
     yield Fact("id", display(record.task_id))
-    if record.engine is not None and record.engine.parent_task_id:
-        yield Fact("parent", display(record.engine.parent_task_id, 40))
+    if record.engine is not None:
+        yield from _links(record.engine)
     if record.odd:
         yield Fact("odd", say("odd.fields", names=", ".join(map(display, record.odd))), "warning")
+
+
+def _links(engine: EngineFields) -> Iterator[Fact]:
+    """What else it belongs to, by its ids."""
+    yield Fact("command_task", display(engine.command_task_id or "", 60))
+    yield Fact("contract", display(engine.contract_id or "", 60))
+    yield Fact("task_run", display(engine.task_run_id or "", 60))
+    yield Fact("run", display(engine.run_id or "", 60))
+    yield Fact("parent", display(engine.parent_task_id or "", 40))
 
 
 def _times(view: TaskView, record: TaskRecord, now_ms: float) -> Iterator[Fact]:
@@ -115,7 +117,14 @@ def _cancel(record: TaskRecord, now_ms: float) -> str:
     if record.cancel_requested_at is None:
         return ""
     at = words.clock(moment(record.cancel_requested_at), now_ms)
-    return say("cancel.asked", at=at)
+    reason = display((record.engine and record.engine.cancel_reason) or "", 500)
+    return say("cancel.asked.why", at=at, reason=reason) if reason else say("cancel.asked", at=at)
+
+
+def _forced(record: TaskRecord, now_ms: float) -> str:
+    if record.engine is None or record.engine.forced_at is None:
+        return ""
+    return say("forced.at", at=words.clock(moment(record.engine.forced_at), now_ms))
 
 
 def _owner(view: TaskView) -> str:
@@ -123,40 +132,6 @@ def _owner(view: TaskView) -> str:
     if view.ours:
         return f"{say('owner.ours')} ({who})"
     return f"{say('owner.foreign')} ({who})" if view.foreign else who
-
-
-def _budget(record: TaskRecord) -> Iterator[Fact]:
-    if record.phase:
-        yield Fact("phase", display(record.phase, 40))
-    status = record.budget_status
-    used = _used(record.policy or {}, record.counters or {})
-    if status is None and not used:
-        return
-    names = ", ".join(display(str(name), 60) for name in record.budget_exceeded or ())
-    if status == "exceeded":
-        said = say("budget.exceeded", names=names) if names else say("budget.exceeded.plain")
-        yield Fact("budget", " · ".join([said, *used]), "bad")
-    elif status in ("ok", "warning"):
-        yield Fact("budget", " · ".join([say(f"budget.{status}"), *used]), _tone(status))
-    else:
-        yield Fact("budget", " · ".join([display(status or "", 40), *used]).strip(" ·"))
-    yield Fact("advice", display(record.recommended_next or "", 200))
-
-
-def _tone(status: str) -> str:
-    return "warning" if status == "warning" else ""
-
-
-def _used(policy: dict[str, Any], counters: dict[str, Any]) -> list[str]:
-    found = []
-    for limit_name, counter in _BUDGETS:
-        limit = policy.get(limit_name)
-        if limit is None:
-            continue
-        used = counters.get(counter, 0)
-        shown = display(str(used), 20), display(str(limit), 20)
-        found.append(say("budget.used", name=counter, used=shown[0], limit=shown[1]))
-    return found
 
 
 def arguments_text(args: dict[str, Any]) -> str:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
@@ -17,7 +19,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from engine import words
-from engine.records import EventSlice, TaskEvent, TaskView, Unreadable
+from engine.records import EngineFields, EventSlice, TaskEvent, TaskView, Unreadable
 from gui.details import event_model
 from gui.details.event_rows import event_row
 from gui.details.panel import Details
@@ -70,13 +72,116 @@ def test_a_budget_is_told_in_words(details: Details) -> None:
             kind="browser_task",
             budget_status="exceeded",
             budget_exceeded=["maxToolCalls"],
-            policy={"maxToolCalls": 50},
-            counters={"toolCalls": 63},
+            policy={"maxToolCalls": 50, "maxWallMs": 600_000, "maxSameUrlNavigations": 3},
+            counters={"toolCalls": 63, "sameUrlNavigations": {"https://a.example/": 2}},
+            recommended_next="change_strategy_or_verify",
+            ended_at=NOW - 60_000 + 5000,
         )
     )
-    assert (
-        details.overview.text_of("budget") == "over its budget: maxToolCalls · toolCalls 63 of 50"
+    said = details.overview.text_of("budget")
+    assert said.startswith("over its budget: tool calls · tool calls 63 of 50 · time ")
+    assert said.endswith("of 10 min 00 s · visits of one address 2 of 3")
+    assert details.overview.text_of("advice") == "Try another way, or verify what is there"
+
+
+def test_a_budget_that_only_the_record_tells_is_told_as_it_stands(details: Details) -> None:
+    odd = {"budget_status": "exceeded", "budget_exceeded": ["maxToolCalls", "maxDreams"]}
+    details.show_view(a_view(1, "RUNNING", **odd))
+    assert details.overview.text_of("budget") == "over its budget: tool calls, maxDreams"
+    for status in ("dreaming", "used"):  # the latter names a message of ours that has fields
+        details.show_view(a_view(2, "RUNNING", budget_status=status))
+        assert details.overview.text_of("budget") == status
+
+
+def test_what_a_task_belongs_to_is_told_by_its_ids(details: Details) -> None:
+    view = a_view(1, "COMPLETED", kind="commands", objective="buy it")
+    engine = EngineFields(
+        command_task_id="task_17_abc", contract_id="c0", task_run_id="t0", run_id="r0"
     )
+    entry = msgspec.structs.replace(view.entry, engine=engine)
+    details.show_view(msgspec.structs.replace(view, entry=entry))
+    told = [
+        details.overview.text_of(field)
+        for field in ("command_task", "contract", "task_run", "run", "objective")
+    ]
+    assert told == ["task_17_abc", "c0", "t0", "r0", "buy it"]
+
+
+def test_force_and_the_reason_of_a_cancel_are_not_hidden(details: Details) -> None:
+    view = a_view(1, "COMPLETED", cancel_requested_at=NOW)
+    engine = EngineFields(forced_at=NOW, cancel_reason="too\u202e slow")
+    entry = msgspec.structs.replace(view.entry, engine=engine)
+    details.show_view(msgspec.structs.replace(view, entry=entry))
+    assert details.overview.sentence == (
+        "Completed by force after 5.0 s; its contract was not met."
+    )
+    assert details.overview.text_of("forced").endswith("against its contract")
+    assert details.overview.text_of("cancel").endswith(": too\ufffd slow")
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "said", "tone"),
+    [
+        (
+            "tool_call",
+            {"tool": "interact", "ok": False, "durationMs": 20, "sessionId": "s1"},
+            "interact, failed, 20 ms (sessionId s1)",
+            "bad",
+        ),
+        (
+            "tool_call",
+            {"tool": "navigate", "ok": True, "durationMs": 1200, "summary": "opened"},
+            "navigate, 1.2 s: opened",
+            "",
+        ),
+        ("tool_call", {"durationMs": "long"}, "long", ""),
+        (
+            "budget",
+            {
+                "from": "ok",
+                "to": "warning",
+                "exceeded": [],
+                "warning": ["maxToolCalls"],
+                "recommended_next": "checkpoint_or_verify",
+            },
+            "Near its budget: tool calls. Make a checkpoint, or verify what is there.",
+            "warning",
+        ),
+        (
+            "budget",
+            {"from": "warning", "to": "exceeded", "exceeded": ["maxWallMs"], "warning": []},
+            "Over its budget: time",
+            "bad",
+        ),
+        ("budget", {"from": "exceeded", "to": "ok"}, "Within its budget again", ""),
+        ("budget", {"from": 1, "to": {"a": 2}}, "1 → {'a': 2}", ""),
+        (
+            "guard",
+            {"allowed": False, "reason": "4/200 seen.", "suggested_next_action": "Go on."},
+            "May not be completed yet: 4/200 seen. Go on.",
+            "warning",
+        ),
+        ("guard", {"allowed": True, "reason": "all seen"}, "May be completed: all seen", "good"),
+        (
+            "guard",
+            {"allowed": False, "reason": "4/200", "forced": {"by": "me", "reason": "it is gone"}},
+            "Completed by force by me (it is gone), although: 4/200",
+            "warning",
+        ),
+        ("guard", {"allowed": "maybe"}, "maybe", "warning"),
+        (
+            "failed",
+            {"code": "orphaned", "message": "process 7 is gone", "pid": 7},
+            "process 7 is gone (code orphaned, pid 7)",
+            "bad",
+        ),
+    ],
+)
+def test_events_of_agents_budgets_and_guards_are_told_in_words(
+    kind: str, data: dict[str, Any], said: str, tone: str
+) -> None:
+    row = event_row(TaskEvent(NOW, kind, data))
+    assert (row.text, row.tone) == (said, tone)
 
 
 def test_an_unreadable_folder_shows_reason_and_file(details: Details) -> None:

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex
 from PySide6.QtTest import QAbstractItemModelTester
 
+from engine import words
 from engine.records import TaskView, Unreadable
 from gui.columns import COLUMN_AT, COLUMNS
 from gui.details.facts import facts
 from gui.rows_model import ID_ROLE
 from gui.task_model import TaskModel
+from gui.task_order import TaskOrder
 from tests.gui.task_views import DAY, HOUR, MINUTE, NOW, SECOND, a_view, task_id
 
 DISPLAY, TOOL_TIP, SPOKEN = 0, 3, 11
@@ -371,3 +373,12 @@ def test_whatever_happens_the_list_is_what_a_fresh_model_would_show(
 def test_a_row_carries_its_id(model: TaskModel) -> None:
     model.put_many([a_view(1)])
     assert model.data(model.index(0, 4), ID_ROLE) == task_id(1)
+
+
+@pytest.mark.parametrize(("kind", "shown"), [("crawl", True), ("recording", False)])
+def test_what_a_person_leads_has_no_speed_of_its_own(kind: str, shown: bool) -> None:
+    order = TaskOrder()
+    for done in (1, 2, 3):
+        seen = a_view(1, "RUNNING", kind=kind, done=done, quiet=10_000 - done * 1000)
+        _, row = order.take(seen, NOW)
+    assert bool(words.rate(row.rate)) is shown

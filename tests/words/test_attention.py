@@ -100,3 +100,10 @@ def test_updated_is_the_newest_of_what_is_known() -> None:
     view = a_view("RUNNING", started_at=NOW - 9, last_activity_at=NOW - 5, last=NOW - 7)
     assert updated_at(view) == NOW - 5
     assert updated_at(a_view("PENDING")) == NOW - 60_000
+
+
+@pytest.mark.parametrize("kind", ["browser_task", "recording"])
+def test_what_waits_for_somebody_stalls_only_while_it_is_stopping(kind: str) -> None:
+    assert reasons(a_view("RUNNING", kind=kind, last=NOW - 600_000), NOW) == ()
+    asked = a_view("RUNNING", kind=kind, last=NOW - 600_000, cancel_requested_at=NOW - 500_000)
+    assert reasons(asked, NOW) == (Reason.STALLED,)

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from engine.attention import Facet, Reason, Standing
+from engine.budget import BUDGETS
+from engine.budget.fold import NEXT
+from engine.budget.policy import DOMAINS
 from engine.messages import ENGLISH
 from engine.words import UNIT_NOUNS
 from gui.columns import COLUMNS
@@ -29,6 +32,10 @@ BUILT = {
     *(f"field.{field}" for field in FIELDS),
     *(f"events.{title}" for title in TITLES),
     *(f"budget.{status}" for status in ("ok", "warning")),
+    *(f"said.budget.{level}" for level in NEXT),
+    *(f"said.guard.{answer}" for answer in ("allowed", "refused")),
+    *(f"budget.name.{key}" for key in (*BUDGETS, DOMAINS)),
+    *(f"advice.{advice}" for advice in NEXT.values() if advice),
 }
 EVENTS = "event."  # kinds come from the files of strangers, too
 

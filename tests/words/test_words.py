@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine import words
 from engine.messages import ENGLISH
-from engine.records import ErrorInfo, TaskRecord, TaskView, Units, Unreadable
+from engine.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
 
 NOW = 1_780_000_000_000.0
 
@@ -144,3 +144,50 @@ def test_a_crawl_whose_pages_failed_does_not_read_as_a_success() -> None:
     assert words.why(view, NOW) == "Finished after 2.9 s; 1 of 1 pages failed."
     view = a_view("COMPLETED", units=Units(41, 41), **ended)
     assert words.why(view, NOW) == "Finished after 2.9 s."
+
+
+def test_a_recording_is_called_by_its_label_and_a_snapshot_by_its_objective() -> None:
+    labelled = {"label": "order two lamps", "url": "http://shop.example/"}
+    assert words.task_name(a_view(kind="recording", args_summary=labelled)) == "order two lamps"
+    snapshot = a_view(kind="oc_session_snapshot", args_summary={"objective": "pay", "label": 7})
+    assert words.task_name(snapshot) == "pay"
+    asked_for = a_view(args_summary={"url": "https://a.example/"}, objective="collect prices")
+    assert words.task_name(asked_for) == "a.example"
+
+
+def test_an_agents_task_counts_its_calls() -> None:
+    counters = {"toolCalls": 7, "failureCalls": 1}
+    record = a_view(kind="browser_task", counters=counters).entry
+    assert isinstance(record, TaskRecord)
+    assert words.progress(record.kind, record.units) == "7 calls · 1 ✗"
+    odd = a_view(kind="browser_task", counters={"toolCalls": "7"}).entry
+    crawl = a_view(counters=counters).entry
+    assert isinstance(odd, TaskRecord)
+    assert isinstance(crawl, TaskRecord)
+    assert odd.units is None
+    assert crawl.units is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("crawl", "it stops after the page it is on."),
+        ("commands", "it stops after the command it is on."),
+        ("recording", "it ends now, its actions are kept."),
+    ],
+)
+def test_a_task_stops_after_what_its_kind_does(kind: str, said: str) -> None:
+    view = a_view(kind=kind, cancel_requested_at=NOW - 3000, ours=True)
+    assert words.why(view, NOW) == f"Asked to stop 3 s ago; {said}"
+
+
+def test_who_leads_a_task_from_outside_is_said() -> None:
+    view = a_view(kind="browser_task", pid=7, foreign=True)
+    assert words.why(view, NOW) == "Driven from outside (process 7)."
+
+
+def test_a_recording_that_was_asked_to_end_says_so() -> None:
+    engine = EngineFields(stop_requested_at=NOW - 2000)
+    view = a_view(kind="recording", engine=engine, ours=True)
+    said = "Asked 2 s ago to end in good order; its actions are kept."
+    assert words.why(view, NOW) == said
