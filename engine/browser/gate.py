@@ -36,10 +36,12 @@ class Ward:
         policy: Policy,
         credentials: Credentials | None,
         frames: Callable[[], Awaitable[frozenset[str]]],
+        context: str = "",
     ) -> None:
         self.policy = policy
         self.credentials = credentials
         self.frames = frames
+        self.context = context  # of which windows that it opens are judged by its policy, too
         self.refused: PageError | None = None
         self.answered: str | None = None  # the request whose challenge was answered
 
@@ -105,10 +107,27 @@ class Gate:
         refused = await _refusal(self._public, url)
         if refused is None:
             return None
+        context: str | None = None
         for ward in list(self._wards.values()):
-            if await _refusal(ward.policy, url) is None and frame_id in await ward.frames():
+            if await _refusal(ward.policy, url) is not None:
+                continue
+            if frame_id in await ward.frames():
                 return None
+            if ward.context:
+                context = await self._context_of(frame_id) if context is None else context
+                if context == ward.context:
+                    return None
         return refused
+
+    async def _context_of(self, frame_id: str) -> str:
+        """The browser context of the window with this main frame; empty where there is none."""
+        try:
+            async with asyncio.timeout(FRAMES_S):
+                told = await self._session.send("Target.getTargets")
+        except (TimeoutError, Error):
+            return ""
+        found = (each for each in told["targetInfos"] if each["targetId"] == frame_id)
+        return next((str(each.get("browserContextId", "")) for each in found), "")
 
     async def _on_challenge(self, event: dict[str, Any]) -> None:
         ward = self._wards.get(str(event.get("frameId", "")))

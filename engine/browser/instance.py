@@ -151,7 +151,10 @@ class Instance:
         wire = await self.context.new_cdp_session(page)
         told = await wire.send("Target.getTargetInfo")
         frame_id = str(told["targetInfo"]["targetId"])
-        ward = Ward(self.options.policy, self.options.credentials, lambda: frames_of(wire))
+        # A window that a page opens asks for its document before it is ours to admit.
+        context = str(told["targetInfo"].get("browserContextId", "")) if self.headed else ""
+        policy, known = self.options.policy, self.options.credentials
+        ward = Ward(policy, known, lambda: frames_of(wire), context)
         self._tabs[page] = _Tab(page, wire, frame_id, ward)
         self.chromium.gate.admit(frame_id, ward)
         page.on("dialog", _dismiss)

@@ -1,0 +1,75 @@
+"""Windows that pages open where a person looks on, on a screen that nobody sees."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from engine.browser.egress import Policy
+from engine.browser.instance import Instance
+from engine.browser.session import BrowserSession, InstanceOptions
+from tests.browser.conftest import Pages
+
+
+@asynccontextmanager
+async def screen(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """A display of its own; it says its number when it is ready."""
+    if sys.platform != "linux" or shutil.which("Xvfb") is None:
+        pytest.skip("needs Xvfb")
+    ours, theirs = os.pipe()
+    program = ("Xvfb", "-displayfd", str(theirs), "-screen", "0", "1400x1000x24")
+    quiet = asyncio.subprocess.DEVNULL
+    server = await asyncio.create_subprocess_exec(*program, pass_fds=[theirs], stderr=quiet)
+    os.close(theirs)
+    try:
+        async with asyncio.timeout(20):
+            told = await asyncio.to_thread(os.read, ours, 16)
+        monkeypatch.setenv("DISPLAY", f":{int(told)}")
+        yield
+    finally:
+        os.close(ours)
+        server.terminate()
+        await server.wait()
+
+
+@asynccontextmanager
+async def headed(site: Any, allowed: str) -> AsyncIterator[Instance]:
+    session = BrowserSession()
+    try:
+        options = InstanceOptions(policy=Policy(None, (allowed,)), headed=True)
+        async with session.instance(options) as instance:
+            yield instance
+    finally:
+        await session.aclose()
+
+
+async def test_a_window_that_a_page_opens_is_judged_as_the_page_itself(
+    site: Any, canary: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = site.url.partition("//")[2]
+    async with screen(monkeypatch), headed(site, place) as instance:
+        page = await instance.page()
+        await page.goto(f"{site.url}/static/1")
+        for features in ("", "noopener"):
+            async with page.context.expect_page(timeout=20_000) as opened:
+                await page.evaluate(
+                    "([to, how]) => { onclick = () => open(to, '_blank', how) }",
+                    [f"{site.url}/static/2", features],
+                )
+                await page.mouse.click(5, 5)
+            window = await opened.value
+            await window.wait_for_url(f"{site.url}/static/2", timeout=20_000)
+            await window.close()
+        async with page.context.expect_page(timeout=20_000) as opened:
+            await page.evaluate("(to) => { onclick = () => open(to) }", canary.url)
+            await page.mouse.click(5, 5)
+        window = await opened.value
+        await window.wait_for_load_state(timeout=20_000)
+        assert not canary.hits
