@@ -18,7 +18,7 @@ from engine.browser.refusals import (
 )
 from engine.errors import AddressBlocked, InvalidArguments, PageError
 from engine.sample.server import Answer
-from tests.agents.conftest import Opening
+from tests.agents.conftest import Desk, Opening
 from tests.browser.conftest import Pages
 
 
@@ -135,8 +135,14 @@ async def test_a_page_that_is_busy_for_ever_does_not_hold_a_call(desk: Opening) 
     async with desk() as made:
         await made.show("x")
         await made.script("setTimeout(() => { for (;;); }, 150); return 0")
-        await asyncio.sleep(0.4)  # the page's own timer, nothing tells when it has begun
         with pytest.raises(ToolTimeout):
+            await reading_until_it_fails(made)
+
+
+async def reading_until_it_fails(made: Desk) -> None:
+    """Nothing tells when a page's own timer has begun."""
+    async with asyncio.timeout(20):
+        while True:
             await made.call("read_page", timeout_ms=500)
 
 
@@ -348,8 +354,11 @@ async def test_a_crash_of_the_page_is_a_sentence_and_the_tab_can_be_used_again(
         assert session is not None
         (held,) = session.tabs.values()
         wire = held.tab.instance.wire(held.tab.page)
-        waiting = asyncio.ensure_future(made.call("javascript_tool", code="new Promise(() => {})"))
-        await asyncio.sleep(0.2)  # the script has to be under way; it gives no sign of it
+        code = "fetch('/under-way'); return new Promise(() => {})"
+        waiting = asyncio.ensure_future(made.call("javascript_tool", code=code))
+        async with asyncio.timeout(20):
+            while not made.pages.hits["/under-way"]:
+                await asyncio.sleep(0.02)
         crashing = asyncio.ensure_future(wire.send("Page.crash"))
         with pytest.raises(PageUnreadable, match="crashed"):
             await waiting

@@ -1,0 +1,47 @@
+"""The exit codes that scripts rely on, as numbers, and the one that two Ctrl-C end with."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Any
+
+import pytest
+
+from engine.cli import calls
+from engine.errors import (
+    EngineError,
+    InvalidArguments,
+    NotATaskId,
+    TaskNotFound,
+    WaitTimeout,
+)
+from engine.goals.errors import BulkCompletionRefused
+from engine.records import Status
+from engine.store.shelf import NotOnShelf
+from tests.cli.program import ENDLESS, Octask, only_task, until
+
+
+def test_the_codes_are_the_promised_numbers() -> None:
+    assert calls.BY_STATUS == {Status.COMPLETED: 0, Status.FAILED: 1, Status.CANCELLED: 3}
+    told = dict(calls.BY_ERROR)
+    assert told[InvalidArguments] == told[NotATaskId] == 2
+    assert told[TaskNotFound] == told[NotOnShelf] == 4
+    assert told[BulkCompletionRefused] == 5
+    assert told[WaitTimeout] == 124
+    assert calls.KILLED == 130
+    assert calls.exit_code(EngineError(message="anything else")) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT to send")
+def test_a_second_interrupt_ends_the_program_at_once(octask: Octask, site: Any) -> None:
+    run = octask.start("start", "crawl", site.url, *ENDLESS)
+    task_id = only_task(octask)
+    until(lambda: octask.pages(task_id))
+    (octask.home / "tasks" / task_id / ".lock.lock").mkdir()  # so that no cancel can be written
+    run.send_signal(signal.SIGINT)
+    assert run.stderr is not None
+    heard = any("Press Ctrl-C again" in line for line in run.stderr)
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=10)
+    assert (heard, run.returncode) == (True, 130)
