@@ -214,15 +214,18 @@ def _enforced(held: Held, force: Force, ledger: Ledger, task_id: str, act: Act) 
     """
     before = held.contract
     forced = held.force(force.reason, force.by)
+    counts = True
     try:
-        record = act()
+        return act()
     except BaseException:
-        if guard(before).allowed or not _is_completed(ledger, task_id):
+        counts = not guard(before).allowed and _is_completed(ledger, task_id)
+        if not counts:
             held.restore(before)
         raise
-    said = {**msgspec.to_builtins(guard(before)), "forced": _written(forced)}
-    ledger.note(task_id, [("guard", said)], durable=True)
-    return record
+    finally:
+        if counts:
+            said = {**msgspec.to_builtins(guard(before)), "forced": _written(forced)}
+            ledger.note(task_id, [("guard", said)], durable=True)
 
 
 def _is_completed(ledger: Ledger, task_id: str) -> bool:

@@ -1,0 +1,107 @@
+"""A crawl with a contract at its very end, hundreds of times: natural, forced, and cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.envelopes import Envelopes, envelope_request
+from engine.errors import EngineError
+from engine.goals.errors import BulkCompletionRefused
+from engine.records import EngineFields, Status, TaskId, TaskRecord
+from tests.rules.contract_bench import FORCE, Bench
+
+ROUNDS = 100
+RUN_OF = {"COMPLETED": "completed", "FAILED": "failed", "CANCELLED": "aborted"}
+
+
+@pytest.fixture
+def bench(home: Path) -> Any:
+    made = Bench(home)
+    yield made
+    made.lease.release()
+
+
+def tried(act: Callable[[str], TaskRecord], task_id: str) -> bool:
+    """Did it go through (and not come too late)?"""
+    try:
+        return not act(task_id).is_terminal
+    except EngineError:
+        return False
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("acts", [("force",), ("cancel",), ("force", "cancel"), ("force", "force")])
+async def test_however_a_crawl_with_a_contract_is_ended_all_records_agree(
+    bench: Bench, acts: tuple[str, ...]
+) -> None:
+    chance = random.Random(7)
+    seen: Counter[str] = Counter()
+    for number in range(ROUNDS):
+        task_id = bench.submit(f"run-{number}")
+        late = [chance.uniform(0, 0.05) for _ in acts]
+
+        async def rival(name: str, delay_s: float, task_id: TaskId = task_id) -> bool:
+            await asyncio.sleep(delay_s)  # so that each moment of the crawl is met
+            return await asyncio.to_thread(tried, getattr(bench, name), task_id)
+
+        done = await asyncio.gather(*map(rival, acts, late))
+        await bench.executor.join(task_id)
+        raw = bench.ledger.read_raw(task_id)
+        status = raw["status"]
+        forced = bench.contract(task_id).forced
+        asked = {name for name, ok in zip(acts, done, strict=True) if ok}
+        if "cancel_requested_at" in raw:
+            assert status == "CANCELLED"
+        else:
+            assert status == ("COMPLETED" if "force" in asked else "FAILED")
+            assert (forced is not None) == (status == "COMPLETED")
+            assert "error" not in raw or raw["error"]["code"] == "bulk_incomplete"
+        assert bench.ends(task_id) == [status.lower()]
+        run = bench.runs.get_run(f"run-{number}")
+        assert run is not None
+        assert run.status == RUN_OF[status]
+        assert ("result_path" in raw) == (status == "COMPLETED")
+        seen[status] += 1
+    assert len(seen) > 1  # else nothing raced
+
+
+def plain_finish(envelopes: Envelopes, task_id: str) -> TaskRecord:
+    """Again and again, until the guard lets it pass or somebody else was first."""
+    while True:
+        try:
+            return envelopes.finish(task_id, "completed")
+        except BulkCompletionRefused:
+            pass
+
+
+@pytest.mark.timeout(240)
+async def test_an_envelope_that_passed_by_a_force_shows_it_for_ever(bench: Bench) -> None:
+    """A plain finish and a forced one at once: COMPLETED never stands without the force."""
+    ours, theirs = (
+        Envelopes(ledger, guard=goals.completing.guards)
+        for ledger, goals in ((bench.ledger, bench.goals), (bench.other, bench.others))
+    )
+    request = envelope_request({"objective": "look around"}, {})
+
+    def create(link: str | None) -> TaskRecord:
+        return ours.start(request, EngineFields(contract_id=link))
+
+    def forced(task_id: str) -> TaskRecord:
+        finish = partial(ours.finish, task_id, "completed")
+        return bench.goals.completing.task(task_id, Status.COMPLETED, FORCE, finish)
+
+    for _ in range(ROUNDS):
+        task_id = bench.goals.accept("browser_task", {"expected_total": 2}, None, create).task_id
+        acts = (partial(plain_finish, theirs), forced)
+        await asyncio.gather(*(asyncio.to_thread(tried, act, task_id) for act in acts))
+        assert bench.ledger.read_raw(task_id)["status"] == "COMPLETED"
+        assert bench.contract(task_id).forced is not None
+        assert bench.ends(task_id) == ["completed"]
