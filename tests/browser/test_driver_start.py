@@ -96,6 +96,25 @@ async def test_a_start_that_never_answers_can_be_called_off(node: Any) -> None:
 
 
 @SHELL
+async def test_a_start_that_is_called_off_again_and_again_leaves_nothing_behind(node: Any) -> None:
+    node(HANGS)
+    before, tasks = set(psutil.Process().children(recursive=True)), asyncio.all_tasks()
+    start = asyncio.create_task(Driver.start())
+    while not left(before):
+        await asyncio.sleep(0.01)
+    for _ in range(20):
+        start.cancel()
+        await asyncio.sleep(0.05)
+    done, _ = await asyncio.wait({start}, timeout=10)
+    assert done
+    assert start.cancelled()
+    assert await none_left(before)
+    async with asyncio.timeout(3):  # the pipe's own task ends with the pipe
+        while not asyncio.all_tasks() <= tasks:
+            await asyncio.sleep(0.02)
+
+
+@SHELL
 @pytest.mark.parametrize("script", [None, ENDS])
 async def test_without_a_driver_a_crawl_fails_with_the_reason(
     node: Any, home: Path, site: Site, script: str | None
