@@ -72,6 +72,11 @@ class Action(msgspec.Struct, omit_defaults=True):
         return f"{self.type} {what}"
 
 
+def plain_label(name: str) -> str:
+    """`Password: *` → `Password`: with the colon, what follows it would pass for a secret."""
+    return name.rstrip(" \t\n*:：") or name
+
+
 class Scribe:
     """Writes down one recording's actions; `take` returns those that are finished now."""
 
@@ -220,7 +225,7 @@ class Scribe:
         action.tag = target.tag[:40]
         action.role = target.role
         if target.name:
-            action.name = self._masks.hide(target.name[:MAX_NAME])
+            action.name = self._masks.hide(plain_label(target.name[:MAX_NAME]))
         found = self._selectors(target) if target.frame is not None else []
         if found:
             action.found_by, action.selector = found[0]

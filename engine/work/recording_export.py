@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from engine.work.command_keys import read_key
 from engine.work.command_table import MAX_SCROLL_PX
 from engine.work.command_values import placeholders
+from engine.work.recording_actions import plain_label
 
 INTO_FRAME: Final = " >> internal:control=enter-frame >> "  # Playwright's own step into a frame
 LANDMARK_MS: Final = 30_000
@@ -232,7 +233,7 @@ def _command(tool: str, intention: str, **args: Any) -> Command:
 
 def _what(action: Action) -> str:
     role, name = action.get("role") or action.get("tag") or "element", action.get("name")
-    return f"{role} “{name}”" if name else str(action.get("selector") or role)
+    return f"{role} “{plain_label(str(name))}”" if name else str(action.get("selector") or role)
 
 
 def _refuse(wrong: object, why: str) -> None:
