@@ -85,6 +85,15 @@ def asked(record: TaskRecord, contract: Mapping[str, Any] | None = None) -> Aske
     return Asked(record.kind, dict(args), engine.name, terms)
 
 
+def repeatable(record: TaskRecord) -> bool:
+    """Is the request of this task known whole, as far as its own record tells?"""
+    try:
+        asked(record)
+    except CannotRepeat:
+        return False
+    return True
+
+
 def holds_mark(given: Any) -> bool:
     """Was something in here taken out by the redactor?"""
     if isinstance(given, str):

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from engine.again import repeatable
 from engine.config import Settings
 from engine.errors import EngineError, LedgerUnusable, Problem
 from engine.feed import Batch
@@ -85,18 +86,20 @@ class Bridge(QObject):
         """Start a task: `started` or `failed`; with a token `answered` as well, or instead."""
         self._tasks.spawn(self._start(kind, args, parent, token), name=f"start {kind}")
 
-    def start_again(self, task_id: str) -> bool:
-        """Start the request of this task once more; False if it was not made in this window.
+    def start_again(self, record: TaskRecord) -> bool:
+        """Start the request of this task once more; False if it is not known whole.
 
-        Requests are kept in memory only: on disk they stand redacted.
+        Memory holds those of this window with their secrets, a record only without.
         """
-        request = self._requests.get(task_id)
+        request = self._requests.get(record.task_id)
         if request is not None:
-            self.start(*request, parent=task_id)
-        return request is not None
+            self.start(*request, parent=record.task_id)
+        elif repeatable(record):
+            self._tasks.spawn(self._repeat(record.task_id), name="repeat a task")
+        return request is not None or repeatable(record)
 
-    def can_start_again(self, task_id: str) -> bool:
-        return task_id in self._requests
+    def can_start_again(self, record: TaskRecord) -> bool:
+        return record.task_id in self._requests or repeatable(record)
 
     def cancel(
         self, task_ids: Iterable[str], reason: str | None = None, waiting: Iterable[str] = ()
@@ -226,8 +229,7 @@ class Bridge(QObject):
             self._history.hear(batch)
 
     async def _make(self) -> Engine:
-        # its making already opens the folder, which may be slow
-        engine = await asyncio.to_thread(Engine, self._settings, accepts=self._accepts)
+        engine = await asyncio.to_thread(Engine, self._settings, accepts=self._accepts)  # slow disk
         try:
             await engine.open()
         except BaseException:
@@ -264,6 +266,10 @@ class Bridge(QObject):
             self.answered.emit(token, record)
         self.show_health()
 
+    async def _repeat(self, task_id: str) -> None:
+        self.started.emit(await self.engine.rerun(task_id))
+        self.show_health()
+
     async def _start_sample(self) -> None:
         if self._site is None:
             from engine.sample.site import Site  # few windows ever need it
@@ -285,9 +291,9 @@ class Bridge(QObject):
         return await self.engine.events(task_id, offset)
 
     def _tell(self, error: Exception) -> None:
-        if isinstance(error, EngineError):
-            self.failed.emit(error)
-            self.show_health()
-        else:
+        if not isinstance(error, EngineError):
             log.error("a task of the window failed", exc_info=error)
             self.broken.emit(error)
+            return
+        self.failed.emit(error)
+        self.show_health()

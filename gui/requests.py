@@ -67,10 +67,12 @@ class Requests(QObject):
         plan = plan_cancel(views)
         if not plan.ids:
             return
-        if not plan.needs_a_question:
+        alone = len(plan.pending) == 1
+        lost = [view for view in plan.pending if not self._comes_back(view, alone)]
+        if not plan.needs_a_question and not lost:
             self._send_cancel(plan.ids, plan.pending, None)
             return
-        dialog = CancelDialog(plan, self._window)
+        dialog = CancelDialog(plan, self._window, for_good=len(lost))
 
         def act(answer: str) -> None:
             if answer == "cancel":
@@ -86,8 +88,14 @@ class Requests(QObject):
         self._undo_bar.setVisible(False)
         self._undo_timer.stop()
         for record in records:
-            if not self._bridge.start_again(record.task_id):
-                self.new_task(record.args_summary, record.task_id)  # made by another process
+            if not self._bridge.start_again(record):
+                self.new_task(record.args_summary, record.task_id)  # made by another program
+
+    def _comes_back(self, view: TaskView, alone: bool) -> bool:
+        """Could an undo bring it back? Of a crawl by another program, what it is about at least."""
+        record = view.entry
+        known = isinstance(record, TaskRecord) and self._bridge.can_start_again(record)
+        return known or (alone and getattr(record, "kind", "") == KIND)
 
     def _send_cancel(
         self, ids: Sequence[str], pending: Sequence[TaskView], reason: str | None
@@ -120,10 +128,10 @@ class Requests(QObject):
 
     def _offer(self, news: Sequence[TaskRecord]) -> bool:
         """Add to what can be undone; one crawl of another process can at least be asked anew."""
-        own = tuple(record for record in news if self._bridge.can_start_again(record.task_id))
+        own = tuple(record for record in news if self._bridge.can_start_again(record))
         if own:
             earlier = self._undoable
-            kept = (one for one in earlier if self._bridge.can_start_again(one.task_id))
+            kept = (one for one in earlier if self._bridge.can_start_again(one))
             self._undoable = (*kept, *own)
         elif len(news) == 1 and news[0].kind == KIND and not self._undoable:
             self._undoable = tuple(news)

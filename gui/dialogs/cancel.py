@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QLineEdit, QWidget
 
 from engine.records import TaskId, TaskView
 from engine.stopping import REACHED, Fate, fate, plan
-from engine.words import count, task_name
+from engine.words import count, task_name, unit_word
 from gui.dialogs.question import Question
 from gui.theme import plain_label
 
@@ -65,11 +65,14 @@ def can_be_cancelled(view: TaskView | None) -> bool:
 
 
 class CancelDialog(Question):
-    """Asks before running work is stopped; the default is to keep it running."""
+    """Asks before running work is stopped; the default is to keep it running.
 
-    def __init__(self, plan: Plan, parent: QWidget | None = None) -> None:
+    `for_good` of those that wait could not be started again: their request is not known whole.
+    """
+
+    def __init__(self, plan: Plan, parent: QWidget | None = None, *, for_good: int = 0) -> None:
         super().__init__(parent)
-        self._plan = plan
+        self._plan, self._for_good = plan, for_good
         self.ask(self.tr("Cancel"), self._question())
         for line in self._lines():
             self.add_text(line)
@@ -103,9 +106,9 @@ class CancelDialog(Question):
     def _lines(self) -> list[str]:
         plan = self._plan
         if len(plan.running) == 1:
-            running = self.tr("1 running: it stops within 2 seconds; its finished pages are kept.")
+            running = self.tr("1 running: it stops within 2 seconds; its finished {1} are kept.")
         else:
-            running = self.tr("{0} running: they stop within 2 seconds; finished pages are kept.")
+            running = self.tr("{0} running: they stop within 2 seconds; finished {1} are kept.")
         pending = self.tr("{0} waiting: removed from the queue.")
         foreign = self.tr(
             "{0} owned by another process: the request is written, that process must act."
@@ -117,7 +120,18 @@ class CancelDialog(Question):
             (foreign, plan.foreign),
             (at_once, plan.at_once),
         )
-        return [words.format(count(len(views))) for words, views in pairs if views]
+        found = [said.format(count(len(views)), _units(views)) for said, views in pairs if views]
+        return [*found, *self._lost()]
+
+    def _lost(self) -> list[str]:
+        if not self._for_good:
+            return []
+        if self._for_good == len(self._plan.ids) == 1:
+            return [self.tr("This cannot be undone: what it was asked is not kept whole.")]
+        said = self.tr(
+            "{0} of them cannot be brought back: what they were asked is not kept whole."
+        )
+        return [said.format(count(self._for_good))]
 
     def _skipped(self) -> str:
         plan, parts = self._plan, []
@@ -132,3 +146,9 @@ class CancelDialog(Question):
                 self.tr("{0} in a state that is not known here").format(count(plan.unknown))
             )
         return self.tr("Skipped: {0}.").format(", ".join(parts))
+
+
+def _units(views: Iterable[TaskView]) -> str:
+    """What these tasks finish one by one: pages, actions; of several kinds: steps."""
+    kinds = {getattr(view.entry, "kind", "") for view in views}
+    return unit_word(kinds.pop() if len(kinds) == 1 else "", 2)

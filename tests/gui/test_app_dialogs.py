@@ -300,3 +300,29 @@ def test_enter_presses_the_focused_button_and_never_discards_what_is_typed(
     stop.setFocus()
     QTest.keyClick(stop, Qt.Key.Key_Return)
     assert question.answer == "stop"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "said"),
+    [
+        (["crawl"], "its finished pages are kept"),
+        (["recording"], "its finished actions are kept"),
+        (["commands", "commands"], "finished commands are kept"),
+        (["recording", "crawl"], "finished steps are kept"),
+    ],
+)
+def test_what_a_cancel_keeps_is_called_as_the_kind_calls_it(
+    qapp: QApplication, qtbot: Any, kinds: list[str], said: str
+) -> None:
+    records = [TaskRecord(ID, kind=kind, status="RUNNING", created_at=1) for kind in kinds]
+    dialog = CancelDialog(plan_cancel([TaskView(record, ours=True) for record in records]))
+    qtbot.addWidget(dialog)
+    assert said in words_of(dialog)
+
+
+def test_a_cancel_that_cannot_be_undone_says_so(qapp: QApplication, qtbot: Any) -> None:
+    waiting = view(Status.PENDING, ours=True)
+    for views, said in (([waiting], "This cannot be undone"), ([waiting] * 2, "1 of them cannot")):
+        dialog = CancelDialog(plan_cancel(views), for_good=1)
+        qtbot.addWidget(dialog)
+        assert said in words_of(dialog)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
@@ -23,6 +25,7 @@ from engine.sample.site import Site
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 from gui.bridge import Bridge
+from gui.dialogs.cancel import CancelDialog
 from gui.dialogs.start import StartDialog
 from gui.icons import window_icon
 from gui.session import Session
@@ -186,6 +189,60 @@ async def test_a_waiting_task_is_cancelled_at_once_and_can_be_brought_back(
         assert again.engine.parent_task_id == waiting
         assert again.args_summary["url"] == f"{site.url}/static/"
         assert window.undo_bar.title == ""
+
+
+async def test_a_waiting_task_of_another_process_comes_back_with_its_terms(home: Path) -> None:
+    fields = EngineFields(host="elsewhere", run_id="r1", name="buy")
+    task_id = waiting_elsewhere(home, {"url": "https://a.invalid/"}, fields)
+    async with opened(home, slots=1) as session:
+        window = session.window
+        window.table.select_ids([task_id])
+        window.acts["cancel"].trigger()
+        await heard(session.bridge.cancelled)
+        press_undo: Any = window.requests.undo
+        press_undo()
+        (again,) = await heard(session.bridge.started)
+        assert again.engine.parent_task_id == task_id
+        assert (again.kind, again.engine.name) == ("recording", "buy")
+        assert again.policy["maxToolCalls"] == 9
+        await session.bridge.engine.cancel(again.task_id)
+
+
+async def test_a_waiting_task_whose_request_is_hidden_is_asked_about_first(home: Path) -> None:
+    fields = EngineFields(host="elsewhere", withheld=True)
+    task_id = waiting_elsewhere(home, {"label": "pay"}, fields)
+    async with opened(home) as session:
+        window = session.window
+        window.table.select_ids([task_id])
+        window.acts["cancel"].trigger()
+        dialog = window.findChild(CancelDialog)
+        assert dialog is not None
+        said = [label.text() for label in dialog.findChildren(QLabel)]
+        assert any("This cannot be undone" in text for text in said)
+        dialog.reject()
+        record = (await session.bridge.engine.get(task_id)).entry
+        assert isinstance(record, TaskRecord)
+        assert record.status == "PENDING"
+
+
+def waiting_elsewhere(home: Path, args: dict[str, Any], fields: EngineFields) -> str:
+    """A recording that waits for its turn on another host."""
+    task_id = "00000000000000e1"
+    folder = home / "tasks" / task_id
+    folder.mkdir(parents=True)
+    now = int(time.time() * 1000)
+    meta = {
+        "task_id": task_id,
+        "kind": "recording",
+        "status": "PENDING",
+        "pid": 7,
+        "created_at": now,
+        "args_summary": {**args, "headless": True},
+        "policy": {"maxToolCalls": 9},
+        "engine": msgspec.to_builtins(fields),
+    }
+    (folder / "meta.json").write_bytes(msgspec.json.encode(meta))
+    return task_id
 
 
 async def test_a_root_that_is_a_file_is_a_sentence_and_heals_by_itself(home: Path) -> None:
