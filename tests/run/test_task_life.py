@@ -91,6 +91,26 @@ async def test_a_finished_crawl_has_result_then_state_then_event(home: Path, sit
     assert kinds.count("progress") == 5
 
 
+async def test_a_task_leaves_the_files_the_times_and_the_events_that_are_promised(
+    home: Path, site: Any
+) -> None:
+    async with opened(home) as engine:
+        started = await engine.start("crawl", {"url": site.url, **STATIC, "max_pages": 3})
+        record = await engine.wait(started.task_id)
+        await engine.join(started.task_id)
+    folder = home / "tasks" / record.task_id
+    files = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    assert files == {"meta.json", "events.jsonl", "pages.jsonl", "result.json", "lock"}
+    assert record.created_at <= (record.started_at or 0) <= (record.ended_at or 0)
+    events = [json.loads(line) for line in (folder / "events.jsonl").read_bytes().splitlines()]
+    assert all(isinstance(event["ts"], int) for event in events)
+    progress = [event["data"] for event in events if event["kind"] == "progress"]
+    assert [data["unitsDone"] for data in progress] == [1, 2, 3]
+    assert all(data["unitsDone"] <= data["unitsTotal"] <= 3 for data in progress)
+    urls = [page["url"] for page in pages_on_disk(home, record.task_id)]
+    assert [data["message"] for data in progress] == urls
+
+
 async def test_a_cancelled_crawl_keeps_every_finished_page(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         args = {"url": site.url, **STATIC, "max_pages": 10_000, "max_depth": 100, "delay_ms": 20}
