@@ -13,6 +13,8 @@ from engine.bulk import Contract, Failed, Forced
 from engine.goals.contracts import Summary
 from engine.goals.item_log import Line
 from engine.records import EngineFields, ErrorInfo, Status, TaskRecord, Units
+from engine.run.kinds import KINDS
+from engine.service import ENVELOPE
 
 ROOT = Path(__file__).resolve().parents[2]
 HOUSE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
@@ -64,3 +66,11 @@ def test_the_example_of_events_is_one_that_we_read() -> None:
     example = re.search(r"## events\.jsonl.*?```json\n(.*?)```", LEDGER, re.DOTALL)
     assert example is not None
     assert all({"ts", "kind"} <= set(json.loads(line)) for line in example[1].splitlines())
+
+
+@pytest.mark.parametrize("kind", [*KINDS, ENVELOPE])
+def test_every_kind_of_task_is_told_with_its_unit_and_its_result(kind: str) -> None:
+    guide = (ROOT / "docs" / "octask.md").read_text("utf-8")
+    (row,) = [line for line in guide.splitlines() if line.startswith(f"| `{kind}` |")]
+    assert all(cell.strip() for cell in row.strip("|").split("|"))
+    assert f"`{kind}`" in next(line for line in LEDGER.splitlines() if line.startswith("| `kind`"))
