@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from engine.browser.session import InstanceOptions
 
 OPEN_S = 15.0
+OPEN_TRIES = 2
 CLOSE_S = 2.0
+LATE_S = 10.0  # a page that floods the browser holds its end up; others live in there, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class Instance:
         self._tabs: dict[Page, _Tab] = {}
         self._opening = asyncio.Lock()
         self._ours = 0  # pages that `new_page` is opening right now
+        self._closing: asyncio.Task[None] | None = None
         self._strays: set[asyncio.Task[None]] = set()
         context.on("close", lambda _: self.gone.set())
         context.on("page", self._on_page)
@@ -131,7 +134,8 @@ class Instance:
             yield
 
     async def close(self) -> None:
-        """Close every tab and the context; bounded; harmless when called twice."""
+        """Close every tab and the context; harmless when called twice. Waits for 2 s at most:
+        what takes longer goes on by itself, and after 10 s its browser is ended."""
         self.gone.set()
         for stray in self._strays:
             stray.cancel()
@@ -139,8 +143,13 @@ class Instance:
         for tab in self._tabs.values():
             self.chromium.gate.dismiss(tab.frame_id)
         self._tabs.clear()
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close_context(), name=f"close {self.id}")
+        await asyncio.wait({self._closing}, timeout=CLOSE_S)
+
+    async def _close_context(self) -> None:
         try:
-            async with asyncio.timeout(CLOSE_S):
+            async with self.within(LATE_S):
                 await self.context.close()
         except TimeoutError:
             await self.chromium.kill()  # what cannot be closed goes with its process
@@ -192,17 +201,22 @@ async def open_instance(
         BrowserMissing, BrowserFailed: there is no browser to open it in.
         BrowserGone: it died meanwhile.
     """
-    chromium = await browser()
-    try:
-        async with chromium.within(OPEN_S):
-            context = await chromium.browser.new_context(
-                service_workers="block",
-                accept_downloads=False,
-                viewport={"width": options.width, "height": options.height},
-            )
-    except (Error, TimeoutError) as gone:
-        raise BrowserGone(url="a new window") from gone
-    return Instance(options, chromium, context)
+    for _ in range(OPEN_TRIES):  # another's page may take the browser down just now
+        chromium = await browser()
+        try:
+            async with chromium.within(OPEN_S):
+                context = await chromium.browser.new_context(
+                    service_workers="block",
+                    accept_downloads=False,
+                    viewport={"width": options.width, "height": options.height},
+                )
+        except (Error, TimeoutError) as gone:
+            failed = gone
+            if chromium.alive:
+                break
+        else:
+            return Instance(options, chromium, context)
+    raise BrowserGone(url="a new window") from failed
 
 
 async def _dismiss(dialog: Dialog) -> None:

@@ -50,6 +50,7 @@ LOADED_MS: Final = 1_500  # a picture waits so long for the page's own pictures
 MAX_SCREENSHOT: Final = 8 * 1024 * 1024
 MAX_WAITING: Final = 20_000
 MAX_TYPED: Final = 100
+MAX_STEPS: Final = 50  # changes of address a second; scripts can make thousands
 MAX_A_SECOND: Final = 300  # messages of all tabs; a person types 20
 # Fields show nothing in a picture where what was typed is not kept; a password never does.
 _SECRET_CSS: Final = "input[type=password],[autocomplete^=cc-],[autocomplete=one-time-code]"
@@ -99,6 +100,7 @@ class PageRecorder:
         self._inbox: asyncio.Queue[tuple[Heard | Went, Step | None]] = asyncio.Queue()
         self._tabs: list[_Tab] = []
         self._cap = RateCap(MAX_A_SECOND)
+        self._steps = RateCap(MAX_STEPS)
         self._traffic = Traffic()
         self._typed: dict[str, tuple[str, bool]] = {}  # by field: its text, is it a secret
 
@@ -214,7 +216,7 @@ class PageRecorder:
         if event.get("name") != self._binding or event.get("executionContextId") not in tab.worlds:
             return
         told = read_told(str(event.get("payload", "")))
-        if told is None or self._is_flood():
+        if told is None or self._is_flood(self._cap):
             self.dropped += 1
             return
         if told.kind == "type" and told.target is not None:
@@ -230,14 +232,14 @@ class PageRecorder:
         while len(self._typed) > MAX_TYPED:
             del self._typed[next(iter(self._typed))]
 
-    def _is_flood(self) -> bool:
+    def _is_flood(self, cap: RateCap) -> bool:
         now = asyncio.get_running_loop().time()
-        return self._inbox.qsize() >= MAX_WAITING or not self._cap.allows(now)
+        return self._inbox.qsize() >= MAX_WAITING or not cap.allows(now)
 
     def _go(self, tab: _Tab, step: Step | None) -> None:
         if step is None:
             return
-        if self._inbox.qsize() >= MAX_WAITING:
+        if self._is_flood(self._steps):
             self.dropped += 1
             return
         went = Went(self._now_ms(), tab.number, step.url, step.how, step.asked, step.failed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -236,3 +237,19 @@ def test_whatever_was_typed_stands_nowhere_in_the_actions(typed: str) -> None:
         assert typed not in found[1].url
         assert typed not in found[2].words()
         assert found[2].selector is None
+
+
+async def test_a_page_that_floods_its_history_neither_fills_the_recording_nor_holds_its_end_up(
+    recording: Any, site: Any
+) -> None:
+    async with recording(f"{site.url}/shop/") as running:
+        await running.operator.page.evaluate(
+            "let n = 0; setInterval(() => { for (let i = 0; i < 20; i++)"
+            " history.replaceState(0, '', `/flood/${n++}`) }, 5); 0"
+        )
+        await running.operator.recorded("navigated")
+        async with asyncio.timeout(8):
+            await running.stop()
+        result = running.result()
+        assert result["dropped"] > 0
+        assert result["action_count"] < 200
