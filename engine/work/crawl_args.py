@@ -49,7 +49,6 @@ class CrawlArgs(msgspec.Struct, frozen=True):
     wait_for: str | None = None
     timeout_ms: int = 30_000
     fail_on_page: int | None = None
-    enforce: bool = False
 
     @property
     def address(self) -> Address:
@@ -91,7 +90,6 @@ PAGE_ARGUMENTS: Table = {
     "wait_for": Argument("wait_for", optional(text)),
     "timeout_ms": Argument("timeout_ms", whole(100, 600_000)),
     "failOnPage": Argument("fail_on_page", optional(whole(1, 1_000_000))),
-    "enforce": Argument("enforce", flag),
 }
 ARGUMENTS: Table = {
     "url": Argument("url", web_address),

@@ -92,6 +92,17 @@ def test_a_number_is_taken_up_to_its_bounds_and_not_beyond(
             parse_crawl({"url": URL, name: beyond})
 
 
+@pytest.mark.parametrize("parse", [parse_crawl, parse_sitemap])
+def test_what_a_task_is_started_under_is_no_argument_that_would_do_nothing(
+    parse: Callable[[dict[str, Any]], Any],
+) -> None:
+    terms = {"enforce": True, "policy": {"maxToolCalls": 1}, "contract": {}, "phase": "act"}
+    with pytest.raises(InvalidArguments) as refused:
+        parse({"url": URL, **terms})
+    found = {problem.path: problem.code for problem in refused.value.problems}
+    assert found == dict.fromkeys(terms, "unknown_argument")
+
+
 def default_of(verb: str, name: str) -> Any:
     return {param.name: param.default for param in VERBS[verb].params}[name]
 
