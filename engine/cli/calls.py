@@ -124,10 +124,16 @@ def described(error: EngineError) -> dict[str, Any]:
 
 
 class Interrupts:
-    """Ctrl-C and SIGTERM: the first asks `soft`, the second ends the program at once with 130."""
+    """Ctrl-C and SIGTERM: the first asks `soft`, the second ends the program at once with 130.
 
-    def __init__(self, soft: Callable[[], object]) -> None:
+    `last` is called right before that end, in which no block is left in order.
+    """
+
+    def __init__(
+        self, soft: Callable[[], object], last: Callable[[], object] = lambda: None
+    ) -> None:
         self._soft = soft
+        self._last = last
         self._asked = False
         self._before: dict[int, Any] = {}
 
@@ -146,6 +152,7 @@ class Interrupts:
 
     def _interrupted(self) -> None:
         if self._asked:
+            self._last()
             os._exit(KILLED)  # the browser goes with us: its driver reads our pipe's end
         self._asked = True
         self._soft()

@@ -34,7 +34,8 @@ def cancel(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bo
     asks = given["all_matching"] is not None and not given["yes"] and not as_json and _watched()
     chosen = given
     if dry or asks:
-        plan: Plan = call(settings, lambda engine: verb.call(engine, {**given, "dry_run": True}))
+        looking = {**given, "dry_run": True}
+        plan: Plan = call(settings, lambda engine: verb.call(engine, looking), as_json=as_json)
         _show_json(plan) if as_json else _show(plan)
         if dry or not plan.ids or not _confirmed(len(plan.ids)):
             return

@@ -23,6 +23,7 @@ from engine.cli.show import as_json as print_json
 from engine.config import Settings
 from engine.display import display, display_lines
 from engine.export.exporter import Exported, Watch
+from engine.export.output import leave_nothing
 from engine.service import Engine
 from engine.verbs.model import Verb
 from engine.verbs.results import order_of
@@ -37,7 +38,7 @@ def export(_: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool)
         if output in (None, "-"):
             with Interrupts(watch.stop.set), _standard_output() as out:
                 return await engine.exports.to_stream(order, out, watch=watch)
-        with Interrupts(watch.stop.set), _Bar(watch, shown=not as_json):
+        with Interrupts(watch.stop.set, leave_nothing), _Bar(watch, shown=not as_json):
             place = Path(output)
             return await engine.exports.to_file(order, place, force=given["force"], watch=watch)
 

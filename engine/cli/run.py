@@ -85,6 +85,8 @@ def _check_options(given: dict[str, Any]) -> None:
     folder = given["junit"].absolute().parent if given["junit"] else None
     if folder is not None and not folder.is_dir():
         problems.append(Problem("--junit", "no_folder", f"there is no folder {folder}"))
+    if given["junit"] and given["junit"].is_dir():
+        problems.append(Problem("--junit", "no_file", "is a folder: give the name of a file"))
     if problems:
         raise InvalidArguments(tuple(problems))
 

@@ -12,7 +12,9 @@ import msgspec
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 # Blanks and invisible signs in front, which a spreadsheet may drop before it looks.
 _FRONT = re.compile(
-    "[ \n\v\f\x85\xa0\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff]*"
+    "[ \n\v\f\x85\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f"
+    "\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]*"
 )
 _STARTS: Final = frozenset("=+-@\t\r\u2212")
 EXACT: Final = 2**53  # larger whole numbers lose digits in a spreadsheet

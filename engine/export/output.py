@@ -17,6 +17,7 @@ _NEW = (
     os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 )
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EACCES}
+_UNFINISHED: set[Path] = set()  # what this very process is writing
 
 
 @contextmanager
@@ -29,7 +30,9 @@ def new_file(place: Path, root: Path, *, force: bool) -> Iterator[BinaryIO]:
         ExportFailed: the system refuses (no room, no such folder).
     """
     target = _judged(place, root, force)
-    staged = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
+    # Not made of its name, which may be as long as a name can be.
+    staged = target.with_name(f".export-{secrets.token_hex(8)}.part")
+    _UNFINISHED.add(staged)
     try:
         with _staged(staged) as out:
             yield out
@@ -39,11 +42,24 @@ def new_file(place: Path, root: Path, *, force: bool) -> Iterator[BinaryIO]:
     except OSError as error:
         raise ExportFailed(path=str(place), reason=error.strerror or str(error)) from error
     finally:
-        with suppress(OSError):
-            os.unlink(staged)
+        _drop(staged)
+
+
+def leave_nothing() -> None:
+    """Remove what is half written: for who ends the process at once, and no block with it."""
+    for staged in tuple(_UNFINISHED):
+        _drop(staged)
+
+
+def _drop(staged: Path) -> None:
+    _UNFINISHED.discard(staged)
+    with suppress(OSError):
+        os.unlink(staged)
 
 
 def _judged(place: Path, root: Path, force: bool) -> Path:
+    if "\0" in str(place):
+        raise ExportRefused(path=str(place), reason="no name of a file holds a NUL")
     target = Path(os.path.realpath(place))  # a link of the user's own is followed
     if target.is_relative_to(os.path.realpath(root)):
         raise ExportRefused(path=str(place), reason="it is inside the ledger")

@@ -112,9 +112,12 @@ def _ours_is_held(folder: Folder) -> bool:
 
 
 def _ended_at(record: TaskRecord, mark: Stamp) -> float:
-    """When it ended; of a record without a usable time, when it was last written."""
-    last = moment(record.ended_at) or moment(record.last_activity_at) or moment(record.created_at)
-    return last or mark.mtime_ns / 1e6
+    """When it ended; of a record without a usable time, when it was last written.
+
+    The newest of its times: a clock that was set back must not make a new task look old.
+    """
+    times = (record.ended_at, record.last_activity_at, record.started_at, record.created_at)
+    return max(filter(None, map(moment, times)), default=mark.mtime_ns / 1e6)
 
 
 def _owner_is_dead(ledger: LedgerLook, record: TaskRecord) -> bool:

@@ -155,6 +155,7 @@ def test_the_mistakes_of_all_files_are_told_and_nothing_starts(octask: Octask, p
         (["--variables", "{tmp}/none.json"], "none.json"),
         (["--variables", "{list}"], "list.json"),
         (["--junit", "{tmp}/none/report.xml"], "--junit"),
+        (["--junit", "{tmp}"], "--junit"),
         (["--detach", "--junit", "{tmp}/report.xml"], "--junit"),
         (["--headed"], "--headed"),
     ],

@@ -221,3 +221,15 @@ def test_staging_happens_beside_the_place(ledger, crawled, tmp_path, monkeypatch
     monkeypatch.setattr(output, "_put", seen)
     exported(ledger, crawled(page(1)), tmp_path / "a.csv")
     assert Path(staged[0]).parent == tmp_path
+
+
+def test_a_name_may_be_as_long_as_the_system_takes(ledger, crawled, tmp_path) -> None:
+    place = tmp_path / ("\U0001f600" * 62 + ".csv")  # 252 bytes
+    export_file(ledger, Order(crawled(page(1)), "csv"), place, Watch())
+    assert place.exists()
+    assert not [*tmp_path.glob(".export-*")]
+
+
+def test_a_name_with_a_nul_is_refused(ledger, crawled, tmp_path) -> None:
+    with pytest.raises(ExportRefused, match="NUL"):
+        export_file(ledger, Order(crawled(page(1)), "csv"), tmp_path / "a\0b.csv", Watch())

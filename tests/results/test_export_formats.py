@@ -231,7 +231,20 @@ def test_no_cell_of_a_csv_begins_a_formula(text) -> None:
 
 @pytest.mark.parametrize("sign", SIGNS)
 def test_each_sign_of_a_formula_is_known_also_behind_blanks(sign) -> None:
-    for front in ("", " ", "\n", "\xa0", "\ufeff", "\u200b", " \x00 "):
+    fronts = (
+        "",
+        " ",
+        "\n",
+        "\xa0",
+        "\ufeff",
+        "\u200b",
+        " \x00 ",
+        "\xad",
+        "\u2066",
+        "\u061c",
+        "\u3164",
+    )
+    for front in fronts:
         assert cells.csv_cell(f"{front}{sign}1").startswith("'")
 
 

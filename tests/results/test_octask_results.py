@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,40 @@ def test_ctrl_c_ends_an_export_and_leaves_nothing(home, crawled, tmp_path) -> No
         program.kill()
     assert (program.returncode, os.listdir(out)) == (3, [])
     assert "stopped" in said
+
+
+@POSIX
+def test_a_second_ctrl_c_leaves_nothing_either(home, crawled, tmp_path) -> None:
+    """The first is not obeyed here: the source of the rows hangs, as a dead network drive does."""
+    out = tmp_path / "out"
+    out.mkdir()
+    task_id = crawled(page(1))
+    hanging = (
+        "import sys, time\n"
+        "from engine.cli.app import octask\n"
+        "from engine.export import exporter\n"
+        "def hang(out, table):\n"
+        "    print('hangs', flush=True)\n"
+        "    time.sleep(600)\n"
+        "exporter.FORMATS['csv'] = exporter.Format(hang)\n"
+        "octask(sys.argv[1:])\n"
+    )
+    words = ["export", task_id, "-o", str(out / "a.csv"), "--home", str(home)]
+    program = subprocess.Popen(
+        [sys.executable, "-c", hanging, *words], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "hangs\n"
+        assert len(os.listdir(out)) == 1
+        while program.poll() is None:  # two that come together count as one
+            program.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                program.wait(0.05)
+    finally:
+        program.kill()
+        program.communicate(timeout=LIMIT_S)
+    assert (program.returncode, os.listdir(out)) == (130, [])
 
 
 @POSIX

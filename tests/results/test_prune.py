@@ -32,6 +32,9 @@ def now() -> float:
     return time.time() * 1000
 
 
+TIMES = ("created_at", "started_at", "last_activity_at", "ended_at")
+
+
 def later() -> float:
     """When nobody who just ended a task can still be writing."""
     return now() + LATER
@@ -202,7 +205,9 @@ def test_the_newest_stay(ledger, crawled) -> None:
     old, middle, new = (crawled(page(1)) for _ in range(3))
     for task_id, ended_at in ((old, 1_000), (middle, 2_000), (new, 3_000)):
         meta = ledger.root / task_id / "meta.json"
-        meta.write_text(json.dumps({**json.loads(meta.read_text()), "ended_at": ended_at}))
+        meta.write_text(
+            json.dumps({**json.loads(meta.read_text()), **dict.fromkeys(TIMES, ended_at)})
+        )
     assert ids(preview(ledger, Rules(keep=1), now()).tasks) == [old, middle]
     assert ids(preview(ledger, Rules(keep=2, older_than_ms=1), now()).tasks) == [old]
     assert ids(preview(ledger, Rules(keep=2, max_bytes=0), now()).tasks) == [old]
@@ -297,3 +302,13 @@ def test_the_lock_is_only_looked_at(ledger, crawled) -> None:
         assert filelock.lock_descriptor(fd, blocking=False)
     finally:
         os.close(fd)
+
+
+def test_a_clock_that_was_set_back_makes_no_task_old(ledger, crawled) -> None:
+    task_id = crawled(page(1))
+    place = ledger.root / task_id / "meta.json"
+    meta = json.loads(place.read_text())
+    meta["ended_at"] = 1_000  # a second after the beginning of 1970, as a flat battery gives
+    place.write_text(json.dumps(meta))
+    old = preview(ledger, Rules(older_than_ms=3_600_000), later())
+    assert (old.tasks, old.by_rules) == ((), 1)
