@@ -221,8 +221,9 @@ class Engine(Steering):
     async def _accept(self, request: Request, parent: str | None) -> TaskRecord:
         """Write the task down, and queue it."""
         record = await asyncio.to_thread(self._create, request, parent)
-        companions = self._companions(record, request.terms)
-        job = Job(TaskId(record.task_id), request.kind, request.parsed, companions)
+        task_id, terms = TaskId(record.task_id), request.terms
+        companions = self._companions(record, terms)
+        job = Job(task_id, request.kind, request.parsed, companions, terms.policy or {})
         try:
             self._check_open()
             assert self._executor is not None

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine import budget
-from engine.browser.egress import Policy, without_credentials
+from engine.browser.addresses import IPAddress
+from engine.browser.egress import Place, Policy, without_credentials
 from engine.browser.refusals import DomainBlocked
 
 
@@ -31,6 +32,10 @@ class Fence(Policy):
         if not budget.allows(self._budgets, url):
             raise DomainBlocked(without_credentials(url))
         await self._inside.check(url)
+
+    async def addresses(self, place: Place, url: str) -> tuple[IPAddress, ...]:
+        """As `Policy.addresses`: what may be opened at all is for `check` to say."""
+        return await self._inside.addresses(place, url)
 
     def known(self, url: str) -> bool | None:
         """As `Policy.known`."""

@@ -7,7 +7,9 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from engine.browser.egress import Policy
+from engine.browser.fence import Fence
 from engine.browser.session import FetcherOptions
+from engine.budget.policy import DOMAINS
 from engine.errors import NothingTaken
 from engine.run.kind import Head, Kind, Tools
 from engine.run.reach import reach
@@ -21,7 +23,14 @@ from engine.work.static import open_static
 
 
 def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
-    """What loads the pages of one task: static or the engine's browser, both under `policy`."""
+    """What loads the pages of one task: static or the engine's browser, both under `policy`.
+
+    Where the task was started with `allowedDomains`, nothing outside of these is opened.
+    """
+    if DOMAINS in context.budgets:
+        fence = Fence(policy)
+        fence.narrow(context.budgets)
+        policy = fence
 
     def open_fetcher(engine: EngineName, args: CrawlArgs) -> AbstractAsyncContextManager[Fetcher]:
         if engine == "static":

@@ -105,7 +105,7 @@ class Executor:
         # The queue first: a job that waits for its turn must not hold a slot.
         async with self._turn(job.queue), self._slots:
             context = TaskContext(
-                self._ledger, job.task_id, self._clock, self._told, job.companions
+                self._ledger, job.task_id, self._clock, self._told, job.companions, job.budgets
             )
             runner = Runner(self._ledger, job, self._tools, context, self._note_trouble)
             self._running[job.task_id] = runner

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from engine import redact
@@ -39,6 +39,7 @@ class Job:
     kind: Kind
     args: Any
     companions: tuple[Companion, ...] = ()
+    budgets: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def queue(self) -> str | None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, Final
 
 from engine.errors import EngineError, LedgerWriteFailed, LockTimeout
 from engine.records import ErrorInfo, TaskId, Units
@@ -15,6 +15,8 @@ from engine.store.ledger import Ledger
 from engine.work.context import Clock, Scopes, StopReason
 
 log = logging.getLogger(__name__)
+
+NONE: Final[Mapping[str, Any]] = {}
 
 
 class TaskContext:
@@ -31,8 +33,10 @@ class TaskContext:
         clock: Clock,
         nudge: Callable[[TaskId], None],
         companions: tuple[Companion, ...] = (),
+        budgets: Mapping[str, Any] = NONE,
     ) -> None:
         self.task_id: str = task_id
+        self.budgets = budgets
         self._id = task_id
         self.units = Units()
         self._ledger = ledger

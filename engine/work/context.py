@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -48,6 +48,8 @@ class Context(Protocol):
     """Everything a body may know about where it runs."""
 
     task_id: str
+    budgets: Mapping[str, Any]
+    """The policy that the task was started under (seed 004); empty without one."""
 
     @property
     def stopping(self) -> bool:
@@ -160,6 +162,7 @@ class MemoryContext:
         on_page: Callable[[dict[str, Any], Units], None] | None = None,
     ) -> None:
         self.task_id = task_id
+        self.budgets: Mapping[str, Any] = {}
         self.monotonic = monotonic
         self.now_ms = now_ms or _wall_ms
         self.pages: list[dict[str, Any]] = []
