@@ -17,6 +17,7 @@ from engine.query import Filter
 from engine.records import EventSlice, TaskId, TaskRecord, TaskView, Unreadable
 from engine.retention.pruning import Retention
 from engine.run.command_document import command_task
+from engine.store.findings import Findings
 from engine.store.ledger import Ledger
 from engine.store.machine import wall_ms
 from engine.store.naming import Names, is_command_task_id
@@ -94,6 +95,17 @@ class Looking:
         """
         found = await self.ledger_id(task_id)
         return await asyncio.to_thread(command_task, self._ledger, found, results=results)
+
+    async def head(self, task_id: str) -> dict[str, Any]:
+        """What result.json says before its units; empty while there is none.
+
+        Raises:
+            NotATaskId, TaskNotFound, TaskUnreadable.
+        """
+        record = (await self.get(task_id)).entry
+        kind = record.kind if isinstance(record, TaskRecord) else ""
+        found = await self.ledger_id(task_id)
+        return await asyncio.to_thread(lambda: Findings(self._ledger, found, kind).head())
 
     async def result(self, task_id: str) -> BinaryIO | None:
         """The result file, open for reading, or None while there is none."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from engine.cli import goals, runs, show
+from engine.cli import facts, goals, runs, show
 from engine.cli.calls import call, refuse, status_code
 from engine.cli.cancel import cancel
 from engine.cli.export import export
@@ -142,13 +142,16 @@ def _list(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: boo
 
 
 def _get(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    call(
-        settings,
-        lambda engine: show.task(
-            engine, given["task_id"], given["result"], given["events"], as_json
-        ),
-        as_json=as_json,
-    )
+    wanted = {"result": given["result"], "events": given["events"]}
+
+    async def get(engine: Engine) -> None:
+        view = await verb.call(engine, given)
+        if as_json:
+            await show.task_json(engine, view, await facts.data(engine, view), **wanted)
+            return
+        await show.task(engine, view, await facts.told(engine, view), **wanted)
+
+    call(settings, get, as_json=as_json)
 
 
 def _wait(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:

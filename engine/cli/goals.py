@@ -60,7 +60,8 @@ def _print(name: str, found: Mapping[str, Any], as_json: bool) -> None:
         click.echo(line)
 
 
-def _contract(found: Mapping[str, Any]) -> Iterator[str]:
+def contract_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """A contract with its counts, its cursor, and what its guard says."""
     contract = found["bulk_progress_contract"]
     yield _contract_line(contract)
     yield from _field("contract.cursor", contract.get("cursor"))
@@ -95,7 +96,7 @@ def _guard(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _forced(forced: Mapping[str, Any]) -> str:
-    ago = words.took(max(0.0, now_ms() - float(forced["at"])))
+    ago = words.ago(float(forced["at"]), now_ms())
     return say("forced", by=_plain(forced["by"]), ago=ago, reason=_plain(forced["reason"]))
 
 
@@ -124,7 +125,9 @@ def _run(found: Mapping[str, Any]) -> Iterator[str]:
     if isinstance(run.get("forced"), Mapping) and "bulk_progress_contract" not in found:
         yield _forced(run["forced"])
     if "bulk_progress_contract" in found:
-        yield from ("  " + line if at == 0 else line for at, line in enumerate(_contract(found)))
+        yield from (
+            "  " + line if at == 0 else line for at, line in enumerate(contract_lines(found))
+        )
     if "checkpoint" in found:
         yield from _field("task_run.checkpoint", found["checkpoint"].get("checkpoint_id"))
     for event in found.get("events", ()):
@@ -189,7 +192,7 @@ LINES: dict[str, Lines] = {
     "contract check": _check,
     "contract list": _contracts,
     "task-run list": _runs,
-    **dict.fromkeys(("contract start", "contract update", "contract show"), _contract),
+    **dict.fromkeys(("contract start", "contract update", "contract show"), contract_lines),
     **{f"task-run {verb}": _run for verb in ("start", "get", "update", "checkpoint", "needs-help")},
 }
 RENDERERS = {**dict.fromkeys(LINES, answer), "complete": complete, "contract check": check}

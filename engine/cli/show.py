@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import click
@@ -19,12 +19,11 @@ from rich.text import Text
 
 from engine import words
 from engine.attention import moment, standing, updated_at
-from engine.cli.budgets import budget_data, budget_lines
 from engine.cli.calls import described
 from engine.cli.phrases import say
 from engine.display import display, display_lines
 from engine.errors import EngineError
-from engine.records import TaskEvent, TaskView, Unreadable
+from engine.records import TaskEvent, TaskRecord, TaskView, Unreadable
 from engine.service import Engine
 from engine.store.findings import is_json
 
@@ -124,33 +123,29 @@ def cells(view: TaskView) -> list[str]:
     ]
 
 
-async def task(engine: Engine, task_id: str, result: bool, events: bool, json_wanted: bool) -> None:
-    """One task: its record, then its events and its result if they were asked for."""
-    view = await engine.get(task_id)
-    readable = not isinstance(view.entry, Unreadable)
-    budgets = await engine.budgets(view.task_id) if readable else None
-    if json_wanted:
-        await _task_json(engine, view, result, events)
-        return
-    click.echo("\n".join(_task_lines(view)))
-    if budgets is not None:
-        click.echo("\n".join(budget_lines(budgets)))
+async def task(
+    engine: Engine, view: TaskView, facts: Sequence[str], *, result: bool, events: bool
+) -> None:
+    """One task: its record and what matters of its kind, then events and result if asked for."""
+    click.echo("\n".join(_task_lines(view, facts)))
     if events:
         click.echo("")
-        async for event in every_event(engine, task_id):
+        async for event in every_event(engine, view.task_id):
             click.echo(event_line(event))
     if result:
         click.echo("")
-        if not await _copy_result(engine, task_id):
-            click.echo(say("result.none"), err=True)
+        if not await _copy_result(engine, view.task_id):
+            over = isinstance(view.entry, TaskRecord) and view.entry.is_terminal
+            click.echo(say("result.none.ended" if over else "result.none"), err=True)
 
 
-async def _task_json(engine: Engine, view: TaskView, result: bool, events: bool) -> None:
+async def task_json(
+    engine: Engine, view: TaskView, facts: Mapping[str, Any], *, result: bool, events: bool
+) -> None:
+    """The same as one JSON document."""
     readable = not isinstance(view.entry, Unreadable)
     parts = view_data(view, await engine.meta(view.task_id) if readable else None)
-    budgets = await engine.budgets(view.task_id) if readable else None
-    if budgets is not None:
-        parts["envelope"] = budget_data(budgets)
+    parts.update(facts)
     # Events and result may be larger than memory: they are passed through piece by piece.
     click.echo(json_text(parts)[:-2], nl=False)
     if events:
@@ -216,7 +211,7 @@ def event_line(event: TaskEvent) -> str:
     return f"{words.clock(moment(event.ts))}  {display(event.kind, 40):<16} {display(data, 2000)}"
 
 
-def _task_lines(view: TaskView) -> list[str]:
+def _task_lines(view: TaskView, more: Sequence[str]) -> list[str]:
     entry = view.entry
     lines = [f"{view.task_id}  {words.status_word(view)}  {words.task_name(view)}"]
     if isinstance(entry, Unreadable):
@@ -225,18 +220,18 @@ def _task_lines(view: TaskView) -> list[str]:
             say("field.reason", value=display(entry.reason)),
             say("field.file", value=display(entry.path)),
         ]
-    facts = {
+    told = {
         "why": words.why(view, now_ms()),
         "kind": display(entry.kind),
         "progress": words.progress(entry.kind, view.units),
         "created": words.clock(moment(entry.created_at)),
         "started": words.clock(moment(entry.started_at)),
-        "ended": words.clock(moment(entry.ended_at)),
+        "ended": words.clock(moment(entry.ended_at)) if entry.is_terminal else "",
         "error": f"{entry.error.message} [{entry.error.code}]" if entry.error else "",
     }
-    lines += [f"{name + ':':<10} {display(text)}" for name, text in facts.items() if text]
+    lines += [f"{name + ':':<10} {display(text)}" for name, text in told.items() if text]
     arguments = json.dumps(entry.args_summary, ensure_ascii=False, indent=2)
-    return [*lines, say("field.arguments"), display_lines(arguments)]
+    return [*lines, *more, say("field.arguments"), display_lines(arguments)]
 
 
 def ended(view: TaskView, json_wanted: bool) -> None:

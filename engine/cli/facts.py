@@ -1,0 +1,92 @@
+"""What `octask get` tells of a task beside its state: run, contract, commands, how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from engine.cli.budgets import budget_data, budget_lines
+from engine.cli.goals import contract_lines
+from engine.cli.phrases import say
+from engine.cli.run_show import Lines
+from engine.display import display
+from engine.errors import EngineError
+from engine.goals.views import contract_data
+from engine.records import EngineFields, TaskRecord, TaskView
+from engine.service import Engine
+
+NOT_ENDED: Final = {"pending": "·", "running": "…"}  # the signs of the others are `octask run`'s
+
+
+async def told(engine: Engine, view: TaskView) -> list[str]:
+    """The lines that matter for this kind of task, the shortest first."""
+    record = view.entry
+    if not isinstance(record, TaskRecord):
+        return []
+    ours = record.engine or EngineFields()
+    links = {"run": ours.run_id, "task run": ours.task_run_id, "re-run of": ours.parent_task_id}
+    lines = [_line(name, value) for name, value in links.items() if value]
+    if record.kind == "recording" and record.is_terminal:
+        lines += _recording(await engine.head(view.task_id))
+    if record.kind == "commands":
+        lines += _commands(await engine.command_task(view.task_id, results=False))
+    if ours.contract_id:
+        lines += await _contract(engine, ours.contract_id)
+    budgets = await engine.budgets(view.task_id)
+    return lines if budgets is None else [*lines, *budget_lines(budgets)]
+
+
+async def data(engine: Engine, view: TaskView) -> dict[str, Any]:
+    """The same for a program: `envelope`, and of a contract what `contract show` answers."""
+    record, found = view.entry, dict[str, Any]()
+    if not isinstance(record, TaskRecord):
+        return found
+    budgets = await engine.budgets(view.task_id)
+    if budgets is not None:
+        found["envelope"] = budget_data(budgets)
+    link = record.engine.contract_id if record.engine is not None else None
+    if link:
+        with suppress(EngineError):  # `contract show` says what is wrong with it
+            found |= await _contract_data(engine, link)
+    return found
+
+
+async def _contract_data(engine: Engine, contract_id: str) -> dict[str, Any]:
+    return contract_data(await asyncio.to_thread(engine.goals.contracts.get, contract_id))
+
+
+async def _contract(engine: Engine, contract_id: str) -> list[str]:
+    try:
+        found = await _contract_data(engine, contract_id)
+    except EngineError as error:
+        return [_line("contract", str(error))]
+    first, *rest = contract_lines(found)
+    return [_line("contract", first), *rest]
+
+
+def _commands(task: Mapping[str, Any] | None) -> Iterator[str]:
+    """Each command with how it went."""
+    if task is None:
+        return
+    yield say("field.commands")
+    lines = Lines(several=False)
+    for number, command in enumerate(task["commands"]):
+        sign = NOT_ENDED.get(command["status"])
+        said = lines.line if sign is None else lines.about
+        yield " ".join(filter(None, (" ", sign, said(task, number, command))))
+
+
+def _recording(head: Mapping[str, Any]) -> Iterator[str]:
+    """How it ended."""
+    by = str(head.get("stopped_by") or "")
+    if by:
+        try:
+            yield _line("ended by", say(f"recording.by.{by}"))
+        except KeyError:
+            yield _line("ended by", by)
+
+
+def _line(name: str, text: str) -> str:
+    return f"{name + ':':<10} {display(text, 500)}"

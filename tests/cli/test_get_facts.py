@@ -1,0 +1,37 @@
+"""`octask get` tells what matters of each kind, beside the state that all have."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.program import Octask
+
+CONTRACT = '{"expected_total": 9, "item_key": "url", "stop_condition": "all of them"}'
+
+
+@pytest.fixture
+def octask(home: Path) -> Octask:
+    return Octask(home)
+
+
+def test_an_envelope_with_a_contract_tells_its_run_its_counts_and_what_is_missing(
+    octask: Octask,
+) -> None:
+    words = ("start", "browser_task", "--objective", "count", "--contract", CONTRACT)
+    task_id = octask(*words).strip()
+    said = octask("get", task_id)
+    assert "run:       " in said
+    assert "0/9 url: 0 completed" in said
+    assert "Bulk progress incomplete: 0/9 url items observed." in said
+    assert said.index("Bulk progress") < said.index("arguments:")
+    found = json.loads(octask("get", task_id, "--json"))
+    assert found["completion_guard"]["missing_count"] == 9
+    assert found["envelope"]["objective"] == "count"
+
+
+def test_a_recording_tells_how_it_ended(octask: Octask, site: Any) -> None:
+    words = ("--headless", "--duration-ms", "100", "--json")
+    ended = json.loads(octask("start", "recording", f"{site.url}/shop/", *words))
+    assert "ended by:  its time being over" in octask("get", ended["task_id"])
