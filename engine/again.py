@@ -77,6 +77,7 @@ def asked(record: TaskRecord, contract: Mapping[str, Any] | None = None) -> Aske
         args = {}  # the rest of its summary is what became of it
     terms = Terms(
         objective=record.objective,
+        phase=_first_phase(record),
         policy=record.policy,
         enforce=engine.enforce,
         contract=contract,
@@ -92,6 +93,12 @@ def repeatable(record: TaskRecord) -> bool:
     except CannotRepeat:
         return False
     return True
+
+
+def _first_phase(record: TaskRecord) -> str | None:
+    """The phase that it began in: an envelope's own has moved on since."""
+    first = record.args_summary.get("phase") if record.kind == ENVELOPE else record.phase
+    return first if isinstance(first, str) else None
 
 
 def holds_mark(given: Any) -> bool:

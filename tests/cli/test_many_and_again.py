@@ -253,3 +253,8 @@ def test_the_help_tells_the_exit_codes(octask: Octask) -> None:
     said = octask("--help", place=False)
     assert "124  `wait` ran out of time" in said
     assert "5  a completion was refused" in said
+
+
+def test_a_dry_run_for_programs_is_refused_as_json_too(octask: Octask) -> None:
+    said = octask("cancel", "--all-matching", "stat:us", "--dry-run", "--json", code=2)
+    assert json.loads(said)["error"]["code"]

@@ -122,3 +122,13 @@ async def test_what_another_program_made_is_not_known_whole(home: Path) -> None:
     async with opened(home) as engine:
         with pytest.raises(RequestUnknown):
             await engine.rerun(folder.name)
+
+
+async def test_an_envelope_begins_again_in_the_phase_that_it_began_in(home: Path) -> None:
+    async with opened(home) as engine:
+        terms = Terms(objective="look around", phase="act")
+        first = await engine.start("browser_task", {}, terms=terms)
+        await engine.update(first.task_id, phase="verify")
+        await engine.finish(first.task_id, "completed")
+        second = await engine.rerun(first.task_id)
+        assert second.phase == "act"
