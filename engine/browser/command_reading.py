@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from engine.browser.command_stage import Call, Tool, script
 from engine.browser.covering import NotCovered, box_of, covered
+from engine.browser.markup import without_secret_values
 from engine.work.command_errors import CommandFailed
 from engine.work.echoes import Echoes
 
@@ -66,9 +67,10 @@ async def get_text(call: Call) -> Any:
 async def get_html(call: Call) -> Any:
     page = await call.stage.page()
     if not call.selector:
-        return _cut("html", await page.content())
+        return _cut("html", without_secret_values(await page.content()))
     found = page.locator(call.selector).first
-    return _cut("html", await found.evaluate("(node) => node.outerHTML", timeout=call.timeout_ms))
+    html = str(await found.evaluate("(node) => node.outerHTML", timeout=call.timeout_ms))
+    return _cut("html", without_secret_values(html))
 
 
 async def get_viewport_dom(call: Call) -> Any:

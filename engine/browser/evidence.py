@@ -15,6 +15,7 @@ import msgspec
 
 from engine.browser.agent_tab import AgentTab
 from engine.browser.console_log import ConsoleLog
+from engine.browser.markup import without_secret_values
 from engine.browser.network_log import NetworkLog
 from engine.browser.own_world import evaluate
 from engine.browser.picturing import Picture, picture
@@ -75,8 +76,10 @@ class TabCamera:
 
     async def _dom(self) -> Piece:
         async with self._tab.within(PART_S):
+            await self._tab.world.ask("page")  # learns what stands in fields for secrets
             told = await evaluate(self._tab.instance.wire(self._tab.page), _DOM % MAX_DOM)
-        whole = str(told["html"]).encode("utf-8", "replace")
+        html = without_secret_values(str(told["html"]))
+        whole = self._tab.veil.lines(html.encode("utf-8", "replace"))
         data = whole[:MAX_DOM].decode("utf-8", "ignore").encode()
         cut = len(data) < len(whole) or int(told["length"]) > MAX_DOM
         return Piece(data, cut)
@@ -128,12 +131,14 @@ class TabCamera:
         """Waits for the rest of the window; of a page that did not open there is none."""
         if self._opened:
             await asyncio.sleep(self._network.left_s)
-        data = await self._network.encoded()
+        data = self._tab.veil.lines(await self._network.encoded())
         return Piece(data, self._network.is_cut, {"entries": self._network.total})
 
     async def _said(self) -> Piece:
         cut = self._console.is_cut
-        return Piece(self._console.encoded(), cut, {"lines": self._console.total})
+        return Piece(
+            self._tab.veil.lines(self._console.encoded()), cut, {"lines": self._console.total}
+        )
 
 
 @asynccontextmanager

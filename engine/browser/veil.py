@@ -43,6 +43,10 @@ class Veil:
         """`given` on one line, as it may be told."""
         return display(self._scrub.text(given), limit)
 
+    def lines(self, given: bytes) -> bytes:
+        """A text of many lines (UTF-8) without what fields have held; the rest stays as it is."""
+        return self._scrub.hide(given.decode("utf-8", "replace")).encode("utf-8", "replace")
+
     def value(self, given: Any) -> Any:
         """A JSON value as it may be told."""
         return self._scrub.value(given)

@@ -64,3 +64,15 @@ async def test_over_a_network_face_a_task_may_reach_what_the_operators_list_has(
     async with opened(route="http", allow_private=(place,)) as booth:
         done = await booth.run(do("goto", url=f"{site.url}/static/1"))
     assert done["status"] == "completed"
+
+
+async def test_markup_is_kept_without_what_stands_in_a_password_field(
+    opened: Opening, site: Site
+) -> None:
+    site.answers["/login"] = Answer(b"<form><input type=password value=s3cretvalue><b>Log in</b>")
+    async with opened() as booth:
+        whole, part = do("get_html"), do("get_html", selector="form")
+        done = await booth.run(do("goto", url=f"{site.url}/login"), whole, part)
+    assert done["status"] == "completed"
+    assert str(done).count("<b>Log in</b>") == 2
+    assert "s3cretvalue" not in str(done)

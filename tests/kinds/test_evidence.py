@@ -275,3 +275,17 @@ async def test_a_living_tab_of_an_agent_is_taken_as_it_is(home, site):
     assert site.hits["/static/1"] == hits
     assert found["tab_7"].error is not None
     assert found["tab_7"].error.code == "tab_missing"
+
+
+async def test_what_stands_in_a_field_for_a_secret_is_in_no_file_of_a_bundle(home, site):
+    site.answers["/login"] = page(
+        "Login",
+        "<input type=password value='hunter2-zz'><p>Yours is hunter2-zz</p>"
+        "<script>console.log('typed', 'hunter2-zz'); fetch('/x?q=hunter2-zz')</script>",
+    )
+    async with bundling(home) as bundle:
+        asked = {"include": ["dom", "network", "console"]}
+        _, parts, files = await bundle(url=f"{site.url}/login", **asked)
+    assert not [part for part in parts.values() if "error" in part]
+    assert b"Yours is" in files["dom.html"]
+    assert all(b"hunter2" not in data for data in files.values())
