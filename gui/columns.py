@@ -93,7 +93,7 @@ COLUMNS: tuple[Column, ...] = (
         attrgetter("name"),
         paint="task",
     ),
-    Column("kind", 20, lambda row, _: row.kind, attrgetter("kind"), attrgetter("kind")),
+    Column("kind", 23, lambda row, _: row.kind, attrgetter("kind"), attrgetter("kind")),
     Column(
         "progress",
         23,

@@ -19,6 +19,7 @@ from engine.records import LIVE, Status, TaskRecord, TaskView, Units, Unreadable
 
 UNKNOWN: Final = math.nan
 ADDRESSES: Final = ("url", "sitemap_url")
+_SAID: Final = ("sitemap_url", "label", "objective")  # what a list calls a task by
 _MAX_HAYSTACK = 2000
 _NETLOC = re.compile(r"[a-z][a-z0-9+.-]*:/*(?:[^/?#@]*@)?([^/?#]*)", re.I)
 _PORT = re.compile(r":\d+$")
@@ -66,9 +67,10 @@ def haystack(view: TaskView) -> str:
     if isinstance(entry, Unreadable):
         return f"{entry.task_id}\nunreadable\n{entry.reason}".casefold()
     parts = [entry.task_id, entry.kind, entry.status, entry.url, entry.objective or ""]
-    sitemap = entry.args_summary.get("sitemap_url")
-    if isinstance(sitemap, str):
-        parts.append(sitemap)
+    args = entry.args_summary
+    for name in _SAID:
+        if name in args and isinstance(args[name], str):
+            parts.append(args[name])
     if entry.engine is not None:
         parts += [entry.engine.name or "", entry.engine.command_task_id or ""]
     if entry.error is not None:

@@ -104,7 +104,10 @@ def _budget(data: dict[str, Any]) -> str:
     before, after = str(data.pop("from", "")), str(data.pop("to", ""))
     names = budget_names(map(str, _items(data.pop(after, None))))
     advice = advice_words(_str(data.pop("recommended_next", None)))
-    kept = {key: value for key, value in data.items() if value != []}
+    near = budget_names(map(str, _items(data.get("warning"))))
+    kept = {key: value for key, value in data.items() if value != [] and key != "warning"}
+    if near:
+        kept["near"] = near
     message = f"said.budget.{after}"
     if message not in ENGLISH:
         return _join(f"{before} → {after}", kept)

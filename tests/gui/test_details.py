@@ -149,8 +149,8 @@ def test_force_and_the_reason_of_a_cancel_are_not_hidden(details: Details) -> No
         ),
         (
             "budget",
-            {"from": "warning", "to": "exceeded", "exceeded": ["maxWallMs"], "warning": []},
-            "Over its budget: time",
+            {"from": "warning", "to": "exceeded", "exceeded": ["maxWallMs"], "warning": ["maxToolCalls"]},
+            "Over its budget: time (near tool calls)",
             "bad",
         ),
         ("budget", {"from": "exceeded", "to": "ok"}, "Within its budget again", ""),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine import words
 from engine.query import Order, haystack, in_order, keep, match, place, terms
 from engine.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Unreadable
 
@@ -89,3 +90,11 @@ def test_ties_stay_as_they_came(things: list[Thing], key: tuple[str, bool]) -> N
     for before, after in itertools.pairwise(ordered):
         if getattr(before, key[0]) == getattr(after, key[0]):
             assert came[id(before)] < came[id(after)]
+
+
+def test_words_find_a_task_by_what_the_list_calls_it() -> None:
+    for said in ({"label": "Order two lamps"}, {"objective": "Two lamps"}):
+        record = TaskRecord(task_id="00000000000000aa", kind="recording", args_summary=said)
+        found = TaskView(record)
+        assert "two lamps" in haystack(found)
+        assert words.task_name(found).casefold() in haystack(found)
