@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 import click
@@ -15,7 +16,7 @@ from engine import words
 from engine.cli.calls import call
 from engine.cli.phrases import say
 from engine.cli.show import as_json as print_json
-from engine.cli.show import view_data
+from engine.cli.show import now_ms, view_data
 from engine.config import Settings
 from engine.display import display
 from engine.records import TaskView, Unreadable
@@ -24,6 +25,7 @@ from engine.verbs import Verb
 
 GROUPS: Final = {"runs": "Lifecycle records of runs; alone it lists them."}
 COLUMNS: Final = ("runId", "status", "startedAt", "completedAt", "route", "agentId", "taskThreadId")
+TITLES: Final = ("Run", "Status", "Started", "Took", "Via", "Agent", "Task")
 SHOWN: Final = 80  # characters of one value in a table
 
 
@@ -71,12 +73,24 @@ def _cells(run: Mapping[str, Any]) -> list[str]:
 
 
 def _table(found: list[dict[str, Any]]) -> Table:
-    made = Table(box=None, pad_edge=False, header_style="bold")
-    for name in COLUMNS:
-        made.add_column(name, no_wrap=name in ("runId", "status", "startedAt"))
+    """For people: local times, and how long it took instead of a second time."""
+    made, now = Table(box=None, pad_edge=False, header_style="bold"), now_ms()
+    for title in TITLES:
+        made.add_column(title, no_wrap=title not in ("Run", "Agent"), overflow="fold")
     for run in found:
-        made.add_row(*map(Text, _cells(run)))
+        run_id, status, started, ended, *rest = _cells(run)
+        began, over = _at_ms(started), _at_ms(ended)
+        took = words.took(over - began) if began is not None and over is not None else ""
+        made.add_row(*map(Text, (run_id, status, words.clock(began, now), took, *rest)))
     return made
+
+
+def _at_ms(stamp: str) -> float | None:
+    """A time of the record, ms since 1970; None for what is no time."""
+    try:
+        return datetime.fromisoformat(stamp).timestamp() * 1000
+    except (ValueError, OverflowError):
+        return None
 
 
 RENDERERS: Final[dict[str, Callable[[Verb, Settings, Mapping[str, Any], bool], None]]] = {
