@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -44,13 +43,13 @@ class Driver:
             # Playwright raises whatever it likes here; `wait` takes it all without a word.
             await asyncio.wait({starting}, timeout=limit_s)
         except asyncio.CancelledError:
-            await _to_its_end(cls._call_off(starting, before))
+            await _to_its_end(asyncio.create_task(cls._call_off(starting, before)))
             raise
         if starting.done() and starting.exception() is None:
             _hear_of_its_end(starting.result())
             return cls(starting.result(), _driver_process(before))
         reason = _reason(starting) if starting.done() else f"no answer within {limit_s:.0f} s"
-        await _to_its_end(cls._call_off(starting, before))
+        await _to_its_end(asyncio.create_task(cls._call_off(starting, before)))
         raise BrowserFailed(reason=f"its driver does not start: {reason}")
 
     @classmethod
@@ -89,21 +88,17 @@ class Driver:
             stopping.cancel()
 
 
-async def _to_its_end(ending: Coroutine[Any, Any, None]) -> None:
+async def _to_its_end(ending: asyncio.Task[None]) -> None:
     """Wait for it whoever calls that off meanwhile: it is bounded, and torn it leaves a process.
 
     Raises:
         CancelledError: it was called off meanwhile.
     """
-    work = asyncio.create_task(ending, name="call off the driver's start")
-    called_off = False
-    while not work.done():
-        try:
-            await asyncio.wait({work})
-        except asyncio.CancelledError:
-            called_off = True
-    if called_off:
-        raise asyncio.CancelledError
+    try:
+        await asyncio.wait({ending})
+    finally:
+        if not ending.done():
+            await _to_its_end(ending)
 
 
 def _look_for_node() -> None:
