@@ -28,8 +28,8 @@ SEAMS = {
 }
 # All that the window may know of the engine: its verbs, its records and its words.
 GUI_MAY_IMPORT = frozenset(
-    {"service", "records", "words", "query", "stopping", "errors", "config", "feed"}
-    | {"attention", "display", "messages", "pace", "version", "logs"}
+    {"service", "records", "words", "query", "stopping", "again", "errors", "config", "feed"}
+    | {"attention", "budget", "display", "messages", "pace", "version", "logs"}
     | {"sample.site"}  # what the empty window offers to crawl
 )
 WRITERS = {
