@@ -68,9 +68,7 @@ def haystack(view: TaskView) -> str:
         return f"{entry.task_id}\nunreadable\n{entry.reason}".casefold()
     parts = [entry.task_id, entry.kind, entry.status, entry.url, entry.objective or ""]
     args = entry.args_summary
-    for name in _SAID:
-        if name in args and isinstance(args[name], str):
-            parts.append(args[name])
+    parts += [args[name] for name in _SAID if isinstance(args.get(name), str)]
     if entry.engine is not None:
         parts += [entry.engine.name or "", entry.engine.command_task_id or ""]
     if entry.error is not None:

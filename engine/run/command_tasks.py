@@ -141,8 +141,10 @@ class _CommandRun:
         stage.instance = self._tools.instances.get(instance_id)
         stage.masked = self._tools.instances.covered(instance_id)
         known = self._tools.instances.hidden(instance_id)  # the tasks before may have typed there
-        known |= dict(self._plan.hidden)
-        stage.hidden, self._scrub = known.keys(), Scrub(known.items())
+        mine = self._plan.hidden  # first: its own names say more than that something was hidden
+        self._scrub = Scrub([*mine, *known.items()])
+        known.update((value, redact.MARK) for value, _ in mine)
+        stage.hidden = known.keys()
         self._task.instance_id = instance_id
 
     async def _one(self, number: int, step: Step, stage: Stage) -> None:

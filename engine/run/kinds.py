@@ -14,6 +14,7 @@ from engine.run.sitemaps import CRAWL_SITEMAP
 from engine.run.snapshots import SNAPSHOT
 
 ALL = (CRAWL, CRAWL_SITEMAP, COMMANDS, RECORDING, EVIDENCE, SNAPSHOT)
+ENVELOPE = "browser_task"  # has no body: an agent drives it from outside
 KINDS: dict[str, Kind] = {kind.name: kind for kind in ALL}
 
 # What the first crawl would import on the loop: 0.6 s together, too long for a window.
@@ -34,7 +35,7 @@ def kind_of(name: str) -> Kind:
     """
     kind = KINDS.get(name)
     if kind is None:
-        known = ", ".join(sorted(KINDS))
+        known = ", ".join(sorted({*KINDS, ENVELOPE}))
         raise InvalidArguments(
             (Problem("kind", "unknown_kind", f"'{name}' cannot be started here (known: {known})"),)
         )

@@ -149,7 +149,12 @@ def test_force_and_the_reason_of_a_cancel_are_not_hidden(details: Details) -> No
         ),
         (
             "budget",
-            {"from": "warning", "to": "exceeded", "exceeded": ["maxWallMs"], "warning": ["maxToolCalls"]},
+            {
+                "from": "warning",
+                "to": "exceeded",
+                "exceeded": ["maxWallMs"],
+                "warning": ["maxToolCalls"],
+            },
             "Over its budget: time (near tool calls)",
             "bad",
         ),

@@ -195,7 +195,9 @@ def aged(ledger, task_id: str, days: int) -> str:
     """As if it had ended so long ago."""
     meta = ledger.root / task_id / "meta.json"
     raw = json.loads(meta.read_text())
-    meta.write_text(json.dumps({**raw, "ended_at": raw["ended_at"] - days * 86_400_000}))
+    times = ("created_at", "started_at", "ended_at", "last_activity_at")
+    earlier = {name: raw[name] - days * 86_400_000 for name in times if name in raw}
+    meta.write_text(json.dumps({**raw, **earlier}))
     return task_id
 
 

@@ -161,7 +161,7 @@ async def test_an_address_with_secrets_is_opened_and_stands_in_no_file_nor_expor
     out = tmp_path / "exports"
     out.mkdir()
     async with opened(home) as engine:
-        terms = Terms(policy={"maxToolCalls": 2, "allowedDomains": ["elsewhere.test"]})
+        terms = Terms(policy={"maxToolCalls": 2, "allowedDomains": ["127.0.0.1"]})
         done = await engine.start("crawl", {"url": echo, **FAST_ARGS}, terms=terms)
         assert (await engine.wait(done.task_id)).status == "COMPLETED"
         gone = await engine.start(
