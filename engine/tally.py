@@ -74,11 +74,6 @@ class Tally:
         )
 
 
-def result_of(outcome: CrawlOutcome, pages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """result.json as one object: for direct calls, whose pages are in memory."""
-    return {"summary": outcome.summary(), "pages": list(pages)}
-
-
 def killed_head(
     kind: str, task_id: str, units: Iterable[Mapping[str, Any]], scope: str, lasted_ms: int
 ) -> dict[str, Any]:

@@ -36,6 +36,7 @@ def in_order(subjects: Sequence[V], orders: Sequence[Order]) -> list[V]:
         if None in map(value, rows):
             without = [row for row in rows if value(row) is None]
             rows = [row for row in rows if value(row) is not None]
+        # One column holds numbers or texts, never both: a type for that says less than this.
         rows.sort(key=value, reverse=order.descending)  # type: ignore[arg-type]
         rows += without
     return rows
@@ -57,6 +58,7 @@ def _part(order: Order, subject: object) -> tuple[object, ...]:
             False,
             folded.translate(_COMPLEMENT) + b"\xff" if order.descending else folded,
         )
+    # What is no text is a number here.
     return (False, -value if order.descending else value)  # type: ignore[operator]
 
 

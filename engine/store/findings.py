@@ -74,6 +74,7 @@ class Findings:
                     _note(found, name, text)
             except Damaged:
                 pass  # a head is a courtesy; the rows say what is wrong
+        # `shown` keeps the shape: an object stays one.
         return shown(found)  # type: ignore[no-any-return]
 
     def _pages(self) -> Iterator[Row]:

@@ -247,7 +247,7 @@ def held(folder: Folder, name: str, subject: str, timeout_s: float = TIMEOUT_S) 
     while (fd := _locked(folder, name)) is None:
         if (waited_s := time.monotonic() - began) > timeout_s:
             raise LockTimeout(task_id=subject, waited_s=waited_s)
-        time.sleep(random.uniform(0.001, 0.005))
+        time.sleep(random.uniform(0.001, 0.005))  # nobody is told when it is free
     try:
         yield
     finally:

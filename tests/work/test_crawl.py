@@ -10,7 +10,7 @@ from engine.browser.egress import Policy
 from engine.errors import BrowserGone, BrowserMissing, InjectedFault
 from engine.sample.pages import marker
 from engine.sample.site import Site
-from engine.tally import Tally, result_of
+from engine.tally import Tally
 from engine.work.context import MemoryContext
 from engine.work.crawl import crawl
 from engine.work.crawl_args import parse_crawl
@@ -346,7 +346,6 @@ async def test_pages_can_be_counted_again_from_what_was_kept(site):
     outcome, pages = await crawled(f"{site.url}/static/", max_pages=7)
     again = Tally(pages).outcome(outcome.scope, outcome.duration_ms, outcome.stopped_by)
     assert again == outcome
-    assert result_of(outcome, pages)["pages"] == pages
 
 
 async def test_the_three_forms_of_content(site):
