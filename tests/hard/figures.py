@@ -1,0 +1,30 @@
+"""What every hard rig hands back, and how it is told: for people, then one line for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import psutil
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One run of a rig: what was measured, and each promise that was not kept, as a sentence."""
+
+    goal: str
+    facts: Mapping[str, Any]
+    misses: list[str] = field(default_factory=list)
+
+
+def tell(name: str, figures: Figures) -> None:
+    """Print `figures` as a list, its misses, and one JSON line."""
+    print(f"{figures.goal} {name} (load {psutil.getloadavg()[0]:.1f})")
+    for fact, value in figures.facts.items():
+        print(f"{fact:>28}  {value}")
+    for miss in figures.misses:
+        print(f"  MISSED  {miss}")
+    told = {"hard": name, "goal": figures.goal, **figures.facts, "misses": figures.misses}
+    print(json.dumps(told, default=str), flush=True)
