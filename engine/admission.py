@@ -13,7 +13,7 @@ from engine import budget, comet, redact
 from engine.envelopes import PHASES, EnvelopeRequest, envelope_request
 from engine.errors import InvalidArguments, Problem
 from engine.goals.crawling import contract_problems
-from engine.records import EngineFields
+from engine.records import ENVELOPE, EngineFields
 from engine.run.kind import Kind, Tools
 from engine.run.kinds import kind_of
 
@@ -94,7 +94,7 @@ def check_envelope(
         InvalidArguments: with every mistake.
     """
     problems = [*terms_problems(terms, policy=False), *_name_problems(name)]
-    problems += contract_problems(budget.ENVELOPE, terms.contract)
+    problems += contract_problems(ENVELOPE, terms.contract)
     if terms.enforce:
         why = "has no effect: nothing of ours runs that could be ended"
         problems.append(Problem("enforce", "not_allowed", why))

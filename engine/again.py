@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.admission import NO_TERMS, Terms
-from engine.budget import ENVELOPE
 from engine.errors import EngineError
-from engine.records import TaskRecord
+from engine.records import ENVELOPE, TaskRecord
 from engine.redact import MARK
 
 

@@ -6,12 +6,12 @@ import math
 from enum import StrEnum
 
 from engine.pace import STALL_MIN_MS
-from engine.records import Status, TaskRecord, TaskView, Unreadable
+from engine.records import ENVELOPE, Status, TaskRecord, TaskView, Unreadable
 
 FAILED_RECENTLY_MS = 24 * 3600 * 1000
 ORPHANED_CODE = "orphaned"
 # What a person or an agent leads: silence means that they think, and a speed means nothing.
-LED = frozenset({"browser_task", "recording"})
+LED = frozenset({ENVELOPE, "recording"})
 # ms of the year 9999: what lies beyond is not a time but damage.
 _LAST_MS = 253_402_300_799_000.0
 

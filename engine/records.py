@@ -23,6 +23,8 @@ ARTIFACTS_NAME = "artifacts"
 COMMANDS_NAME = "commands.json"
 DOCUMENTS = frozenset({COMMANDS_NAME})  # what a kind may keep beside its units
 
+ENVELOPE = "browser_task"  # the kind without a body of ours: an agent drives it from outside
+
 
 class Status(StrEnum):
     """The five states on disk. Anything else found there is shown as it is."""
@@ -121,11 +123,7 @@ class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         """How far it says itself that it is; a `browser_task` counts the calls of its tools."""
         if self.engine is not None and self.engine.units is not None:
             return self.engine.units
-        calls = (
-            self.counters.get("toolCalls")
-            if self.kind == "browser_task" and self.counters
-            else None
-        )
+        calls = self.counters.get("toolCalls") if self.kind == ENVELOPE and self.counters else None
         if type(calls) is not int or calls < 0:
             return None
         failed = self.counters.get("failureCalls") if self.counters else None

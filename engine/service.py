@@ -38,7 +38,7 @@ from engine.errors import (
     TaskUnreadable,
 )
 from engine.feed import Batch
-from engine.records import Health, TaskId, TaskRecord, TaskView, Unreadable
+from engine.records import ENVELOPE, Health, TaskId, TaskRecord, TaskView, Unreadable
 from engine.run.companion import Companion
 from engine.run.executor import Executor
 from engine.run.kind import Tools
@@ -50,7 +50,6 @@ from engine.work.context import Clock
 
 log = logging.getLogger(__name__)
 
-ENVELOPE = "browser_task"
 Views = list[TaskView]  # named, because inside the class `list` is the verb
 
 

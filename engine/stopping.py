@@ -14,9 +14,8 @@ from typing import Final
 
 from engine.attention import Standing, standing
 from engine.errors import EngineError
-from engine.records import TaskId, TaskRecord, TaskView, Unreadable
+from engine.records import ENVELOPE, TaskId, TaskRecord, TaskView, Unreadable
 
-ENVELOPE: Final = "browser_task"  # no process works on it that could answer: it ends at once
 AT_ONCE: Final = 4  # requests under way together: each waits for a disk
 _LIVE = (Standing.PENDING, Standing.RUNNING, Standing.CANCELLING, Standing.ORPHANED)
 

@@ -12,7 +12,7 @@ from typing import Final
 from engine.attention import Reason, Standing, moment, standing, updated_at
 from engine.display import display
 from engine.messages import ENGLISH
-from engine.records import TaskRecord, TaskView, Units, Unreadable
+from engine.records import ENVELOPE, TaskRecord, TaskView, Units, Unreadable
 
 NONE: Final = "–"
 _NAME_LIMIT = 300
@@ -26,7 +26,7 @@ UNIT_NOUNS: Final = {
     "oc_evidence_bundle": "parts",
     "oc_session_snapshot": "tabs",
     "commands": "commands",
-    "browser_task": "calls",
+    ENVELOPE: "calls",
 }
 
 
@@ -228,7 +228,7 @@ def _why_running(view: TaskView, now_ms: float, stalled: bool) -> str:
         return say("why.stopping", ago=ago(moment(engine.stop_requested_at), now_ms))
     at = updated_at(view)
     message = display(view.units.message or "", 300) if view.units is not None else ""
-    if isinstance(view.entry, TaskRecord) and view.entry.kind == "browser_task":
+    if isinstance(view.entry, TaskRecord) and view.entry.kind == ENVELOPE:
         said = [say("why.running.outside", owner=owner(view))]
     elif view.foreign:
         said = [say("why.running.foreign", owner=owner(view))]

@@ -1,7 +1,6 @@
 """The budgets of a task (seed 004): what may be asked for, how calls count, how it stands."""
 
 from engine.budget.fold import (
-    ENVELOPE,
     OBSERVING,
     RECENT,
     Gauge,
@@ -20,7 +19,6 @@ from engine.budget.policy import BUDGETS, allows, defaulted, problems
 
 __all__ = [
     "BUDGETS",
-    "ENVELOPE",
     "OBSERVING",
     "RECENT",
     "Gauge",

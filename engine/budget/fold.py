@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from engine.budget.policy import DOMAINS, Policy, defaulted, strays
+from engine.records import ENVELOPE
 
 Level = Literal["ok", "warning", "exceeded"]
 
@@ -31,7 +32,6 @@ OBSERVING: Final = frozenset(
 RECENT: Final = 10
 MOST_URLS: Final = 500  # of addresses that are counted; meta.json may hold 1 MiB
 URL_CHARACTERS: Final = 2_048
-ENVELOPE: Final = "browser_task"
 EVERY: Final = "checkpointEveryCalls"
 COUNTERS: Final = (
     *("toolCalls", "actionCalls", "observationCalls", "failureCalls"),

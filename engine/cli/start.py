@@ -39,12 +39,11 @@ from engine.cli.terms import TERMS, for_agent, from_json, gather_terms, terms_op
 from engine.config import Settings
 from engine.display import display
 from engine.errors import EngineError, InvalidArguments, Problem
-from engine.records import RESULT_NAME, TaskRecord, TaskView, Units, Unreadable
+from engine.records import ENVELOPE, RESULT_NAME, TaskRecord, TaskView, Units, Unreadable
 from engine.run.stopping import STOPPABLE
 from engine.service import Engine
 
 LOOK_S = 0.2
-ENVELOPE = "browser_task"
 SESSION = "oc_session_snapshot"  # its objective is an argument, and the task's own as well
 
 

@@ -19,7 +19,7 @@ from engine.envelopes.request import (
 )
 from engine.envelopes.state import EnvelopeState, state_of
 from engine.errors import EngineError
-from engine.records import LIVE, EngineFields, Status, TaskRecord
+from engine.records import ENVELOPE, LIVE, EngineFields, Status, TaskRecord
 from engine.store import changes
 from engine.store.ledger import Ledger
 from engine.store.machine import wall_ms
@@ -72,9 +72,7 @@ class Envelopes:
             "budget_status": "ok",
             "recent_events": [],
         }
-        record = self._ledger.create(
-            budget.ENVELOPE, asked, engine=engine, now_ms=now, fields=fields
-        )
+        record = self._ledger.create(ENVELOPE, asked, engine=engine, now_ms=now, fields=fields)
         told = {"objective": asked["objective"], "phase": asked["phase"]}
         self._ledger.note(record.task_id, [("started", told)])
         return record
@@ -212,7 +210,7 @@ def edge_events(old: Standing, new: Standing) -> Events:
 
 
 def _expect_open(raw: Mapping[str, Any], task_id: str) -> None:
-    if raw.get("kind") != budget.ENVELOPE:
+    if raw.get("kind") != ENVELOPE:
         raise NotAnEnvelope(task_id=task_id, kind=str(raw.get("kind")))
     if raw.get("status") not in LIVE:
         raise EnvelopeEnded(task_id=task_id, status=str(raw.get("status")))

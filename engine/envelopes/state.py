@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from engine import budget
+from engine.records import ENVELOPE
 
 
 class EnvelopeState(msgspec.Struct, frozen=True):
@@ -55,7 +56,7 @@ def state_of(meta: Mapping[str, Any], now_ms: float) -> EnvelopeState:
 
 def has_budget(meta: Mapping[str, Any]) -> bool:
     """Is there anything to tell: an envelope, or a task with a policy of its own?"""
-    return meta.get("kind") == budget.ENVELOPE or bool(meta.get("policy"))
+    return meta.get("kind") == ENVELOPE or bool(meta.get("policy"))
 
 
 def _text(meta: Mapping[str, Any], name: str) -> str:

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from engine.errors import InvalidArguments, Problem
+from engine.records import ENVELOPE
 
 LOOKED_AT: Final = 1_000  # rows in which columns that are not in the table are looked for
 MOST: Final = 200  # columns of one export
@@ -49,7 +50,7 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
         *(Column("args", 40), Column("startedAt", 16), Column("completedAt", 16)),
         *(Column("error.code", 24), Column("error.message", 50), Column("result", 60, bulky=True)),
     ),
-    "browser_task": _EVENT,
+    ENVELOPE: _EVENT,
 }
 _OTHER_WIDTH: Final = 30
 

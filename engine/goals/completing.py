@@ -23,13 +23,12 @@ from engine.goals.run_folders import HeldRun, RunFolders, is_refusal
 from engine.goals.task_runs import RunDesk, contract_of
 from engine.goals.views import RunView
 from engine.lifecycle import LEDGER
-from engine.records import TERMINAL, Status, TaskRecord
+from engine.records import ENVELOPE, TERMINAL, Status, TaskRecord
 from engine.store import changes
 from engine.store.ledger import Ledger
 
 Act = Callable[[], TaskRecord]
 
-ENVELOPE: Final = "browser_task"
 ENDINGS: Final = {"COMPLETED": "completed", "FAILED": "failed", "CANCELLED": "cancelled"}
 
 

@@ -24,10 +24,10 @@ from engine.errors import (
     Problem,
 )
 from engine.goals import requests
-from engine.goals.completing import ENVELOPE, Completing
+from engine.goals.completing import Completing
 from engine.goals.contracts import Contracts
 from engine.goals.requests import REASON, TEXT, Start, Update
-from engine.records import ErrorInfo, Units
+from engine.records import ENVELOPE, ErrorInfo, Units
 from engine.store.changes import BULK_INCOMPLETE
 from engine.store.lock import TIMEOUT_S
 from engine.work.addresses import address_of

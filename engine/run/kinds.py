@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 
 from engine.errors import InvalidArguments, Problem
+from engine.records import ENVELOPE
 from engine.run.command_tasks import COMMANDS
 from engine.run.crawls import CRAWL
 from engine.run.evidences import EVIDENCE
@@ -14,7 +15,6 @@ from engine.run.sitemaps import CRAWL_SITEMAP
 from engine.run.snapshots import SNAPSHOT
 
 ALL = (CRAWL, CRAWL_SITEMAP, COMMANDS, RECORDING, EVIDENCE, SNAPSHOT)
-ENVELOPE = "browser_task"  # has no body: an agent drives it from outside
 KINDS: dict[str, Kind] = {kind.name: kind for kind in ALL}
 
 # What the first crawl would import on the loop: 0.6 s together, too long for a window.

@@ -14,11 +14,10 @@ from typing import Any, Final
 import msgspec
 
 from engine.attention import moment
-from engine.records import LIVE, EngineFields, ErrorInfo, Status, Units
+from engine.records import ENVELOPE, LIVE, EngineFields, ErrorInfo, Status, Units
 from engine.redact import Summary
 from engine.store.lease import Lease
 
-ENVELOPE = "browser_task"  # has no process of its own that could answer a request
 BULK_INCOMPLETE: Final = "bulk_incomplete"  # the code of a crawl that its contract refused
 BUDGET_EXCEEDED: Final = "BUDGET_EXCEEDED"  # of one that was started to end with its budget
 OVERRULED: Final = frozenset({BULK_INCOMPLETE, BUDGET_EXCEEDED})  # by a force

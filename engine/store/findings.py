@@ -12,9 +12,8 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from engine.records import EVENTS_NAME, PAGES_NAME, RESULT_NAME
+from engine.records import ENVELOPE, EVENTS_NAME, PAGES_NAME, RESULT_NAME
 from engine.store import journal
-from engine.store.changes import ENVELOPE
 from engine.store.json_stream import Damaged, JsonText, decoded
 from engine.store.look import LedgerLook
 from engine.store.meta import shown

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from engine.attention import moment
 from engine.errors import EngineError, TaskNotFound, TaskUnreadable
-from engine.records import LIVE, EngineFields, TaskId, TaskRecord, Unreadable
+from engine.records import ENVELOPE, LIVE, EngineFields, TaskId, TaskRecord, Unreadable
 from engine.store import changes, lease, machine, meta
 from engine.store.assemble import assemble
 from engine.store.files import Unusable
@@ -55,7 +55,7 @@ def owner_is_dead(root: Path, record: TaskRecord, now_ms: int | None = None) -> 
     """Is the owner of a PENDING or RUNNING task proved dead? A look: nothing is written."""
     if record.status not in LIVE:
         return Verdict(Life.UNKNOWN, "the task has ended")
-    if record.kind == changes.ENVELOPE:
+    if record.kind == ENVELOPE:
         return _envelope(record, machine.wall_ms() if now_ms is None else now_ms)
     if record.engine is not None and record.engine.runner:
         return _ours(record, record.engine, root)

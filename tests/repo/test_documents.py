@@ -12,9 +12,8 @@ import pytest
 from engine.bulk import Contract, Failed, Forced
 from engine.goals.contracts import Summary
 from engine.goals.item_log import Line
-from engine.records import EngineFields, ErrorInfo, Status, TaskRecord, Units
+from engine.records import ENVELOPE, EngineFields, ErrorInfo, Status, TaskRecord, Units
 from engine.run.kinds import KINDS
-from engine.service import ENVELOPE
 
 ROOT = Path(__file__).resolve().parents[2]
 HOUSE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
