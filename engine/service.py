@@ -258,19 +258,15 @@ class Engine(Steering):
 
         def create(contract_id: str | None) -> TaskRecord:
             linked = msgspec.structs.replace(fields, contract_id=contract_id)
-            return self._ledger.create(kind, placing.args, engine=linked, fields=opening)
+            return self._ledger.create(
+                kind, placing.args, engine=linked, fields=opening, documents=placing.documents
+            )
 
         kind, opening = request.kind.name, opening_fields(terms)
         record = self.goals.accept(kind, terms.contract, terms.task_run_id, create)
         self._linked.accept(record, run_facts(terms))
         if placing.command_task_id:
             self._names.learn(placing.command_task_id, record.task_id)
-        try:
-            for name, data in placing.documents.items():
-                self._ledger.write_document(record.task_id, name, data)
-        except EngineError:  # it will not run, and must not look as if it would
-            self._ledger.request_cancel(record.task_id)
-            raise
         return record
 
     async def _warm(self) -> None:

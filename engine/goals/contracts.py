@@ -72,8 +72,12 @@ class Contracts:
         contract = Contract(**fields)
         with self._found(), self.shelf.hold(contract_id, make=True) as folder:
             log = self._log(contract_id)
-            log.create(folder, (start.items or ())[:KEPT_ITEMS])
-            self.shelf.put(folder, contract_id, _written({}, contract, log.mark), durable=True)
+            try:
+                log.create(folder, (start.items or ())[:KEPT_ITEMS])
+                self.shelf.put(folder, contract_id, _written({}, contract, log.mark), durable=True)
+            except BaseException:  # who is told that it failed must not find half of it
+                _remove(folder, contract_id)
+                raise
         return contract
 
     def ids(self) -> list[str]:
@@ -121,8 +125,7 @@ class Contracts:
     def forget(self, contract_id: str) -> None:
         """Take away a contract whose task was refused after all."""
         with self._found(), self.shelf.hold(contract_id) as folder:
-            folder.remove(f"{contract_id}.json")
-            folder.remove(item_log.log_name(contract_id))
+            _remove(folder, contract_id)
         self.release(contract_id)
 
     def release(self, contract_id: str) -> None:
@@ -208,6 +211,11 @@ class Held:
         raw = _written(self._raw, self.contract, self._log.mark)
         self._shelf.put(self._folder, contract.contract_id, raw, durable=durable)
         return self.contract
+
+
+def _remove(folder: Folder, contract_id: str) -> None:
+    folder.remove(f"{contract_id}.json")
+    folder.remove(item_log.log_name(contract_id))
 
 
 def _parsed(shelf: Shelf, raw: dict[str, Any], contract_id: str) -> tuple[Contract, Summary]:

@@ -95,12 +95,15 @@ class RunFolders:
         now = self._now_ms()
         whole = {"run_id": run_id, **raw, "created_at": now, "updated_at": now}
         with writing(str(self.root)), Folder.at(str(self.root)) as top:
-            if not outcome.place_task(top, run_id, meta.encoded(whole), f".new-{run_id}.tmp"):
+            files = {META_NAME: meta.encoded(whole)}
+            if not outcome.place_task(top, run_id, files, f".new-{run_id}.tmp"):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), run_id)
-            with top.enter(run_id) as folder:
-                folder.append(
-                    EVENTS_NAME, journal.event_line("started", now, dict(started)), heal=True
-                )
+            line = journal.event_line("started", now, dict(started))
+            try:
+                with top.enter(run_id) as folder:
+                    folder.append(EVENTS_NAME, line, heal=True)
+            except (OSError, Unusable) as error:  # the run is there, and stands without it
+                log.warning("task run %s: its event could not be written: %s", run_id, error)
 
     def ids(self) -> list[str]:
         """Every id, in no order; none where there is no folder. Raises LedgerUnusable."""

@@ -10,7 +10,7 @@ from engine.errors import LockTimeout, TaskUnreadable
 from engine.lifecycle import LEDGER
 from engine.records import LIVE, META_NAME, TaskRecord
 from engine.store import meta
-from engine.store.files import Folder, Unusable
+from engine.store.files import Folder, Unflushed, Unusable
 from engine.store.lease import Lease
 from engine.store.lock import TIMEOUT_S, LockLost, TaskLock
 
@@ -27,37 +27,63 @@ class Commit(NamedTuple):
     changed: bool
 
 
-def commit(folder: Folder, task_id: str, change: Change, lease: Lease, *, durable: bool) -> Commit:
-    """Apply `change` to the whole dict on disk; see `Ledger.mutate` for what it raises."""
-    for _ in range(_TRIES):
-        try:
-            with TaskLock(folder, task_id) as lock:
-                return _rewrite(folder, task_id, change, lease, lock, durable)
-        except LockLost:
-            log.warning("task %s: somebody took our lock; nothing was written, again", task_id)
-    raise LockTimeout(task_id=task_id, waited_s=TIMEOUT_S)
+class Commits:
+    """The changes that one process makes to the tasks of a ledger.
+
+    `unsure` are tasks whose last change stands, but was not flushed, so that whoever asked was
+    told that it failed. Asked again, the same change is written anew, and flushed.
+    """
+
+    def __init__(self) -> None:
+        self.unsure: set[str] = set()
+
+    def make(
+        self, folder: Folder, task_id: str, change: Change, lease: Lease, *, durable: bool
+    ) -> Commit:
+        """Apply `change` to the whole dict on disk; see `Ledger.mutate` for what it raises."""
+        for _ in range(_TRIES):
+            try:
+                with TaskLock(folder, task_id) as lock:
+                    raw, was = _read(folder, task_id)
+                    data = self._changed(raw, was, task_id, change)
+                    if data is None:
+                        return Commit(meta.glance(meta.encoded(raw), task_id), False)
+                    temp = lease.temp_name(META_NAME)
+                    folder.replace(META_NAME, [data], temp=temp, durable=durable, check=lock.check)
+            except LockLost:
+                log.warning("task %s: somebody took our lock; nothing was written, again", task_id)
+            except Unflushed:
+                self.unsure.add(task_id)
+                raise
+            else:
+                self.unsure.discard(task_id)
+                return Commit(meta.glance(data, task_id), True)
+        raise LockTimeout(task_id=task_id, waited_s=TIMEOUT_S)
+
+    def _changed(self, raw: dict[str, Any], was: str, task_id: str, change: Change) -> bytes | None:
+        """The file's new bytes; None when there is nothing to write. Raises Unusable."""
+        again = task_id in self.unsure
+        before = meta.encoded(raw)
+        change(raw)
+        data = meta.encoded(raw)
+        if data == before and not again:
+            return None
+        status = raw.get("status")
+        if (was not in LIVE or was != status) and not (again and was == status):
+            LEDGER.check(f"task {task_id}", was, str(status))
+        if len(data) > meta.META_CAP:
+            raise Unusable("meta.json would be larger than 1 MiB")
+        return data
 
 
-def _rewrite(
-    folder: Folder, task_id: str, change: Change, lease: Lease, lock: TaskLock, durable: bool
-) -> Commit:
+def _read(folder: Folder, task_id: str) -> tuple[dict[str, Any], str]:
+    """The whole dict, and the status in it. Raises TaskUnreadable, OSError."""
     old = folder.read(META_NAME, meta.META_CAP)
     try:
         raw = meta.opened(old)
-        source = raw.get("status", "")
-        if not isinstance(source, str):
+        status = raw.get("status", "")
+        if not isinstance(status, str):
             raise Unusable("its status is not a text")
     except Unusable as error:
         raise TaskUnreadable(task_id=task_id, reason=str(error), path=folder.path) from error
-    before = meta.encoded(raw)
-    change(raw)
-    data = meta.encoded(raw)
-    if data == before:
-        return Commit(meta.glance(old, task_id), False)
-    if source not in LIVE or source != raw.get("status"):
-        LEDGER.check(f"task {task_id}", source, str(raw.get("status")))
-    if len(data) > meta.META_CAP:
-        raise Unusable("meta.json would be larger than 1 MiB")
-    temp = lease.temp_name(META_NAME)
-    folder.replace(META_NAME, [data], temp=temp, durable=durable, check=lock.check)
-    return Commit(meta.glance(data, task_id), True)
+    return raw, status

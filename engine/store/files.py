@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Final
 
 from engine.errors import EngineError, LedgerReadOnly, LedgerWriteFailed
+from engine.store.octets import last_byte, read_fully, write_fully
 
 MIB = 1024 * 1024
 LINK_REASON = "refusing to follow a link"
@@ -52,6 +53,11 @@ _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF}  # some network and
 
 class Unusable(Exception):
     """A file in the ledger cannot be taken as what it should be; `str()` says why."""
+
+
+class Unflushed(OSError):
+    """The new file stands in its place, but its folder could not be flushed: a loss of power may
+    bring back the old one, so nobody may be told that it is written."""
 
 
 def write_error(error: OSError, path: str) -> EngineError:
@@ -200,6 +206,7 @@ class Folder:
 
         `durable` also flushes the file before and the folder after the rename. A failed
         flush is a failed write and is not tried again: the system has dropped the data.
+        Raises Unflushed, an OSError, where only the last one failed: the new file stands.
         """
         fd = self.open(temp, NEW_FLAGS)
         try:
@@ -216,7 +223,10 @@ class Folder:
             self.remove(temp)
             raise
         if durable:
-            self.sync()
+            try:
+                self.sync()
+            except OSError as error:
+                raise Unflushed(error.errno, error.strerror, name) from error
 
     def _rename_over(self, temp: str, name: str) -> None:
         for attempt in range(10, -1, -1):
@@ -273,27 +283,3 @@ class Folder:
         if self._fd is None:
             return os.access(self.path, os.W_OK)
         return os.access(".", os.W_OK, dir_fd=self._fd)
-
-
-def read_fully(fd: int, size: int) -> bytes:
-    """`size` bytes from where `fd` stands, or fewer at the end of the file."""
-    data = os.read(fd, size + 1)
-    if len(data) >= size:
-        return data[:size]
-    parts = [data]
-    left = size - len(data)
-    while left and (more := os.read(fd, left)):
-        parts.append(more)
-        left -= len(more)
-    return b"".join(parts)
-
-
-def write_fully(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-
-
-def last_byte(fd: int, size: int) -> bytes:
-    os.lseek(fd, size - 1, os.SEEK_SET)
-    return os.read(fd, 1)

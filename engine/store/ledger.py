@@ -23,6 +23,7 @@ from engine.records import (
     DOCUMENTS,
     EVENTS_NAME,
     LIVE,
+    META_NAME,
     PAGES_NAME,
     RESULT_NAME,
     EngineFields,
@@ -32,7 +33,7 @@ from engine.records import (
     Units,
 )
 from engine.store import changes, journal, meta, opening, outcome
-from engine.store.commit import Change, Commit, commit
+from engine.store.commit import Change, Commit, Commits
 from engine.store.files import Folder, writing
 from engine.store.lease import Lease, momentary
 from engine.store.look import LedgerLook
@@ -62,6 +63,7 @@ class Ledger(LedgerLook):
         super().__init__(root, now_ms=now_ms)
         self.lease = lease
         self.told: Callable[[TaskRecord], None] = lambda record: None
+        self._commits = Commits()
         self._healed: set[tuple[str, str]] = set()  # line files that we know to end in a line end
         if lease is not None:
             with writing(str(self.root)):
@@ -75,13 +77,14 @@ class Ledger(LedgerLook):
         engine: EngineFields | None = None,
         now_ms: int | None = None,
         fields: Mapping[str, Any] | None = None,
+        documents: Mapping[str, bytes] | None = None,
     ) -> TaskRecord:
         """Write down a PENDING task of this process; it is on disk when this returns.
 
         `args` are validated by the caller and redacted here. `fields`, redacted already,
         stand in the record from its first moment (an envelope is RUNNING at once, and lives
-        on with another process' pid). Raises LedgerReadOnly also for a ledger without a
-        lease: a task needs an owner.
+        on with another process' pid), and so do its `documents` (see records.DOCUMENTS).
+        Raises LedgerReadOnly also for a ledger without a lease: a task needs an owner.
         """
         lease = self._own_lease()
         summary = redact.summarise(args)
@@ -93,7 +96,8 @@ class Ledger(LedgerLook):
             task_id = changes.derived_id(kind, summary.whole, nonce, created_at)
             data = meta.encoded({"task_id": task_id, **raw, "task_nonce": nonce})
             with writing(str(self.root)), Folder.at(str(self.root)) as root:
-                if outcome.place_task(root, task_id, data, lease.temp_name("new")):
+                files = {META_NAME: data, **(documents or {})}
+                if outcome.place_task(root, task_id, files, lease.temp_name("new")):
                     return meta.glance(data, task_id)
 
     def mutate(self, task_id: str, change: Change, *, durable: bool = False) -> TaskRecord:
@@ -119,7 +123,10 @@ class Ledger(LedgerLook):
         lease = self._own_lease()
 
         def start(raw: dict[str, Any]) -> None:
-            if raw.get("status") != Status.PENDING:
+            ours = changes.engine_of(raw).get("runner") == lease.nonce
+            if raw.get("status") != Status.PENDING and not (
+                ours and task_id in self._commits.unsure
+            ):
                 LEDGER.check(f"task {task_id}", str(raw.get("status")), Status.RUNNING)
             changes.begin(raw, lease, self._now_ms())
 
@@ -165,6 +172,8 @@ class Ledger(LedgerLook):
         result_path = str(self.root / task_id / RESULT_NAME)
 
         def end(raw: dict[str, Any]) -> None:
+            if raw.get("status") not in LIVE and task_id in self._commits.unsure:
+                return  # we ended it ourselves
             LEDGER.check(f"task {task_id}", str(raw.get("status")), status)
             changes.end(
                 raw, status, self._now_ms(), error=error, units=units, result_path=result_path
@@ -213,6 +222,8 @@ class Ledger(LedgerLook):
         with self._task(task_id) as folder:
             status = str(self._whole(folder, task_id)[1].get("status"))
             if status not in LIVE:
+                if task_id in self._commits.unsure:
+                    return  # it is there: we ended the task ourselves
                 raise TransitionError(subject=f"task {task_id}", source=status, target="result")
             with momentary(self.root, self.lease) as lease, writing(folder.path):
                 temp = lease.temp_name(RESULT_NAME)
@@ -242,7 +253,7 @@ class Ledger(LedgerLook):
         with self._task(task_id) as folder:
             self._whole(folder, task_id)  # an unusable folder gets no lock file either
             with momentary(self.root, self.lease) as lease, self._writable(folder, task_id):
-                done = commit(folder, task_id, change, lease, durable=durable)
+                done = self._commits.make(folder, task_id, change, lease, durable=durable)
         if done.changed and done.record.is_terminal:  # it was live before: terminal is final
             self._tell(done.record)
         return done

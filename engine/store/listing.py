@@ -23,9 +23,9 @@ from engine.store.files import (
     READ_FLAGS,
     Folder,
     Unusable,
-    read_fully,
     refusal,
 )
+from engine.store.octets import read_fully
 
 SMALL_BYTES: Final = 16 * 1024
 UNFINISHED_MS: Final = 5_000  # so long a folder may be without its meta.json

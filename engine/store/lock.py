@@ -24,7 +24,8 @@ import msgspec
 
 from engine.errors import LockTimeout
 from engine.store import machine
-from engine.store.files import LOCK_FLAGS, NEW_FLAGS, Folder, read_fully
+from engine.store.files import LOCK_FLAGS, NEW_FLAGS, Folder
+from engine.store.octets import read_fully
 
 OURS, TARGET, PEERS = "lock", ".lock", ".lock.lock"
 NAMES: Final = (OURS, TARGET, PEERS)  # of a task; a task run's are its own

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Final
 
 from engine import redact
 from engine.errors import ResultMissing
-from engine.records import ARTIFACTS_NAME, META_NAME, RESULT_NAME
+from engine.records import ARTIFACTS_NAME, RESULT_NAME
 from engine.store.files import READ_FLAGS, Folder, Unusable
 from engine.store.lease import Lease
 from engine.store.opening import discard
@@ -22,8 +22,8 @@ ARTIFACT_CAP: Final = 64 * 1024 * 1024  # bytes; our own pictures stop at 8 MiB
 _ECHOED: Final = ("url", "final_url", "error")
 
 
-def place_task(root: Folder, task_id: str, data: bytes, temp: str) -> bool:
-    """Make the folder of a new task, whole with its meta.json; False when the id is taken.
+def place_task(root: Folder, task_id: str, files: Mapping[str, bytes], temp: str) -> bool:
+    """Make the folder of a new task, whole with its `files`; False when the id is taken.
 
     It is made under a temp name, which everybody skips, and then renamed: a rename onto
     a folder that is there fails just as an exclusive mkdir does, and a sudden death leaves
@@ -32,7 +32,8 @@ def place_task(root: Folder, task_id: str, data: bytes, temp: str) -> bool:
     root.make_folder(temp)
     try:
         with root.enter(temp) as folder:
-            folder.write_new(META_NAME, data)
+            for name, data in files.items():
+                folder.write_new(name, data)
             folder.sync()
         if root.has(task_id):  # an empty folder would be replaced
             discard(root, temp)
@@ -43,8 +44,19 @@ def place_task(root: Folder, task_id: str, data: bytes, temp: str) -> bool:
         if root.has(task_id):
             return False
         raise
-    root.sync()
+    _flush_placed(root, task_id, temp)
     return True
+
+
+def _flush_placed(root: Folder, task_id: str, temp: str) -> None:
+    """Make the new name last. Who is told that this failed must not find the task all the same."""
+    try:
+        root.sync()
+    except OSError:
+        with suppress(OSError):
+            root.rename(task_id, temp)
+        discard(root, temp)
+        raise
 
 
 def clean_page(page: Mapping[str, Any]) -> dict[str, Any]:

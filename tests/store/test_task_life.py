@@ -65,7 +65,7 @@ def test_an_id_that_is_taken_is_left_alone_and_another_is_made(ledger: Ledger, m
 def test_an_empty_folder_with_the_new_id_is_not_replaced(ledger: Ledger):
     (ledger.root / ("0" * 16)).mkdir()
     with Folder.at(str(ledger.root)) as root:
-        assert not outcome.place_task(root, "0" * 16, b"{}", ".new.x.tmp")
+        assert not outcome.place_task(root, "0" * 16, {"meta.json": b"{}"}, ".new.x.tmp")
     assert os.listdir(ledger.root / ("0" * 16)) == []
 
 
