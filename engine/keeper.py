@@ -66,6 +66,8 @@ class Keeper:
         """End what dead processes left behind; what could not be ended is in `failures`."""
         if self._reaper is None:
             raise LedgerReadOnly(path=str(self._root))
+        if self.lease is not None:  # a cleaner may have taken it away
+            await asyncio.to_thread(self.lease.renew)
         ended = await asyncio.to_thread(self._reaper.reap)
         if self._linked is not None:  # a run may lag behind, or its task have been ended by others
             await asyncio.to_thread(self._linked.heal, self._reaper.ledger)

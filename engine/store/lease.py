@@ -2,6 +2,7 @@
 
 `<root>/.runners/<nonce>` is locked by the kernel, which lets go when the process dies,
 however it dies. So a lease proves life and death without trusting a pid or a clock.
+A file that is not there proves neither: cleaners and people remove what they do not know.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import itertools
 import os
 import re
 import secrets
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,6 +26,7 @@ from engine.store.files import LOCK_FLAGS, READ_FLAGS, Folder, Unusable, writing
 
 RUNNERS: Final = ".runners"
 _NONCE = re.compile(r"[0-9a-f]{16}", re.ASCII)
+_HELD: Final[set[tuple[int, str]]] = set()  # (pid, nonce) of what this very process holds
 
 
 class Lease:
@@ -41,6 +44,8 @@ class Lease:
         self.pid, self.started_at = machine.me()
         self._fd: int | None = fd
         self._numbers = itertools.count(1)
+        self._renewing = threading.Lock()
+        _HELD.add((self.pid, nonce))
 
     @classmethod
     def acquire(cls, root: Path) -> Lease:
@@ -88,9 +93,51 @@ class Lease:
         """A fresh name to stage `name` under; a sweep knows by it whose litter it is."""
         return f".{name}.{self.nonce}.{next(self._numbers)}.tmp"
 
+    def renew(self) -> bool:
+        """Put the lease back where others look for it, if it was removed or its folder replaced.
+
+        False when it could not be done now: try again later. Never makes the root itself.
+        """
+        with self._renewing:
+            if self._fd is None:
+                return False
+            try:
+                with Folder.at(str(self.root)) as top:
+                    if not top.has(RUNNERS):
+                        top.make_folder(RUNNERS)
+                    with top.enter(RUNNERS) as runners:
+                        return self._stands(runners, self._fd) or self._lock_again(runners)
+            except (OSError, Unusable):
+                return False
+
+    def _stands(self, runners: Folder, fd: int) -> bool:
+        """Is the file that we hold still the one of that name?"""
+        try:
+            found = runners.facts(self.nonce)
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(found, os.fstat(fd))
+
+    def _lock_again(self, runners: Folder) -> bool:
+        fd = runners.open(self.nonce, LOCK_FLAGS)
+        try:
+            if not filelock.lock_descriptor(fd, blocking=False):
+                os.close(fd)  # somebody is just asking about it
+                return False
+            os.write(fd, self._described())
+        except BaseException:
+            os.close(fd)
+            raise
+        old, self._fd = self._fd, fd
+        if old is not None:
+            os.close(old)
+        return True
+
     def release(self) -> None:
         """Let go: whatever this process still owns counts as orphaned. Harmless when repeated."""
-        fd, self._fd = self._fd, None
+        with self._renewing:
+            fd, self._fd = self._fd, None
+        _HELD.discard((self.pid, self.nonce))
         if fd is None:
             return
         forget(self.root, [self.nonce])
@@ -109,6 +156,22 @@ def is_alive(root: Path, nonce: str) -> bool | None:
         return False
     except OSError:
         return None
+
+
+def is_there(root: Path, nonce: str) -> bool:
+    """Is there a file of this lease, held or not? One that cannot be looked at counts as there."""
+    try:
+        with Folder.at(str(root)) as top, top.enter(RUNNERS) as runners:
+            return bool(runners.facts(nonce))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def is_held_here(nonce: str) -> bool:
+    """Does this very process hold the lease?"""
+    return (os.getpid(), nonce) in _HELD
 
 
 def is_locked(runners: Folder, nonce: str) -> bool | None:

@@ -1,7 +1,8 @@
-"""This machine and its processes: host, boot, and when a process started.
+"""This machine, its clocks and its processes: host, boot, and when a process started.
 
-Every difference between platforms in telling one process from another is here. A pid
-alone proves nothing: it is reused, so it always goes with its start time.
+Every difference between platforms in telling one process from another, and one clock from
+another, is here. A pid alone proves nothing: it is reused, so it always goes with its start
+time; and a start time is told by a clock that may have been set.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import platform
+import sys
 import time
 from enum import Enum
 from pathlib import Path
@@ -33,6 +35,43 @@ class Presence(Enum):
 def wall_ms() -> int:
     """Milliseconds since 1970: for instants that are stored, never for durations."""
     return time.time_ns() // 1_000_000
+
+
+def awake_s() -> float:
+    """Seconds on a clock that nobody can set and that stands still while the machine sleeps."""
+    if sys.platform == "win32":
+        from ctypes import byref, c_ulonglong, windll
+
+        ticks = c_ulonglong()  # of 100 ns; Python's own monotonic clock runs on in sleep there
+        windll.kernel32.QueryUnbiasedInterruptTime(byref(ticks))
+        return ticks.value / 1e7
+    return time.monotonic()
+
+
+# Linux has a clock of its own for it; on macOS this one runs on where Python's stands still.
+_SLEEPLESS = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+
+
+def since_boot_s() -> float:
+    """Seconds on a clock that nobody can set either, but that goes on in sleep."""
+    return time.monotonic() if _SLEEPLESS is None else time.clock_gettime(_SLEEPLESS)
+
+
+_APART_S = time.time() - since_boot_s()  # moves only when the wall clock is set
+
+
+def clock_step_ms() -> float:
+    """How far the wall clock was set ahead (or back: below 0) since this process began."""
+    return (time.time() - since_boot_s() - _APART_S) * 1_000
+
+
+def unhurried_ms() -> int:
+    """Now, for judging whether something is old enough to be ended or let go.
+
+    `wall_ms`, but for a clock that was set ahead in this process' life: the jump itself
+    makes nothing older. One that was set back stays behind, and so keeps everything longer.
+    """
+    return wall_ms() - round(max(0.0, clock_step_ms()))
 
 
 @functools.cache
@@ -111,7 +150,11 @@ def as_pid(value: object) -> int | None:
 
 
 def presence(pid: int, since_ms: float | None) -> Presence:
-    """Is the process `pid`, which was there at `since_ms`, still the same and running?"""
+    """Is the process `pid`, which was there at `since_ms`, still the same and running?
+
+    A clock that was set between that moment and now tells one of both times wrong by just
+    that step, so a step that was seen is granted to the process.
+    """
     try:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
@@ -121,6 +164,19 @@ def presence(pid: int, since_ms: float | None) -> Presence:
         return Presence.GONE
     except (psutil.Error, OSError, ValueError):
         return Presence.UNKNOWN
-    if since_ms is not None and started_ms > since_ms + REUSE_SLACK_MS:
+    if since_ms is not None and started_ms > since_ms + _slack_ms():
         return Presence.REUSED
     return Presence.ALIVE
+
+
+def is_process(pid: int, started_ms: float) -> bool | None:
+    """Does the very process live that had this pid and start time? None when nobody can tell."""
+    found = presence(pid, started_ms)
+    if found is not Presence.ALIVE:
+        return None if found is Presence.UNKNOWN else False
+    now_ms = started_at_ms(pid)
+    return now_ms is not None and abs(now_ms - started_ms) <= _slack_ms()
+
+
+def _slack_ms() -> float:
+    return REUSE_SLACK_MS + abs(clock_step_ms())

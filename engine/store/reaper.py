@@ -56,7 +56,7 @@ def owner_is_dead(root: Path, record: TaskRecord, now_ms: int | None = None) -> 
     if record.status not in LIVE:
         return Verdict(Life.UNKNOWN, "the task has ended")
     if record.kind == ENVELOPE:
-        return _envelope(record, machine.wall_ms() if now_ms is None else now_ms)
+        return _envelope(record, machine.unhurried_ms() if now_ms is None else now_ms)
     if record.engine is not None and record.engine.runner:
         return _ours(record, record.engine, root)
     return _foreign(record)
@@ -73,7 +73,26 @@ def _ours(record: TaskRecord, owner: EngineFields, root: Path) -> Verdict:
         return Verdict(Life.DEAD, "the machine was restarted since")
     if alive is None:
         return Verdict(Life.UNKNOWN, "its lease cannot be read")
+    if not lease.is_there(root, owner.runner or ""):
+        return _without_lease(record, owner)
     return Verdict(Life.DEAD, f"process {record.pid} is gone")
+
+
+def _without_lease(record: TaskRecord, owner: EngineFields) -> Verdict:
+    """A lease that is nowhere was let go, swept after a death, or removed by a cleaner: ask
+    for the process itself, by pid and start time. A living one puts its lease back."""
+    pid = machine.as_pid(record.pid)
+    began_ms = moment(owner.owner_started_at)
+    gone = Verdict(Life.DEAD, f"process {record.pid} is gone")
+    if pid is None or began_ms is None:
+        return gone
+    if machine.me()[0] == pid:
+        lives: bool | None = lease.is_held_here(owner.runner or "")
+    else:
+        lives = machine.is_process(pid, began_ms)
+    if lives is None:
+        return Verdict(Life.UNKNOWN, f"process {pid} cannot be asked")
+    return Verdict(Life.ALIVE, f"process {pid} is running") if lives else gone
 
 
 def _foreign(record: TaskRecord) -> Verdict:
