@@ -19,8 +19,7 @@ log = logging.getLogger(__name__)
 class Keeper:
     """Holds the lease of an engine that accepts tasks, and reaps now and then.
 
-    `read_only` says why nothing may be written, `concerns` what makes the ledger less
-    private than it should be, `failures` what could not be reaped and why.
+    `read_only` says why nothing may be written, `failures` what could not be reaped and why.
     """
 
     def __init__(self, root: Path, reap_s: float, linked: LinkedRuns | None = None) -> None:
@@ -31,7 +30,6 @@ class Keeper:
         self._upkeep: asyncio.Task[None] | None = None
         self.lease: Lease | None = None
         self.read_only = ""
-        self.concerns: tuple[str, ...] = ()
         self.failures: tuple[EngineError, ...] = ()
 
     async def open(self) -> Ledger:
@@ -59,7 +57,6 @@ class Keeper:
         ledger = Ledger(self._root, lease=self.lease)
         if self._linked is not None:
             ledger.told = self._linked.follow
-        self.concerns = ledger.concerns()
         return ledger
 
     async def reap(self) -> list[TaskRecord]:

@@ -204,4 +204,27 @@ ENGLISH: Final[Mapping[str, str]] = {
     "export.cut": "{count} cells were longer than a cell may be and end in …",
     "export.sheets": "The rows go on over {count} sheets: one holds 1,048,576 at most.",
     "export.fields": "Fields without a column were left out: {names} (they are in jsonl).",
+    "ground.owner.subject": "ledger owner",
+    "ground.owner": "The folder {path} belongs to another user (number {uid}).",
+    "ground.owner.advice": "Tasks in it may not be what they seem: use a folder of your own.",
+    "ground.everybody.subject": "ledger mode",
+    "ground.everybody": "Anybody on this machine can write to {path}.",
+    "ground.everybody.advice": "Close it: chmod 700 {path}",
+    "ground.group.subject": "ledger mode",
+    "ground.group": "Others of its group can write to {path}.",
+    "ground.group.advice": "Close it: chmod 700 {path}",
+    "ground.parent.subject": "ledger parent",
+    "ground.parent": (
+        "Anybody can put another folder in the place of {path}: {above} is open to all."
+    ),
+    "ground.parent.advice": "Close it (chmod go-w {above}), or use a folder elsewhere.",
+    "ground.disk.network.subject": "disk",
+    "ground.disk.network": "{path} is on a network disk ({kind}): locks may not hold there.",
+    "ground.disk.network.advice": "Use it from one machine at a time, or choose a local folder.",
+    "ground.disk.unknown.subject": "disk",
+    "ground.disk.unknown": (
+        "{path} is on a disk of a kind not known here ({kind}): locks may not hold."
+    ),
+    "ground.disk.unknown.advice": "Use it from one machine at a time, or choose a local folder.",
+    "ground.disk.deaf": "a disk of this kind ({kind}) does not tell of every change",
 }

@@ -203,7 +203,9 @@ class Health(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the status bar says. Every text is for people and already plain.
 
     `browser`/`engine` are one of: idle, starting, ready, missing, failed.
-    `watcher` is one of: live, polling, gone (the ledger's folder is not there).
+    `watcher` is one of: live, polling, gone (the ledger's folder is not there); `deaf` says
+    why it will go on polling. `warnings` keep work from being done; `concerns` do not, they
+    tell what makes the ledger less safe than it should be.
     """
 
     root: str
@@ -218,3 +220,5 @@ class Health(msgspec.Struct, frozen=True, omit_defaults=True):
     slots: int = 0
     read_only: str = ""
     warnings: tuple[str, ...] = ()
+    concerns: tuple[str, ...] = ()
+    deaf: str = ""

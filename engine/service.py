@@ -46,6 +46,7 @@ from engine.run.kinds import import_libraries
 from engine.run.meter import Meter
 from engine.run.runner import Job
 from engine.steering import Records, Steering
+from engine.store.ground import Concern, concerns
 from engine.work.context import Clock
 
 log = logging.getLogger(__name__)
@@ -66,6 +67,7 @@ class Engine(Steering):
         self._warming: asyncio.Task[None] | None = None
         self._state = "idle"
         self.reaped: Records = []  # what `open` ended of dead processes
+        self.concerns: tuple[Concern, ...] = ()  # what makes this ledger less safe, as of `open`
 
     async def open(self) -> None:
         """Make ready: take a lease, sweep and reap before anything is accepted.
@@ -81,6 +83,7 @@ class Engine(Steering):
             if not self._keeper.read_only:
                 self.reaped = await self._keeper.reap()
             self.agents.count_in(self.envelopes, self._nudge)
+        self.concerns = await asyncio.to_thread(concerns, self.settings.root, self.settings.home)
         self._executor = Executor(self._ledger, self._tools, self._clock, self._nudge)
         self._state = "ready"
 
@@ -187,7 +190,9 @@ class Engine(Steering):
             queued=executor.queued if executor else 0,
             slots=self.settings.slots,
             read_only=self._keeper.read_only,
-            warnings=(*trouble, *filter(None, [self.runs.notice]), *self._keeper.concerns),
+            warnings=(*trouble, *filter(None, [self.runs.notice])),
+            concerns=tuple(map(str, self.concerns)),
+            deaf=watch.deaf if watch else "",
         )
 
     def _check_open(self) -> None:

@@ -10,7 +10,7 @@ from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QMenu, QSizePolicy, QToolBar, QToolButton, QWidget
 
 from gui.icons import icon
-from gui.theme import Theme
+from gui.theme import Theme, plain_tip
 
 Key = QKeySequence.StandardKey
 TOOL_ICON = 18
@@ -24,6 +24,7 @@ class Actions(QObject):
         self._window = window
         self._signs: dict[str, str] = {}
         self._by_key: dict[str, QAction] = {}
+        self._tips: dict[str, str] = {}
         self.themes: dict[Theme, QAction] = {}
         self._make_file()
         self._make_edit()
@@ -50,10 +51,11 @@ class Actions(QObject):
             action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             place.addAction(action)
 
-    def allow_starts(self, allowed: bool) -> None:
-        """May anything be started now?"""
+    def allow_starts(self, allowed: bool, why_not: str = "") -> None:
+        """May anything be started now? Else the tips say why not."""
         for key in ("new", "paste", "sample"):
             self[key].setEnabled(allowed)
+            self[key].setToolTip(plain_tip(why_not) if why_not else self._tips[key])
 
     def fill_menu_bar(self) -> None:
         bar = self._window.menuBar()
@@ -158,7 +160,8 @@ class Actions(QObject):
         action.setShortcuts([QKeySequence(one) for one in keys])
         first = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
         name = action.iconText().removesuffix("…")
-        action.setToolTip(f"{name} ({first})" if first else name)
+        self._tips[key] = f"{name} ({first})" if first else name
+        action.setToolTip(self._tips[key])
         if sign:
             self._signs[key] = sign
             action.setIcon(icon(sign))

@@ -202,7 +202,7 @@ class MainWindow(QMainWindow):
         self.area.show_gone(health.watcher_reason if health.watcher == "gone" else "")
         accepts = health.engine == "ready" and not health.read_only
         self.area.show_accepting(accepts)
-        self.acts.allow_starts(accepts)
+        self.acts.allow_starts(accepts, health.read_only)
 
     # the list and its details
 

@@ -61,7 +61,7 @@ class StatusBar(QStatusBar):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.engine, self.watcher = _Sign(self), _Sign(self)
+        self.engine, self.watcher, self.ground = _Sign(self), _Sign(self), _Sign(self)
         self.work, self.root = plain_label(parent=self), _Link(self)
         self.setSizeGripEnabled(False)
         self.setContentsMargins(8, 0, 8, 0)
@@ -71,12 +71,16 @@ class StatusBar(QStatusBar):
             self.addWidget(part)
         self.addPermanentWidget(self.root)
         self.root.clicked.connect(self.root_clicked)
+        self.addPermanentWidget(self.ground)
 
+        self.ground.hide()
     def show_health(self, health: Health) -> None:
         self.engine.show_state(*self._engine(health))
         self.watcher.show_state(*self._watcher(health))
         self.work.show_text(self._work(health))
         self.root.show_text(short_path(health.root))
+        self.ground.show_state("warning", self.tr("Ledger at risk"), "\n".join(health.concerns))
+        self.ground.setVisible(bool(health.concerns))
         self.root.setToolTip(plain_tip(self.tr("Open {0}").format(health.root)))
 
     def _engine(self, health: Health) -> tuple[str, str, str]:

@@ -74,6 +74,9 @@ class Trouble(QObject):
             self._tell_read_only(health)
         elif self._lasting.startswith("warning"):
             self._banner.tell(self.tr("The ledger cannot be written now"), health.warnings[0])
+        elif self._lasting.startswith("deaf"):
+            words = self.tr("The list is looked at often instead, so it may be up to 2 s behind.")
+            self._banner.tell(self.tr("Changes are not heard"), f"{health.watcher_reason} {words}")
         else:
             self._tell_browser(health)
 
@@ -83,7 +86,9 @@ class Trouble(QObject):
             return "read-only"
         if health.warnings:
             return f"warning {health.warnings[0]}"
-        return health.browser if health.browser in ("missing", "failed") else ""
+        if health.browser in ("missing", "failed"):
+            return health.browser
+        return f"deaf {health.deaf}" if health.deaf else ""
 
     def _tell_read_only(self, health: Health) -> None:
         words = self.tr("{0} Tasks can be watched; nothing new is started.")

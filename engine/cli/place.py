@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import click
 
 from engine.config import Settings
+from engine.display import display
+from engine.store.ground import privacy_concerns
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,7 +45,17 @@ def _inherited(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
 def settings_from(home: Path | None, root: Path | None) -> Settings:
     """Settings for what was asked, see `Settings.chosen`.
 
+    Others who could change the tasks are told of, once for each command, beside the answer.
+
     Raises:
-        LedgerUnusable: OPENCHROME_TASK_ROOT is not an absolute path.
+        LedgerUnusable: OPENCHROME_TASK_ROOT is not an absolute path, or no home is known.
     """
+    settings = bare_settings(home, root)
+    for concern in privacy_concerns(settings.root, settings.home):
+        click.echo(display(str(concern)), err=True)
+    return settings
+
+
+def bare_settings(home: Path | None, root: Path | None) -> Settings:
+    """The same without a word: for who looks closer itself."""
     return replace(Settings.chosen(os.environ, home=home, root=root), route="cli")

@@ -21,11 +21,15 @@ TASK_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 class Listening:
     """The watches themselves. `mend` and `close` run in worker threads."""
 
-    def __init__(self, root: Path, post: Post, ears: Callable[[], Ears]) -> None:
+    def __init__(
+        self, root: Path, post: Post, ears: Callable[[], Ears], doubt: Callable[[Path], str]
+    ) -> None:
         self.wanted: frozenset[TaskId] = frozenset()
         self._root = root
         self._post = post
         self._open = ears
+        self._ask_doubt = doubt
+        self._doubt = ""
         self._lock = threading.Lock()
         self._closed = False
         self._ears: Ears | None = None
@@ -70,7 +74,7 @@ class Listening:
             self._hold_tasks()
         except OSError as why:
             return "", _deaf(why)
-        return "", ""
+        return "", self._doubt
 
     def _drop(self) -> None:
         ears, self._ears = self._ears, None
@@ -90,6 +94,7 @@ class Listening:
             ears.close()
             raise
         self._ears, self._inode = ears, inode
+        self._doubt = self._ask_doubt(self._root)  # what is heard is still used: it makes it quick
 
     def _hold_tasks(self) -> None:
         if self._ears is None or self._ears.deep:

@@ -162,10 +162,6 @@ class LedgerLook:
         with self._task(task_id) as folder:
             return folder.facts(name).st_size if folder.has(name) else 0
 
-    def concerns(self) -> tuple[str, ...]:
-        """Why this ledger is less private than it should be; empty when all is well."""
-        return opening.concerns(self.root)
-
     def _open_root(self) -> Folder | None:
         return opening.open_root(self.root)
 

@@ -51,21 +51,6 @@ def _missing(root: Path) -> str:
     return f"there is no such folder, and its parent {root.parent} is not there either"
 
 
-def concerns(root: Path) -> tuple[str, ...]:
-    """What makes this ledger less private than it should be, in sentences for the status bar."""
-    try:
-        facts = root.stat()
-    except OSError:
-        return ()
-    found: list[str] = []
-    if os.name == "posix":
-        if facts.st_uid != os.getuid():
-            found.append(f"The ledger {root} belongs to another user.")
-        if stat.S_IMODE(facts.st_mode) & stat.S_IWOTH:
-            found.append(f"Anybody on this machine can write to the ledger {root}.")
-    return tuple(found)
-
-
 def sweep(root: Path) -> int:
     """Remove what processes that died left half-written; how many there were.
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from engine.records import TaskId
+from engine.store.ground import deaf_disk
 from engine.store.hints import Ears, open_ears
 from engine.store.listening import Listening
 from engine.store.post import Changes, Post
@@ -24,7 +25,8 @@ GONE_S = 1.0  # rows must be back within 2 s of the folder's return
 class Watch:
     """Listens to the root and to the followed tasks' folders, and says how whole that is.
 
-    `state` is live, polling or gone, `reason` a sentence when it is not live. Changes are
+    `state` is live, polling or gone, `reason` a sentence when it is not live; `deaf` is set
+    while that will last. `doubt` says of which folders no notice can be trusted. Changes are
     taken by one reader, on the loop that called `start`; `nudge` may be called from any thread.
     """
 
@@ -35,13 +37,15 @@ class Watch:
         scan_s: float = 5.0,
         poll_s: float = 1.5,
         ears: Callable[[], Ears] = open_ears,
+        doubt: Callable[[Path], str] = deaf_disk,
     ) -> None:
         self.root = root
         self.state = "live"
         self.reason = ""
+        self.deaf = ""
         self._period = {"live": scan_s, "polling": poll_s, "gone": GONE_S}
         self._post = Post()
-        self._listening = Listening(root, self._post, ears)
+        self._listening = Listening(root, self._post, ears, doubt)
         self._keeper: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -109,8 +113,8 @@ class Watch:
             overflow = "the system dropped change notices"
         else:
             overflow = ""
-        gone, trouble = await asyncio.to_thread(self._listening.mend)
-        trouble = trouble or overflow
+        gone, self.deaf = await asyncio.to_thread(self._listening.mend)
+        trouble = self.deaf or overflow
         if gone:
             state, reason = "gone", gone
         elif trouble:
