@@ -1,14 +1,11 @@
 """What a task's browser (and its static engine) may reach.
 
-One `Policy` per task. It answers for every *document*: the start URL, links, each redirect
-hop, meta refresh, script navigation and frames (`browser/gate` asks before a connection is
-made), and for every connection of the static engine (`resolver`). Only http and https, and
-only public addresses, after the name was resolved; except exactly the host and port of a
-start URL that was private when it was first looked at.
-
-What a page requests by itself (images, fetch, WebSocket, beacons) is not asked about yet:
-that control belongs here, as a forwarding proxy which calls `Policy.addresses` and connects
-to what it returned. It will also close the gap between our look-up and the browser's own.
+One `Policy` per task. It answers for every *connection*: of the browser, which has no other
+way out than our proxy (`proxy`, `lane`), and of the static engine (`resolver`). Documents are
+asked about before that as well (`gate`), tab by tab, so that each page hears its own reason.
+Only http and https, and only public addresses, after the name was resolved; except exactly
+the host and port of a start URL that was private when it was first looked at. Who asks
+connects to the addresses that were judged, never to the name.
 """
 
 from __future__ import annotations
@@ -23,6 +20,7 @@ from urllib.parse import urlsplit
 from engine.browser import addresses
 from engine.browser.addresses import IPAddress
 from engine.browser.lookup import look_up
+from engine.browser.turned_away import TurnedAway
 from engine.errors import AddressBlocked, PageError
 
 if TYPE_CHECKING:
@@ -34,6 +32,7 @@ LOOKUP_S = 10.0
 MAX_HOSTS = 4_096
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _DROPPED_BY_BROWSERS = re.compile(r"[\t\n\r]")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}:")
 _USERINFO = re.compile(r"(?<=//)[^/?#]*@")
 
 
@@ -82,6 +81,25 @@ def place_of(url: str) -> Place:
         raise AddressBlocked(without_credentials(url), "not a usable address") from problem
 
 
+def place_or_scheme(url: str) -> str:
+    """How a refused address is listed: `host:port`, or `file:` where it has none."""
+    try:
+        return str(place_of(url))
+    except AddressBlocked:
+        scheme = _SCHEME.match(url.strip())
+        return scheme.group(0).lower() if scheme else "not an address"
+
+
+def _is_loopback(text: str) -> bool:
+    try:
+        place = place_of(f"http://{text}")
+        number = addresses.literal(place.host)
+    except (AddressBlocked, ValueError):
+        return False
+    on_this_machine = place.host == "localhost" or (number is not None and number.is_loopback)
+    return on_this_machine and str(place) == text
+
+
 class Policy:
     """The one answer to "may this task open that address?"; keeps look-ups for a minute."""
 
@@ -100,6 +118,7 @@ class Policy:
         self._now = now
         self._kept: dict[str, Answer] = {}
         self._in_flight: dict[str, asyncio.Future[tuple[IPAddress, ...]]] = {}
+        self.turned_away = TurnedAway()
 
     @classmethod
     def for_start(cls, url: str, allow_private: Iterable[str] = ()) -> Policy:
@@ -113,13 +132,26 @@ class Policy:
         """
         return cls(place_of(url), allow_private)
 
+    @property
+    def root(self) -> Policy:
+        """The policy that judges addresses; another one for what only narrows it (`fence`)."""
+        return self
+
     async def check(self, url: str) -> None:
-        """Return when `url` may be opened.
+        """Return when `url` may be opened; a refusal is kept in `turned_away`.
 
         Raises:
             AddressBlocked: it may not, and why.
             PageError: its name cannot be resolved ("name not found").
         """
+        try:
+            await self.ask(url)
+        except AddressBlocked as refused:
+            self.turned_away.note(place_or_scheme(url), refused.reason)
+            raise
+
+    async def ask(self, url: str) -> None:
+        """As `check`, and nothing is kept: for who only compares policies."""
         await self.addresses(place_of(url), url)
 
     async def addresses(self, place: Place, url: str) -> tuple[IPAddress, ...]:
@@ -128,23 +160,30 @@ class Policy:
         found = answer.found if answer else await self._look_up(place.host)
         if place == self._start and self._start_addresses is None:
             self._start_addresses = frozenset(a for a in found if addresses.refusal(a))
-        if not found:
-            raise PageError("dns", "name not found")
-        reason = self._refusal(place, found)
-        if reason is not None:
-            raise AddressBlocked(without_credentials(url), reason)
-        return found
+        return self._judged(place, found, url)
 
     def known(self, url: str) -> bool | None:
         """The answer that needs no waiting: allowed, refused, or None (then ask `check`)."""
         try:
-            place = place_of(url)
-        except AddressBlocked:
+            found = self.known_addresses(place_of(url))
+        except PageError:
             return False
+        return None if found is None else True
+
+    def known_addresses(self, place: Place) -> tuple[IPAddress, ...] | None:
+        """As `addresses`, from what is kept, on any thread; None where it has to be looked up."""
         answer = self._fresh(place.host)
         if answer is None or (place == self._start and self._start_addresses is None):
             return None
-        return bool(answer.found) and self._refusal(place, answer.found) is None
+        return self._judged(place, answer.found, f"//{place}")
+
+    def loopback_places(self) -> tuple[str, ...]:
+        """Which allowed places are this machine by their very spelling.
+
+        No name can lead such a place elsewhere: a browser may go there by itself.
+        """
+        places = [place for place in (*self._allowed, str(self._start or "")) if place]
+        return tuple(sorted(filter(_is_loopback, places)))
 
     def resolver(self) -> AbstractResolver:
         """For aiohttp's connector: connects only to addresses that were judged.
@@ -154,6 +193,16 @@ class Policy:
         from engine.browser.resolver import PolicyResolver
 
         return PolicyResolver(self)
+
+    def _judged(
+        self, place: Place, found: tuple[IPAddress, ...], url: str
+    ) -> tuple[IPAddress, ...]:
+        if not found:
+            raise PageError("dns", "name not found")
+        reason = self._refusal(place, found)
+        if reason is not None:
+            raise AddressBlocked(without_credentials(url), reason)
+        return found
 
     def _refusal(self, place: Place, found: tuple[IPAddress, ...]) -> str | None:
         allowed = str(place) in self._allowed

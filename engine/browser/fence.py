@@ -21,17 +21,22 @@ class Fence(Policy):
     def __init__(self, inside: Policy) -> None:
         super().__init__(None)
         self._inside = inside
+        self.turned_away = inside.turned_away
         self._budgets: Mapping[str, Any] = {}
 
     def narrow(self, budgets: Mapping[str, Any] | None) -> None:
         """Hold the tab to these budgets' `allowedDomains` from now on; None: to nothing more."""
         self._budgets = budgets or {}
 
-    async def check(self, url: str) -> None:
-        """As `Policy.check`; DomainBlocked for what the task's domains leave out."""
+    @property
+    def root(self) -> Policy:
+        return self._inside.root
+
+    async def ask(self, url: str) -> None:
+        """As `Policy.ask`; DomainBlocked for what the task's domains leave out."""
         if not budget.allows(self._budgets, url):
             raise DomainBlocked(without_credentials(url))
-        await self._inside.check(url)
+        await self._inside.ask(url)
 
     async def addresses(self, place: Place, url: str) -> tuple[IPAddress, ...]:
         """As `Policy.addresses`: what may be opened at all is for `check` to say."""
@@ -40,3 +45,11 @@ class Fence(Policy):
     def known(self, url: str) -> bool | None:
         """As `Policy.known`."""
         return self._inside.known(url) if budget.allows(self._budgets, url) else False
+
+    def known_addresses(self, place: Place) -> tuple[IPAddress, ...] | None:
+        """As `Policy.known_addresses`."""
+        return self._inside.known_addresses(place)
+
+    def loopback_places(self) -> tuple[str, ...]:
+        """As `Policy.loopback_places`."""
+        return self._inside.loopback_places()

@@ -1,10 +1,11 @@
 """Asks the task's policy about every document before a connection for it is made.
 
-One DevTools `Fetch` session per browser, for requests of the type Document only: it sees
-the first address, each redirect hop, meta refresh, script navigation, frames (also those in
-processes of their own) and windows that a page opens. Requests of other types are left
-alone here (see `egress`), but for sound and film where a crawl leaves them out: those are
-few, and no flag of the browser stops them.
+The proxy is the fence (`proxy`); here each tab hears why a document of its own was refused,
+and what one tab may open is kept from the others. One DevTools `Fetch` session per browser,
+for requests of the type Document only: it sees the first address, each redirect hop, meta
+refresh, script navigation, frames (also those in processes of their own) and windows that a
+page opens. Requests of other types are left to the proxy, but for sound and film where a
+crawl leaves them out: those are few, and no flag of the browser stops them.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import Error
 
-from engine.browser.egress import Policy, place_of
+from engine.browser.egress import Policy, place_of, place_or_scheme
 from engine.errors import AddressBlocked, PageError
 from engine.work.fetch import Credentials
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession
+
+    from engine.browser.lane import Lane
 
 _DOCUMENTS = {"resourceType": "Document"}
 _MEDIA = {"resourceType": "Media"}
@@ -37,17 +40,34 @@ class Ward:
         credentials: Credentials | None,
         frames: Callable[[], Awaitable[frozenset[str]]],
         context: str = "",
+        lane: Lane | None = None,
     ) -> None:
         self.policy = policy
         self.credentials = credentials
         self.frames = frames
         self.context = context  # of which windows that it opens are judged by its policy, too
         self.refused: PageError | None = None
+        self._lane = lane
+        self._opening = ""  # the last address that was let through
         self.answered: str | None = None  # the request whose challenge was answered
 
     def clear(self) -> None:
         """Forget what happened to the page before."""
         self.refused = None
+        self._opening = ""
+
+    def let_through(self, url: str) -> None:
+        """The gate has nothing against this document; the proxy connects for it, or not."""
+        self._opening = url
+
+    def why(self) -> PageError | None:
+        """Why a document of the tab did not come: refused here, or not reached by the proxy."""
+        if self.refused is not None or self._lane is None or not self._opening:
+            return self.refused
+        try:
+            return self._lane.trouble(place_of(self._opening))
+        except AddressBlocked:
+            return None
 
 
 class Gate:
@@ -88,9 +108,21 @@ class Gate:
         url, frame_id = str(event["request"]["url"]), str(event.get("frameId", ""))
         ward = self._wards.get(frame_id)
         refused = await (self._judge(ward, url) if ward else self._judge_stray(frame_id, url))
-        if ward is not None and refused is not None:
-            ward.refused = refused
+        if isinstance(refused, AddressBlocked):
+            await self._note(ward, frame_id, refused)
+        if ward is not None:
+            ward.refused = refused or ward.refused
+            if refused is None:
+                ward.let_through(url)
         return refused is None
+
+    async def _note(self, ward: Ward | None, frame_id: str, refused: AddressBlocked) -> None:
+        """Keep a refusal with the policy of the tab; of frames, that is asked for."""
+        wards = [ward] if ward else list(self._wards.values())
+        if len({id(each.policy.root) for each in wards}) > 1:
+            wards = [each for each in wards if frame_id in await each.frames()]
+        if wards:
+            wards[0].policy.turned_away.note(place_or_scheme(refused.url), refused.reason)
 
     async def _judge(self, ward: Ward, url: str) -> PageError | None:
         if ward.policy.known(url) or url.startswith(_NEEDS_NO_CONNECTION):
@@ -168,7 +200,7 @@ async def frames_of(wire: CDPSession) -> frozenset[str]:
 
 async def _refusal(policy: Policy, url: str) -> PageError | None:
     try:
-        await policy.check(url)
+        await policy.ask(url)
     except PageError as refused:
         return refused
     return None

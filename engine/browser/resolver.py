@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from engine.browser import addresses
+from engine.errors import AddressBlocked
 
 if TYPE_CHECKING:
     from engine.browser.egress import Policy
@@ -30,7 +31,11 @@ class PolicyResolver(AbstractResolver):
         from engine.browser.egress import Place
 
         place = Place(addresses.canonical_host(host), port)
-        found = await self._policy.addresses(place, f"//{place}")
+        try:
+            found = await self._policy.addresses(place, f"//{place}")
+        except AddressBlocked as refused:
+            self._policy.turned_away.note(str(place), refused.reason)
+            raise
         return [
             ResolveResult(
                 hostname=host,
