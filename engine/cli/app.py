@@ -14,7 +14,7 @@ from engine.cli import facts, goals, runs, show
 from engine.cli.calls import call, refuse, status_code
 from engine.cli.cancel import cancel
 from engine.cli.export import export
-from engine.cli.place import place_options, settings_from
+from engine.cli.place import bare_settings, place_options, settings_from
 from engine.cli.plain import plainly
 from engine.cli.prune import prune
 from engine.cli.recordings import export as export_recording
@@ -192,7 +192,10 @@ RENDERERS: dict[str, Callable[[Verb, Settings, Mapping[str, Any], bool], None]] 
 @place_options
 def doctor(home: Path | None, root: Path | None, as_json: bool) -> None:
     """Look at browser, ledger, locks, limits and versions; a report to copy."""
-    settings = resolve(home, root, as_json)
+    try:
+        settings = bare_settings(home, root)
+    except EngineError as error:
+        refuse(error, as_json=as_json)
     report = examine(settings)
     if as_json:
         click.echo(json.dumps(report.data(), ensure_ascii=False, indent=2))

@@ -133,6 +133,10 @@ class Lease:
             os.close(old)
         return True
 
+    def written_ms(self) -> int | None:
+        """When the disk says that the lease was written (ms since 1970); None once released."""
+        return None if self._fd is None else os.fstat(self._fd).st_mtime_ns // 1_000_000
+
     def release(self) -> None:
         """Let go: whatever this process still owns counts as orphaned. Harmless when repeated."""
         with self._renewing:

@@ -1,0 +1,78 @@
+"""A look at everything that a task needs: browser, ledger, locks, limits, versions.
+
+It writes nothing but the lease that a task would take, and that only where it may.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+
+from engine.browser.locate import describe
+from engine.config import Settings
+from engine.doctor import environment
+from engine.doctor.finding import Finding, Report
+from engine.errors import BrowserMissing, EngineError
+from engine.logs import log_path
+from engine.store.ledger import Ledger
+from engine.version import VERSION
+
+__all__ = ["Finding", "Report", "examine"]
+
+LIBRARIES = ("PySide6-Essentials", "qasync", "playwright", "watchdog", "filelock", "aiohttp")
+
+
+def examine(settings: Settings) -> Report:
+    """Look at everything; takes up to about 5 s (the browser is asked for its version)."""
+    looks: tuple[Callable[[Settings], list[Finding]], ...] = (
+        _browser,
+        _ledger,
+        environment.place,
+        environment.locks,
+        environment.limits,
+        environment.variables,
+        _versions,
+        _log,
+    )
+    return Report(tuple(finding for look in looks for finding in look(settings)))
+
+
+def _browser(settings: Settings) -> list[Finding]:
+    seen = describe(settings.browser_path)
+    if seen.found is None:
+        looked = ", ".join(place.where for place in seen.places)
+        error = BrowserMissing(looked=f"looked for {looked}")
+        return [Finding("browser", "problem", str(error), error.advice)]
+    text = f"{seen.found.name} {seen.version} ({seen.found.path})"
+    return [Finding("browser", "ok", text)]
+
+
+def _ledger(settings: Settings) -> list[Finding]:
+    if not os.path.lexists(settings.root):
+        return [Finding("ledger", "ok", f"{settings.root} (made when the first task starts)")]
+    try:
+        count = sum(1 for _ in Ledger(settings.root).scan())
+    except EngineError as error:
+        return [Finding("ledger", "problem", str(error), error.advice)]
+    return [Finding("ledger", "ok", f"{settings.root} ({count:,} tasks)")]
+
+
+def _versions(settings: Settings) -> list[Finding]:
+    text = (
+        f"openchrome-monitor {VERSION}, Python {platform.python_version()}, {platform.platform()}"
+    )
+    libraries = ", ".join(f"{name} {_version(name)}" for name in LIBRARIES)
+    return [Finding("program", "ok", text), Finding("libraries", "ok", libraries)]
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "missing"
+
+
+def _log(settings: Settings) -> list[Finding]:
+    return [Finding("log", "ok", str(log_path()))]

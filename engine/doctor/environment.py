@@ -1,0 +1,158 @@
+"""What surrounds a ledger: where it lies and whose it is, room, limits, proxies and the clock."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from engine import redact
+from engine.config import Settings
+from engine.doctor.finding import Finding
+from engine.errors import EngineError
+from engine.store.files import MIB
+from engine.store.ground import concerns, disk_kind
+from engine.store.hints import Listener, open_ears
+from engine.store.lease import Lease
+from engine.store.machine import wall_ms
+
+WATCHES: Final = Path("/proc/sys/fs/inotify/max_user_watches")
+FEW_WATCHES: Final = 1_000
+FEW_DESCRIPTORS: Final = 256
+LITTLE_ROOM: Final = 200 * MIB
+BUILT_MS: Final = 1_735_689_600_000  # 2025: no clock that is right shows less
+SKEW_MS: Final = 2_000
+PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+PLACES: Final = ("OPENCHROME_TASK_ROOT", "OPENCHROME_HOME", "OC_BROWSER", "TMPDIR")
+
+
+def place(settings: Settings) -> list[Finding]:
+    """Whose the ledger's folder is, how open, on which disk, with how much room."""
+    found: list[Finding] = []
+    if os.path.isdir(settings.root):
+        found.append(Finding("folder", "ok", _facts(settings.root)))
+    found += [
+        Finding(one.subject, "warning", one.text, one.advice)
+        for one in concerns(settings.root, settings.home)
+    ]
+    return found + _room(settings.root)
+
+
+def _facts(root: Path) -> str:
+    facts = os.stat(root)
+    owner = "you" if not hasattr(os, "geteuid") or facts.st_uid == os.geteuid() else "another user"
+    mode = f"mode {stat.S_IMODE(facts.st_mode):04o}, " if os.name == "posix" else ""
+    return f"{mode}owner {owner}, disk {disk_kind(root) or 'of an unknown kind'}"
+
+
+def _room(root: Path) -> list[Finding]:
+    above = next((folder for folder in (root, *root.parents) if folder.is_dir()), None)
+    try:
+        free = shutil.disk_usage(above or root).free
+    except OSError:
+        return []
+    text = f"{free // MIB:,} MiB free"
+    if free < LITTLE_ROOM:
+        return [Finding("room", "warning", text, f"Free some space on the disk of {root}.")]
+    return [Finding("room", "ok", text)]
+
+
+def locks(settings: Settings) -> list[Finding]:
+    """Can the ledger be written and locked, and does its disk's clock agree with ours?"""
+    if not os.path.isdir(settings.root):
+        return []
+    try:
+        lease = Lease.acquire(settings.root)
+    except EngineError as error:
+        return [Finding("locks", "problem", str(error), error.advice)]
+    try:
+        written_ms = lease.written_ms()
+    finally:
+        lease.release()
+    found = [Finding("locks", "ok", "the ledger can be written and locked")]
+    return found + list(_clock(wall_ms(), written_ms))
+
+
+def _clock(now_ms: int, written_ms: int | None) -> Iterator[Finding]:
+    shown = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    if now_ms < BUILT_MS:
+        advice = "Set the clock: new tasks would stand behind older ones."
+        yield Finding("clock", "warning", f"{shown} is in the past", advice)
+    elif written_ms is not None and abs(away := written_ms - now_ms) > SKEW_MS:
+        text = f"the disk's clock is {abs(away) / 1000:,.0f} s {'ahead' if away > 0 else 'behind'}"
+        yield Finding("clock", "warning", text, "Set the clocks of both machines.")
+    else:
+        yield Finding("clock", "ok", shown)
+
+
+def limits(settings: Settings) -> list[Finding]:
+    """How many files may be open, and whether folders can be watched."""
+    return [*_descriptors(), *_watches(settings.root)]
+
+
+def _descriptors() -> Iterator[Finding]:
+    if sys.platform == "win32":
+        return
+    import resource  # there is none on Windows
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    text = "any number of files may be open"
+    if soft != resource.RLIM_INFINITY:
+        text = f"{soft:,} files may be open"
+    if 0 <= soft < FEW_DESCRIPTORS:
+        yield Finding("open files", "warning", text, "Raise it: ulimit -n 1024")
+    else:
+        yield Finding("open files", "ok", text)
+
+
+def _watches(root: Path) -> Iterator[Finding]:
+    advice = "Raise fs.inotify.max_user_watches and max_user_instances; until then: polling."
+    if not os.path.isdir(root):
+        return
+    try:
+        ears = open_ears()
+        try:
+            ears.listen(Path(os.path.realpath(root)), _Nobody())()
+        finally:
+            ears.close()
+    except OSError as error:
+        used_up = error.errno in (errno.ENOSPC, errno.EMFILE, errno.ENFILE)
+        reason = "their number is used up" if used_up else error.strerror or str(error)
+        yield Finding("watches", "warning", f"folders cannot be watched: {reason}", advice)
+        return
+    if WATCHES.exists() and (most := int(WATCHES.read_text("ascii"))) < FEW_WATCHES:
+        yield Finding("watches", "warning", f"only {most:,} folders can be watched", advice)
+    else:
+        yield Finding("watches", "ok", "changes in folders are told at once")
+
+
+class _Nobody(Listener):
+    def heard(self, name: str) -> None: ...
+
+    def ended(self) -> None: ...
+
+    def lost(self) -> None: ...
+
+
+def variables(settings: Settings) -> list[Finding]:
+    """What the environment says that matters here; never a user or password in it."""
+    given = {name: value for name, value in settings.environ.items() if value}
+    places = [f"{name}={redact.text(given[name])}" for name in PLACES if name in given]
+    found = [Finding("variables", "ok", ", ".join(places))] if places else []
+    proxies = [f"{name}={_bare(given[name])}" for name in given if name.lower() in PROXIES]
+    if proxies:
+        text = ", ".join(sorted(proxies)) + " (users and passwords are not shown)"
+        found.append(Finding("proxies", "ok", text))
+    return found
+
+
+def _bare(proxy: str) -> str:
+    """A proxy without its user, also where no scheme stands before it."""
+    scheme, mark, rest = proxy.rpartition("://")
+    return redact.text(scheme + mark + rest.rpartition("@")[2])
