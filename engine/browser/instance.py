@@ -1,7 +1,7 @@
 """A browser of one's own: a context with tabs that stay open, for work that acts on pages.
 
 Crawls share tabs (`pool`); a command task, a recording, an evidence bundle or an agent gets
-an instance: fresh profile, every document judged by its policy, dialogs dismissed, downloads
+an instance: fresh profile, every connection judged by its policy, dialogs dismissed, downloads
 refused. Windows that pages open are closed, except where a person looks on (`headed`).
 """
 
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from playwright.async_api import Error
 
+from engine.browser.contexts import open_context
 from engine.browser.gate import Ward, frames_of
 from engine.browser.launch import Chromium
 from engine.errors import BrowserGone, PageError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Dialog, Page
 
     from engine.browser.egress import Policy
+    from engine.browser.lane import Lane
     from engine.browser.session import InstanceOptions
 
 OPEN_S = 15.0
@@ -50,12 +52,17 @@ class Instance:
     """
 
     def __init__(
-        self, options: InstanceOptions, chromium: Chromium, context: BrowserContext
+        self,
+        options: InstanceOptions,
+        chromium: Chromium,
+        context: BrowserContext,
+        lane: Lane,
     ) -> None:
         self.id = f"inst_{secrets.token_hex(4)}"
         self.options = options
         self.chromium = chromium
         self.context = context
+        self._lane = lane
         self.gone = asyncio.Event()
         self._tabs: dict[Page, _Tab] = {}
         self._opening = asyncio.Lock()
@@ -109,8 +116,14 @@ class Instance:
         return page
 
     def judge(self, page: Page, policy: Policy) -> None:
-        """Judge the documents of this tab by `policy` from now on."""
+        """Judge the documents of this tab by `policy` from now on, and its requests as well."""
         self._tabs[page].ward.policy = policy
+        self._widen()
+
+    def _widen(self) -> None:
+        """A request tells no tab: the lane allows what any tab may reach."""
+        tabs = (tab.ward.policy.root for tab in self._tabs.values())
+        self._lane.allow((self.options.policy.root, *tabs))
 
     def wire(self, page: Page) -> CDPSession:
         """The tab's DevTools session."""
@@ -120,6 +133,11 @@ class Instance:
         """What the gate refused in this tab since `clear`."""
         tab = self._tabs.get(page)
         return tab.ward.refused if tab else None
+
+    def why(self, page: Page) -> PageError | None:
+        """Why this tab's last document did not come, where gate or proxy know it."""
+        tab = self._tabs.get(page)
+        return tab.ward.why() if tab else None
 
     def clear(self, page: Page) -> None:
         """Forget what was refused before."""
@@ -163,7 +181,7 @@ class Instance:
         # A window that a page opens asks for its document before it is ours to admit.
         context = str(told["targetInfo"].get("browserContextId", "")) if self.headed else ""
         policy, known = self.options.policy, self.options.credentials
-        ward = Ward(policy, known, lambda: frames_of(wire), context)
+        ward = Ward(policy, known, lambda: frames_of(wire), context, self._lane)
         self._tabs[page] = _Tab(page, wire, frame_id, ward)
         self.chromium.gate.admit(frame_id, ward)
         page.on("dialog", _dismiss)
@@ -188,6 +206,7 @@ class Instance:
         tab = self._tabs.pop(page, None)
         if tab:
             self.chromium.gate.dismiss(tab.frame_id)
+            self._widen()
         if self.headed and not self._tabs:
             self.gone.set()
 
@@ -205,17 +224,14 @@ async def open_instance(
         chromium = await browser()
         try:
             async with chromium.within(OPEN_S):
-                context = await chromium.browser.new_context(
-                    service_workers="block",
-                    accept_downloads=False,
-                    viewport={"width": options.width, "height": options.height},
-                )
+                size = {"width": options.width, "height": options.height}
+                context, lane = await open_context(chromium, options.policy, viewport=size)
         except (Error, TimeoutError) as gone:
             failed = gone
             if chromium.alive:
                 break
         else:
-            return Instance(options, chromium, context)
+            return Instance(options, chromium, context, lane)
     raise BrowserGone(url="a new window") from failed
 
 

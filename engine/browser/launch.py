@@ -16,6 +16,7 @@ from engine.browser.driver import Driver
 from engine.browser.failures import NoScreen
 from engine.browser.gate import Gate
 from engine.browser.locate import Found
+from engine.browser.proxy import Proxy
 from engine.errors import BrowserFailed
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ _FLAGS = (
     "--disable-sync",
     "--disable-quic",
     "--disable-gpu",
+    # Names are looked up by our proxy alone: the browser itself finds nothing but this machine.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.*, EXCLUDE localhost, EXCLUDE [::1]",
     "--dns-prefetch-disable",
     "--no-pings",
     "--mute-audio",
@@ -48,7 +51,7 @@ _FEATURES_OFF = (
     "AvoidUnnecessaryBeforeUnloadCheckSync,DestroyProfileOnBrowserClose,HttpsUpgrades,"
     "HttpsFirstBalancedModeAutoEnable,LensOverlay,MediaRouter,PaintHolding,"
     "ThirdPartyStoragePartitioning,AvoidCorsURLLoaderRestartOnRedirect,TcpPortRandomizationWin,"
-    "OptimizationHints,NetworkTimeServiceQuerying,AimEnabled,PreconnectToSearch,"
+    "DnsOverHttps,OptimizationHints,NetworkTimeServiceQuerying,AimEnabled,PreconnectToSearch,"
     "msForceBrowserSignIn,msEdgeUpdateLaunchServicesPreferredVersion"
 )
 _POINTER = "primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4"
@@ -70,11 +73,14 @@ _NO_SCREEN = re.compile(r"Missing X server|\$DISPLAY|ozone_platform|Wayland disp
 
 
 class Chromium:
-    """One running browser with its gate."""
+    """One running browser with its gate and its fence."""
 
-    def __init__(self, browser: Browser, gate: Gate, found: Found, driver: Driver) -> None:
+    def __init__(
+        self, browser: Browser, gate: Gate, found: Found, driver: Driver, proxy: Proxy
+    ) -> None:
         self.browser = browser
         self.gate = gate
+        self.proxy = proxy
         self.found = found
         self.dropped = False
         self._driver = driver
@@ -110,8 +116,10 @@ class Chromium:
         await _close(self.browser)
 
 
-async def launch(driver: Driver, found: Found, *, lean: bool, headed: bool = False) -> Chromium:
-    """Start `found`, with a fresh profile and our flags; up to three tries.
+async def launch(
+    driver: Driver, found: Found, proxy: Proxy, *, lean: bool, headed: bool = False
+) -> Chromium:
+    """Start `found`, with a fresh profile, our flags, and no way out but `proxy`; three tries.
 
     Raises:
         NoScreen: it was to show a window, and there is no screen.
@@ -120,7 +128,7 @@ async def launch(driver: Driver, found: Found, *, lean: bool, headed: bool = Fal
     reason = ""
     for _ in range(TRIES):
         try:
-            return await _try(driver, found, lean=lean, headed=headed)
+            return await _try(driver, found, proxy, lean=lean, headed=headed)
         except TimeoutError:
             reason = _SLOW
             break
@@ -133,11 +141,14 @@ async def launch(driver: Driver, found: Found, *, lean: bool, headed: bool = Fal
     raise BrowserFailed(reason=f"{found.path}: {reason}")
 
 
-async def _try(driver: Driver, found: Found, *, lean: bool, headed: bool) -> Chromium:
+async def _try(driver: Driver, found: Found, proxy: Proxy, *, lean: bool, headed: bool) -> Chromium:
+    nowhere = await proxy.nowhere()
     browser = await driver.playwright.chromium.launch(
         executable_path=found.path,
         headless=not headed,
         args=[*FLAGS, *(LEAN_FLAGS if lean else ()), *(() if headed else (NO_WINDOWS,))],
+        # Of what belongs to no context; the bypass takes away what Chromium excepts by itself.
+        proxy=nowhere.settings(),
         ignore_default_args=_dropped_defaults(),
         chromium_sandbox=not _is_root(),
         handle_sigint=False,
@@ -152,7 +163,7 @@ async def _try(driver: Driver, found: Found, *, lean: bool, headed: bool) -> Chr
     finally:
         if gate is None:  # without it nothing may be opened, and nobody else knows this browser
             await _close(browser)
-    return Chromium(browser, gate, found, driver)
+    return Chromium(browser, gate, found, driver, proxy)
 
 
 async def _close(browser: Browser) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from playwright.async_api import Error
 
+from engine.browser.contexts import open_context
 from engine.browser.gate import Ward
 from engine.browser.page import Tab, first_script, open_tab
 from engine.errors import BrowserGone
@@ -20,6 +21,7 @@ from engine.work.fetch import Fetched, PageOptions
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext
 
+    from engine.browser.lane import Lane
     from engine.browser.launch import Chromium
     from engine.browser.session import FetcherOptions
 
@@ -40,6 +42,7 @@ class TabPool:
         self._opening = asyncio.Lock()
         self._chromium: Chromium | None = None
         self._context: BrowserContext | None = None
+        self._lane: Lane | None = None
         self._free: list[Tab] = []
         self._doomed: list[Tab] = []
         self._left = PAGES_PER_CONTEXT
@@ -111,17 +114,14 @@ class TabPool:
             self._chromium = await self._browser()
             self._left = PAGES_PER_CONTEXT
             async with self._chromium.within(OPEN_S):
-                context = await self._chromium.browser.new_context(
-                    service_workers="block",
-                    accept_downloads=False,
-                    locale=self._options.locale,
-                )
+                policy, locale = self._options.policy, self._options.locale
+                context, self._lane = await open_context(self._chromium, policy, locale=locale)
                 await context.add_init_script(first_script())
             self._context = context
         return self._chromium, self._context
 
     def _ward(self, frames: Callable[[], Awaitable[frozenset[str]]]) -> Ward:
-        return Ward(self._options.policy, self._options.credentials, frames)
+        return Ward(self._options.policy, self._options.credentials, frames, lane=self._lane)
 
 
 async def _closed(context: BrowserContext) -> bool:

@@ -18,6 +18,7 @@ import msgspec
 
 from engine.browser.egress import Policy
 from engine.browser.locate import Found, locate
+from engine.browser.proxy import Proxy
 from engine.errors import BrowserFailed, BrowserMissing, ShuttingDown
 from engine.work.fetch import Credentials, Fetcher
 
@@ -72,6 +73,7 @@ class BrowserSession:
     def __init__(self, path: str | None = None) -> None:
         """`path`: the program that the user set, or None to look for one."""
         self._path = path
+        self.proxy = Proxy()  # the only way out; nothing of it runs before the first browser
         self._driver: Driver | None = None
         self._running: dict[Flavour, Chromium] = {}
         self._starting = asyncio.Lock()
@@ -142,6 +144,7 @@ class BrowserSession:
         driver, self._driver = self._driver, None
         if driver is not None:
             await driver.stop(max(0.5, deadline - asyncio.get_running_loop().time()))
+        await self.proxy.close()
         self._state = "idle"
 
     async def _chromium(self, flavour: Flavour) -> Chromium:
@@ -206,7 +209,9 @@ class BrowserSession:
             self._driver, self._running = None, {}
         if self._driver is None:
             self._driver = await Driver.start()
-        return await launch(self._driver, found, lean=flavour.lean, headed=flavour.headed)
+        return await launch(
+            self._driver, found, self.proxy, lean=flavour.lean, headed=flavour.headed
+        )
 
 
 def _import_playwright() -> None:
