@@ -77,6 +77,8 @@ class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     stop_requested_at: float | None = None
     cancel_reason: str | None = None
     enforce: bool = False
+    lasted_ms: float | None = None
+    lasted_at: float | None = None
 
 
 class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

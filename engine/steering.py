@@ -9,14 +9,14 @@ from functools import partial
 
 from engine.comet import LinkedRuns, Runs
 from engine.config import Settings
-from engine.envelopes import Envelopes, EnvelopeState, has_budget, state_of
+from engine.envelopes import Envelopes, EnvelopeState, Lasting, has_budget, state_of
 from engine.errors import EngineError
 from engine.goals.completing import Force
 from engine.goals.desk import Goals
 from engine.goals.views import RunView
 from engine.keeper import Keeper
 from engine.looking import Looking
-from engine.records import Status, TaskId, TaskRecord
+from engine.records import ENVELOPE, Status, TaskId, TaskRecord
 from engine.run.executor import Executor
 from engine.run.stopping import request_stop
 from engine.stopping import Stopped, stop_all
@@ -40,12 +40,15 @@ class Steering(Looking):
         self._ledger.told = self._linked.follow
         self._keeper = Keeper(settings.root, settings.reap_s, self._linked)
         self._executor: Executor | None = None
+        self._lasting = Lasting()
 
     @property
     def envelopes(self) -> Envelopes:
         """The envelopes of the ledger as it is open now; synchronous, for a thread."""
         guard = self.goals.completing.guards
-        return Envelopes(self._ledger, pid=self.settings.host_pid, guard=guard)
+        return Envelopes(
+            self._ledger, pid=self.settings.host_pid, guard=guard, lasting=self._lasting
+        )
 
     async def update(
         self, task_id: str, *, phase: str | None = None, note: str | None = None
@@ -66,6 +69,8 @@ class Steering(Looking):
             NotATaskId, TaskNotFound, TaskUnreadable.
         """
         meta = await self.meta(task_id)
+        if meta.get("kind") == ENVELOPE:
+            return await asyncio.to_thread(self.envelopes.state, meta["task_id"])
         return state_of(meta, wall_ms()) if has_budget(meta) else None
 
     async def by_hand(self, run_id: str) -> None:

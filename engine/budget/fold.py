@@ -229,10 +229,9 @@ def _visited(visits: dict[str, int], call: ToolCall) -> dict[str, int]:
 def _standing(meta: Mapping[str, Any], now_ms: float, *, astray: bool) -> Standing:
     policy, counters = _policy(meta), counters_of(meta)
     envelope = _is_envelope(meta)
-    ended_ms = _number(meta.get("ended_at"))
-    lasted_ms = max(0, (now_ms if ended_ms is None else ended_ms) - _began_ms(meta))
+    lasted = lasted_ms(meta, now_ms)
     gauges = [
-        _gauge(key, measure(counters, lasted_ms), limit)
+        _gauge(key, measure(counters, lasted), limit)
         for key, measure in MEASURES.items()
         if (limit := policy.get(key)) is not None and (envelope or key in FOR_BODIES)
     ]
@@ -257,6 +256,23 @@ def _gauge(key: str, value: int, limit: int) -> Gauge:
 
 def _policy(meta: Mapping[str, Any]) -> Policy:
     return defaulted(meta.get("policy"), envelope=_is_envelope(meta))
+
+
+def lasted_ms(meta: Mapping[str, Any], now_ms: float) -> float:
+    """How long a task has lasted, until its end or `now_ms`.
+
+    What was measured without the wall clock counts (`engine.lasted_ms`, as of
+    `engine.lasted_at`); only what came behind it goes by the times that are stored.
+    """
+    ended_ms = _number(meta.get("ended_at"))
+    until_ms = now_ms if ended_ms is None else ended_ms
+    told = max(0, until_ms - _began_ms(meta))
+    ours = meta.get("engine")
+    given = ours if isinstance(ours, Mapping) else {}
+    measured, at = _number(given.get("lasted_ms")), _number(given.get("lasted_at"))
+    if measured is None or at is None:
+        return told
+    return min(measured + max(0, until_ms - at), max(measured, told))
 
 
 def _began_ms(meta: Mapping[str, Any]) -> float:

@@ -7,6 +7,7 @@ names it is counted. Nothing is ever stopped by it.
 from engine.budget import ToolCall
 from engine.envelopes.envelopes import Envelopes, apply, edge_events
 from engine.envelopes.errors import EnvelopeEnded, NotAnEnvelope
+from engine.envelopes.lasting import Lasting
 from engine.envelopes.request import PHASES, EnvelopeRequest, envelope_request
 from engine.envelopes.state import EnvelopeState, has_budget, state_of
 
@@ -16,6 +17,7 @@ __all__ = [
     "EnvelopeRequest",
     "EnvelopeState",
     "Envelopes",
+    "Lasting",
     "NotAnEnvelope",
     "ToolCall",
     "apply",

@@ -11,6 +11,7 @@ from typing import Any, Final
 from engine import budget, redact
 from engine.budget import Standing, ToolCall
 from engine.envelopes.errors import EnvelopeEnded, NotAnEnvelope
+from engine.envelopes.lasting import Lasting
 from engine.envelopes.request import (
     NOTE_CHARACTERS,
     EnvelopeRequest,
@@ -35,7 +36,8 @@ class Envelopes:
     """See the module. Synchronous: every call may wait for a lock or a disk, so use a thread.
 
     `pid` is the process whose death lets an envelope be reaped a day later. `guard` is asked
-    before one ends completed, with its meta.json, and may say why it must not.
+    before one ends completed, with its meta.json, and may say why it must not. `lasting`
+    measures their time; without it the times that are stored count.
     """
 
     def __init__(
@@ -45,11 +47,13 @@ class Envelopes:
         pid: int | None = None,
         guard: Guard = lambda meta: None,
         now_ms: Callable[[], int] = wall_ms,
+        lasting: Lasting | None = None,
     ) -> None:
         self._ledger = ledger
         self._pid = os.getpid() if pid is None else pid
         self._guard = guard
         self._now_ms = now_ms
+        self._lasting = lasting
 
     def start(self, request: EnvelopeRequest, engine: EngineFields | None = None) -> TaskRecord:
         """Open an envelope: RUNNING at once, every counter at zero.
@@ -73,6 +77,7 @@ class Envelopes:
             "recent_events": [],
         }
         record = self._ledger.create(ENVELOPE, asked, engine=engine, now_ms=now, fields=fields)
+        self._measured({**asked, **fields, "task_id": record.task_id}, now)  # from now on
         told = {"objective": asked["objective"], "phase": asked["phase"]}
         self._ledger.note(record.task_id, [("started", told)])
         return record
@@ -93,6 +98,7 @@ class Envelopes:
             edge.clear()
             _expect_open(raw, task_id)
             now, old = self._now_ms(), budget.before(raw)
+            self._measured(raw, now)
             if phase is not None:
                 raw["phase"] = phase
             if clean is not None:
@@ -124,6 +130,7 @@ class Envelopes:
         def change(raw: dict[str, Any]) -> None:
             _expect_open(raw, task_id)
             now = self._now_ms()
+            self._measured(raw, now)
             changes.end(raw, status, now, error=None, units=None, result_path=None)
             raw["phase"] = "done"
             apply(raw, budget.verdict(budget.at(raw, now)))
@@ -131,6 +138,8 @@ class Envelopes:
                 _summary(raw)["final_note"] = clean
 
         record = self._ledger.mutate(task_id, change, durable=True)
+        if self._lasting is not None:
+            self._lasting.forget(task_id)
         said = {"note": clean} if clean is not None else None
         self._ledger.note(task_id, [(record.status.lower(), said)], durable=True)
         return record
@@ -162,8 +171,9 @@ class Envelopes:
         def change(raw: dict[str, Any]) -> None:
             edge.clear()
             _expect_open(raw, task_id)
-            old = budget.before(raw)
-            apply(raw, budget.fold(raw, clean, self._now_ms()))
+            now, old = self._now_ms(), budget.before(raw)
+            self._measured(raw, now)
+            apply(raw, budget.fold(raw, clean, now))
             edge.extend(edge_events(old, budget.before(raw)))
             folded.update(raw)
 
@@ -177,7 +187,14 @@ class Envelopes:
         Raises:
             NotATaskId, TaskNotFound, TaskUnreadable.
         """
-        return state_of(self._ledger.read_raw(task_id), self._now_ms())
+        now = self._now_ms()
+        return state_of(self._measured(self._ledger.read_raw(task_id), now), now)
+
+    def _measured(self, meta: dict[str, Any], now_ms: int) -> dict[str, Any]:
+        """The same `meta`, with how long it has lasted."""
+        if self._lasting is not None and meta.get("status") in LIVE:
+            self._lasting.measure(meta, now_ms)
+        return meta
 
     def _ask_guard(self, task_id: str) -> None:
         refusal = self._guard(self.expect(task_id))

@@ -8,20 +8,24 @@ from typing import Any, Final
 
 from engine import budget
 from engine.budget import Standing, ToolCall
-from engine.envelopes import apply, edge_events
+from engine.envelopes import Lasting, apply, edge_events
 from engine.records import ErrorInfo, Units
+from engine.store import changes
 from engine.store.ledger import Ledger
 from engine.work.context import StopReason
 
 WRITE_S: Final = 1.0  # meta.json is written at most so often; the events tell each edge at once
+ASLEEP_S: Final = 30.0  # it is asked four times a second: so long a silence was none of work
 KEPT: Final = ("counters", "budget_status", "budget_exceeded", "recommended_next")
+MEASURED: Final = ("lasted_ms", "lasted_at")  # under `engine`
 
 
 class Meter:
     """Counts along with one task, as its companion; only a task with a policy has one.
 
     With `enforce` it asks the task to stop as soon as a budget is exceeded; without, going
-    over is only told. Source: seed 004.
+    over is only told. Time counts by the monotonic clock, and only while this process
+    runs. Source: seed 004.
     """
 
     def __init__(
@@ -38,6 +42,7 @@ class Meter:
         self._enforce = enforce
         self._now_ms = now_ms
         self._monotonic = monotonic
+        self._lasting = Lasting(monotonic, asleep_s=ASLEEP_S)
         self._meta: dict[str, Any] = {}
         self._failed = 0
         self._dirty = False
@@ -50,6 +55,7 @@ class Meter:
         ok, self._failed = units.failed <= self._failed, units.failed
         meta = self._known()
         old, now = budget.before(meta), self._now_ms()
+        self._lasting.measure(meta, now)
         apply(meta, budget.fold(meta, ToolCall(str(meta.get("kind")), args, ok), now))
         self._dirty = True
         return self._judged(old, budget.at(meta, now))
@@ -58,6 +64,8 @@ class Meter:
         """Time passed: it may have run out, and what was counted may be due to be written."""
         meta = self._known()
         old, now = budget.before(meta), self._now_ms()
+        if self._lasting.measure(meta, now):  # the clock was set: others must not go by it
+            self._dirty = True
         new = budget.at(meta, now)
         meta["last_activity_at"] = now
         if (new.exceeded, new.warning) != (old.exceeded, old.warning):
@@ -90,5 +98,12 @@ class Meter:
 
     def _write(self) -> None:
         told = {name: self._meta.get(name) for name in KEPT}
+        ours = changes.engine_of(self._meta)
+        measured: dict[str, Any] = {name: ours[name] for name in MEASURED if name in ours}
         self._dirty, self._written = False, self._monotonic()
-        self._ledger.mutate(self._task_id, lambda raw: apply(raw, told))
+
+        def write(raw: dict[str, Any]) -> None:
+            apply(raw, told)
+            changes.engine_of(raw).update(measured)
+
+        self._ledger.mutate(self._task_id, write)

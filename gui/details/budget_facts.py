@@ -79,4 +79,6 @@ def _standing_words(status: str, exceeded: Iterable[object]) -> str:
 def _meta(record: TaskRecord) -> dict[str, object]:
     names = ("kind", "policy", "counters", "created_at", "started_at", "ended_at")
     found = {name: getattr(record, name) for name in names}
-    return {**found, "budget_exceeded": record.budget_exceeded}
+    ours = record.engine
+    measured = {"lasted_ms": ours.lasted_ms, "lasted_at": ours.lasted_at} if ours else {}
+    return {**found, "engine": measured, "budget_exceeded": record.budget_exceeded}
