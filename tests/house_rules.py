@@ -29,15 +29,15 @@ SEAMS = {
 # All that the window may know of the engine: its verbs, its records and its words.
 GUI_MAY_IMPORT = frozenset(
     {"service", "records", "words", "query", "stopping", "again", "errors", "config", "feed"}
-    | {"attention", "budget", "display", "messages", "pace", "version", "logs"}
+    | {"attention", "budget", "display", "messages", "pace", "version", "logs", "places"}
     | {"sample.site"}  # what the empty window offers to crawl
 )
 WRITERS = {
     "engine/store/files.py": "the only writer of ledger files",
     "engine/logs.py": "the log is no part of a ledger and must work when the ledger does not",
+    "engine/places.py": "log, settings and locks: outside of every ledger, private",
     "engine/retention/removal.py": "takes whole folders of ended tasks out of a ledger, when asked",
     "engine/export/output.py": "an export is the user's own file, never one inside a ledger",
-    "gui/instance.py": "the folder of the single-instance lock, outside of every ledger",
     "gui/app.py": "the crash file beside the log: the interpreter itself writes it",
     "gui/scenes.py": "the throw-away ledger of a picture",
 }
@@ -49,12 +49,14 @@ SPAWNERS = {
     "engine/browser/dialing.py": "tries at several addresses, cancelled when one is connected",
     "engine/browser/driver.py": "the driver's start, awaited to its end also when cancelled",
     "engine/browser/instance.py": "windows that pages open, closed or adopted; ended by close()",
+    "engine/browser/upkeep.py": "the watch over running browsers; ended with the session",
     "engine/browser/lane.py": "the proxy's questions to the engine's loop, awaited where they are asked",
     "engine/browser/proxy.py": "work of the proxy's own loop, awaited by who asks for it",
     "engine/browser/proxy_wire.py": "connecting for a browser, cancelled with its connection",
     "engine/keeper.py": "reaping now and then, ended by close()",
     "engine/run/executor.py": "one task for each running body, kept until it is settled",
     "engine/run/runner.py": "the body and its watcher, both awaited before the settle",
+    "engine/run/telling.py": "tells what was refused; awaited at the end of its block",
     "engine/service.py": "warming, ended by close()",
     "engine/steering.py": "asking tasks to stop, at the end of an engine; ended with it",
     "engine/store/watch.py": "the keeper of the watch, ended by stop()",

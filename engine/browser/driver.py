@@ -10,6 +10,7 @@ import psutil
 from playwright._impl._driver import compute_driver_executable
 from playwright.async_api import Error, async_playwright
 
+from engine.browser.processes import alive, end, holds
 from engine.errors import BrowserFailed
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 START_S = 30.0
 CLOSE_S = 2.0
 FORCED_S = 0.5
+ANSWER_S = 2.0
 
 
 class Driver:
@@ -25,6 +27,8 @@ class Driver:
 
     def __init__(self, playwright: Playwright, process: psutil.Process | None) -> None:
         self.playwright = playwright
+        self.pages = 0  # that were taken through it, as far as their browsers are left
+        self.held_bytes = 0
         self._process = process
 
     @classmethod
@@ -60,8 +64,7 @@ class Driver:
         if starting.done() and not starting.cancelled() and starting.exception() is None:
             await cls(starting.result(), process).stop(CLOSE_S)
             return
-        for one in _tree(process):
-            _end(one)
+        end(_tree(process))
         # Its pipe is closed now, so Playwright gives up what it waits for.
         await asyncio.wait({starting}, timeout=CLOSE_S)
         starting.cancel()
@@ -69,9 +72,23 @@ class Driver:
     @property
     def alive(self) -> bool:
         """Does it run? Playwright itself does not tell when it is gone."""
-        return self._process is None or (
-            self._process.is_running() and self._process.status() != psutil.STATUS_ZOMBIE
-        )
+        return self._process is None or alive(self._process)
+
+    async def answers(self) -> bool:
+        """Does it run, and say something within 2 s? No browser is asked for that."""
+        if not self.alive:
+            return False
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                asked = await self.playwright.request.new_context()
+                await asked.dispose()
+        except (TimeoutError, Error):
+            return False
+        return True
+
+    def weigh(self) -> None:
+        """Look how much memory it holds, into `held_bytes`."""
+        self.held_bytes = holds(self._process) if self._process is not None else 0
 
     async def stop(self, limit_s: float) -> None:
         """End the driver and its browsers; by force what is left after `limit_s`."""
@@ -80,8 +97,7 @@ class Driver:
         stopping.add_done_callback(_hear)
         try:
             await asyncio.wait({stopping}, timeout=limit_s)
-            for process in tree:
-                _end(process)
+            end(tree)
             # Its pipe is closed now: what is left of the stop is the loop's own tidying.
             await asyncio.wait({stopping}, timeout=FORCED_S)
         finally:
@@ -154,11 +170,3 @@ def _tree(process: psutil.Process | None) -> list[psutil.Process]:
         return [*process.children(recursive=True), process]
     except psutil.Error:
         return []
-
-
-def _end(process: psutil.Process) -> None:
-    try:
-        if process.is_running():  # the same process, not another with its number
-            process.kill()
-    except psutil.Error:
-        return

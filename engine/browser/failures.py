@@ -16,6 +16,17 @@ class NoScreen(BrowserFailed):
     advice_text = "Leave the window out (headless), or start it where there is a screen."
 
 
+class PageTooHeavy(PageError):
+    """A page took more memory than one page may, and was ended for it."""
+
+    code = "page_memory"
+    title = "The page used too much memory"
+
+    def __init__(self) -> None:
+        super().__init__("memory", TOO_HEAVY)
+
+
+TOO_HEAVY = "page used too much memory"
 _CODE = re.compile(r"net::(ERR_[A-Z0-9_]+)")
 # Chromium's net error -> (kind, sentence).
 _SENTENCES = {

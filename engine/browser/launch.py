@@ -16,15 +16,18 @@ from engine.browser.driver import Driver
 from engine.browser.failures import NoScreen
 from engine.browser.gate import Gate
 from engine.browser.locate import Found
+from engine.browser.memory import Load
+from engine.browser.processes import Family
 from engine.browser.proxy import Proxy
 from engine.errors import BrowserFailed
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser
+    from playwright.async_api import Browser, CDPSession
 
 LAUNCH_S = 20.0
 TRIES = 3
 CLOSE_S = 2.0
+ANSWER_S = 2.0
 _SLOW = f"it did not answer within {LAUNCH_S:.0f} s"
 _FLAGS = (
     "--no-first-run",
@@ -73,7 +76,10 @@ _NO_SCREEN = re.compile(r"Missing X server|\$DISPLAY|ozone_platform|Wayland disp
 
 
 class Chromium:
-    """One running browser with its gate and its fence."""
+    """One running browser with its gate and its fence.
+
+    `worn` says that it gets no new work: a fresh one takes over while it finishes what it has.
+    """
 
     def __init__(
         self, browser: Browser, gate: Gate, found: Found, driver: Driver, proxy: Proxy
@@ -82,15 +88,25 @@ class Chromium:
         self.gate = gate
         self.proxy = proxy
         self.found = found
+        self.driver = driver
+        self.family: Family | None = None
+        self.load = Load()
+        self.pages = 0  # that crawls took with it
+        self.worn = False
         self.dropped = False
-        self._driver = driver
+        self._wire: CDPSession | None = None
         self._waits: set[asyncio.Timeout] = set()
         browser.on("disconnected", lambda _: self._on_disconnected())
 
     @property
     def alive(self) -> bool:
         """Does it still answer to us?"""
-        return not self.dropped and self.browser.is_connected() and self._driver.alive
+        return not self.dropped and self.browser.is_connected() and self.driver.alive
+
+    @property
+    def idle(self) -> bool:
+        """Has it nothing open, and nobody who waits for it?"""
+        return not self.browser.contexts and not self._waits
 
     @asynccontextmanager
     async def within(self, limit_s: float) -> AsyncIterator[None]:
@@ -110,10 +126,37 @@ class Chromium:
             if not wait.expired():
                 wait.reschedule(asyncio.get_running_loop().time())
 
+    async def know(self) -> None:
+        """Learn which processes are the browser's; unbounded."""
+        self._wire = await self.browser.new_browser_cdp_session()
+        told = await self._wire.send("SystemInfo.getProcessInfo")
+        pids = (one["id"] for one in told["processInfo"] if one["type"] == "browser")
+        self.family = Family.of(int(next(pids, 0)))
+
+    async def answers(self) -> bool:
+        """Does the browser itself say something within 2 s? Pages that hang do not keep it."""
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                if self._wire is not None:
+                    await self._wire.send("Browser.getVersion")
+        except (TimeoutError, Error):
+            return False
+        return True
+
+    def give_up(self) -> None:
+        """Let nobody wait for it any more; whoever does gets an error."""
+        self.dropped = True
+        self._on_disconnected()
+
     async def kill(self) -> None:
         """End it at once; whoever waits for a page of it gets an error."""
-        self.dropped = True
-        await _close(self.browser)
+        self.give_up()
+        if not await _close(self.browser) and self.family is not None:
+            await asyncio.to_thread(self.family.end)  # it hangs: its processes can be ended yet
+
+    async def calm(self) -> bool:
+        """End the page that keeps it busiest: what does not close would burn on; True if any."""
+        return self.family is not None and await asyncio.to_thread(self.family.end_busiest)
 
 
 async def launch(
@@ -156,22 +199,29 @@ async def _try(driver: Driver, found: Found, proxy: Proxy, *, lean: bool, headed
         handle_sighup=False,
         timeout=LAUNCH_S * 1000,
     )
-    gate: Gate | None = None
+    chromium: Chromium | None = None
     try:
         async with asyncio.timeout(LAUNCH_S):
             gate = await Gate.open(browser, without_media=lean)
+            known = Chromium(browser, gate, found, driver, proxy)
+            await known.know()
+            chromium = known
     finally:
-        if gate is None:  # without it nothing may be opened, and nobody else knows this browser
+        if chromium is None:  # nothing may be opened in it, and nobody else knows it
             await _close(browser)
-    return Chromium(browser, gate, found, driver, proxy)
+    return chromium
 
 
-async def _close(browser: Browser) -> None:
+async def _close(browser: Browser) -> bool:
+    """Close it; False when it did not close within 2 s."""
     try:
         async with asyncio.timeout(CLOSE_S):
             await browser.close()
-    except (TimeoutError, Error):
-        return  # `Driver.stop` ends the processes
+    except TimeoutError:
+        return False
+    except Error:
+        return True  # it is gone already
+    return True
 
 
 def _dropped_defaults() -> list[str]:

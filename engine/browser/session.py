@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 
 from engine.browser.egress import Policy
+from engine.browser.limits import DEFAULT, Limits
 from engine.browser.locate import Found, locate
 from engine.browser.proxy import Proxy
+from engine.browser.upkeep import Upkeep
 from engine.errors import BrowserFailed, BrowserMissing, ShuttingDown
 from engine.work.fetch import Credentials, Fetcher
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 CLOSE_S = 5.0
 # More than every step's own limit: only a driver that stopped answering takes so long.
 START_S = 80.0
+STOP_S = 1.0
 # What Playwright itself imports on the loop with its first message: 0.2 s in one go.
 _LATE_MODULES = (
     "playwright._impl.protocol_channels",
@@ -70,12 +73,13 @@ class Flavour(NamedTuple):
 class BrowserSession:
     """The engine's browser. Loop-bound; nothing runs before `warm` or the first page."""
 
-    def __init__(self, path: str | None = None) -> None:
+    def __init__(self, path: str | None = None, limits: Limits = DEFAULT) -> None:
         """`path`: the program that the user set, or None to look for one."""
         self._path = path
         self.proxy = Proxy()  # the only way out; nothing of it runs before the first browser
         self._driver: Driver | None = None
         self._running: dict[Flavour, Chromium] = {}
+        self._upkeep = Upkeep(limits, self._running.values)
         self._starting = asyncio.Lock()
         self._state: State = "idle"
         self._name = ""
@@ -139,8 +143,9 @@ class BrowserSession:
         """End everything that was started, within 5 s; by force what does not go."""
         self._closed = True
         deadline = asyncio.get_running_loop().time() + CLOSE_S
-        running, self._running = self._running, {}
-        await asyncio.gather(*(one.kill() for one in running.values()))
+        running = tuple(self._running.values())
+        self._running.clear()
+        await asyncio.gather(*(one.kill() for one in running), self._upkeep.stop(STOP_S))
         driver, self._driver = self._driver, None
         if driver is not None:
             await driver.stop(max(0.5, deadline - asyncio.get_running_loop().time()))
@@ -154,13 +159,23 @@ class BrowserSession:
             BrowserMissing, BrowserFailed, ShuttingDown
         """
         running = self._running.get(flavour)
-        if running is not None and running.alive:
+        if running is not None and running.alive and not running.worn:
             return running
         async with self._starting:
             running = self._running.get(flavour)
-            if running is not None and running.alive:
-                return running
+            if running is None or not running.alive:
+                return await self._start(flavour)
+            return await self._renewed(running, flavour) if running.worn else running
+
+    async def _renewed(self, worn: Chromium, flavour: Flavour) -> Chromium:
+        """A fresh browser in the place of a worn one, which stays where none can be had."""
+        try:
             return await self._start(flavour)
+        except (BrowserMissing, BrowserFailed):
+            if not worn.alive:
+                raise
+            worn.worn, worn.pages = False, 0
+            return worn
 
     async def _start(self, flavour: Flavour) -> Chromium:
         if self._closed:
@@ -181,7 +196,11 @@ class BrowserSession:
         finally:
             if self._state == "starting":  # called off, or an error that nobody expects
                 self._state = "idle"
+        before = self._running.get(flavour)
+        if before is not None:
+            self._upkeep.leave(before)
         self._running[flavour] = started
+        self._upkeep.start()
         self.starts += 1
         self._failures.pop(flavour, None)
         self._state, self._reason = "ready", ""
@@ -205,8 +224,14 @@ class BrowserSession:
         from engine.browser.driver import Driver
         from engine.browser.launch import launch
 
-        if self._driver is not None and not self._driver.alive:
-            self._driver, self._running = None, {}
+        if self._driver is not None and self._upkeep.is_worn(self._driver):
+            self._upkeep.leave_driver(self._driver)
+            self._driver = None
+        if self._driver is not None and not await self._driver.answers():
+            self._upkeep.leave_driver(self._driver)
+            for one in self._running.values():
+                one.give_up()
+            self._driver = None
         if self._driver is None:
             self._driver = await Driver.start()
         return await launch(

@@ -1,0 +1,137 @@
+"""One context of one browser, and the tabs that a crawl keeps in it, used again and again.
+
+A tab is renewed when it is spoiled (timeout, crash, dialog, popup, download, cancel), when a
+page of the browser holds much memory, and after `PAGES_PER_TAB` pages, so that what a site
+leaves in a renderer does not add up. What a page does to its tab stays with that page: only
+a browser that says nothing any more is given up as a whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from playwright.async_api import Error
+
+from engine.browser.failures import PageTooHeavy
+from engine.browser.gate import Ward
+from engine.browser.page import Tab, open_tab
+from engine.errors import BrowserGone, PageError
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext
+
+    from engine.browser.launch import Chromium
+    from engine.work.fetch import Fetched, PageOptions
+
+PAGES_PER_TAB = 100
+PAGES_PER_CONTEXT = 1_000
+OPEN_S = 15.0
+SLACK_S = 10.0  # beyond a page's own limits; only a browser that died is cut off by this
+CLOSE_S = 2.0
+MakeWard = Callable[..., Ward]
+
+
+class Berth:
+    """See the module. Made by `TabPool`, which opens another one when this one is worn."""
+
+    def __init__(self, chromium: Chromium, context: BrowserContext, ward: MakeWard) -> None:
+        self.chromium = chromium
+        self.context = context
+        self.free: list[Tab] = []
+        self.busy = 0
+        self._ward = ward
+        self._doomed: list[Tab] = []
+        self._left = PAGES_PER_CONTEXT
+
+    @property
+    def lives(self) -> bool:
+        return self.chromium.alive
+
+    @property
+    def worn(self) -> bool:
+        """Should new pages go elsewhere?"""
+        return self._left <= 0 or self.chromium.worn
+
+    async def take(self, url: str, options: PageOptions) -> Fetched:
+        """Load one page; see `Fetcher.fetch`."""
+        tab: Tab | None = None
+        self.busy += 1
+        self._left -= 1
+        self.chromium.pages += 1
+        try:
+            tab = await self._tab()
+            async with self.chromium.within(options.timeout_ms / 1000 + SLACK_S):
+                return await tab.take(url, options)
+        except PageError as failed:
+            raise await self._reason(failed, url) from failed
+        except (Error, TimeoutError) as gone:
+            if tab is not None:
+                tab.spoiled = tab.spoiled or "gone"
+            raise BrowserGone(url=url) from gone
+        finally:
+            self.busy -= 1
+            if tab is not None:
+                self._put_back(tab)
+
+    async def close(self) -> None:
+        """Close the context and with it every tab; bounded; harmless when called twice."""
+        for tab in self.free + self._doomed:
+            self.chromium.gate.dismiss(tab.frame_id)
+        self.free, self._doomed = [], []
+        if not self.lives or await _closed(self.context):
+            return
+        if not await self.chromium.calm() or not await _closed(self.context):
+            await self.chromium.kill()
+
+    async def _reason(self, failed: PageError, url: str) -> Exception:
+        """What really ended the page: its memory, a browser that hangs, or the page itself."""
+        if failed.kind == "crash" and self.chromium.load.took_too_much():
+            return PageTooHeavy()
+        if failed.kind != "timeout" or await self.chromium.answers():
+            return failed
+        # A page that floods the browser with messages holds up what all others say.
+        if await self.chromium.calm() and await self.chromium.answers():
+            return failed
+        self.chromium.give_up()
+        return BrowserGone(url=url)
+
+    def _put_back(self, tab: Tab) -> None:
+        worn = tab.taken >= PAGES_PER_TAB or self.chromium.load.heavy
+        (self.free if tab.spoiled is None and not worn else self._doomed).append(tab)
+
+    async def _tab(self) -> Tab:
+        """A tab that is ready; those that are done for are closed first."""
+        if self.chromium.load.heavy:  # the next page would be blamed for what the last one left
+            self._doomed += self.free
+            self.free = []
+        await self._bury()
+        while self.free:
+            tab = self.free.pop()
+            if tab.spoiled is None:
+                return tab
+            self._doomed.append(tab)  # it crashed while it waited
+        async with self.chromium.within(OPEN_S):
+            page = await self.context.new_page()
+            return await open_tab(page, self.chromium.gate, self._ward)
+
+    async def _bury(self) -> None:
+        doomed, self._doomed = self._doomed, []
+        for tab in doomed:
+            self.chromium.gate.dismiss(tab.frame_id)
+            if await tab.close():
+                continue
+            if not await self.chromium.calm() or not await tab.close():
+                await self.chromium.kill()  # a tab that cannot be closed goes with its process
+
+
+async def _closed(context: BrowserContext) -> bool:
+    try:
+        async with asyncio.timeout(CLOSE_S):
+            await context.close()
+    except TimeoutError:
+        return False
+    except Error:
+        return True  # it went with its browser
+    return True

@@ -1,0 +1,95 @@
+"""Once a second, while a browser has something open: what it holds, and whether it is worn.
+
+A worn browser is left: it gets no new work, and ends with its last page. So does Playwright's
+driver, which keeps a little of every message it passed on. Nothing here runs before the
+first browser, and nothing is looked at while all of them are idle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from engine.browser.limits import Limits
+from engine.browser.processes import Family
+
+if TYPE_CHECKING:
+    from engine.browser.driver import Driver
+    from engine.browser.launch import Chromium
+
+STOP_S = 2.0
+
+
+class Upkeep:
+    """See the module. Loop-bound; `stop` ends it and everything that was left to it.
+
+    `running` gives the browsers that get new work, of any kind.
+    """
+
+    def __init__(self, limits: Limits, running: Callable[[], Iterable[Chromium]]) -> None:
+        self._limits = limits
+        self._running = running
+        self._browsers: list[Chromium] = []
+        self._drivers: list[Driver] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Look after the browsers from now on, if that is not done already."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._keep(), name="look after browsers")
+
+    def leave(self, browser: Chromium) -> None:
+        """Give it no new work, and end it when it has nothing open any more."""
+        browser.driver.pages += browser.pages
+        self._browsers.append(browser)
+
+    def leave_driver(self, driver: Driver) -> None:
+        """End it with the last of its browsers."""
+        self._drivers.append(driver)
+
+    def is_worn(self, driver: Driver) -> bool:
+        """Should the next browser come from a fresh driver?"""
+        limits = self._limits
+        return driver.pages >= limits.driver_pages or driver.held_bytes > limits.driver_bytes
+
+    async def stop(self, limit_s: float) -> None:
+        """End it, and all that was left to it, within `limit_s` and a little."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        browsers, self._browsers = self._browsers, []
+        drivers, self._drivers = self._drivers, []
+        await asyncio.gather(*(browser.kill() for browser in browsers))
+        await asyncio.gather(*(driver.stop(limit_s) for driver in drivers))
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(self._limits.look_s)
+            used = [one for one in (*self._running(), *self._browsers) if not one.idle]
+            for one in used:
+                if one.family is not None and one.alive:
+                    await asyncio.to_thread(self._look, one, one.family)
+            await self._bury()
+
+    def _look(self, browser: Chromium, family: Family) -> None:
+        limits, driver = self._limits, browser.driver
+        browser.load.weigh(family, limits)
+        driver.weigh()
+        full = (
+            browser.load.total_bytes > limits.browser_bytes
+            or driver.held_bytes > limits.driver_bytes
+        )
+        browser.worn = browser.pages >= limits.browser_pages or (
+            full and browser.pages >= limits.least_pages
+        )
+
+    async def _bury(self) -> None:
+        """End what has no work any more."""
+        for browser in [one for one in self._browsers if one.idle or not one.alive]:
+            self._browsers.remove(browser)
+            await browser.kill()
+        used = {one.driver for one in (*self._running(), *self._browsers) if one.alive}
+        for driver in [one for one in self._drivers if one not in used]:
+            self._drivers.remove(driver)
+            await driver.stop(STOP_S)
