@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from enum import StrEnum
 from typing import Final
@@ -20,6 +19,7 @@ from engine.store.lease import is_locked
 from engine.store.listing import Found, is_task_id
 from engine.store.lock import OURS, PEERS
 from engine.store.look import LedgerLook
+from engine.store.machine import unhurried_ms
 from engine.store.reaper import owner_is_dead
 
 STILL_WRITING_MS: Final = 60_000  # after its terminal meta an owner adds an event, a run, a hint
@@ -103,7 +103,8 @@ def size_of(folder: Folder) -> int:
 def _is_held(folder: Folder) -> bool:
     """Somebody's lock; OpenChrome's directory counts until it is long past any sign of life."""
     with suppress(FileNotFoundError):
-        return time.time() - folder.facts(PEERS).st_mtime < DEAD_LOCK_S or _ours_is_held(folder)
+        age_s = unhurried_ms() / 1_000 - folder.facts(PEERS).st_mtime
+        return age_s < DEAD_LOCK_S or _ours_is_held(folder)
     return _ours_is_held(folder)
 
 

@@ -1,14 +1,14 @@
 """Letting go of ended tasks: first a preview, then exactly what it showed, judged again one by one.
 
 What belongs to a task outside of its folder (its run in `comet-runs/`, its contract) stays:
-these are records of what was done, a few hundred bytes each.
+these are records of what was done, a few hundred bytes each. Ages go by `unhurried_ms`: a
+clock that is set ahead while the program runs makes nothing old.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +20,7 @@ from engine.retention import removal
 from engine.retention.judging import Kept, judged, judged_again
 from engine.retention.rules import Ended, Rules, chosen
 from engine.store.look import LedgerLook
+from engine.store.machine import unhurried_ms
 
 
 class Preview(msgspec.Struct, frozen=True):
@@ -71,7 +72,7 @@ def prune(
     *,
     delete: bool = False,
     stop: Callable[[], bool] = lambda: False,
-    now_ms: Callable[[], float] = lambda: time.time() * 1000,
+    now_ms: Callable[[], float] = unhurried_ms,
 ) -> Pruned:
     """Let go of what the preview showed; what has changed since, or cannot go, stays."""
     gone: list[Ended] = []
@@ -106,7 +107,7 @@ class Retention:
     async def preview(self, rules: Rules) -> Preview:
         """Raises LedgerUnusable."""
         return await asyncio.to_thread(
-            lambda: preview(LedgerLook(self._root), rules, time.time() * 1000)
+            lambda: preview(LedgerLook(self._root), rules, unhurried_ms())
         )
 
     async def prune(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -179,6 +180,8 @@ class LedgerLook:
             except (FileNotFoundError, NotADirectoryError) as error:
                 raise TaskNotFound(task_id=task_id, root=str(self.root)) from error
             except OSError as error:
+                if error.errno == errno.ELOOP:  # a link where a folder was, as others than Linux say
+                    raise TaskNotFound(task_id=task_id, root=str(self.root)) from error
                 reason = listing.link_or(error)
                 raise LedgerUnusable(path=str(self.root / task_id), reason=reason) from error
         with folder:

@@ -132,8 +132,10 @@ class _Lookout:
                     async with asyncio.timeout(POLL_S):
                         await self._entered.wait()
         finally:
+            opening.cancel()  # its thread finds the folders closed: no wait ends late for it
             await asyncio.wait({opening})
-            await asyncio.to_thread(self._folders.close)
+            if self._folders.shut():
+                await asyncio.to_thread(self._folders.close)
 
     def _wake(self, task_id: str) -> None:
         for woken in self._waits.get(task_id, ()):
@@ -156,10 +158,16 @@ class _Folders:
         with self._lock, contextlib.suppress(OSError):
             if not self._closed:
                 self._ears = open_ears()
+        if self._closed:
+            self.close()
+
+    def shut(self) -> bool:
+        """Listen no more; does `close` have something to end? If not, `open` will by itself."""
+        self._closed = True
+        return self._ears is not None
 
     def close(self) -> None:
         with self._lock:
-            self._closed = True
             ears, self._ears = self._ears, None
         if ears is not None:
             ears.close()
