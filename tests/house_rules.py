@@ -57,6 +57,7 @@ SPAWNERS = {
     "engine/run/executor.py": "one task for each running body, kept until it is settled",
     "engine/run/runner.py": "the body and its watcher, both awaited before the settle",
     "engine/run/telling.py": "tells what was refused; awaited at the end of its block",
+    "engine/run/telling.py": "tells what was refused; awaited at the end of its block",
     "engine/service.py": "warming, ended by close()",
     "engine/steering.py": "asking tasks to stop, at the end of an engine; ended with it",
     "engine/store/watch.py": "the keeper of the watch, ended by stop()",

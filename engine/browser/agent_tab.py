@@ -105,7 +105,8 @@ class AgentTab:
         except (TimeoutError, PlaywrightTimeout) as slow:
             raise self._why(ToolTimeout(limit_s=limit_s)) from slow
         except Error as failed:
-            raise self._why(net_failure(failed.message) or self._unreadable()) from failed
+            unmade = self.instance.why(self.page) or net_failure(failed.message)
+            raise self._why(unmade or self._unreadable()) from failed
         finally:
             self._scope = None
 

@@ -25,7 +25,7 @@ async def goto(call: Call) -> Any:
     try:
         response = await page.goto(url, wait_until="load", timeout=call.timeout_ms)
     except Error as failed:
-        raise _refusal(call, page) or failed from failed
+        raise _unmade(call, page) or failed from failed
     return await _where(page, response)
 
 
@@ -34,7 +34,7 @@ async def reload(call: Call) -> Any:
     try:
         response = await page.reload(wait_until="load", timeout=call.timeout_ms)
     except Error as failed:
-        raise _refusal(call, page) or failed from failed
+        raise _unmade(call, page) or failed from failed
     return await _where(page, response)
 
 
@@ -139,7 +139,7 @@ async def _through_history(call: Call, by: int, nowhere: str) -> Any:
     try:
         response = await go(wait_until="load", timeout=call.timeout_ms)
     except Error as failed:
-        raise _refusal(call, page) or failed from failed
+        raise _unmade(call, page) or failed from failed
     return await _where(page, response)
 
 
@@ -155,6 +155,12 @@ def _done(call: Call, page: Page) -> dict[str, Any]:
     if refused is not None:
         raise refused
     return {"done": True, "url": page.url}
+
+
+def _unmade(call: Call, page: Page) -> CommandFailed | None:
+    """Why the page did not come, where it was refused or nothing answered."""
+    known = call.stage.instance.why(page) if call.stage.instance else None
+    return CommandFailed(str(known)) if known is not None else None
 
 
 def _refusal(call: Call, page: Page) -> CommandFailed | None:

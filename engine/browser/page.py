@@ -133,7 +133,9 @@ class Tab:
         if self.spoiled == "crash" or "crashed" in failed.message:
             self._spoil("crash")
             return PageError("crash", "the page crashed")
-        return net_failure(failed.message) or failed
+        net = net_failure(failed.message)
+        known = self.ward.why() if self.ward and net and net.kind == "connection" else None
+        return known or net or failed
 
     async def _extract(self, deadline: float, options: PageOptions) -> Taken:
         for _ in range(MAX_DOCUMENTS):

@@ -121,7 +121,7 @@ class PageRecorder:
         except Error as failed:
             if not self._instance.alive or page.is_closed():
                 raise BrowserGone(url=url) from failed
-            refused = self._instance.refused(page) or net_failure(failed.message)
+            refused = self._instance.why(page) or net_failure(failed.message)
             raise refused or PageError("navigation", "the page cannot be opened") from failed
 
     async def attach(self, page: Page) -> None:

@@ -24,6 +24,7 @@ from engine.records import COMMANDS_NAME, Units
 from engine.run.command_document import Document
 from engine.run.kind import Head, Kind, Placing, Tools
 from engine.run.reach import FROM_OUTSIDE
+from engine.run.telling import telling
 from engine.tally import StoppedBy
 from engine.work.command_check import check
 from engine.work.command_errors import (
@@ -113,8 +114,11 @@ class _CommandRun:
             stage = self._stage()
             async with context.unit("look at the instance", SLACK_S):
                 await stage.drop_hung_page()
-            for number, step in enumerate(self._plan.steps):
-                await self._one(number, step, stage)
+            # An instance that stayed open is held to what it was opened with.
+            policy = stage.instance.options.policy if stage.instance else stage.policy
+            async with telling(context, policy):
+                for number, step in enumerate(self._plan.steps):
+                    await self._one(number, step, stage)
             task.move("completed", context.now_ms())
             await self._tell()
             return _head(task)

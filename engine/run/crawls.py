@@ -13,6 +13,7 @@ from engine.budget.policy import DOMAINS
 from engine.errors import NothingTaken
 from engine.run.kind import Head, Kind, Tools
 from engine.run.reach import reach
+from engine.run.telling import telling
 from engine.tally import StoppedBy, Tally
 from engine.work.context import Context
 from engine.work.crawl import crawl
@@ -50,7 +51,8 @@ def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
 
 async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
     policy = reach(tools.settings, args.url)
-    outcome = await crawl(args, context, fetchers(policy, context, tools))
+    async with telling(context, policy):
+        outcome = await crawl(args, context, fetchers(policy, context, tools))
     if outcome.failed and not outcome.succeeded and not context.stopping:
         raise NothingTaken(reason=outcome.first_error)
     return {"summary": outcome.summary()}

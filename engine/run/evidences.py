@@ -10,6 +10,7 @@ from engine.browser.session import InstanceOptions
 from engine.display import display
 from engine.run.kind import Head, HeldTab, Kind, Tools
 from engine.run.reach import reach
+from engine.run.telling import telling
 from engine.tally import StoppedBy
 from engine.work.context import Context
 from engine.work.evidence import OPEN_S, Camera, TabMissing, bundle_head, evidence, size_of
@@ -24,7 +25,7 @@ async def _evidence(args: EvidenceArgs, context: Context, tools: Tools) -> Head:
     async def open_camera(
         args: EvidenceArgs, monotonic: Callable[[], float]
     ) -> AsyncIterator[Camera]:
-        async with _tab_for(args, tools) as tab:
+        async with _tab_for(args, tools) as tab, telling(context, tab.instance.options.policy):
             from engine.browser.evidence import camera_on
 
             async with camera_on(tab, args, monotonic) as camera:

@@ -6,12 +6,14 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from engine.browser.egress import Policy
 from engine.browser.failures import NoScreen
 from engine.browser.instances import TooManyInstances
 from engine.browser.session import InstanceOptions
 from engine.errors import BrowserFailed
 from engine.run.kind import Head, Kind, Tools
 from engine.run.reach import reach
+from engine.run.telling import telling
 from engine.tally import StoppedBy
 from engine.work.context import Context
 from engine.work.recording import partial_head, record
@@ -23,18 +25,22 @@ CLOSE_S = 0.5  # a stopped task must be settled within 2 s; the rest closes by i
 
 
 async def _record(args: RecordingArgs, context: Context, tools: Tools) -> Head:
+    policy = reach(tools.settings, args.url)
     try:
-        return await record(args, context, lambda args, now_ms: _opened(args, now_ms, tools))
+        async with telling(context, policy):
+            return await record(
+                args, context, lambda args, now_ms: _opened(args, now_ms, policy, tools)
+            )
     except NoScreen as failed:
         raise NoDisplay() from failed
 
 
 @asynccontextmanager
 async def _opened(
-    args: RecordingArgs, now_ms: Callable[[], int], tools: Tools
+    args: RecordingArgs, now_ms: Callable[[], int], policy: Policy, tools: Tools
 ) -> AsyncIterator[Recorder]:
     options = InstanceOptions(
-        policy=reach(tools.settings, args.url),
+        policy=policy,
         headed=not args.headless,
         credentials=args.credentials,
         width=args.width,

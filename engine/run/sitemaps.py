@@ -11,6 +11,7 @@ from engine.errors import NothingTaken
 from engine.run.crawls import fetchers
 from engine.run.kind import Head, Kind, Tools
 from engine.run.reach import reach
+from engine.run.telling import telling
 from engine.tally import StoppedBy, Tally
 from engine.work.context import Context
 from engine.work.sitemap_args import SitemapArgs, parse_sitemap
@@ -20,7 +21,8 @@ from engine.work.sitemap_search import Found
 
 async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> Head:
     policy = reach(tools.settings, args.pages.url, *_named_private(args))
-    outcome, found = await crawl_sitemap(args, context, fetchers(policy, context, tools))
+    async with telling(context, policy):
+        outcome, found = await crawl_sitemap(args, context, fetchers(policy, context, tools))
     if outcome.failed and not outcome.succeeded and not context.stopping:
         raise NothingTaken(reason=outcome.first_error)
     return head(outcome, found)

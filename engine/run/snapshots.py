@@ -9,6 +9,7 @@ from typing import Any
 from engine.browser.session import InstanceOptions
 from engine.run.kind import Head, Kind, Tools
 from engine.run.reach import reach
+from engine.run.telling import telling
 from engine.tally import StoppedBy
 from engine.work.context import Context
 from engine.work.snapshot import Browser, snapshot, snapshot_head
@@ -22,7 +23,8 @@ async def _snapshot(args: SnapshotArgs, context: Context, tools: Tools) -> Head:
             yield _living(tools)
             return
         policy = reach(tools.settings, *(tab.url for tab in args.tabs or ()))
-        async with tools.browser.instance(InstanceOptions(policy)) as instance:
+        opened = tools.browser.instance(InstanceOptions(policy))
+        async with opened as instance, telling(context, policy):
             from engine.browser.snapshot import visited  # Playwright: with the first need only
 
             yield [await visited(instance, policy, args)]
