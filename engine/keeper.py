@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 
 from engine.comet import LinkedRuns
@@ -12,6 +13,7 @@ from engine.records import TaskRecord
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 from engine.store.reaper import Reaper
+from engine.store.tidying import Tidier
 
 log = logging.getLogger(__name__)
 
@@ -22,10 +24,17 @@ class Keeper:
     `read_only` says why nothing may be written, `failures` what could not be reaped and why.
     """
 
-    def __init__(self, root: Path, reap_s: float, linked: LinkedRuns | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        reap_s: float,
+        linked: LinkedRuns | None = None,
+        shelves: Iterable[Path] = (),
+    ) -> None:
         self._root = root
         self._linked = linked
         self._reap_s = reap_s
+        self._tidier = Tidier(root, shelves)
         self._reaper: Reaper | None = None
         self._upkeep: asyncio.Task[None] | None = None
         self.lease: Lease | None = None
@@ -88,3 +97,4 @@ class Keeper:
                 await self.reap()
             except EngineError as error:
                 log.warning("reaping failed, trying again later: %s", error)
+            await asyncio.to_thread(self._tidier.tidy)

@@ -38,7 +38,8 @@ class Steering(Looking):
         self.runs = Runs(settings.home, route=settings.route, agent_id=settings.agent_id)
         self._linked = LinkedRuns(self.runs, settings.home, settings.root)
         self._ledger.told = self._linked.follow
-        self._keeper = Keeper(settings.root, settings.reap_s, self._linked)
+        shelves = (*self.goals.folders, self.runs.folder)
+        self._keeper = Keeper(settings.root, settings.reap_s, self._linked, shelves)
         self._executor: Executor | None = None
         self._lasting = Lasting()
 

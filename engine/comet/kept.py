@@ -74,8 +74,20 @@ class KeptRuns:
                 self.notice = self.notice if self._memory else ""
             return before, after
 
+    def settle(self) -> None:
+        """Write down what is in memory only, now that there may be room again."""
+        for run_id in tuple(self._memory):
+            try:
+                self.change(run_id, _as_it_is)
+            except EngineError as error:
+                log.info("run %s cannot be written down yet: %s", run_id, error)
+
     def every(self) -> Iterator[Run]:
-        """All runs that can be read, in no order: one pass over the folder, nothing is held."""
+        """All runs that can be read, in no order: one pass over the folder, nothing is held.
+
+        Raises:
+            LedgerUnusable: their folder cannot be read, and none are in memory.
+        """
         with self._guard:
             memory = deepcopy(self._memory)
         for raw in memory.values():
@@ -97,7 +109,9 @@ class KeptRuns:
         try:
             return self.shelf.ids()
         except LedgerUnusable:
-            return []
+            if not self._memory:
+                raise
+            return []  # the notice tells why
 
     def _on_disk(
         self, run_id: str, change: Change, held: Raw | None, mend: bool
@@ -143,3 +157,7 @@ class KeptRuns:
         if notice != self.notice:
             log.warning("%s", notice)
         self.notice = notice
+
+
+def _as_it_is(raw: Raw | None) -> Raw:
+    return raw or {}

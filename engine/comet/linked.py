@@ -80,7 +80,11 @@ class LinkedRuns:
             self._unmark(run_id)
 
     def heal(self, ledger: LedgerLook) -> int:
-        """Bring every open run of this ledger to where its task is; how many had lagged behind."""
+        """Bring every open run of this ledger to where its task is; how many had lagged behind.
+
+        Records that could not be written, on a full disk, say, are written down first.
+        """
+        self._runs.settle()
         return sum(self._healed(run_id, ledger) for run_id in self._marked())
 
     def by_hand(self, run_id: str) -> None:
@@ -135,7 +139,7 @@ class LinkedRuns:
             return False  # another ledger's: whoever opens that one sees to it
         try:
             record = ledger.read(mark.task_id)
-            if isinstance(record, Unreadable) or record.is_live:
+            if isinstance(record, Unreadable) or not self._lags(run_id, record):
                 return False
             self.follow(record)
         except (TaskNotFound, NotATaskId):
@@ -144,6 +148,13 @@ class LinkedRuns:
             log.warning("run %s could not be brought up to its task: %s", run_id, error)
             return False
         return True
+
+    def _lags(self, run_id: str, record: TaskRecord) -> bool:
+        """Must something be written? A task that begins just now may be about to do it itself."""
+        if not record.is_live:
+            return True
+        run = self._found(run_id)
+        return run is not None and run.status == "pending" and record.status == Status.RUNNING
 
     def _forget(self, run_id: str) -> bool:
         """The task's folder is gone, so nothing will end this run any more."""

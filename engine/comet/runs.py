@@ -46,6 +46,7 @@ class Runs:
         new_id: Callable[[], str] = lambda: str(uuid4()),
     ) -> None:
         self._kept = KeptRuns(home)
+        self.folder = self._kept.shelf.folder
         self.audit = Audit(home)
         self.new_id = new_id
         self._defaults = {"route": route, "agent_id": agent_id}
@@ -55,6 +56,10 @@ class Runs:
     def notice(self) -> str:
         """Why records are in memory only; empty while they are on disk."""
         return self._kept.notice
+
+    def settle(self) -> None:
+        """Write down the records that are in memory only, as far as that goes by now."""
+        self._kept.settle()
 
     def start_run(
         self,
@@ -158,7 +163,11 @@ class Runs:
         return run
 
     def list_runs(self, *, status: Collection[str] = (), limit: int | None = 50) -> list[Run]:
-        """Runs, newest first; without `limit` all of them. What cannot be read is left out."""
+        """Runs, newest first; without `limit` all of them. What cannot be read is left out.
+
+        Raises:
+            LedgerUnusable: their folder cannot be read.
+        """
         found = (run for run in self._kept.every() if not status or run.status in status)
         if limit is None:
             return sorted(found, key=_age, reverse=True)

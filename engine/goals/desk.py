@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import EngineError
+from engine.goals import contracts, run_folders
 from engine.goals.completing import Completing
 from engine.goals.contracts import Contracts
 from engine.goals.crawling import ContractCompanion, start_for
@@ -28,12 +29,14 @@ class Goals:
     """Everything of seed 001 in `home`. Synchronous: every call may wait for a lock or a disk.
 
     `contracts` and `runs` are asked to start, change and show; `completing` ends. `ledger` is
-    asked for each time, because an engine that opens gets another.
+    asked for each time, because an engine that opens gets another. `folders` are where it
+    keeps things.
     """
 
     def __init__(
         self, home: Path, ledger: Callable[[], Ledger], now_ms: Callable[[], int] = wall_ms
     ) -> None:
+        self.folders = (home / contracts.FOLDER, home / run_folders.FOLDER)
         self._shelf = Contracts(home, now_ms)
         folders = RunFolders(home, now_ms)
         self.contracts = ContractDesk(self._shelf, folders)

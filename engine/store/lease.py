@@ -244,3 +244,4 @@ def make_root(root: Path) -> None:
             suppress(FileExistsError),
         ):
             above.make_folder(folder.name)
+            above.sync()  # what is acknowledged in it must not go with its name

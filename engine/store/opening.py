@@ -17,7 +17,7 @@ from engine.store.files import Folder, Unusable
 from engine.store.listing import task_ids
 from engine.store.lock import PEERS, TaskLock
 
-_TEMP = re.compile(r"\..+\.([0-9a-f]{16})\.\d+\.tmp", re.ASCII)
+TEMP = re.compile(r"\..+\.([0-9a-f]{16})\.\d+\.tmp", re.ASCII)
 _ASIDE = f"{PEERS}.dead-"
 _ASIDE_S: Final = 60.0  # a lock directory moved aside is removed at once, unless its mover died
 
@@ -79,7 +79,7 @@ def _sweep_folder(folder: Folder, nonces: frozenset[str]) -> int:
         if name == ARTIFACTS_NAME:
             with suppress(OSError), folder.enter(name) as inner:
                 swept += _sweep_folder(inner, nonces)
-        found = _TEMP.fullmatch(name)
+        found = TEMP.fullmatch(name)
         if found is not None and found[1] in nonces:
             discard(folder, name)
             swept += 1

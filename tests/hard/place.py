@@ -1,0 +1,113 @@
+"""One home as a program has it open, for the scenes in which that program is killed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from engine.comet import LinkedRuns, Runs
+from engine.envelopes import Envelopes
+from engine.goals.desk import Goals
+from engine.records import EngineFields, Unreadable
+from engine.store.lease import Lease
+from engine.store.ledger import Ledger
+from engine.store.reaper import Reaper
+from engine.store.tidying import Tidier
+
+URL = {"url": "http://site.test/"}
+RUN_ID = "run-of-the-scene"
+
+
+class Place:
+    """`ids` are what the steps of a scene made, by name: whoever looks later needs them."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.root = home / "tasks"
+        self.ids: dict[str, str] = {}
+        self.runs = Runs(home)
+        self.linked = LinkedRuns(self.runs, home, self.root)
+        self.lease: Lease | None = None
+        self.ledger = Ledger(self.root)
+        self.goals = Goals(home, lambda: self.ledger)
+
+    def open(self) -> None:
+        """Take a lease and sweep, as a program does that takes tasks."""
+        self.lease = Lease.acquire(self.root)
+        self.ledger = Ledger(self.root, lease=self.lease)
+        self.ledger.told = self.linked.follow
+
+    def recover(self) -> None:
+        """Open after a death: sweep, end orphans, bring runs up to their tasks, tidy."""
+        self.open()
+        Reaper(self.ledger).reap()
+        self.linked.heal(self.ledger)
+        self.tidy()
+
+    def tidy(self) -> None:
+        """What a program does after half a minute, and to the youngest litter, too."""
+        Tidier(self.root, (*self.goals.folders, self.runs.folder)).tidy(old_s=0)
+
+    def close(self) -> None:
+        if self.lease is not None:
+            self.lease.release()
+
+    @property
+    def envelopes(self) -> Envelopes:
+        return Envelopes(self.ledger, guard=self.goals.completing.guards)
+
+    def create(self, name: str = "task", **fields: Any) -> None:
+        record = self.ledger.create("crawl", URL, engine=EngineFields(**fields))
+        self.ids[name] = record.task_id
+
+    def status(self, name: str = "task") -> str:
+        entry = self.ledger.read(self.ids[name])
+        return "" if isinstance(entry, Unreadable) else entry.status
+
+    def raw(self) -> dict[str, Any]:
+        return self.ledger.read_raw(self.ids["task"])
+
+    def pages(self) -> int:
+        return len(list(self.ledger.read_pages(self.ids["task"])))
+
+    def told(self, kind: str) -> int:
+        """How many events of `kind` the task has."""
+        events = self.ledger.read_events(self.ids["task"]).events
+        return sum(event.kind == kind for event in events)
+
+    def result(self) -> dict[str, Any]:
+        with self.ledger.open_result(self.ids["task"]) as file:
+            found: dict[str, Any] = json.load(file)
+        return found
+
+    def run_status(self, run_id: str = RUN_ID) -> str:
+        run = self.runs.get_run(run_id)
+        return run.status if run is not None else ""
+
+    def task_run(self) -> dict[str, Any]:
+        return dict(self.goals.runs.get(self.ids["run"]).raw)
+
+    def completed(self) -> int:
+        """How many items the contract counts as completed."""
+        return self.goals.contracts.get(self.ids["contract"]).contract.completed_total
+
+
+Act = Callable[[Place], object]
+
+
+class Step(NamedTuple):
+    """One operation, and whether it is on disk once it was acknowledged."""
+
+    name: str
+    act: Act
+    kept: Callable[[Place], bool]
+
+
+class Scene(NamedTuple):
+    """`prepare` is done in peace; then each step is acknowledged when it returned."""
+
+    name: str
+    prepare: Act
+    steps: tuple[Step, ...]
