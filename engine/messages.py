@@ -164,6 +164,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "forced.at": "at {at}, against its contract",
     "odd.fields": "unusable on disk: {names}",
     "time.with_ago": "{at} ({ago} ago)",
+    "time.ahead": "{at} ({span} ahead of this clock)",
+    "age.ahead": "in {span}",
     "time.took": "{at}, after {took}",
     "event.started": "Started",
     "event.progress": "Progress",

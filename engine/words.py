@@ -77,6 +77,20 @@ def ago(at_ms: float | None, now_ms: float) -> str:
     return NONE if at_ms is None else span(max(0.0, now_ms - at_ms))
 
 
+def age(at_ms: float | None, now_ms: float) -> str:
+    """`ago` for a list, where a time that is still to come says so: `in 3 h`.
+
+    Up to a minute ahead reads as now: clocks of two machines differ by as much.
+    """
+    ahead = ahead_of(at_ms, now_ms)
+    return say("age.ahead", span=ahead) if ahead else ago(at_ms, now_ms)
+
+
+def ahead_of(at_ms: float | None, now_ms: float) -> str:
+    """How far a time is ahead of this clock; empty when it is not, or by less than a minute."""
+    return "" if at_ms is None or at_ms - now_ms <= _MINUTE else span(at_ms - now_ms)
+
+
 def time_left(ms: float) -> str:
     """An estimate, rounded so that it does not flicker: `~10 s`, `~4 min`, `~2 h`."""
     if ms < _MINUTE:

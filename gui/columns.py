@@ -125,7 +125,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "age",
         8,
-        lambda row, now: words.ago(row.created_at, now),
+        lambda row, now: words.age(row.created_at, now),
         attrgetter("newness"),
         attrgetter("created_at"),
         align="right",
@@ -134,7 +134,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "updated",
         9,
-        lambda row, now: words.ago(row.updated_at, now),
+        lambda row, now: words.age(row.updated_at, now),
         attrgetter("updated_at"),
         attrgetter("updated_at"),
         align="right",

@@ -117,8 +117,8 @@ def cells(view: TaskView) -> list[str]:
         words.status_word(view),
         kind,
         words.progress(kind, view.units),
-        words.ago(created, now),
-        words.ago(updated_at(view), now),
+        words.age(created, now),
+        words.age(updated_at(view), now),
         words.task_name(view),
     ]
 

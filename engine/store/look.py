@@ -180,7 +180,7 @@ class LedgerLook:
             except (FileNotFoundError, NotADirectoryError) as error:
                 raise TaskNotFound(task_id=task_id, root=str(self.root)) from error
             except OSError as error:
-                if error.errno == errno.ELOOP:  # a link where a folder was, as others than Linux say
+                if error.errno == errno.ELOOP:  # a link in its place, as others than Linux say it
                     raise TaskNotFound(task_id=task_id, root=str(self.root)) from error
                 reason = listing.link_or(error)
                 raise LedgerUnusable(path=str(self.root / task_id), reason=reason) from error

@@ -110,6 +110,8 @@ def _times(view: TaskView, record: TaskRecord, now_ms: float) -> Iterator[Fact]:
 def _with_ago(at: float | None, now_ms: float) -> str:
     if at is None:
         return ""
+    if ahead := words.ahead_of(at, now_ms):  # a clock was set
+        return say("time.ahead", at=words.clock(at, now_ms), span=ahead)
     return say("time.with_ago", at=words.clock(at, now_ms), ago=words.ago(at, now_ms))
 
 
