@@ -56,7 +56,8 @@ class Settings:
         tasks: OpenChrome, which shares them, does not either.
 
         Raises:
-            LedgerUnusable: OPENCHROME_TASK_ROOT is not absolute, or no home folder is known.
+            LedgerUnusable: OPENCHROME_TASK_ROOT is not absolute, no home folder is known, or
+                what was given cannot be a path.
         """
         given_root = environ.get("OPENCHROME_TASK_ROOT")
         if home is None and root is None and given_root:
@@ -64,12 +65,13 @@ class Settings:
             if not root.is_absolute():
                 reason = "OPENCHROME_TASK_ROOT must be an absolute path"
                 raise LedgerUnusable(path=given_root, reason=reason)
+        _check_paths(home, root, environ.get("OPENCHROME_HOME"))
         if home is not None:
             settings = cls.at(home=home.absolute(), root=root.absolute() if root else None)
         else:
             given_home = environ.get("OPENCHROME_HOME")
-            base = Path(given_home).absolute() if given_home else _home()
-            settings = cls(home=base, root=root.absolute() if root else _home() / "tasks")
+            base = Path(given_home).absolute() if given_home else _home(environ)
+            settings = cls(home=base, root=root.absolute() if root else _home(environ) / "tasks")
         return replace(
             settings,
             browser_path=environ.get("OC_BROWSER") or None,
@@ -78,8 +80,19 @@ class Settings:
         )
 
 
-def _home() -> Path:
+def _check_paths(*given: Path | str | None) -> None:
+    """Refuse what no system call takes for a path, before anything is done with it."""
+    for path in given:
+        if path is not None and "\0" in str(path):
+            raise LedgerUnusable(path=str(path), reason="no path holds the character NUL")
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    said = environ.get("HOME", "/") if os.name == "posix" else "/"
     try:
-        return Path.home() / ".openchrome"
+        home = Path.home()
     except RuntimeError as error:  # neither HOME nor an entry for this user
         raise LedgerUnusable(path="~", reason="no home folder is known; use --home") from error
+    if not said or not home.is_absolute():  # "" would mean the root of all, "x" wherever we are
+        raise LedgerUnusable(path="~", reason="HOME must be an absolute path; or use --home")
+    return home / ".openchrome"

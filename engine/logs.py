@@ -12,6 +12,7 @@ import platformdirs
 
 from engine import redact
 from engine.display import display
+from engine.places import private_folder
 
 APP = "openchrome-monitor"
 MAX_BYTES, KEPT = 2 * 1024 * 1024, 3
@@ -50,7 +51,7 @@ def log_to_file(level: int = logging.INFO) -> None:
     path = log_path()
     handler: logging.Handler
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(path.parent)
         handler = _Private(path, maxBytes=MAX_BYTES, backupCount=KEPT, encoding="utf-8", delay=True)
     except OSError:
         handler = logging.NullHandler()

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QApplication
 from engine.config import Settings
 from engine.errors import EngineError
 from engine.logs import log_path, log_to_file
+from engine.places import private_folder
 from engine.version import VERSION
 from gui.alarm import Alarm, log_qt_messages
 from gui.icons import window_icon
@@ -138,8 +139,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         description="Watch and run browser tasks in a window.",
         epilog="Without a screen the window is drawn on an invisible one; `octask` needs none.",
     )
-    parser.add_argument("--root", type=Path, metavar="DIR", help="the folder with the tasks")
-    parser.add_argument("--home", type=Path, metavar="DIR", help="the folder of everything")
+    parser.add_argument("--root", type=_folder, metavar="DIR", help="the folder with the tasks")
+    parser.add_argument("--home", type=_folder, metavar="DIR", help="the folder of everything")
     parser.add_argument("--new-window", action="store_true", help="do not hand over to another")
     parser.add_argument("--shot", type=Path, metavar="FILE.png", help="save a picture and exit")
     parser.add_argument(
@@ -150,6 +151,12 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="version", version=f"{APP_NAME} {VERSION}")
     return parser.parse_args(argv)
+
+
+def _folder(given: str) -> Path:
+    if not given.strip():
+        raise argparse.ArgumentTypeError("give the name of a folder; this is empty")
+    return Path(given)
 
 
 def _refuse(error: EngineError) -> int:
@@ -174,7 +181,7 @@ def _say(words: str, *, wrong: bool = False) -> None:
 def _write_crashes_down() -> None:
     """A crash of the interpreter itself leaves its stack beside the log."""
     try:
-        log_path().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(log_path().parent)
         # kept open for the life of the process: faulthandler writes to its number
         file = os.open(
             log_path().with_suffix(".crash"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600

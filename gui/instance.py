@@ -16,6 +16,7 @@ import platformdirs
 from PySide6.QtCore import QLockFile, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
+from engine.places import private_folder
 from gui.settings import APP_FOLDER
 
 ANSWER_MS = 2000
@@ -43,7 +44,7 @@ class Instance(QObject):
         """Become the ledger's window; False when another process is it. A place that cannot
         be written is no reason not to open."""
         try:
-            self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(self._place)
         except OSError:
             return True
         lock = QLockFile(str(self._place / f"{self._name}.lock"))

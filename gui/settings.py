@@ -5,13 +5,16 @@ An ini file of the user's, outside the ledger. A damaged or unwritable one is th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import platformdirs
 from PySide6.QtCore import QByteArray, QSettings
 
+from engine.places import private_file
 from gui.theme import Theme
 
 APP_FOLDER = "openchrome-monitor"
@@ -26,7 +29,12 @@ class Memory:
     """The window's state between two starts. Every read has a default of the right type."""
 
     def __init__(self, file: Path | None = None) -> None:
-        self._file = QSettings(str(file or default_file()), QSettings.Format.IniFormat)
+        place = file or default_file()
+        with suppress(OSError):  # Qt would leave its mode to the umask
+            private_file(place)
+        if not place.is_absolute():  # no home is known: remember until the end, no longer
+            place = Path(os.devnull, place.name)
+        self._file = QSettings(str(place), QSettings.Format.IniFormat)
 
     def shape(self, key: str) -> QByteArray:
         """A geometry, splitter or header state; empty when there is none."""

@@ -17,16 +17,23 @@ from engine.store.ground import privacy_concerns
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def _folder(given: str | Path) -> Path:
+    """An empty text is most often a variable that is not set, and never means this very folder."""
+    if not str(given).strip():
+        raise click.BadParameter("give the name of a folder; this is empty")
+    return Path(given)
+
+
 def place_options(command: F) -> F:
     """`--home`, `--root` and `--json`, which every verb has, behind its name or before it."""
     for option in (
         click.option(
             "--json", "as_json", is_flag=True, help="Write JSON, for programs.", callback=_inherited
         ),
-        click.option("--root", type=Path, help="The folder with the tasks.", callback=_inherited),
+        click.option("--root", type=_folder, help="The folder of the tasks.", callback=_inherited),
         click.option(
             "--home",
-            type=Path,
+            type=_folder,
             help="The folder of everything (tasks in HOME/tasks).",
             callback=_inherited,
         ),
