@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from PySide6.QtGui import QGuiApplication
 
+from engine.display import clipboard_cell
 from gui.columns import COLUMNS
 from gui.rows import Row
 from gui.task_table import TaskTable
@@ -26,14 +27,11 @@ def copy_rows(table: TaskTable) -> None:
 def rows_text(rows: Iterable[Row], now_ms: float) -> str:
     """A table for a spreadsheet: tab-separated, the columns' titles first.
 
-    A cell that a spreadsheet would take for a formula gets an apostrophe in front (OWASP,
-    "CSV injection"): addresses and titles come from strangers.
+    A cell that a spreadsheet would take for a formula gets an apostrophe in front, and no
+    sign in it breaks a line or speaks to a terminal: addresses and titles come from strangers.
     """
     lines = ["\t".join(column.long_title for column in COLUMNS)]
-    lines += ["\t".join(_cell(column.text(row, now_ms)) for column in COLUMNS) for row in rows]
+    lines += [
+        "\t".join(clipboard_cell(column.text(row, now_ms)) for column in COLUMNS) for row in rows
+    ]
     return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    flat = " ".join(text.split())
-    return f"'{flat}" if flat[:1] in ("=", "+", "-", "@") else flat

@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.display import display
 from engine.feed import Batch
 from engine.logs import log_path
 from engine.records import Health, TaskView
@@ -40,7 +39,7 @@ from gui.states import Banner
 from gui.status_bar import StatusBar
 from gui.task_model import TaskModel
 from gui.task_table import TaskTable
-from gui.theme import Theme, apply_theme
+from gui.theme import Theme, apply_theme, plain_title
 from gui.trouble import Trouble
 
 MIN_WIDTH, MIN_HEIGHT = 900, 560
@@ -197,7 +196,7 @@ class MainWindow(QMainWindow):
         self._health = health
         self.status.show_health(health)
         self.trouble.show_health(health)
-        self.setWindowTitle(display(health.root))  # Qt adds the program's name
+        self.setWindowTitle(plain_title(health.root))  # Qt adds the program's name
         self.area.show_root(health.root)
         self.area.show_gone(health.watcher_reason if health.watcher == "gone" else "")
         accepts = health.engine == "ready" and not health.read_only

@@ -18,10 +18,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from engine.display import display
 from gui.icons import glyph, icon
 from gui.theme import heading, plain_label, tone
 
 CARD_WIDTH = 460
+TITLE_CHARS, SENTENCE_CHARS, SENTENCE_LINES = 200, 900, 8  # what a path or a reason may take up
 BUTTON_HEIGHT = 32
 SKELETON_ROW = 28
 SKELETON_BARS = ((0.04, 0.10), (0.17, 0.42), (0.62, 0.78), (0.84, 0.90), (0.93, 0.98))
@@ -74,9 +76,9 @@ class Card(QWidget):
         self.setBackgroundRole(QPalette.ColorRole.Base)
 
     def show_words(self, headline: str, sentence: str, detail: str = "") -> None:
-        self._headline.show_text(headline)
-        self._sentence.show_text(sentence)
-        self._detail.show_text(detail)
+        self._headline.show_text(display(headline, TITLE_CHARS))
+        self._sentence.show_text(_few_lines(sentence))
+        self._detail.show_text(display(detail, SENTENCE_CHARS))
         self._detail.setVisible(bool(detail))
 
     def show_choices(self, choices: tuple[Choice, ...]) -> None:
@@ -110,6 +112,12 @@ class Card(QWidget):
     def _draw(self) -> None:
         colour = tone("muted", QApplication.palette())
         self._picture.setPixmap(glyph(self._sign, 44, colour, self.devicePixelRatioF()))
+
+
+def _few_lines(text: str) -> str:
+    """A sentence, or one a line, that cannot push everything else out of the window."""
+    lines = text.split("\n", SENTENCE_LINES)
+    return "\n".join(display(line, SENTENCE_CHARS) for line in lines)
 
 
 class Skeleton(QWidget):
@@ -176,10 +184,10 @@ class Banner(QFrame):
     ) -> None:
         """Show it; whoever listens to a screen reader hears it too."""
         self._tone = tone_name
-        self._title.show_text(title)
-        self._sentence.show_text(sentence)
+        self._title.show_text(display(title, TITLE_CHARS))
+        self._sentence.show_text(_few_lines(sentence))
         self._sentence.setVisible(bool(sentence))
-        self.setAccessibleName(f"{title}. {sentence}")
+        self.setAccessibleName(f"{self._title.text()}. {self._sentence.text()}")
         while (item := self._buttons.takeAt(0)) is not None:
             if (old := item.widget()) is not None:
                 old.deleteLater()

@@ -9,10 +9,12 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStatusBar, QWidget
 
+from engine.display import display, elide_middle
 from engine.records import Health
-from gui.theme import PlainLabel, TonedLabel, plain_label, plain_tip
+from gui.theme import MOST_CHARS, PlainLabel, TonedLabel, plain_label, plain_tip
 
 ROOT_CHARS = 60
+BROWSER_CHARS = 60
 
 
 class _Sign(QWidget):
@@ -36,8 +38,8 @@ class _Sign(QWidget):
         self._dot.show_tone(tone_name)
         self._words.show_text(words)
         self.setToolTip(plain_tip(hint))
-        self.setAccessibleName(words)
-        self.setAccessibleDescription(hint)
+        self.setAccessibleName(self._words.text())
+        self.setAccessibleDescription(display(hint, MOST_CHARS))
 
 
 class _Link(PlainLabel):
@@ -69,22 +71,22 @@ class StatusBar(QStatusBar):
             if number:
                 self.addWidget(_rule(self))
             self.addWidget(part)
-        self.addPermanentWidget(self.root)
-        self.root.clicked.connect(self.root_clicked)
         self.addPermanentWidget(self.ground)
-
+        self.addPermanentWidget(self.root)
         self.ground.hide()
+        self.root.clicked.connect(self.root_clicked)
+
     def show_health(self, health: Health) -> None:
         self.engine.show_state(*self._engine(health))
         self.watcher.show_state(*self._watcher(health))
-        self.work.show_text(self._work(health))
-        self.root.show_text(short_path(health.root))
         self.ground.show_state("warning", self.tr("Ledger at risk"), "\n".join(health.concerns))
         self.ground.setVisible(bool(health.concerns))
+        self.work.show_text(self._work(health))
+        self.root.show_text(short_path(health.root))
         self.root.setToolTip(plain_tip(self.tr("Open {0}").format(health.root)))
 
     def _engine(self, health: Health) -> tuple[str, str, str]:
-        browser = health.browser_name or self.tr("browser")
+        browser = display(health.browser_name, BROWSER_CHARS) or self.tr("browser")
         words = {
             "idle": ("muted", self.tr("Engine ready · {0} not started").format(browser)),
             "starting": ("warning", self.tr("Engine ready · starting {0}…").format(browser)),
@@ -124,10 +126,7 @@ def short_path(path: str) -> str:
     home = str(Path.home())
     if path == home or path.startswith(home + os.sep):
         path = "~" + path[len(home) :]
-    if len(path) <= ROOT_CHARS:
-        return path
-    half = (ROOT_CHARS - 1) // 2
-    return f"{path[:half]}…{path[-half:]}"
+    return elide_middle(display(path), ROOT_CHARS)
 
 
 def _rule(parent: QWidget) -> QFrame:

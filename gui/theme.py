@@ -7,9 +7,14 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QPalette
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
+
+from engine.display import display, display_lines
+
+MOST_CHARS = 8000  # of one label or tooltip: laying out a megabyte takes Qt for seconds
+MOST_TITLE_CHARS = 300
 
 
 class Theme(StrEnum):
@@ -179,8 +184,15 @@ class PlainLabel(QLabel):
         self.show_text(text)
 
     def show_text(self, text: str) -> None:
-        """Show `text` literally; a screen reader reads the same."""
-        super().setText(text)
+        """Show `text` literally, without signs that lie, and no more of it than anybody reads;
+        a screen reader reads the same.
+        """
+        super().setText(display_lines(text, MOST_CHARS))
+
+    def minimumSizeHint(self) -> QSize:
+        """Wrapped, as narrow as anybody likes: one endless word must not widen the window."""
+        hint = super().minimumSizeHint()
+        return QSize(0, hint.height()) if self.wordWrap() else hint
 
 
 def plain_label(
@@ -213,7 +225,18 @@ def scaled(font: QFont, grow: float, *, bold: bool = False) -> QFont:
 
 def plain_tip(text: str) -> str:
     """`text` as a tooltip that is shown literally: Qt would guess whether it is HTML."""
-    return f"<p style='white-space:pre-wrap'>{html.escape(text)}</p>" if text else ""
+    shown = html.escape(display_lines(text, MOST_CHARS))
+    return f"<p style='white-space:pre-wrap'>{shown}</p>" if text else ""
+
+
+def plain_title(text: str) -> str:
+    """`text` for a title bar, where `[*]` is a place for Qt's sign of unsaved work."""
+    return display(text, MOST_TITLE_CHARS).replace("[*]", "[*][*]")
+
+
+def plain_keys(text: str) -> str:
+    """`text` for a button, a tab or a menu, where an & would make the next letter a shortcut."""
+    return display(text).replace("&", "&&")
 
 
 class TonedLabel(PlainLabel):

@@ -12,6 +12,7 @@ from engine import words
 from engine.display import elide_right
 from gui.details.event_model import OTHER
 from gui.details.event_rows import kind_name
+from gui.theme import plain_keys
 
 _NAME_CHARS = 24
 _GAP = 4
@@ -37,7 +38,7 @@ class Chips(QWidget):
         for kind, number in kinds.items():
             chip = self._chips.get(kind) or self._add(kind)
             name = words.say("events.other") if kind == OTHER else kind_name(kind)
-            name = elide_right(name, _NAME_CHARS).replace("&", "&&")
+            name = plain_keys(elide_right(name, _NAME_CHARS))
             chip.setText(words.say("events.chip", name=name, count=words.count(number)))
         self._place()
 

@@ -10,6 +10,7 @@ from PySide6.QtCore import qVersion
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
+from engine.display import display
 from engine.logs import log_path
 from engine.records import Health
 from engine.version import VERSION
@@ -26,8 +27,8 @@ def facts(health: Health | None) -> str:
         f"Log: {log_path()}",
     ]
     if health is not None:
-        lines.append(f"Ledger: {health.root}")
-        lines.append(f"Browser: {health.browser_name or health.browser}")
+        lines.append(f"Ledger: {display(health.root)}")
+        lines.append(f"Browser: {display(health.browser_name or health.browser)}")
     if getattr(sys, "frozen", False):
         lines.append("Packaged")
     return "\n".join(lines)

@@ -15,9 +15,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gui.theme import plain_label
+from engine.display import display
+from gui.theme import MOST_CHARS, plain_label
 
 EDITOR_HEIGHT = 28
+MOST_LINES = 500
 
 
 class Field(QWidget):
@@ -131,7 +133,11 @@ def _read(editor: QWidget) -> Any:
 
 
 def _write(editor: QWidget, value: Any) -> None:
-    """Show `value`; one of another shape (it may come from a folder) changes nothing."""
+    """Show `value`; one of another shape (it may come from a folder) changes nothing.
+
+    Signs that lie (a direction override in an address) are replaced here too, in sight: what
+    stands in the field is what is asked for.
+    """
     whole = isinstance(value, int) and not isinstance(value, bool)
     if isinstance(editor, QSpinBox) and whole:
         editor.setValue(min(value, editor.maximum()))
@@ -141,6 +147,7 @@ def _write(editor: QWidget, value: Any) -> None:
     elif isinstance(editor, QCheckBox) and isinstance(value, bool):
         editor.setChecked(value)
     elif isinstance(editor, QPlainTextEdit) and isinstance(value, list | tuple):
-        editor.setPlainText("\n".join(line for line in value if isinstance(line, str)))
+        lines = (display(line, MOST_CHARS) for line in value[:MOST_LINES] if isinstance(line, str))
+        editor.setPlainText("\n".join(lines))
     elif isinstance(editor, QLineEdit) and isinstance(value, str):
-        editor.setText(value)
+        editor.setText(display(value, MOST_CHARS))

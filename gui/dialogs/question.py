@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gui.theme import heading, plain_label
+from gui.theme import heading, plain_label, plain_title
 
 WIDTH = 440
 BUTTON = QSize(96, 30)
@@ -49,9 +49,9 @@ class Question(QDialog):
 
     def ask(self, title: str, headline: str) -> None:
         """What stands in the title bar, and what leads the text."""
-        self.setWindowTitle(title)
+        self.setWindowTitle(plain_title(title))
         self._headline.show_text(headline)
-        self.setAccessibleName(headline)
+        self.setAccessibleName(self._headline.text())
 
     def add_text(self, text: str, tone: str = "") -> None:
         """A paragraph; it can be selected and copied."""

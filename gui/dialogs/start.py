@@ -9,6 +9,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
+from engine.display import elide_right
 from engine.errors import EngineError, InvalidArguments, Problem
 from engine.records import TaskRecord
 from engine.words import count
@@ -16,7 +17,7 @@ from gui.dialogs.address import address_in, complete
 from gui.dialogs.crawl_form import CrawlForm
 from gui.dialogs.question import BUTTON
 from gui.states import Banner
-from gui.theme import heading, plain_label, plain_tip
+from gui.theme import heading, plain_keys, plain_label, plain_tip
 
 KIND = "crawl"
 LONGEST_OFFER = 60
@@ -61,9 +62,7 @@ class StartDialog(QDialog):
     def offer_clipboard(self, text: str) -> None:
         """Offer the address that `text` is, if it is one and nothing was typed yet."""
         self._offered = address_in(text)
-        shown = self._offered.replace("&", "&&")
-        if len(shown) > LONGEST_OFFER:
-            shown = f"{shown[: LONGEST_OFFER - 1]}…"
+        shown = plain_keys(elide_right(self._offered, LONGEST_OFFER))
         self.offer.setText(self.tr("Paste {0}").format(shown))
         self.offer.setVisible(bool(self._offered) and not self.form["url"].value)
 

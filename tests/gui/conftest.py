@@ -61,6 +61,8 @@ def qt_loop(qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[Loop
 def pytest_configure(config: pytest.Config) -> None:
     # said by the invisible screen for every window with a smallest size; nothing is wrong
     config.addinivalue_line("qt_log_ignore", "This plugin does not support propagateSizeHints")
+    config.addinivalue_line("qt_log_ignore", "This plugin does not support raise")
+    config.addinivalue_line("qt_log_ignore", "This plugin does not support grabbing")
     config.addinivalue_line("markers", "slow_turns: the test itself keeps the window's loop busy")
 
 
