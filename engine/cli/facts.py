@@ -31,7 +31,7 @@ async def told(engine: Engine, view: TaskView) -> list[str]:
     if record.kind == "recording" and record.is_terminal:
         lines += _recording(await engine.head(view.task_id))
     if record.kind == "commands":
-        lines += _commands(await engine.command_task(view.task_id, results=False))
+        lines += await _commands(engine, view.task_id)
     if ours.contract_id:
         lines += await _contract(engine, ours.contract_id)
     budgets = await engine.budgets(view.task_id)
@@ -66,10 +66,16 @@ async def _contract(engine: Engine, contract_id: str) -> list[str]:
     return [_line("contract", first), *rest]
 
 
-def _commands(task: Mapping[str, Any] | None) -> Iterator[str]:
+async def _commands(engine: Engine, task_id: str) -> list[str]:
+    try:
+        task = await engine.command_task(task_id, results=False)
+    except EngineError as error:
+        return [_line("commands", str(error))]
+    return [] if task is None else [*_each(task)]
+
+
+def _each(task: Mapping[str, Any]) -> Iterator[str]:
     """Each command with how it went."""
-    if task is None:
-        return
     yield say("field.commands")
     lines = Lines(several=False)
     for number, command in enumerate(task["commands"]):

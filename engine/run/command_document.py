@@ -3,16 +3,20 @@ again with their results, as seed 002 answers for a task."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
-from engine.records import COMMANDS_NAME, TaskRecord, Unreadable
+from engine.attention import moment
+from engine.errors import TaskUnreadable
+from engine.records import COMMANDS_NAME, META_NAME, TaskRecord, Unreadable
+from engine.run.command_shape import command_in, task_in
+from engine.store.files import Unusable
 from engine.store.look import LedgerLook
 from engine.work.commands import STATUS_OF, Task, TaskCommand
 
-_decode: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.encode
 _OVER: Final = ("success", "error", "skipped")
 
@@ -59,15 +63,27 @@ def command_task(
     record = ledger.read(task_id)
     if isinstance(record, Unreadable) or record.kind != "commands":
         return None
-    data = ledger.read_document(task_id, COMMANDS_NAME)
-    task: dict[str, Any] = _decode(data) if data else {}
+    task = _kept(ledger, task_id)
     pages = ledger.read_pages(task_id) if results else ()
-    found = {str(page.get("id")): page for page in pages}
+    found = {str(page.get("id")): command_in(page) for page in pages}
     task = {**_skeleton(record), **task, **_standing(record, task)}
     task["commands"] = [
-        _overtaken(record, found.get(str(each.get("id")), each)) for each in task["commands"]
+        _overtaken(record, found.get(each["id"], each)) for each in task["commands"]
     ]
     return task
+
+
+def _kept(ledger: LedgerLook, task_id: str) -> dict[str, Any]:
+    """What commands.json holds, empty where there is none. Raises TaskUnreadable."""
+    data = ledger.read_document(task_id, COMMANDS_NAME)
+    if not data:
+        return {}
+    try:
+        return task_in(data)
+    except Unusable as error:
+        path = os.path.join(ledger.root, task_id, COMMANDS_NAME)
+        reason = str(error).replace(META_NAME, COMMANDS_NAME)
+        raise TaskUnreadable(task_id=task_id, reason=reason, path=path) from error
 
 
 def _skeleton(record: TaskRecord) -> dict[str, Any]:
@@ -75,22 +91,28 @@ def _skeleton(record: TaskRecord) -> dict[str, Any]:
     ours, args = record.engine, record.args_summary
     return {
         "id": (ours.command_task_id if ours else None) or record.task_id,
-        "instanceId": args.get("instanceId") or "",
-        "name": args.get("task_name") or "",
-        "intention": args.get("task_intention") or "",
+        "instanceId": _text(args, "instanceId"),
+        "name": _text(args, "task_name"),
+        "intention": _text(args, "task_intention"),
         "commands": [],
         "status": "queued",
         "currentCommandIndex": 0,
-        "createdAt": record.created_at,
+        "createdAt": record.created_at if moment(record.created_at) else 0,
     }
+
+
+def _text(args: Mapping[str, Any], name: str) -> str:
+    given = args.get(name)
+    return given if isinstance(given, str) else ""
 
 
 def _standing(record: TaskRecord, task: Mapping[str, Any]) -> dict[str, Any]:
     """How the task stands, by meta.json."""
     status = STATUS_OF.get(record.status, "queued")
     told: dict[str, Any] = {"status": status}
-    if record.is_terminal:
-        told["completedAt"] = task.get("completedAt", record.ended_at)
+    ended = task.get("completedAt", record.ended_at)
+    if record.is_terminal and moment(ended) is not None:
+        told["completedAt"] = ended
     if status == "failed" and record.error is not None and "error" not in task:
         told["error"] = {
             "code": record.error.code or "EXECUTION_ERROR",

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from engine.records import EventSlice, TaskEvent, Units
+from engine.store.depth import is_deep
 from engine.store.files import MIB, READ_FLAGS, Folder, Unusable
 from engine.store.meta import shown
 
@@ -77,6 +78,8 @@ def _event(found: bytes | None) -> TaskEvent | None:
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return _odd_event(found)
     data = head.data
+    if is_deep(data):
+        return None
     return TaskEvent(head.ts, head.kind, data if isinstance(data, dict) else None)
 
 
@@ -87,7 +90,8 @@ def _odd_event(found: bytes) -> TaskEvent | None:
         head = msgspec.convert(shown(raw), type=_Head)
     except (ValueError, RecursionError, msgspec.MsgspecError):
         return None
-    return TaskEvent(head.ts, head.kind, head.data if isinstance(head.data, dict) else None)
+    data = head.data if isinstance(head.data, dict) else None
+    return None if is_deep(data) else TaskEvent(head.ts, head.kind, data)
 
 
 def lines(
@@ -145,9 +149,10 @@ def page(found: bytes) -> dict[str, Any]:
 
 def _is_object(found: bytes) -> bool:
     try:
-        return isinstance(json.loads(found.decode("utf-8")), dict)
+        raw = json.loads(found.decode("utf-8"))
     except (ValueError, RecursionError):
         return False
+    return isinstance(raw, dict) and not is_deep(raw)
 
 
 def tail(folder: Folder, name: str, from_offset: int) -> tuple[Units | None, float | None, int]:

@@ -13,8 +13,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from engine.store.depth import MAX_DEPTH, is_deep
+
 MAX_CHARS: Final = 8 * 1024 * 1024  # of one value that is taken whole; a page has 256 KiB
-MAX_DEPTH: Final = 64
 
 
 def _no_number(name: str) -> None:
@@ -81,6 +82,8 @@ class JsonText:
             # A number at the end of what was read may go on in the next piece ("1" then ".5").
             if not _DIGITS.fullmatch(self._text, end) or not self._more():
                 self._at = end
+                if is_deep(found, MAX_DEPTH - self._depth):
+                    raise Damaged("it is nested too deeply")
                 return found
 
     def skip(self) -> None:

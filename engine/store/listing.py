@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from engine.errors import LedgerUnusable
 from engine.records import META_NAME, Stamp, TaskId, TaskRecord, Unreadable
 from engine.store import meta
+from engine.store.depth import may_be_deep
 from engine.store.files import (
     HAS_DIR_FD,
     LINK_REASON,
@@ -123,7 +124,8 @@ def entries(root: Folder, ids: Iterable[str], now_ms: int) -> Iterator[TaskRecor
             try:  # `pread` refuses pipes and sockets, so no fstat is needed to tell them apart
                 fd = os.open(f"{task_id}/{META_NAME}", READ_FLAGS, dir_fd=root_fd)
                 try:
-                    record = glimpse(os.pread(fd, SMALL_BYTES, 0))
+                    data = os.pread(fd, SMALL_BYTES, 0)
+                    record = None if may_be_deep(data) else glimpse(data)
                 finally:
                     os.close(fd)
             except (OSError, *meta.REFUSED):

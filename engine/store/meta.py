@@ -16,17 +16,18 @@ from typing import Any, Final
 import msgspec
 
 from engine.records import EngineFields, ErrorInfo, TaskRecord, Units
+from engine.store.depth import MAX_DEPTH, is_deep, is_deep_text, may_be_deep
 from engine.store.files import MIB, Unusable
 
 META_CAP: Final = MIB
-MAX_DEPTH: Final = 64
 MAX_DIGITS: Final = 400
 MAX_EXACT: Final = 2**53  # beyond it JavaScript, which shares the file, loses digits
 
 glimpse: Final = msgspec.json.Decoder(TaskRecord).decode  # raises one of REFUSED
 REFUSED: Final = (msgspec.MsgspecError, RecursionError, ValueError)
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
-_BRACKET = re.compile(rb"[\[\]{}]")
+# The fields that may hold anything, in the record and in our own part of it.
+_FREE: Final = ("args_summary", "owner", "policy", "counters")
+_FREE_OURS: Final = ("args", "metadata")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NESTED: Final[dict[str, type[msgspec.Struct]]] = {
     "engine": EngineFields,
@@ -41,8 +42,22 @@ def glance(data: bytes, task_id: str) -> TaskRecord:
         record = glimpse(data)
     except REFUSED:
         return as_record(_parse(data, strict=False), task_id)
+    if may_be_deep(data):
+        record = _levelled(record)
     # The folder's name is the id, whatever the file says.
     return record if record.task_id == task_id else msgspec.structs.replace(record, task_id=task_id)
+
+
+def _levelled(record: TaskRecord) -> TaskRecord:
+    """`record` without what is nested too deeply in it for anybody to show; that is `odd`."""
+    deep = [name for name in _FREE if is_deep(getattr(record, name), MAX_DEPTH - 1)]
+    found: dict[str, Any] = {name: {} if name == "args_summary" else None for name in deep}
+    engine = record.engine
+    if engine is not None:
+        inner = [name for name in _FREE_OURS if is_deep(getattr(engine, name), MAX_DEPTH - 2)]
+        found["engine"] = msgspec.structs.replace(engine, **dict.fromkeys(inner))
+        deep += [f"engine.{name}" for name in inner]
+    return msgspec.structs.replace(record, **found, odd=(*record.odd, *deep)) if deep else record
 
 
 def opened(data: bytes) -> dict[str, Any]:
@@ -58,6 +73,11 @@ def whole(data: bytes) -> dict[str, Any]:
     raw = _parse(data, strict=True)
     _check_exact(raw)
     return raw
+
+
+def forgiving(data: bytes) -> dict[str, Any]:
+    """The JSON object in `data`; of a key that is there twice the last. Raises Unusable."""
+    return _parse(data, strict=False)
 
 
 def strict(data: bytes, task_id: str) -> TaskRecord:
@@ -118,7 +138,8 @@ def shown(value: Any) -> Any:
 
 
 def _parse(data: bytes, *, strict: bool) -> dict[str, Any]:
-    _check_depth(data)
+    if is_deep_text(data):
+        raise Unusable(f"nested deeper than {MAX_DEPTH} levels")
     try:
         text = data.decode("utf-8")
         raw = json.loads(
@@ -144,16 +165,6 @@ def _broken(error: json.JSONDecodeError, data: bytes) -> str:
         return "it starts with a byte order mark"
     cut = error.msg.startswith("Unterminated string") or error.pos >= len(error.doc.rstrip())
     return "meta.json is cut short" if cut else "not valid JSON"
-
-
-def _check_depth(data: bytes) -> None:
-    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
-        return
-    depth = 0
-    for bracket in _BRACKET.findall(_STRING.sub(b"", data)):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > MAX_DEPTH:
-            raise Unusable(f"nested deeper than {MAX_DEPTH} levels")
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
