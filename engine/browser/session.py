@@ -196,16 +196,19 @@ class BrowserSession:
         finally:
             if self._state == "starting":  # called off, or an error that nobody expects
                 self._state = "idle"
+        self._replace(flavour, started)
+        self._failures.pop(flavour, None)
+        self._state, self._reason = "ready", ""
+        self._name = f"{started.found.name} {started.browser.version}"
+        return started
+
+    def _replace(self, flavour: Flavour, started: Chromium) -> None:
         before = self._running.get(flavour)
         if before is not None:
             self._upkeep.leave(before)
         self._running[flavour] = started
         self._upkeep.start()
         self.starts += 1
-        self._failures.pop(flavour, None)
-        self._state, self._reason = "ready", ""
-        self._name = f"{started.found.name} {started.browser.version}"
-        return started
 
     async def _launch_in_time(self, flavour: Flavour) -> Chromium:
         try:

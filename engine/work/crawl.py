@@ -10,14 +10,18 @@ with or without `www.` or over https when that is where the start page itself la
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 from urllib.parse import urlsplit
 
-from engine.errors import BrowserGone, InjectedFault, PageError
+from engine.errors import BrowserGone, EngineError, InjectedFault, PageError
 from engine.records import Units
 from engine.tally import CrawlOutcome, StoppedBy, Tally
+from engine.work import second_chance
 from engine.work.addresses import Address, address_of, glob_matcher, same_site
+from engine.work.awake import Awake
 from engine.work.context import Context, UnitStopped, UnitTimeout
 from engine.work.crawl_args import CrawlArgs
 from engine.work.extract import extract
@@ -66,6 +70,8 @@ class _Crawl:
         self._loaded = 0
         self._blocked = 0
         self._changed = asyncio.Condition()
+        self._awake = Awake()
+        self._alone = asyncio.Lock()
         self._read_patterns()
 
     def _read_patterns(self) -> None:
@@ -85,9 +91,10 @@ class _Crawl:
         else:
             await asyncio.to_thread(self._frontier.start, visits)
         try:
-            async with asyncio.TaskGroup() as workers:
-                for number in range(self._args.concurrency):
-                    workers.create_task(self._work(), name=f"crawl-{number}")
+            with self._awake:
+                async with asyncio.TaskGroup() as workers:
+                    for number in range(self._args.concurrency):
+                        workers.create_task(self._work(), name=f"crawl-{number}")
         except BaseExceptionGroup as group:
             raise _first(group) from None
         duration_ms = round((self._ctx.monotonic() - started) * 1_000)
@@ -101,7 +108,9 @@ class _Crawl:
     async def _work(self) -> None:
         try:
             while (visit := await self._next()) is not None:
-                await self._visit(visit)
+                # Of two pages under which a browser died, only one did it: one at a time tells.
+                async with self._alone if visit.deaths else nullcontext():
+                    await self._visit(visit)
                 async with self._changed:
                     self._changed.notify_all()
         except UnitStopped:
@@ -143,24 +152,40 @@ class _Crawl:
 
     async def _visit(self, visit: Visit) -> None:
         """Take one page to its end, whatever that is; the frontier hears of it last."""
+        began = time.monotonic()
         try:
             rules = await self._rules(visit.address)
             if rules is not None and not rules.allows(visit.address.url):
                 await self._keep_blocked(visit, rules)
                 return
             fetched = await self._load(visit, rules)
+            if not fetched.settled and self._overslept(visit, began):
+                return
             if visit.depth == 0:
                 self._follow_start(fetched)
             await self._keep_page(visit, fetched)
-        except BrowserGone:
-            if not visit.deaths:
-                self._frontier.put_back(visit)
+        except (BrowserGone, PageError, UnitTimeout) as failed:
+            if self._comes_again(visit, failed, began):
                 return
-            await self._keep_failed(visit, "crashed the browser twice")
-        except (PageError, UnitTimeout) as failed:
-            await self._keep_failed(visit, str(failed))
+            await self._keep_failed(visit, second_chance.told(failed))
         self._loaded += 1
         self._frontier.done(visit)
+
+    def _comes_again(self, visit: Visit, failed: EngineError, began_s: float) -> bool:
+        """Is it put back, because this may not have been its own fault? Once for each reason."""
+        if second_chance.is_of_a_sleep(failed) and self._overslept(visit, began_s):
+            return True
+        if visit.deaths or not second_chance.is_a_death(failed):
+            return False
+        self._frontier.put_back(visit)
+        return True
+
+    def _overslept(self, visit: Visit, began_s: float) -> bool:
+        """Is it put back, because the machine slept while it was loaded?"""
+        if visit.slept or self._awake.since(began_s):
+            return False
+        self._frontier.put_back(visit, slept=True)
+        return True
 
     async def _rules(self, address: Address) -> Rules | None:
         if not self._args.respect_robots:

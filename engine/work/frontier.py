@@ -20,6 +20,7 @@ SPARE = 10_000  # queued beyond max_pages, for the case that robots.txt blocks t
 class Visit(NamedTuple):
     """One address whose turn has come. `deaths` counts browsers that died under it.
 
+    `slept` says that the machine slept while it was loaded, and that it comes again for that.
     `lastmod` is when a sitemap says that the page changed.
     """
 
@@ -27,6 +28,7 @@ class Visit(NamedTuple):
     depth: int
     deaths: int = 0
     lastmod: str = ""
+    slept: bool = False
 
 
 class SeenKeys:
@@ -159,10 +161,10 @@ class Frontier:
         if not self._flying[visit.depth]:
             del self._flying[visit.depth]
 
-    def put_back(self, visit: Visit) -> None:
-        """The browser died under it: it comes again, first of its level."""
+    def put_back(self, visit: Visit, *, slept: bool = False) -> None:
+        """The browser died under it, or the machine slept: it comes again, first of its level."""
         self.done(visit)
-        again = visit._replace(deaths=visit.deaths + 1)
+        again = visit._replace(slept=True) if slept else visit._replace(deaths=visit.deaths + 1)
         self._queues.setdefault(visit.depth, deque()).appendleft(again)
         self._queued += 1
 
