@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import platformdirs
 from PySide6.QtCore import QLockFile, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
-from engine.places import private_folder
+from engine.places import private_file, private_folder
 from gui.settings import APP_FOLDER
 
 ANSWER_MS = 2000
@@ -51,6 +52,8 @@ class Instance(QObject):
         lock.setStaleLockTime(0)  # only a dead process loses it, never a slow one
         if not lock.tryLock(0):
             return lock.error() != QLockFile.LockError.LockFailedError
+        with suppress(OSError):  # Qt leaves its mode to the umask
+            private_file(self._place / f"{self._name}.lock")
         self._lock = lock
         self._listen()
         return True
