@@ -65,6 +65,7 @@ def running(ledger: Ledger, number: int) -> list[str]:
     return ids
 
 
+@pytest.mark.case("R11")
 @pytest.mark.timeout(240)
 def test_cancel_against_finish_ends_once(ledger: Ledger) -> None:
     ids = running(ledger, ROUNDS)
@@ -88,6 +89,7 @@ def test_cancel_against_finish_ends_once(ledger: Ledger) -> None:
     assert found.total() == ROUNDS
 
 
+@pytest.mark.case("R10")
 @pytest.mark.timeout(240)
 def test_two_ends_at_once_are_one_end(ledger: Ledger) -> None:
     ids = running(ledger, ROUNDS)
@@ -106,6 +108,7 @@ def test_two_ends_at_once_are_one_end(ledger: Ledger) -> None:
         assert ends_of(ledger, task_id) == [status.lower()]
 
 
+@pytest.mark.case("R10", "R11")
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("second", ["COMPLETED", "CANCELLED"])
 def test_two_completions_of_a_task_run_and_a_cancel_against_one_are_one_end(

@@ -185,6 +185,7 @@ async def test_an_unknown_kind_is_refused_with_the_known_ones(home: Path) -> Non
             await engine.start("crawlz", {})
 
 
+@pytest.mark.case("R27")
 async def test_a_task_ended_by_someone_else_stops_and_says_so(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         args = {"url": site.url, **STATIC, "max_pages": 10_000, "max_depth": 100, "delay_ms": 20}

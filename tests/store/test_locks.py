@@ -81,6 +81,7 @@ def test_a_lock_that_a_peer_gives_back_is_taken(folder: Folder):
         assert peers(folder).is_dir()
 
 
+@pytest.mark.case("R15")
 def test_a_dead_peers_lock_is_taken_after_a_second_of_watching(folder: Folder):
     peers(folder).mkdir()
     aged(peers(folder), 13)
@@ -90,6 +91,7 @@ def test_a_dead_peers_lock_is_taken_after_a_second_of_watching(folder: Folder):
     assert [name for name in os.listdir(folder.path) if name.startswith(".lock.lock")] == []
 
 
+@pytest.mark.case("R30")
 def test_a_peer_whose_time_moves_is_alive_however_old_it_looks(folder: Folder):
     """A clock that jumped ahead makes every lock look old; the living keep touching theirs."""
     peers(folder).mkdir()
@@ -112,6 +114,7 @@ def test_a_peer_whose_time_moves_is_alive_however_old_it_looks(folder: Folder):
         thread.join()
 
 
+@pytest.mark.case("R30")
 def test_after_a_jump_of_the_clock_only_what_was_watched_counts(folder: Folder, monkeypatch):
     monkeypatch.setattr(lock_module, "_CLOCKS_APART", lock_module._CLOCKS_APART - 86_400)
     peers(folder).mkdir()
@@ -164,6 +167,7 @@ with Folder.at(sys.argv[1]) as folder, TaskLock(folder, "t"):
 """
 
 
+@pytest.mark.case("R16")
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 def test_after_one_of_us_died_inside_the_next_goes_on_at_once(ledger: Ledger, task_id: str):
     place = ledger.root / task_id

@@ -64,6 +64,7 @@ def leave_running(root: Path) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.case("R21")
 def test_a_killed_crawl_becomes_failed_with_its_pages_as_the_result(root: Path, ledger: Ledger):
     task_id = leave_running(root)
     with (root / task_id / "pages.jsonl").open("ab") as pages:
@@ -100,6 +101,7 @@ def test_a_killed_crawl_becomes_failed_with_its_pages_as_the_result(root: Path, 
     assert Reaper(ledger).reap() == []
 
 
+@pytest.mark.case("R25")
 def test_a_living_owner_is_never_reaped(ledger: Ledger, task_id: str):
     waiting = ledger.create("crawl", {"url": "http://site.test/"}).task_id
     other = Ledger(ledger.root)
@@ -108,6 +110,7 @@ def test_a_living_owner_is_never_reaped(ledger: Ledger, task_id: str):
         assert verdict(other, name).life is Life.ALIVE
 
 
+@pytest.mark.case("R22")
 def test_a_pending_task_of_a_dead_owner_is_reaped(root: Path, ledger: Ledger):
     gone = Lease.acquire(root)
     task_id = Ledger(root, lease=gone).create("crawl", {"url": "http://site.test/"}).task_id
@@ -121,6 +124,7 @@ def owned(ledger: Ledger, task_id: str, **fields: object) -> None:
     ledger.mutate(task_id, lambda raw: raw["engine"].update(fields))
 
 
+@pytest.mark.case("R28")
 def test_another_machine_is_left_alone_and_another_boot_is_dead(ledger: Ledger, task_id: str):
     owned(ledger, task_id, boot_id="00000000-0000-0000-0000-000000000000", runner="e" * 16)
     assert verdict(ledger, task_id).sentence == "the machine was restarted since"
@@ -179,6 +183,7 @@ def test_a_defect_in_one_task_is_named_and_the_others_are_reaped(ledger: Ledger)
     )
 
 
+@pytest.mark.case("R24")
 @pytest.mark.parametrize("pid", [0, -1, 2**31, 2**70, "1", 3.5, True, None, [1], 1e300])
 def test_what_is_no_pid_is_never_asked_about_and_its_task_is_reaped(
     ledger: Ledger, pid: object, monkeypatch
@@ -201,6 +206,7 @@ def test_a_foreign_process_that_is_there_is_alive(ledger: Ledger):
     assert verdict(ledger, task_id).life is Life.ALIVE
 
 
+@pytest.mark.case("R23")
 def test_a_pid_that_became_another_process_is_dead(ledger: Ledger):
     began_ms = psutil.Process().create_time() * 1_000
     task_id = foreign(

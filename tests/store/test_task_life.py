@@ -46,6 +46,7 @@ def test_a_new_task_is_pending_private_and_says_who_owns_it(ledger: Ledger, leas
     assert record == ledger.read(record.task_id)
 
 
+@pytest.mark.case("R12")
 def test_two_starts_in_one_millisecond_are_two_tasks(ledger: Ledger):
     made = {ledger.create("crawl", ARGS, now_ms=1_000).task_id for _ in range(50)}
     assert len(made) == 50
@@ -91,6 +92,7 @@ def test_the_whole_way_leaves_result_meta_and_event_in_that_order(ledger: Ledger
     ]
 
 
+@pytest.mark.case("R09")
 @pytest.mark.parametrize("status", [Status.COMPLETED, Status.FAILED, Status.CANCELLED])
 def test_what_has_ended_is_never_written_again(ledger: Ledger, task_id: str, status: Status):
     ledger.finish(task_id, status, error=ErrorInfo(message="why", code="c"))
@@ -152,6 +154,7 @@ def test_an_envelope_is_cancelled_at_once_whoever_owns_it(corpus: Ledger):
     assert (record.kind, record.status, record.phase) == ("browser_task", "CANCELLED", "done")
 
 
+@pytest.mark.case("R29")
 def test_a_clock_that_was_set_back_does_not_end_a_task_before_it_began(root: Path, lease: Lease):
     now = [5_000_000]
     ledger = Ledger(root, lease=lease, now_ms=lambda: now[0])

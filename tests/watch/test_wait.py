@@ -35,6 +35,7 @@ def deaf() -> Ears:
     raise OSError("no watcher is left")
 
 
+@pytest.mark.case("R57")
 @pytest.mark.parametrize("hears", [True, False])
 async def test_the_end_made_by_another_process_is_told_within_200_ms(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hears: bool
@@ -65,6 +66,7 @@ async def test_a_task_that_has_already_ended_is_told_at_once(tmp_path: Path) -> 
     assert record.status == "FAILED"
 
 
+@pytest.mark.case("R58")
 async def test_the_limit_is_kept_and_named(tmp_path: Path) -> None:
     write_meta(tmp_path, 1)
     begin = time.monotonic()
@@ -76,6 +78,7 @@ async def test_the_limit_is_kept_and_named(tmp_path: Path) -> None:
     assert str(late.value) == f"Task {task_id(1)} did not end within 300 ms."
 
 
+@pytest.mark.case("R58")
 async def test_unknown_ids_and_other_shapes_are_refused(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path)
     with pytest.raises(TaskNotFound):
@@ -84,6 +87,7 @@ async def test_unknown_ids_and_other_shapes_are_refused(tmp_path: Path) -> None:
         await wait_terminal(ledger, "../../etc/passwd", 1_000)
 
 
+@pytest.mark.case("R58")
 async def test_a_folder_removed_meanwhile_is_told(tmp_path: Path) -> None:
     folder = write_meta(tmp_path, 1)
     waiting = asyncio.create_task(wait_terminal(Ledger(tmp_path), task_id(1), 20_000))
