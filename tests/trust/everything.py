@@ -1,0 +1,57 @@
+"""`python -m tests.trust.everything HOME`: one of each, for whoever looks at the files afterwards.
+
+A process of its own, because the umask, the user and the place of the log belong to a process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from engine.admission import Terms
+from engine.config import Settings
+from engine.logs import log_to_file
+from engine.sample.site import Site
+from engine.service import Engine
+
+FAST = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 2}
+
+
+@asynccontextmanager
+async def opened(home: Path, **more: object) -> AsyncIterator[Engine]:
+    engine = Engine(Settings.at(home=home), accepts=True)
+    await engine.open()
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
+async def make(home: Path, site: Site, *, browser: bool) -> None:
+    """A crawl with a contract and budgets, an envelope, a task run, and what browsers leave."""
+    async with opened(home) as engine:
+        terms = Terms(policy={"maxToolCalls": 9}, contract={"expected_total": 2})
+        crawl = await engine.start("crawl", {"url": site.url, **FAST}, terms=terms)
+        ends = [await engine.wait(crawl.task_id)]
+        await engine.start("browser_task", {}, terms=Terms(objective="look"))
+        run = engine.goals.runs.start({"goal": "all"}, {"items": ["a"]})
+        engine.goals.runs.update(run.run_id, {"completed_items": ["a"]})
+        engine.goals.runs.checkpoint(run.run_id, {"summary": "half"})
+        if browser:
+            page = {"url": f"{site.url}/login", "include": ["dom", "screenshot"]}
+            ends.append(await _ended(engine, "oc_evidence_bundle", page))
+        for record in ends:
+            assert record.status == "COMPLETED", record
+
+
+async def _ended(engine: Engine, kind: str, args: dict[str, object]):  # type: ignore[no-untyped-def]
+    return await engine.wait((await engine.start(kind, args)).task_id)
+
+
+if __name__ == "__main__":
+    log_to_file()
+    with Site() as here:
+        asyncio.run(make(Path(sys.argv[1]), here, browser="--browser" in sys.argv))

@@ -1,0 +1,194 @@
+"""A root that cannot be used as it is: one sentence with the path and the way out, no traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.config import Settings
+from engine.errors import LedgerUnusable
+from engine.store.lease import Lease
+from engine.store.ledger import Ledger
+from tests.cli.program import Octask
+from tests.trust.plain_user import run_plainly
+
+ENVELOPE = ("start", "browser_task", "--objective", "look")
+DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a file": (lambda root: root.write_text("mine"), "this is not a folder"),
+    "a dangling link": (
+        lambda root: root.symlink_to(root.parent / "nowhere"),
+        "this link leads nowhere",
+    ),
+    "missing with its parents": (lambda root: None, "there is no such folder"),
+}
+
+
+@pytest.fixture(params=DAMAGE)
+def bad_root(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Path, str]:
+    make, words = DAMAGE[request.param]
+    root = tmp_path / "tasks"
+    if request.param.startswith("missing"):
+        root = tmp_path / "no" / "such" / "place" / "tasks"
+    make(root)
+    return root, words
+
+
+@pytest.mark.case("R51")
+def test_a_root_that_is_no_folder_is_one_sentence_with_the_path_and_what_to_do(
+    bad_root: tuple[Path, str], home: Path
+) -> None:
+    root, words = bad_root
+    ran = run_plainly(home, "list", "--root", str(root))
+    first, advice = ran.stderr.splitlines()
+    assert ran.returncode == 1
+    assert first.startswith(f"{root}: ")
+    assert words in first
+    assert advice == "Choose another folder with --root, or mend this one."
+
+
+@pytest.mark.case("R51")
+def test_such_a_root_takes_no_task_and_is_left_as_it_is(
+    bad_root: tuple[Path, str], home: Path
+) -> None:
+    root, _ = bad_root
+    before = sorted(root.parent.parent.rglob("*")) if root.parent.is_dir() else []
+    ran = run_plainly(home, *ENVELOPE, "--root", str(root))
+    assert ran.returncode == 1
+    assert str(root) in ran.stderr
+    after = sorted(root.parent.parent.rglob("*")) if root.parent.is_dir() else []
+    assert before == after
+
+
+@pytest.mark.case("R51")
+def test_a_root_that_is_only_not_made_yet_lists_nothing_and_is_made_by_the_first_task(
+    home: Path,
+) -> None:
+    octask, root = Octask(home), home / "tasks"
+    assert '"count": 0' in octask("list", "--json")
+    assert not root.exists()
+    octask(*ENVELOPE)
+    assert root.is_dir()
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A mounted disk of 64 KiB without a free byte; root alone may mount one."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    options = "size=64k,mode=0700"
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "none", str(place)],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip("no disk can be mounted here")
+    (place / "tasks").mkdir(mode=0o700)
+    filler = os.open(place / "filler", os.O_WRONLY | os.O_CREAT)
+    try:
+        while os.write(filler, bytes(4096)):
+            pass
+    except OSError:
+        os.close(filler)
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=False)
+
+
+@pytest.mark.case("R51")
+def test_a_root_on_a_full_disk_says_so_with_the_path_and_can_still_be_listed(
+    full_disk: Path,
+) -> None:
+    ran = run_plainly(full_disk, *ENVELOPE)
+    assert ran.returncode == 1
+    assert "Cannot write the task ledger: No space left on device" in ran.stderr
+    assert str(full_disk / "tasks") in ran.stderr
+    assert "Free some space" in ran.stderr
+    assert run_plainly(full_disk, "list").returncode == 0
+
+
+@pytest.mark.case("R50")
+def test_a_read_only_root_is_listed_and_takes_no_task(
+    home: Path, read_only: Callable[[Path], None]
+) -> None:
+    root = home / "tasks"
+    ledger = Ledger(root, lease=Lease.acquire(root))
+    task_id = ledger.create("crawl", {"url": "http://x.test/"}).task_id
+    assert ledger.lease is not None
+    ledger.lease.release()
+    read_only(root)
+    listed = run_plainly(home, "list", "--json")
+    assert (listed.returncode, task_id in listed.stdout) == (0, True)
+    for words in (ENVELOPE, ("start", "crawl", "http://x.test/", "--engine", "static")):
+        refused = run_plainly(home, *words)
+        assert refused.returncode == 1
+        assert f"The ledger is read-only: {root}" in refused.stderr
+
+
+@pytest.mark.case("R50")
+def test_modes_alone_make_a_root_read_only_for_a_plain_user(home: Path) -> None:
+    root = home / "tasks"
+    Octask(home)("reap")
+    root.chmod(0o500)
+    try:
+        assert run_plainly(home, "list").returncode == 0
+        refused = run_plainly(home, *ENVELOPE)
+        assert f"The ledger is read-only: {root}" in refused.stderr
+    finally:
+        root.chmod(0o700)
+
+
+def test_a_root_that_may_not_be_read_says_so(home: Path) -> None:
+    root = home / "tasks"
+    root.mkdir()
+    root.chmod(0)
+    try:
+        ran = run_plainly(home, "list")
+    finally:
+        root.chmod(0o700)
+    assert (ran.returncode, f"{root}: this folder may not be read" in ran.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"OPENCHROME_TASK_ROOT": "tasks"}, "must be an absolute path"),
+        ({"OPENCHROME_TASK_ROOT": "~/tasks"}, "must be an absolute path"),
+        ({"OPENCHROME_TASK_ROOT": "/x\0y"}, "no path holds the character NUL"),
+        ({"OPENCHROME_HOME": "/x\0y"}, "no path holds the character NUL"),
+        ({"HOME": ""}, "HOME must be an absolute path"),
+    ],
+)
+def test_an_environment_that_names_no_usable_folder_is_refused(
+    given: dict[str, Any], words: str
+) -> None:
+    if "HOME" in given and os.name != "posix":
+        pytest.skip("HOME means nothing on this system")
+    with pytest.raises(LedgerUnusable, match=words):
+        Settings.chosen(given)
+
+
+def test_an_empty_variable_counts_as_none(tmp_path: Path) -> None:
+    chosen = Settings.chosen({"OPENCHROME_TASK_ROOT": "", "OPENCHROME_HOME": str(tmp_path)})
+    assert chosen.root == Path.home() / ".openchrome" / "tasks"
+    assert chosen.home == tmp_path
+
+
+@pytest.mark.parametrize("name", ["--root", "--home"])
+def test_an_empty_folder_is_never_taken_for_the_one_we_are_in(name: str, home: Path) -> None:
+    ran = run_plainly(home, "list", name, "", place=False)
+    assert (ran.returncode, "this is empty" in ran.stderr) == (2, True)
+
+
+def test_a_root_that_the_environment_names_and_that_is_a_file_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "tasks"
+    file.write_text("mine")
+    monkeypatch.setenv("OPENCHROME_TASK_ROOT", str(file))
+    ran = run_plainly(tmp_path, "list", place=False)
+    assert (ran.returncode, ran.stderr.splitlines()[0]) == (1, f"{file}: this is not a folder")
