@@ -16,7 +16,7 @@ from playwright.async_api import Error
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.egress import Policy, without_credentials
-from engine.browser.failures import net_failure
+from engine.browser.failures import PageTooHeavy, net_failure
 from engine.browser.fence import Fence
 from engine.browser.instance import Instance
 from engine.browser.page import PENDING, first_script
@@ -227,7 +227,8 @@ class AgentTab:
         if refused is not None:
             return refused
         if self._crashed:
-            return PageUnreadable(reason="The page crashed.")
+            too_heavy = self.instance.chromium.load.took_too_much()
+            return PageTooHeavy() if too_heavy else PageUnreadable(reason="The page crashed.")
         return BrowserGone(url=self.address) if self.closed else otherwise
 
     def _unreadable(self) -> PageUnreadable:

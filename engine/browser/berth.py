@@ -8,12 +8,12 @@ a browser that says nothing any more is given up as a whole.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from playwright.async_api import Error
 
+from engine.browser.closing import close_context
 from engine.browser.failures import PageTooHeavy
 from engine.browser.gate import Ward
 from engine.browser.page import Tab, open_tab
@@ -29,7 +29,7 @@ PAGES_PER_TAB = 100
 PAGES_PER_CONTEXT = 1_000
 OPEN_S = 15.0
 SLACK_S = 10.0  # beyond a page's own limits; only a browser that died is cut off by this
-CLOSE_S = 2.0
+CLOSE_S = 4.0
 MakeWard = Callable[..., Ward]
 
 
@@ -80,10 +80,8 @@ class Berth:
         for tab in self.free + self._doomed:
             self.chromium.gate.dismiss(tab.frame_id)
         self.free, self._doomed = [], []
-        if not self.lives or await _closed(self.context):
-            return
-        if not await self.chromium.calm() or not await _closed(self.context):
-            await self.chromium.kill()
+        if self.lives:
+            await close_context(self.chromium, self.context, CLOSE_S)
 
     async def _reason(self, failed: PageError, url: str) -> Exception:
         """What really ended the page: its memory, a browser that hangs, or the page itself."""
@@ -124,14 +122,3 @@ class Berth:
                 continue
             if not await self.chromium.calm() or not await tab.close():
                 await self.chromium.kill()  # a tab that cannot be closed goes with its process
-
-
-async def _closed(context: BrowserContext) -> bool:
-    try:
-        async with asyncio.timeout(CLOSE_S):
-            await context.close()
-    except TimeoutError:
-        return False
-    except Error:
-        return True  # it went with its browser
-    return True

@@ -33,21 +33,40 @@ async def run_command(step: Step, stage: Stage, number: int) -> Any:
     try:
         if stage.instance is None or step.tool == "browser_instance":
             return await tool(call)
+        stage.instance.crash = None
         async with stage.instance.within(step.timeout_ms / 1000 + GRACE_S):
             return await tool(call)
     except TimeoutError:
-        if _is_gone(stage):
-            raise gone() from None
-        raise too_slow(step.timeout_ms, subject) from None
+        raise await _late(stage, step, subject) from None
     except Error as failed:
-        if _is_gone(stage):
-            raise gone() from failed
-        raise as_failure(failed, step.timeout_ms, subject) from failed
+        raise _broken(stage, failed, step, subject) from failed
 
 
 def needs_page(step: Step) -> bool:
     """Does this command act on the task's own instance?"""
     return step.tool != "browser_instance"
+
+
+async def _late(stage: Stage, step: Step, subject: str) -> CommandFailed:
+    """Why a command did not end; a page that hangs is closed, so that it burns on for nobody."""
+    if _is_gone(stage):
+        return gone()
+    if (crash := _crash(stage)) is not None:
+        return crash
+    await stage.drop_hung_page()
+    return too_slow(step.timeout_ms, subject)
+
+
+def _broken(stage: Stage, failed: Error, step: Step, subject: str) -> CommandFailed:
+    if _is_gone(stage):
+        return gone()
+    return _crash(stage) or as_failure(failed, step.timeout_ms, subject)
+
+
+def _crash(stage: Stage) -> CommandFailed | None:
+    """What the page died of while the command ran."""
+    crash = stage.instance.crash if stage.instance is not None else None
+    return CommandFailed(str(crash)) if crash is not None else None
 
 
 def _is_gone(stage: Stage) -> bool:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import Error
 
+from engine.browser.closing import close_context
 from engine.browser.contexts import open_context
+from engine.browser.failures import PageTooHeavy
 from engine.browser.gate import Ward, frames_of
 from engine.browser.launch import Chromium
 from engine.errors import BrowserGone, PageError
@@ -69,9 +71,10 @@ class Instance:
         self._ours = 0  # pages that `new_page` is opening right now
         self._closing: asyncio.Task[None] | None = None
         self._strays: set[asyncio.Task[None]] = set()
-        context.on("close", lambda _: self.gone.set())
+        self.crash: PageError | None = None  # what a page of it died of, since `clear`
+        context.on("close", self._on_gone)
         context.on("page", self._on_page)
-        chromium.browser.on("disconnected", lambda _: self.gone.set())
+        chromium.browser.on("disconnected", self._on_gone)
 
     @property
     def alive(self) -> bool:
@@ -140,7 +143,8 @@ class Instance:
         return tab.ward.why() if tab else None
 
     def clear(self, page: Page) -> None:
-        """Forget what was refused before."""
+        """Forget what was refused before, and what a page died of."""
+        self.crash = None
         tab = self._tabs.get(page)
         if tab:
             tab.ward.clear()
@@ -166,13 +170,8 @@ class Instance:
         await asyncio.wait({self._closing}, timeout=CLOSE_S)
 
     async def _close_context(self) -> None:
-        try:
-            async with self.within(LATE_S):
-                await self.context.close()
-        except TimeoutError:
-            await self.chromium.kill()  # what cannot be closed goes with its process
-        except Error:
-            return  # it went with its browser
+        await close_context(self.chromium, self.context, LATE_S)
+        self.chromium.browser.remove_listener("disconnected", self._on_gone)
 
     async def _adopt(self, page: Page) -> None:
         wire = await self.context.new_cdp_session(page)
@@ -186,21 +185,34 @@ class Instance:
         self.chromium.gate.admit(frame_id, ward)
         page.on("dialog", _dismiss)
         page.on("close", self._on_closed)
+        page.on("crash", self._on_crash)
 
     def _on_page(self, page: Page) -> None:
         """A tab appeared: ours, a person's, or one that a page opened."""
         if self._ours and page not in self._tabs:
             return  # `new_page` adopts it
-        work = self._adopt_stray if self.headed else _close_page
-        stray = asyncio.create_task(work(page), name="a window that a page opened")
-        self._strays.add(stray)
-        stray.add_done_callback(self._strays.discard)
+        self._do_aside(self._adopt_stray(page) if self.headed else _close_page(page))
 
     async def _adopt_stray(self, page: Page) -> None:
         try:
             await self._adopt(page)
         except Error:
             return  # closed again already
+
+    def _on_gone(self, _: object) -> None:
+        self.gone.set()
+
+    def _on_crash(self, page: Page) -> None:
+        """Nothing can be opened in a dead tab any more; a person may look at it yet."""
+        too_heavy = self.chromium.load.took_too_much()
+        self.crash = PageTooHeavy() if too_heavy else PageError("crash", "the page crashed")
+        if not self.headed:
+            self._do_aside(_close_page(page))
+
+    def _do_aside(self, work: Coroutine[Any, Any, None]) -> None:
+        stray = asyncio.create_task(work, name="a window that a page opened, or a dead one")
+        self._strays.add(stray)
+        stray.add_done_callback(self._strays.discard)
 
     def _on_closed(self, page: Page) -> None:
         tab = self._tabs.pop(page, None)
