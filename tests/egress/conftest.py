@@ -1,0 +1,90 @@
+"""A made-up internet: names, public addresses that lead to servers of the test, and a canary."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from engine.browser.addresses import IPAddress
+from engine.browser.dialing import connect
+from engine.browser.egress import Policy, place_of
+from engine.browser.proxy import Proxy
+from engine.browser.session import BrowserSession
+from fixtures.hostile.site import HostileSite
+
+PUBLIC = "11.0.0.1"  # an address that is public by every rule, and nobody's here
+START = "http://trap.example/"
+
+
+class World:
+    """Names and what they lead to; `reached` is every connection that the proxy made."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, list[str]] = {"trap.example": [PUBLIC]}
+        self.routes: dict[str, int] = {}
+        self.asked: list[str] = []
+        self.reached: list[tuple[str, int]] = []
+
+    def lookup(self, host: str) -> asyncio.Future[tuple[IPAddress, ...]]:
+        """Each answer of a name in turn; the last one stays."""
+        self.asked.append(host)
+        future: asyncio.Future[tuple[IPAddress, ...]] = asyncio.get_running_loop().create_future()
+        answers = self.names.get(host)
+        if not answers:
+            future.set_exception(socket.gaierror(socket.EAI_NONAME, "unknown"))
+            return future
+        said = answers.pop(0) if len(answers) > 1 else answers[0]
+        future.set_result(tuple(map(ipaddress.ip_address, said.split())))
+        return future
+
+    async def through(self, address: IPAddress, port: int, make: Callable[[], Any]) -> Any:
+        """Connect, but for the public addresses: these lead to a port of this machine."""
+        self.reached.append((str(address), port))
+        local = self.routes.get(str(address))
+        if local is None:
+            return await connect(address, port, make)
+        return await connect(ipaddress.ip_address("127.0.0.1"), local, make)
+
+    def policy(self, start: str = START, **options: Any) -> Policy:
+        return Policy(place_of(start), lookup=self.lookup, **options)
+
+    @asynccontextmanager
+    async def browser(self) -> AsyncIterator[BrowserSession]:
+        """Real Chromium whose proxy lives in this world."""
+        session = BrowserSession(os.environ.get("OC_BROWSER"))
+        session.proxy = Proxy(self.through)
+        try:
+            yield session
+        finally:
+            await session.aclose()
+
+    @property
+    def strangers(self) -> set[tuple[str, int]]:
+        """Connections to what is not one of the public addresses."""
+        return {place for place in self.reached if place[0] not in self.routes}
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def trap() -> Iterator[HostileSite]:
+    """The hostile site with its canary on another port of this machine."""
+    with HostileSite() as running:
+        yield running
+
+
+@pytest.fixture
+def public_trap(world: World, trap: HostileSite) -> HostileSite:
+    """The same, as `http://trap.example/` of the made-up internet."""
+    world.routes[PUBLIC] = int(trap.url.rpartition(":")[2])
+    return trap

@@ -1,0 +1,380 @@
+"""The proxy by itself: what it connects to, what it relays, and what it does not put up with."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from engine.browser import dialing
+from engine.browser import lane as lanes
+from engine.browser.egress import KEPT_S, Place, Policy
+from engine.browser.lane import Lane
+from engine.browser.proxy import Proxy
+from engine.browser.turned_away import MOST, Refusal, TurnedAway
+from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE
+from tests.egress.conftest import PUBLIC, World
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+OTHER = "11.0.0.2"
+GET = b"GET http://trap.example/%b HTTP/1.1\r\nHost: trap.example\r\n\r\n"
+
+
+@asynccontextmanager
+async def laned(world: World, *policies: Policy) -> AsyncIterator[tuple[Lane, Proxy]]:
+    proxy = Proxy(world.through)
+    try:
+        yield await proxy.lane(policies or (world.policy(),)), proxy
+    finally:
+        await proxy.close()
+
+
+@asynccontextmanager
+async def serving(world: World, serve: Serve, address: str = PUBLIC) -> AsyncIterator[None]:
+    """A server behind a public address of this world."""
+
+    async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await serve(reader, writer)
+        except (OSError, asyncio.IncompleteReadError):
+            return
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(one, "127.0.0.1", 0)
+    world.routes[address] = server.sockets[0].getsockname()[1]
+    try:
+        yield
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+@asynccontextmanager
+async def client(lane: Lane) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", lane.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        await asyncio.wait({asyncio.ensure_future(_closed(writer))})
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    try:
+        await writer.wait_closed()
+    except OSError:
+        return
+
+
+async def said(lane: Lane, request: bytes) -> bytes:
+    """All that comes back for one request until the connection ends."""
+    async with client(lane) as (reader, writer):
+        writer.write(request)
+        try:
+            return await reader.read()
+        except ConnectionError:
+            return b""
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answers each head with what it was asked."""
+    while True:
+        head = await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(head), head))
+
+
+async def answer(reader: asyncio.StreamReader) -> bytes:
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    return await reader.readexactly(length)
+
+
+@pytest.mark.parametrize("host", LOOPBACK_SPELLINGS + PRIVATE + METADATA)
+async def test_no_spelling_of_a_private_address_is_connected_to(world: World, host: str) -> None:
+    plain = host if host.isascii() and "%" not in host else "127.0.0.1"
+    async with laned(world) as (lane, _):
+        assert await said(lane, f"GET http://{plain}:81/ HTTP/1.1\r\n\r\n".encode()) == b""
+        tunnel = await said(lane, f"CONNECT {plain}:443 HTTP/1.1\r\n\r\n".encode())
+        assert tunnel.startswith(b"HTTP/1.1 502 ")
+    assert not world.reached
+
+
+async def test_a_refusal_is_kept_with_its_reason_and_how_often(world: World) -> None:
+    policy = world.policy()
+    async with laned(world, policy) as (lane, _):
+        for _ in range(3):
+            await said(lane, b"CONNECT 169.254.169.254:80 HTTP/1.1\r\n\r\n")
+    assert policy.turned_away.counts == {Refusal("169.254.169.254:80", "metadata address"): 3}
+
+
+async def test_the_connection_goes_to_the_address_that_was_judged(world: World) -> None:
+    async with serving(world, echo), laned(world) as (lane, _), client(lane) as (reader, writer):
+        writer.write(GET % b"a")
+        assert (await answer(reader)).startswith(b"GET /a HTTP/1.1\r\nHost: trap.example\r\n")
+    assert world.reached == [(PUBLIC, 80)]
+    assert world.asked == ["trap.example"]
+
+
+async def test_one_connection_serves_requests_to_one_place_and_changes_for_another(
+    world: World,
+) -> None:
+    world.names["other.example"] = [OTHER]
+    async with (
+        serving(world, echo),
+        serving(world, echo, OTHER),
+        laned(world) as (lane, _),
+        client(lane) as (reader, writer),
+    ):
+        for path in (b"1", b"2"):
+            writer.write(GET % path)
+            assert (await answer(reader)).startswith(b"GET /" + path)
+        writer.write(b"GET http://other.example/3 HTTP/1.1\r\n\r\n")
+        assert b"Host: other.example" in await answer(reader)
+    assert world.reached == [(PUBLIC, 80), (OTHER, 80)]
+
+
+async def test_a_body_is_not_taken_for_a_request(world: World) -> None:
+    hidden = b"GET http://127.0.0.1:1/ HTTP/1.1\r\n\r\n"
+    got = asyncio.Queue[bytes]()
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        got.put_nowait(await reader.readexactly(len(hidden)))
+        writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+        got.put_nowait(await reader.readuntil(b"\r\n\r\n"))
+
+    post = b"POST http://trap.example/ HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(hidden)
+    async with serving(world, take), laned(world) as (lane, _), client(lane) as (_, writer):
+        writer.write(post + hidden + GET % b"next")
+        assert await got.get() == hidden
+        assert (await got.get()).startswith(b"GET /next ")
+    assert not world.strangers
+
+
+async def test_what_is_no_proxy_request_gets_400_and_nothing_more(world: World) -> None:
+    async with laned(world) as (lane, _):
+        told = await said(lane, b"GET / HTTP/1.1\r\nHost: trap.example\r\n\r\n")
+        assert told.startswith(b"HTTP/1.1 400 ")
+        assert b"\r\n\r\n" in told
+        assert told.endswith(b"\r\n\r\n")
+        assert (await said(lane, b"GET /" + b"a" * 300_000)).startswith(b"HTTP/1.1 431 ")
+    assert not world.reached
+
+
+async def test_a_tunnel_goes_on_when_one_side_has_said_all(world: World) -> None:
+    async def count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"%d" % len(await reader.read()))  # until the browser's side ends
+
+    async with serving(world, count), laned(world) as (lane, _), client(lane) as (reader, writer):
+        writer.write(b"CONNECT trap.example:443 HTTP/1.1\r\n\r\n" + b"early")
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"x" * 100_000)
+        writer.write_eof()
+        assert await reader.read() == b"100005"
+
+
+async def test_a_server_that_speaks_first_is_heard_after_the_tunnel_is_open(world: World) -> None:
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"hello")
+        await writer.drain()
+
+    async with serving(world, greet), laned(world) as (lane, _):
+        told = await said(lane, b"CONNECT trap.example:443 HTTP/1.1\r\n\r\n")
+    assert told == b"HTTP/1.1 200 Connection established\r\n\r\nhello"
+
+
+async def test_who_does_not_read_holds_the_server_up_and_not_the_memory(world: World) -> None:
+    sent = [0]
+    full = asyncio.Event()
+
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        while sent[0] < 256 << 20:
+            writer.write(b"x" * (1 << 20))
+            sent[0] += 1 << 20
+            try:
+                async with asyncio.timeout(0.5):
+                    await writer.drain()
+            except TimeoutError:
+                full.set()
+                return
+
+    async with serving(world, flood), laned(world) as (lane, _), client(lane) as (_, writer):
+        transport = writer.transport
+        assert isinstance(transport, asyncio.Transport)
+        transport.pause_reading()
+        writer.write(GET % b"")
+        await full.wait()
+    assert sent[0] < 64 << 20, "it was taken in although nobody read it"
+
+
+async def test_too_many_connections_are_turned_away(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "MOST_CONNECTIONS", 2)
+    async with (
+        serving(world, echo),
+        laned(world) as (lane, _),
+        client(lane) as (first, one),
+        client(lane) as (second, two),
+    ):
+        for reader, writer in ((first, one), (second, two)):
+            writer.write(GET % b"")
+            await answer(reader)
+        assert await said(lane, GET % b"") == b""
+
+
+@pytest.mark.parametrize("begun", [b"GET http://trap.ex", b""])
+async def test_who_says_nothing_is_let_go(
+    world: World, monkeypatch: pytest.MonkeyPatch, begun: bytes
+) -> None:
+    monkeypatch.setattr(lanes, "ROUND_S", 0.02)
+    monkeypatch.setattr(lanes, "IDLE_ROUNDS", 4)
+    async with laned(world) as (lane, _):
+        assert await said(lane, begun) == b""
+
+
+async def test_a_name_that_turns_inwards_is_never_followed(world: World) -> None:
+    now = [0.0]
+    world.names["flip.example"] = [PUBLIC, "127.0.0.1"] * 40
+    policy = world.policy(now=lambda: now[0])
+    async with serving(world, echo), laned(world, policy) as (lane, _):
+        for turn in range(60):
+            now[0] += KEPT_S / 2  # some questions meet a kept answer, some a new one
+            await said(
+                lane, b"GET http://flip.example/ HTTP/1.1\r\nConnection: close\r\n\r\nBAD\r\n\r\n"
+            )
+            assert not world.strangers, turn
+    assert len(world.asked) > 20
+    assert policy.turned_away.counts[Refusal("flip.example:80", "private address")] > 10
+
+
+async def test_one_private_answer_among_public_ones_refuses_the_name(world: World) -> None:
+    world.names["mixed.example"] = [f"{PUBLIC} 10.0.0.1"]
+    async with laned(world) as (lane, _):
+        assert b" 502 " in await said(lane, b"CONNECT mixed.example:443 HTTP/1.1\r\n\r\n")
+    assert not world.reached
+
+
+async def test_a_lane_allows_what_one_of_its_policies_does(world: World) -> None:
+    async with serving(world, echo):
+        port = world.routes[PUBLIC]
+        ask = b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n" % port
+        async with laned(world) as (lane, _):
+            assert b" 502 " in await said(lane, ask)
+            first = world.policy()
+            lane.allow((first, world.policy(f"http://127.0.0.1:{port}/")))
+            async with client(lane) as (reader, writer):
+                writer.write(ask)
+                assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
+            assert not first.turned_away.counts
+
+
+async def test_the_next_address_is_tried_while_the_first_is_silent(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dialing, "STAGGER_S", 0.01)
+    world.names["trap.example"] = [f"11.0.0.9 {PUBLIC}"]
+    through = world.through
+
+    async def slow(address, port, make):
+        if str(address) == "11.0.0.9":
+            await asyncio.Future()
+        return await through(address, port, make)
+
+    world.through = slow
+    async with serving(world, echo), laned(world) as (lane, _), client(lane) as (reader, writer):
+        writer.write(GET % b"")
+        assert (await answer(reader)).startswith(b"GET / ")
+
+
+async def test_why_a_place_was_not_reached_is_known_until_it_is(world: World) -> None:
+    place = Place("trap.example", 80)
+    async with serving(world, echo):
+        free = world.routes[PUBLIC]
+    async with laned(world) as (lane, _):
+        world.routes[PUBLIC] = free
+        assert await said(lane, GET % b"") == b""
+        assert str(lane.trouble(place)) == "connection refused"
+        async with serving(world, echo), client(lane) as (reader, writer):
+            writer.write(GET % b"")
+            await answer(reader)
+        assert lane.trouble(place) is None
+        await said(lane, b"GET http://nobody.example/ HTTP/1.1\r\n\r\n")
+        assert str(lane.trouble(Place("nobody.example", 80))) == "name not found"
+
+
+async def test_a_lane_that_ended_takes_nobody_and_cuts_who_is_there(world: World) -> None:
+    async with serving(world, echo), laned(world) as (lane, proxy):
+        async with client(lane) as (reader, writer):
+            writer.write(GET % b"")
+            await answer(reader)
+            proxy.end(lane)
+            proxy.end(lane)
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", lane.port)
+
+
+async def test_lanes_of_browsers_that_died_are_closed_with_the_next(world: World) -> None:
+    proxy, alive = Proxy(world.through), [True]
+    try:
+        first = await proxy.lane((world.policy(),), lambda: alive[0])
+        second = await proxy.lane((world.policy(),), lambda: alive[0])
+        assert b"400" in await said(first, b"GET / HTTP/1.1\r\n\r\n")
+        alive[0] = False
+        third = await proxy.lane((world.policy(),))
+        for gone in (first, second):
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection("127.0.0.1", gone.port)
+        assert b"400" in await said(third, b"GET / HTTP/1.1\r\n\r\n")
+    finally:
+        await proxy.close()
+
+
+async def test_the_thread_ends_with_the_proxy_also_in_the_middle_of_things(world: World) -> None:
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    before = threading.active_count()
+    async with serving(world, hang):
+        async with laned(world) as (lane, _), client(lane) as (_, writer):
+            writer.write(GET % b"")
+            await asyncio.to_thread(lambda: None)
+            assert any(each.name == "forward proxy" for each in threading.enumerate())
+        assert not any(each.name == "forward proxy" for each in threading.enumerate())
+    assert threading.active_count() <= before + 1  # the thread that `to_thread` keeps
+
+
+async def test_the_browsers_own_requests_lead_nowhere(world: World) -> None:
+    proxy = Proxy(world.through)
+    try:
+        nowhere = await proxy.nowhere()
+        assert nowhere is await proxy.nowhere()
+        assert await said(nowhere, GET % b"") == b""
+        assert not world.asked
+    finally:
+        await proxy.close()
+
+
+def test_each_listener_hears_of_a_place_once_and_of_no_more_than_a_hundred() -> None:
+    turned_away = TurnedAway()
+    heard: list[Refusal] = []
+    later: list[Refusal] = []
+    with turned_away.heard_by(heard.append):
+        for number in range(MOST + 50):
+            for _ in range(2):
+                turned_away.note(f"10.0.0.1:{number}", "private address")
+        with turned_away.heard_by(later.append):
+            turned_away.note("10.0.0.1:1", "private address")
+    turned_away.note("10.9.9.9:1", "private address")
+    assert len(heard) == len(set(heard)) == MOST
+    assert later == [Refusal("10.0.0.1:1", "private address")]
+    assert len(turned_away.counts) == MOST
+    assert turned_away.counts[Refusal("10.0.0.1:1", "private address")] == 3
