@@ -8,13 +8,21 @@ from contextlib import aclosing
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from engine.errors import ResultMissing
 from engine.export.exports import Exports
 from engine.feed import Batch, Feed
 from engine.query import Filter
-from engine.records import EventSlice, TaskId, TaskRecord, TaskView, Unreadable
+from engine.records import (
+    EventSlice,
+    History,
+    TaskEvent,
+    TaskId,
+    TaskRecord,
+    TaskView,
+    Unreadable,
+)
 from engine.retention.pruning import Retention
 from engine.run.command_document import command_task
 from engine.store.findings import Findings
@@ -23,6 +31,7 @@ from engine.store.machine import wall_ms
 from engine.store.naming import Names, is_command_task_id
 from engine.store.watch import Watch
 
+T = TypeVar("T")
 Views = list[TaskView]  # named, because inside the class `list` is the verb
 
 
@@ -118,6 +127,22 @@ class Looking:
         """Events from a byte offset on, at most about 1 MiB at a time; go on at `next_offset`."""
         task_id = await self.ledger_id(task_id)
         return await asyncio.to_thread(self._ledger.read_events, task_id, offset)
+
+    async def history(
+        self,
+        task_id: str,
+        make: Callable[[TaskEvent], T],
+        *,
+        before: int | None = None,
+        since: int | None = None,
+    ) -> History[T]:
+        """The newest 1,000 events, or those before (since) a byte of the file, for eyes.
+
+        Each is made into what is shown by `make`, in a worker thread, and then forgotten.
+        """
+        task_id = await self.ledger_id(task_id)
+        read = partial(self._ledger.history, before=before, since=since)
+        return await asyncio.to_thread(read, task_id, make)
 
     async def changes(self) -> AsyncIterator[Batch]:
         """The live list: all tasks in batches, newest first, then what changes."""

@@ -9,10 +9,11 @@ ten thousand of them.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, NewType
+from typing import Any, Generic, NewType, TypeVar
 
 import msgspec
 
+T = TypeVar("T")
 TaskId = NewType("TaskId", str)
 
 META_NAME = "meta.json"
@@ -199,6 +200,20 @@ class EventSlice(msgspec.Struct, frozen=True, omit_defaults=True):
     events: tuple[TaskEvent, ...]
     next_offset: int
     skipped: int = 0
+
+
+class History(msgspec.Struct, Generic[T], frozen=True):
+    """A part of events.jsonl from byte `start` to `next_offset`, its events made into T.
+
+    `skipped` counts lines that are no events; `earlier` the lines before `start`, None where
+    nobody counted them.
+    """
+
+    events: tuple[T, ...]
+    start: int
+    next_offset: int
+    skipped: int = 0
+    earlier: int | None = None
 
 
 class Health(msgspec.Struct, frozen=True, omit_defaults=True):

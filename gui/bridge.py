@@ -18,12 +18,13 @@ from engine.again import repeatable
 from engine.config import Settings
 from engine.errors import EngineError, LedgerUnusable, Problem
 from engine.feed import Batch
-from engine.records import EventSlice, Health, TaskId, TaskRecord
+from engine.records import Health, History, TaskId, TaskRecord
 from engine.service import Engine
 from gui.background import TaskSet
 from gui.cancelling import Cancelled, cancel_all
+from gui.details.event_rows import EventPart, EventRow, event_row
 from gui.flow import Flow
-from gui.following import EventFollower, Told
+from gui.following import EventFollower, Offset, Told
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ class Bridge(QObject):
     started = Signal(TaskRecord)
     answered = Signal(int, object)
     cancelled = Signal(Cancelled)
-    events = Signal(str, EventSlice)
+    events = Signal(str, EventPart)
     failed = Signal(EngineError)
     unusable = Signal(EngineError)
     broken = Signal(Exception)
@@ -287,8 +288,8 @@ class Bridge(QObject):
     async def _cancel_one(self, task_id: str, reason: str | None) -> TaskRecord:
         return await self.engine.cancel(task_id, reason)
 
-    async def _read_events(self, task_id: str, offset: int) -> EventSlice:
-        return await self.engine.events(task_id, offset)
+    async def _read_events(self, one: str, before: Offset, since: Offset) -> History[EventRow]:
+        return await self.engine.history(one, event_row, before=before, since=since)
 
     def _tell(self, error: Exception) -> None:
         if not isinstance(error, EngineError):

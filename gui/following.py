@@ -11,10 +11,13 @@ from msgspec.structs import replace
 
 from engine.errors import EngineError
 from engine.feed import Batch
-from engine.records import EventSlice, TaskId, TaskRecord
+from engine.records import History, TaskId, TaskRecord
+from gui.details.event_model import KEPT
+from gui.details.event_rows import EventPart, EventRow
 
 log = logging.getLogger(__name__)
 
+Offset = int | None  # a byte of the file
 EVENTS_S = 0.25  # how soon a line that somebody appended is seen in the details
 LAST_LOOKS = 4  # after the end of a task: its last event follows its last state
 AGAIN_S = 2.0  # until what could not be read is tried again
@@ -49,16 +52,16 @@ class Told:
 
 
 class EventFollower:
-    """Reads one task's events from the first one on, and no more often than anybody looks.
+    """Reads one task's events, the newest first, and no more often than anybody looks.
 
     `hear` is told of every batch: an ended task is read again only when there is news of it.
     """
 
     def __init__(
         self,
-        read: Callable[[str, int], Awaitable[EventSlice]],
+        read: Callable[[str, Offset, Offset], Awaitable[History[EventRow]]],
         has_ended: Callable[[str], bool],
-        tell: Callable[[str, EventSlice], object],
+        tell: Callable[[str, EventPart], object],
     ) -> None:
         self._read, self._has_ended, self._tell = read, has_ended, tell
         self._task_id = ""
@@ -77,26 +80,39 @@ class EventFollower:
             self._news.set()
 
     async def follow(self, task_id: str) -> None:
-        """Tell what there is and what comes, until cancelled; what fails is tried again."""
+        """Tell what there is and what comes, until cancelled; what fails is tried again.
+
+        The newest events come first, then what is new, and in between what stands before.
+        """
         self._task_id = task_id
-        offset, first, quiet = 0, True, 0
+        newest = await self._part(task_id, None, None)
+        self._tell(task_id, EventPart(newest.events, newest.skipped, earlier=newest.earlier))
+        start, told, since, quiet = newest.start, len(newest.events), newest.next_offset, 0
+        while True:
+            later = await self._part(task_id, None, since)
+            quiet = 0 if later.next_offset != since else quiet + 1
+            if not quiet:
+                since = later.next_offset
+                self._tell(task_id, EventPart(later.events, later.skipped))
+            if start and told < KEPT:
+                older = await self._part(task_id, start, None)
+                start, told, quiet = older.start, told + len(older.events), 0
+                self._tell(task_id, EventPart(older.events, older.skipped, older=True))
+                continue
+            await self._pause(quiet)
+
+    async def _part(self, task_id: str, before: int | None, since: int | None) -> History[EventRow]:
         while True:
             await self._shown.wait()
             try:
-                piece = await self._read(task_id, offset)
+                return await self._read(task_id, before, since)
             except EngineError as error:
                 log.info("the events of %s cannot be read now: %s", task_id, error)
                 await asyncio.sleep(AGAIN_S)
-                continue
-            more = piece.next_offset != offset
-            if more or first:
-                self._tell(task_id, piece)
-            offset, first, quiet = piece.next_offset, False, 0 if more else quiet + 1
-            await self._pause(quiet)
 
     async def _pause(self, quiet: int) -> None:
         if not quiet:
-            await asyncio.sleep(0)  # a long history comes in slices: a click comes in between
+            await asyncio.sleep(0)  # a long history comes in parts: a click comes in between
             return
         self._news.clear()
         done = quiet > LAST_LOOKS and self._has_ended(self._task_id)

@@ -60,7 +60,7 @@ def read_events(folder: Folder, name: str, offset: int, limit: int, whole: bool)
     events: list[TaskEvent] = []
     skipped, at = 0, offset
     for found, at in lines(folder, name, offset, cap=LINE_CAP, whole=whole):
-        event = _event(found)
+        event = event_of(found)
         if event is not None:
             events.append(event)
         elif found is None or found.strip():
@@ -70,7 +70,8 @@ def read_events(folder: Folder, name: str, offset: int, limit: int, whole: bool)
     return EventSlice(tuple(events), at, skipped)
 
 
-def _event(found: bytes | None) -> TaskEvent | None:
+def event_of(found: bytes | None) -> TaskEvent | None:
+    """The event that a line is; None for one that is none, however it goes wrong."""
     if found is None:
         return None
     try:
@@ -186,7 +187,7 @@ def _last_bytes(folder: Folder, name: str, from_offset: int) -> tuple[int, bytes
 def _newest(found: list[bytes]) -> tuple[Units | None, float | None]:
     last_ts: float | None = None
     for text in reversed(found):
-        event = _event(text) if text else None
+        event = event_of(text) if text else None
         if event is None:
             continue
         last_ts = event.ts if last_ts is None else last_ts

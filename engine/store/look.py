@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from engine.errors import LedgerUnusable, NotATaskId, TaskNotFound, TaskUnreadable
 from engine.records import (
@@ -16,16 +16,20 @@ from engine.records import (
     PAGES_NAME,
     RESULT_NAME,
     EventSlice,
+    History,
     Stamp,
+    TaskEvent,
     TaskId,
     TaskRecord,
     Units,
     Unreadable,
 )
-from engine.store import journal, listing, meta, opening, outcome
+from engine.store import history, journal, listing, meta, opening, outcome
 from engine.store.files import MIB, Folder, Unusable
 from engine.store.lease import Lease
 from engine.store.machine import wall_ms
+
+T = TypeVar("T")
 
 DOCUMENT_CAP = 8 * MIB  # a task file has 1 MiB at most, and its states and ids come on top
 
@@ -118,6 +122,25 @@ class LedgerLook:
         """
         with self._task(task_id) as folder, self._readable(task_id, EVENTS_NAME):
             return journal.read_events(folder, EVENTS_NAME, offset, limit_bytes, whole)
+
+    def history(
+        self,
+        task_id: str,
+        make: Callable[[TaskEvent], T],
+        *,
+        before: int | None = None,
+        since: int | None = None,
+    ) -> History[T]:
+        """The newest events, each made into what is shown of it; or a part of the others.
+
+        `before` is the byte at which that part ends, `since` the one at which it begins.
+        """
+        with self._task(task_id) as folder, self._readable(task_id, EVENTS_NAME):
+            if before is not None:
+                return history.earlier(folder, EVENTS_NAME, before, make)
+            if since is not None:
+                return history.later(folder, EVENTS_NAME, since, make)
+            return history.newest(folder, EVENTS_NAME, make)
 
     def tail_units(
         self, task_id: str, from_offset: int = 0

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 from PySide6.QtWidgets import QApplication
 
 from engine import words
-from engine.records import TaskEvent
-from gui.details.event_rows import TONES, EventRow, event_row
+from gui.details.event_rows import TONES, EventRow
 from gui.theme import plain_tip, tone
 
 AnyIndex = QModelIndex | QPersistentModelIndex
@@ -45,11 +44,10 @@ class EventModel(QAbstractTableModel):
         """All events, shown or not, those that were dropped among them."""
         return self._dropped + len(self._rows)
 
-    def add(self, events: Sequence[TaskEvent]) -> int:
+    def add(self, rows: Sequence[EventRow]) -> int:
         """Append these and drop what is too much; how many of them are shown."""
-        for event in events:
-            self.kinds[self._switch(event.kind)] += 1
-        new = [event_row(event) for event in events[-KEPT:]]
+        self._count(rows)
+        new = rows[-KEPT:]
         shown = [row for row in new if self._passes(row)]
         self._rows += new
         if shown:
@@ -57,27 +55,62 @@ class EventModel(QAbstractTableModel):
             self.beginInsertRows(_ROOT, first, first + len(shown) - 1)
             self._shown += shown
             self.endInsertRows()
-        over, unshown = len(self._rows) - KEPT, len(events) - len(new)
+        over, unshown = len(self._rows) - KEPT, len(rows) - len(new)
         if over > 0 or unshown:
             self._drop(over, unshown)
         return len(shown)
 
-    def _drop(self, number: int, unshown: int) -> None:
-        gone = sum(map(self._passes, self._rows[:number]))
-        del self._rows[:number]
-        start = 1 if self._dropped else 0  # the row that says how many were dropped
-        if gone:
-            self.beginRemoveRows(_ROOT, start, start + gone - 1)
-            del self._shown[start : start + gone]
-            self.endRemoveRows()
-        self._dropped += number + unshown
-        if start:
-            self._shown[0] = self._earlier()
-            self.dataChanged.emit(self.index(0, 0), self.index(0, len(TITLES) - 1))
-        else:
+    def add_older(self, rows: Sequence[EventRow], lines: int) -> int:
+        """Put these before all others, as far as there is room; how many of them are shown.
+
+        They were `lines` of those that were known to stand before the first one.
+        """
+        room = KEPT - len(self._rows)
+        new = rows[-room:] if room > 0 else ()
+        self._count(new)
+        shown = [row for row in new if self._passes(row)]
+        self._rows[:0] = new
+        if shown:
+            first = self._top
+            self.beginInsertRows(_ROOT, first, first + len(shown) - 1)
+            self._shown[first:first] = shown
+            self.endInsertRows()
+        self.stand_behind(max(0, self._dropped - lines + len(rows) - len(new)))
+        return len(shown)
+
+    def stand_behind(self, lines: int) -> None:
+        """So many lines of the file stand before the first event that is here."""
+        before, self._dropped = self._dropped, lines
+        if lines and not before:
             self.beginInsertRows(_ROOT, 0, 0)
             self._shown.insert(0, self._earlier())
             self.endInsertRows()
+        elif before and not lines:
+            self.beginRemoveRows(_ROOT, 0, 0)
+            del self._shown[0]
+            self.endRemoveRows()
+        elif lines != before:
+            self._shown[0] = self._earlier()
+            self.dataChanged.emit(self.index(0, 0), self.index(0, len(TITLES) - 1))
+
+    @property
+    def _top(self) -> int:
+        """Where the first event stands: behind the row that says how many were left out."""
+        return 1 if self._dropped else 0
+
+    def _count(self, rows: Iterable[EventRow]) -> None:
+        for row in rows:
+            self.kinds[self._switch(row.kind)] += 1
+
+    def _drop(self, number: int, unshown: int) -> None:
+        gone = sum(map(self._passes, self._rows[:number]))
+        del self._rows[:number]
+        if gone:
+            start = self._top
+            self.beginRemoveRows(_ROOT, start, start + gone - 1)
+            del self._shown[start : start + gone]
+            self.endRemoveRows()
+        self.stand_behind(self._dropped + number + unshown)
 
     def _earlier(self) -> EventRow:
         message = "events.earlier.one" if self._dropped == 1 else "events.earlier"

@@ -10,12 +10,14 @@ import msgspec
 
 from engine import words
 from engine.attention import moment
-from engine.display import display
+from engine.display import ELLIPSIS, display
 from engine.messages import ENGLISH
 from engine.records import TaskEvent
 from gui.details.budget_facts import advice_words, budget_names
 
 _TEXT_CHARS = 600
+_HEAD_CHARS = 300
+_CLIPPED = "_clipped"  # `engine.store.history` names it so
 TONES = {
     "failed": "bad",
     "completed": "good",
@@ -34,6 +36,19 @@ class EventRow(msgspec.Struct, frozen=True, gc=False):
     name: str
     text: str
     tone: str
+
+
+class EventPart(msgspec.Struct, frozen=True):
+    """A part of a task's events, ready to be shown.
+
+    `older` ones stand before those that were told so far; `earlier` is how many lines of the
+    file stand before them, None where nobody counted.
+    """
+
+    rows: tuple[EventRow, ...]
+    skipped: int = 0
+    older: bool = False
+    earlier: int | None = None
 
 
 def event_row(event: TaskEvent) -> EventRow:
@@ -73,6 +88,8 @@ def _clock(ts: object) -> str:
 
 def _text(event: TaskEvent) -> str:
     data = dict(event.data or {})
+    if _CLIPPED in data:
+        return _clipped(data)
     if event.kind == "progress":
         return _progress(data)
     if event.kind == "log":
@@ -88,6 +105,13 @@ def _text(event: TaskEvent) -> str:
             data = {**data, "code": error.get("code"), "message": error.get("message")}
         return _join(str(data.pop("message", None) or ""), data)
     return _join("", data)
+
+
+def _clipped(data: dict[str, Any]) -> str:
+    """The head of a line that is too long to be read whole, and how long it is."""
+    head, size = display(_str(data[_CLIPPED]), _HEAD_CHARS), data.get("_bytes")
+    told = words.size(size) if isinstance(size, int) else words.NONE
+    return f"{head.removesuffix(ELLIPSIS)}{ELLIPSIS} ({told})"
 
 
 def _tool_call(data: dict[str, Any]) -> str:

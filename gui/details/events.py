@@ -17,9 +17,9 @@ from PySide6.QtWidgets import (
 
 from engine import words
 from engine.display import clipboard_cell
-from engine.records import EventSlice
 from gui.details.chips import Chips
 from gui.details.event_model import EventModel
+from gui.details.event_rows import EventPart
 from gui.theme import plain_label, plain_tip
 
 _TIME_CHARS, _KIND_CHARS = 14, 20
@@ -78,19 +78,25 @@ class Events(QWidget):
         self.follow.setChecked(True)
         self._show_state()
 
-    def add(self, events: EventSlice) -> None:
-        """Append what the file has grown by; follow it only if the newest was in sight."""
-        self._lost += events.skipped
-        shown_before = self.model.rowCount()
-        new = self.model.add(events.events)
+    def add(self, part: EventPart) -> None:
+        """Take what the file has grown by, or what stands before; follow the newest only if it
+        was in sight, else leave what is read where it is."""
+        self._lost += part.skipped
+        before = self.model.rowCount()
+        if part.older:
+            lines = len(part.rows) + part.skipped
+            new = 0
+            self.model.add_older(part.rows, lines)
+        else:
+            new = self.model.add(part.rows)
+        if part.earlier is not None:
+            self.model.stand_behind(part.earlier)
         self._chips.show_counts(self.model.kinds)
         if self.follow.isChecked():
             self.table.scrollToBottom()
         else:
             self._unseen += new
-            # What was dropped at the top must not move what is being read.
-            bar = self.table.verticalScrollBar()
-            bar.setValue(bar.value() - (shown_before + new - self.model.rowCount()))
+            self.table.scroll_by(self.model.rowCount() - before - new)
         self._show_state()
 
     def copy(self) -> None:
@@ -160,6 +166,12 @@ class _EventTable(QTableView):
         self.verticalScrollBar().actionTriggered.connect(lambda _: self._tell(True))
         self._by_hand = False
         self.verticalScrollBar().valueChanged.connect(lambda _: self._tell(False))
+
+    def scroll_by(self, rows: int) -> None:
+        """Move with what came or went above what is read."""
+        self.updateGeometries()  # else the bar still ends where it ended before
+        bar = self.verticalScrollBar()
+        bar.setValue(bar.value() + rows)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -18,7 +18,8 @@ from engine import words
 from engine.attention import Standing, standing
 from engine.display import display, elide_right
 from engine.pace import STALL_MIN_MS
-from engine.records import EventSlice, TaskView
+from engine.records import TaskView
+from gui.details.event_rows import EventPart
 from gui.details.events import Events
 from gui.details.overview import Overview
 from gui.theme import PlainLabel, TonedLabel, heading, plain_label
@@ -96,7 +97,7 @@ class Details(QWidget):
             self.events.start_over()
             self.wants_events.emit(self._task_id)
 
-    def show_events(self, task_id: str, events: EventSlice) -> None:
+    def show_events(self, task_id: str, events: EventPart) -> None:
         """Add events to those shown; those of another task are left alone."""
         if task_id == self._task_id:
             self.events.add(events)

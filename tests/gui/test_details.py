@@ -19,9 +19,9 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from engine import words
-from engine.records import EngineFields, EventSlice, TaskEvent, TaskView, Unreadable
+from engine.records import EngineFields, TaskEvent, TaskView, Unreadable
 from gui.details import event_model
-from gui.details.event_rows import event_row
+from gui.details.event_rows import EventPart, event_row
 from gui.details.panel import Details
 from tests.gui.task_views import NOW, a_view, task_id
 
@@ -35,12 +35,16 @@ def details(qtbot: QtBot) -> Details:
     return details
 
 
-def progress(first: int, last: int) -> EventSlice:
+def part(*events: TaskEvent, older: bool = False) -> EventPart:
+    return EventPart(tuple(map(event_row, events)), older=older)
+
+
+def progress(first: int, last: int) -> EventPart:
     events = tuple(
         TaskEvent(NOW + n, "progress", {"unitsDone": n, "unitsTotal": 500, "message": f"page {n}"})
         for n in range(first, last + 1)
     )
-    return EventSlice(events, next_offset=last)
+    return part(*events)
 
 
 def button(details: Details, text: str) -> QPushButton:
@@ -321,6 +325,52 @@ def test_only_the_newest_events_are_kept_and_the_first_line_counts_the_others(
     assert model.rowCount() == 0
 
 
+@pytest.mark.case("R39")
+def test_older_events_come_in_front_and_what_is_read_stays_in_sight(
+    events: Details, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_model, "KEPT", 250)
+    panel, model = events.events, events.events.model
+    model.stand_behind(300)
+    assert (model.total, model.row_at(0).text) == (400, "… 300 earlier events are in the file")
+    assert at_the_end(events)
+    scroll(events, QAbstractSlider.SliderAction.SliderToMinimum)
+    bar = panel.table.verticalScrollBar()
+    bar.setValue(40)
+    read = model.row_at(40)
+    older = [TaskEvent(NOW, "log", {"note": str(number)}) for number in range(100)]
+    events.show_events(task_id(1), part(*older, older=True))
+    assert model.row_at(bar.value()) == read
+    assert [model.row_at(at).text for at in (0, 1, 101)] == [
+        "… 200 earlier events are in the file",
+        "0",
+        "1/500  page 1",
+    ]
+    assert not panel.pill.isVisible()
+    events.show_events(task_id(1), part(*older, older=True))  # room for fifty of them only
+    assert (model.total, model.rowCount()) == (400, 251)
+    assert model.row_at(0).text == "… 150 earlier events are in the file"
+    model.hide_kinds(frozenset({"log"}))
+    assert model.rowCount() == 101
+
+
+def test_the_last_of_the_older_events_take_the_line_away_that_counted_them(
+    events: Details,
+) -> None:
+    model = events.events.model
+    model.stand_behind(1)
+    events.show_events(task_id(1), part(TaskEvent(NOW, "started"), older=True))
+    assert (model.row_at(0).kind, model.total, model.rowCount()) == ("started", 101, 101)
+
+
+def test_of_a_line_that_is_too_long_the_head_and_the_size_are_shown(events: Details) -> None:
+    clipped = TaskEvent(NOW, "log", {"_clipped": '{"ts":1,' + "x" * 600, "_bytes": 20_000_000})
+    text = event_row(clipped).text
+    assert text.startswith('{"ts":1,xxx')
+    assert text.endswith("x… (20 MB)")
+    assert len(text) < 400
+
+
 def test_what_is_read_stays_where_it_is_while_older_events_go(
     events: Details, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,7 +387,7 @@ def test_a_strangers_kinds_share_a_switch_and_fit_into_the_smallest_window(
     events: Details,
 ) -> None:
     odd = [TaskEvent(NOW, f"kind number {n} of a stranger", {}) for n in range(300)]
-    events.show_events(task_id(1), EventSlice((*odd, TaskEvent(NOW, "failed")), 1))
+    events.show_events(task_id(1), part(*odd, TaskEvent(NOW, "failed")))
     assert events.minimumSizeHint().width() < 900
     QApplication.processEvents()
     chips = {chip.text(): chip for chip in events.events.findChildren(QToolButton)}
@@ -350,7 +400,7 @@ def test_a_strangers_kinds_share_a_switch_and_fit_into_the_smallest_window(
 
 
 def test_a_kind_can_be_hidden_and_shown(events: Details) -> None:
-    events.show_events(task_id(1), EventSlice((TaskEvent(NOW, "log", {"note": "hello"}),), 1))
+    events.show_events(task_id(1), part(TaskEvent(NOW, "log", {"note": "hello"})))
     chip = next(one for one in events.findChildren(QToolButton) if one.text() == "Progress (100)")
     chip.click()
     assert events.events.model.rowCount() == 1
@@ -363,14 +413,14 @@ def test_a_kind_can_be_hidden_and_shown(events: Details) -> None:
 def test_copied_events_are_safe_in_a_spreadsheet(events: Details) -> None:
     events.events.start_over()
     log = TaskEvent(NOW, "log", {"note": "=HYPERLINK(1)"})
-    events.show_events(task_id(1), EventSlice((log,), 1))
+    events.show_events(task_id(1), part(log))
     QTest.keyClick(events.events.table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     events.events.copy()
     assert QGuiApplication.clipboard().text().endswith("\tLog\t'=HYPERLINK(1)")
 
 
 def test_lines_that_could_not_be_read_are_counted(events: Details) -> None:
-    events.show_events(task_id(1), EventSlice((), 9, skipped=2))
+    events.show_events(task_id(1), EventPart((), skipped=2))
     shown = [label.text() for label in events.findChildren(QLabel) if label.isVisible()]
     assert "2 unreadable lines were left out" in shown
 

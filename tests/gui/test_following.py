@@ -6,8 +6,9 @@ import asyncio
 
 from engine.errors import TaskNotFound
 from engine.feed import Batch
-from engine.records import EventSlice, TaskId, TaskRecord, TaskView
-from gui.following import LAST_LOOKS, EventFollower, Told
+from engine.records import History, TaskId, TaskRecord, TaskView
+from gui.details.event_rows import EventPart, EventRow
+from gui.following import LAST_LOOKS, EventFollower, Offset, Told
 
 ONE, TWO = TaskId(f"{1:016x}"), TaskId(f"{2:016x}")
 
@@ -16,22 +17,34 @@ def view(task_id: TaskId, status: str = "RUNNING") -> TaskView:
     return TaskView(TaskRecord(task_id, kind="crawl", status=status, created_at=1))
 
 
+def row(number: int) -> EventRow:
+    return EventRow(at="", kind="log", name="Log", text=str(number), tone="")
+
+
+def texts(part: EventPart) -> list[str]:
+    return [one.text for one in part.rows]
+
+
 class File:
     """A history that grows by hand; counts how often it is read."""
 
     def __init__(self, told: Told) -> None:
         self.size, self.reads, self.trouble = 10, 0, False
-        self.seen: list[EventSlice] = []
+        self.seen: list[EventPart] = []
         self.read_once = asyncio.Event()
         self.follower = EventFollower(self.read, told.has_ended, lambda _, s: self.seen.append(s))
 
-    async def read(self, task_id: str, offset: int) -> EventSlice:
+    async def read(self, task_id: str, before: Offset, since: Offset) -> History[EventRow]:
         self.reads += 1
         self.read_once.set()
         if self.trouble:
             self.trouble = False
             raise TaskNotFound(task_id=task_id, root="/x")
-        return EventSlice((), self.size)
+        if before is not None:
+            return History((row(before - 1),), before - 1, before)
+        if since is None:
+            return History((row(self.size - 1),), self.size - 1, self.size, 0, self.size - 1)
+        return History((row(since),) if self.size > since else (), since, self.size)
 
     async def reads_of(self, number: int) -> None:
         async with asyncio.timeout(20):
@@ -45,7 +58,7 @@ async def test_an_ended_task_is_read_to_its_end_and_then_only_on_news() -> None:
     batch = told.whole(Batch((view(ONE, "COMPLETED"),), (), 1, 1, True))
     file = File(told)
     work = asyncio.ensure_future(file.follower.follow(ONE))
-    await file.reads_of(LAST_LOOKS + 2)
+    await file.reads_of(2 * 9 + LAST_LOOKS + 2)
     before = file.reads
     await asyncio.sleep(0.6)  # more than two looks of a task that goes on
     assert file.reads == before
@@ -53,7 +66,10 @@ async def test_an_ended_task_is_read_to_its_end_and_then_only_on_news() -> None:
     file.follower.hear(batch)
     await file.reads_of(before + 1)
     await asyncio.sleep(0)
-    assert [piece.next_offset for piece in file.seen] == [10, 20]
+    assert texts(file.seen[0]) == ["9"]
+    assert [texts(part) for part in file.seen if part.older] == [[str(n)] for n in range(8, -1, -1)]
+    assert file.seen[0].earlier == 9
+    assert texts(file.seen[-1]) == ["10"]
     work.cancel()
     await asyncio.gather(work, return_exceptions=True)
 
@@ -68,7 +84,7 @@ async def test_nothing_is_read_while_the_details_are_hidden_and_an_error_is_trie
     file.follower.show(True)
     await file.reads_of(2)
     await asyncio.sleep(0)
-    assert len(file.seen) == 1
+    assert texts(file.seen[0]) == ["9"]
     work.cancel()
     await asyncio.gather(work, return_exceptions=True)
 

@@ -255,7 +255,7 @@ def test_a_folder_is_shown_by_its_very_name_and_by_nothing_else(
     qapp: QApplication, tmp_path: Path, name: str
 ) -> None:
     desktop, folder = Desktop(), tmp_path / name
-    QDesktopServices.setUrlHandler("file", desktop, b"take")
+    QDesktopServices.setUrlHandler("file", desktop, "take")  # type: ignore[arg-type]
     try:
         show_folder(folder)
     finally:
