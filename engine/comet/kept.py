@@ -74,6 +74,9 @@ class KeptRuns:
                 self.notice = self.notice if self._memory else ""
             return before, after
 
+    def is_in_memory(self, run_id: str) -> bool:
+        return run_id in self._memory
+
     def settle(self) -> None:
         """Write down what is in memory only, now that there may be room again."""
         for run_id in tuple(self._memory):

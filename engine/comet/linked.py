@@ -180,6 +180,9 @@ class LinkedRuns:
             log.info("run %s is not marked as open: %s", run_id, error)
 
     def _unmark(self, run_id: str) -> None:
+        """Harmless when repeated; what stands in memory only keeps its mark: it may yet be lost."""
+        if not self._runs.is_on_disk(run_id):
+            return
         with suppress(OSError), Folder.at(str(self._folder)) as folder:
             folder.remove(run_id)
 

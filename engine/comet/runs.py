@@ -61,6 +61,10 @@ class Runs:
         """Write down the records that are in memory only, as far as that goes by now."""
         self._kept.settle()
 
+    def is_on_disk(self, run_id: str) -> bool:
+        """False while its newest state is in memory only."""
+        return not self._kept.is_in_memory(run_id)
+
     def start_run(
         self,
         task_thread_id: str,

@@ -83,7 +83,7 @@ class Completing:
             else:
                 with self._contracts.hold(link) as held:
                     self._end_bound(run, held, (fields, status), force)
-        return self._desk.get(run_id)
+            return self._desk.view(run.raw)
 
     def guards(self, meta: Mapping[str, Any]) -> EngineError | None:
         """Why the task with this meta.json must not be called COMPLETED; None when it may.
@@ -111,7 +111,8 @@ class Completing:
             TransitionError: it does not run (any more).
             Whatever `finish` raises.
         """
-        raw = self._ledger().read_raw(task_id)
+        # The folder's name is the id, whatever the file says.
+        raw = {**self._ledger().read_raw(task_id), "task_id": task_id}
         if raw.get("kind") == ENVELOPE:
             overruled = force if status is Status.COMPLETED else None
             return self._envelope(raw, overruled, finish) if overruled else finish()

@@ -15,6 +15,7 @@ from engine.bulk import Contract, guard
 from engine.errors import EngineError, InvalidArguments, Problem
 from engine.goals import requests, run_requests, run_steps
 from engine.goals.contracts import Contracts
+from engine.goals.errors import TaskRunNotFound
 from engine.goals.progress import LINK
 from engine.goals.requests import Start, Update
 from engine.goals.run_folders import HeldRun, RunFolders
@@ -57,6 +58,10 @@ class RunDesk:
         found = self._runs.events(run_id) if events else ()
         return RunView(raw, self._progress(raw, include_items), found)
 
+    def view(self, raw: Mapping[str, Any]) -> RunView:
+        """A run that is in hand already, with how its contract stands."""
+        return RunView(dict(raw), self._progress(raw))
+
     def list(
         self,
         status: Collection[str] = (),
@@ -70,7 +75,8 @@ class RunDesk:
         if limit is not None and not 1 <= limit <= MOST_RUNS:
             said = f"must be between 1 and {MOST_RUNS}"
             raise InvalidArguments((Problem("limit", "invalid_value", said),))
-        found = newest_first(map(self._looked_at, self._runs.ids()))
+        looked = (self._looked_at(run_id) for run_id in self._runs.ids())
+        found = newest_first(one for one in looked if one is not None)
         kept = [one for one in found if _matches(one, status, since)]
         return kept[:limit]
 
@@ -154,7 +160,7 @@ class RunDesk:
         with self._runs.hold(run_id) as run:
             run_steps.check_open(run.raw, run_id)
             change(run)
-            return RunView(run.raw, self._progress(run.raw))
+            return self.view(run.raw)
 
     def _progress(self, raw: Mapping[str, Any], include_items: bool = False) -> ContractView | None:
         link = contract_of(raw)
@@ -167,9 +173,12 @@ class RunDesk:
             return None
         return ContractView(contract, guard(contract), *map(tuple, named))
 
-    def _looked_at(self, run_id: str) -> RunView | Unreadable:
+    def _looked_at(self, run_id: str) -> RunView | Unreadable | None:
+        """One run for a list; None for what is no folder, or gone by now."""
         try:
             return RunView(self._runs.read(run_id))
+        except TaskRunNotFound:
+            return None
         except RecordUnreadable as error:
             return Unreadable(run_id, str(error), str(error.fields["path"]))
 

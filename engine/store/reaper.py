@@ -211,8 +211,8 @@ class Reaper:
         if ledger.has_result(task_id) or next(ledger.raw_pages(task_id), None) is None:
             return
         record = ledger.read(task_id)
-        if isinstance(record, Unreadable):
-            return
+        if isinstance(record, Unreadable):  # it may be readable the next time: pages are not lost
+            raise TaskUnreadable(task_id=task_id, reason=record.reason, path=record.path)
         _, last_ms, _ = ledger.tail_units(task_id)
         began_ms = moment(record.started_at) or moment(record.created_at) or 0
         lasted_ms = round(max(0, (moment(last_ms) or began_ms) - began_ms))

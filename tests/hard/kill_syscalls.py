@@ -13,17 +13,21 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
+from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 from tests.hard.figures import Figures
+from tests.hard.place import Scene
 from tests.hard.scenes import SCENES
 from tests.hard.stage import Stage
 from tests.hard.syscalls import Call, injected, points, traced, why_not
 
 SAMPLE = 70
 AT_ONCE = 2
+Work = TypeVar("Work")
 Outcome = TypeVar("Outcome")
 
 
@@ -42,43 +46,40 @@ def measure(*, short: bool) -> Figures:
     if missing := why_not():
         return Figures("G2", {"strace": missing})
     seed = 2 if "CI" in os.environ else random.randrange(1_000)
-    with tempfile.TemporaryDirectory() as folder:
-        every, wrong = enumerated(Path(folder))
+    with tempfile.TemporaryDirectory() as folder, Stages() as stages:
+        every, wrong = enumerated(stages, Path(folder))
         chosen = random.Random(seed).sample(every, min(SAMPLE, len(every))) if short else every
-        outcomes = on_stages(chosen, lambda stage, at: kill(stage, at, Path(folder)))
-    misses = wrong + [f"{at}: {why}" for at, one in outcomes for why in one["wrong"]]
+        outcomes = stages.each(chosen, lambda stage, at: kill(stage, at, Path(folder)))
+    pairs = zip(chosen, outcomes, strict=True)
+    misses = wrong + [f"{at}: {why}" for at, one in pairs for why in one["wrong"]]
     facts = {
         "points": len(every),
-        "killed": sum(one["killed"] for _, one in outcomes),
+        "killed": sum(one["killed"] for one in outcomes),
         "seed": seed if short else "all",
         "violations": len(misses),
-        "slowest_recovery_s": round(max(one["recovery_s"] for _, one in outcomes), 2),
+        "slowest_recovery_s": round(max(one["recovery_s"] for one in outcomes), 2),
         "by_scene": dict(Counter(at.scene for at in every)),
         "by_call": dict(Counter(at.call.name for at in every)),
     }
     return Figures("G2", facts, misses)
 
 
-def enumerated(folder: Path) -> tuple[list[Point], list[str]]:
+def enumerated(stages: Stages, folder: Path) -> tuple[list[Point], list[str]]:
     """Every point there is, and what is wrong already when nothing is killed."""
-    found: list[Point] = []
-    wrong: list[str] = []
-    with Stage() as stage:
-        for number, scene in enumerate(SCENES):
-            home = home_in(folder, f"traced-{number}")
-            said, calls = traced(stage, scene.name, home, folder / "trace")
-            found += [Point(scene.name, call) for call in points(calls, home)]
-            wrong += [
-                f"{scene.name}: {why}" for why in judge(stage, scene.name, home, said)["wrong"]
-            ]
-    return found, wrong
+
+    def one(stage: Stage, scene: Scene) -> tuple[list[Point], list[str]]:
+        home = home_in(folder, "traced", scene.name)
+        said, calls = traced(stage, scene.name, home, home.parent / "trace")
+        wrong = [f"{scene.name}: {why}" for why in judge(stage, scene.name, home, said)["wrong"]]
+        return [Point(scene.name, call) for call in points(calls, home)], wrong
+
+    found = stages.each(SCENES, one)
+    return [at for some, _ in found for at in some], [why for _, some in found for why in some]
 
 
 def kill(stage: Stage, at: Point, folder: Path) -> dict[str, Any]:
     """One death, and what the next program finds."""
-    home = home_in(
-        folder, f"killed-{id(stage)}-{SCENE_AT[at.scene]}-{at.call.name}-{at.call.number}"
-    )
+    home = home_in(folder, at.scene, at.call.name, at.call.number)
     said = injected(stage, at.scene, home, at.call, "signal=SIGKILL")
     found = judge(stage, at.scene, home, said)
     if crash := next((word["crash"] for word in said["said"] if "crash" in word), ""):
@@ -87,34 +88,45 @@ def kill(stage: Stage, at: Point, folder: Path) -> dict[str, Any]:
     return {**found, "killed": killed}
 
 
-SCENE_AT = {scene.name: number for number, scene in enumerate(SCENES)}
-
-
 def judge(stage: Stage, scene: str, home: Path, said: dict[str, Any]) -> dict[str, Any]:
     steps = [word["step"] for word in said["said"] if "step" in word]
     return stage.ask("judge", scene=scene, home=str(home), said=steps, ids=said["ids"])
 
 
-def home_in(folder: Path, name: str) -> Path:
+def home_in(folder: Path, *names: object) -> Path:
     """A home that is not there yet, in a folder that is."""
-    (folder / name).mkdir()
-    return folder / name / "home"
+    place = folder / "-".join(map(str, names))
+    place.mkdir()
+    return place / "home"
 
 
-def on_stages(
-    chosen: Sequence[Point], do: Callable[[Stage, Point], Outcome]
-) -> list[tuple[Point, Outcome]]:
-    """Do it at each point, on as many stages as there are processors for; in the given order."""
-    free: SimpleQueue[Stage] = SimpleQueue()
+class Stages:
+    """A stage for each processor; what is done on them is told in the given order."""
 
-    def one(at: Point) -> tuple[Point, Outcome]:
-        stage = free.get()
-        try:
-            return at, do(stage, at)
-        finally:
-            free.put(stage)
+    def __enter__(self) -> Stages:
+        self._open = ExitStack()
+        with ThreadPoolExecutor(AT_ONCE) as starting:
+            self._stages = list(starting.map(lambda _: Stage(), range(AT_ONCE)))
+        self._free: SimpleQueue[Stage] = SimpleQueue()
+        for stage in self._stages:
+            self._free.put(self._open.enter_context(stage))
+        return self
 
-    with Stage() as first, Stage() as second, ThreadPoolExecutor(AT_ONCE) as pool:
-        free.put(first)
-        free.put(second)
-        return list(pool.map(one, chosen))
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open.close()
+
+    def each(self, chosen: Sequence[Work], do: Callable[[Stage, Work], Outcome]) -> list[Outcome]:
+        def one(work: Work) -> Outcome:
+            stage = self._free.get()
+            try:
+                return do(stage, work)
+            finally:
+                self._free.put(stage)
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return list(pool.map(one, chosen))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from engine.comet import LinkedRuns, Runs
 from engine.envelopes import Envelopes
 from engine.goals.desk import Goals
-from engine.records import EngineFields, Unreadable
+from engine.records import EngineFields, TaskRecord, Unreadable
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 from engine.store.reaper import Reaper
@@ -58,9 +58,10 @@ class Place:
     def envelopes(self) -> Envelopes:
         return Envelopes(self.ledger, guard=self.goals.completing.guards)
 
-    def create(self, name: str = "task", **fields: Any) -> None:
+    def create(self, name: str = "task", **fields: Any) -> TaskRecord:
         record = self.ledger.create("crawl", URL, engine=EngineFields(**fields))
         self.ids[name] = record.task_id
+        return record
 
     def status(self, name: str = "task") -> str:
         entry = self.ledger.read(self.ids[name])

@@ -20,6 +20,11 @@ def page(place: Place) -> None:
     place.ledger.append_event(place.ids["task"], "progress", {"unitsDone": 1, "unitsTotal": 3})
 
 
+def kept_pages(place: Place, least: int) -> bool:
+    """A page that was asked for twice, because its event failed, stands twice."""
+    return place.pages() >= least and place.told("progress") >= least
+
+
 def create_commands(place: Place) -> None:
     record = place.ledger.create("commands", {}, documents={COMMANDS_NAME: DOCUMENT})
     place.ids["commands"] = record.task_id
@@ -90,14 +95,14 @@ SCENES: tuple[Scene, ...] = (
                 lambda place: place.ledger.claim(place.ids["task"]),
                 lambda place: place.raw()["started_at"] > 0,
             ),
-            Step("page", page, lambda place: place.pages() == 1 == place.told("progress")),
+            Step("page", page, lambda place: kept_pages(place, 1)),
         ),
     ),
     Scene(
         "progress",
         running,
         (
-            Step("page", page, lambda place: place.pages() == 2 == place.told("progress")),
+            Step("page", page, lambda place: kept_pages(place, 2)),
             Step(
                 "change",
                 lambda place: place.ledger.mutate(place.ids["task"], lambda raw: raw.update(a=1)),

@@ -55,9 +55,7 @@ def opened_envelope(place: Place) -> None:
 
 
 def accept(place: Place) -> None:
-    place.create(run_id=RUN_ID)
-    record = place.ledger.read(place.ids["task"])
-    place.linked.accept(record, {})  # type: ignore[arg-type]
+    place.linked.accept(place.create(run_id=RUN_ID), {})
 
 
 def end_run(place: Place) -> None:

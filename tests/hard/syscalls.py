@@ -132,8 +132,11 @@ def _paths(name: str, args: str) -> Iterator[str]:
 
 def points(calls: list[Call], home: Path) -> list[Call]:
     """The calls that change what is in `home`, lock it, or tell that something is done."""
-    return [
-        call
-        for call in calls
-        if call.mutates and (call.is_word or any(str(home) in path for path in call.paths))
+    return [call for call in within(calls, home) if call.mutates] + [
+        call for call in calls if call.is_word
     ]
+
+
+def within(calls: list[Call], home: Path) -> list[Call]:
+    """The calls on files and folders in `home`, those that only look among them."""
+    return [call for call in calls if any(str(home) in path for path in call.paths)]
