@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
@@ -10,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import psutil
@@ -20,16 +20,17 @@ from engine.sample.site import Site
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 from engine.store.reaper import Reaper
+from tests.hard.figures import Figures
 
 LIMIT_S = 5.0
 REPO = Path(__file__).resolve().parents[2]
 
 
-def wait_for(condition: object, limit_s: float = 60.0) -> float:
+def wait_for(condition: Callable[[], object], limit_s: float = 60.0) -> float:
     """Wait until `condition()` holds; seconds that it took, or `limit_s` when it never did."""
     began = time.monotonic()
     while time.monotonic() - began < limit_s:
-        if condition():  # type: ignore[operator]
+        if condition():
             return time.monotonic() - began
         time.sleep(0.02)
     return limit_s
@@ -77,10 +78,12 @@ def kill_once(home: Path, command: list[str], pages: int) -> dict[str, object]:
     program = subprocess.Popen(
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    wait_for(lambda: pages_of(root) >= pages)
-    children = family(program.pid)
-    program.send_signal(signal.SIGKILL)
-    program.wait()
+    try:
+        wait_for(lambda: pages_of(root) >= pages)
+        children = family(program.pid)
+    finally:
+        program.send_signal(signal.SIGKILL)
+        program.wait()
     gone_s = wait_for(lambda: not [c for c in children if alive(c)], LIMIT_S)
     left = [child for child in children if alive(child)]
     return {
@@ -111,28 +114,36 @@ def reaped(root: Path) -> dict[str, object]:
     return {"reaped": len(ended), "pages": on_disk, "offered": offered}
 
 
-def main(argv: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="hard kill_program", description=__doc__)
-    parser.add_argument("tries", type=int, nargs="?", default=5)
-    tries = parser.parse_args(argv).tries
+def measure(*, short: bool) -> Figures:
+    """Kill the command line and the window: once, or five times each at different instants."""
     outcomes = []
     with Site(pages=500) as site:
-        for number in range(tries):
+        for number in range(1 if short else 5):
             for name in ("octask", "window"):
                 with tempfile.TemporaryDirectory() as folder:
                     command = programs(Path(folder), site)[name]
-                    outcome = kill_once(Path(folder), command, 3 + 5 * number)
-                outcomes.append({"program": name, **outcome})
-                print(outcomes[-1], flush=True)
-    worst = {
+                    outcomes.append(kill_once(Path(folder), command, 3 + 5 * number))
+    facts = {
         "kills": len(outcomes),
-        "left": sum(int(str(o["left"])) for o in outcomes),
-        "slowest_gone_s": max(float(str(o["gone_s"])) for o in outcomes),
-        "all_pages_offered": all(o["pages"] == o["offered"] for o in outcomes),
-        "all_reaped": all(o["reaped"] == 1 for o in outcomes),
+        "processes": sum(int(str(one["processes"])) for one in outcomes),
+        "left": sum(int(str(one["left"])) for one in outcomes),
+        "slowest_gone_s": max(float(str(one["gone_s"])) for one in outcomes),
+        "all_pages_offered": all(one["pages"] == one["offered"] for one in outcomes),
+        "all_reaped": all(one["reaped"] == 1 for one in outcomes),
     }
-    print(json.dumps({"hard": "kill_program", **worst}))
+    return Figures("G11", facts, _misses(facts))
 
 
-if __name__ == "__main__":
-    main(sys.argv[1:])
+def _misses(facts: Mapping[str, object]) -> list[str]:
+    found = []
+    if facts["left"]:
+        found.append(
+            f"{facts['left']} processes ran on {LIMIT_S:g} s after their program was killed"
+        )
+    if not facts["processes"]:
+        found.append("no browser ran when the program was killed: nothing was shown")
+    if not facts["all_pages_offered"]:
+        found.append("a page on disk was not offered after the kill")
+    if not facts["all_reaped"]:
+        found.append("a killed program's task was not reaped at the next start")
+    return found
