@@ -65,7 +65,7 @@ def _all_kept(folder: Path) -> bool:
     return bool(result["pages"] == pages and result["summary"]["total_pages"] == len(pages))
 
 
-async def _rounds(tries: int) -> tuple[list[float], list[float], int]:
+async def rounds(tries: int) -> tuple[list[float], list[float], int]:
     with tempfile.TemporaryDirectory() as home, Site(pages=500) as site:
         settings = Settings.at(home=Path(home))
         engine = Engine(settings, accepts=True)
@@ -93,7 +93,7 @@ def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="bench cancel", description=__doc__)
     parser.add_argument("--tries", type=int, default=50)
     tries = parser.parse_args(argv).tries
-    loading, hanging, kept = asyncio.run(_rounds(tries))
+    loading, hanging, kept = asyncio.run(rounds(tries))
     rows = [
         (name, len(values), statistics.median(values), max(values))
         for name, values in (("while pages load", loading), ("inside a page that hangs", hanging))
