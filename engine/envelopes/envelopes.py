@@ -77,7 +77,8 @@ class Envelopes:
             "recent_events": [],
         }
         record = self._ledger.create(ENVELOPE, asked, engine=engine, now_ms=now, fields=fields)
-        self._measured({**asked, **fields, "task_id": record.task_id}, now)  # from now on
+        known = {"task_id": record.task_id, "kind": ENVELOPE, "created_at": now}
+        self._measured({**fields, **known}, now)  # from now on
         told = {"objective": asked["objective"], "phase": asked["phase"]}
         self._ledger.note(record.task_id, [("started", told)])
         return record

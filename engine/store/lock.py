@@ -8,7 +8,6 @@ put into that directory and its time is never changed: either would end the peer
 
 from __future__ import annotations
 
-import errno
 import os
 import random
 import secrets
@@ -87,11 +86,11 @@ class TaskLock:
     ) -> None:
         try:
             if self._look() == self._identity:
-                with suppress(
-                    OSError
-                ):  # still on record as ours, so the next of us takes it at once
+                # What cannot be removed stays on record as ours: the next of us takes it at once.
+                with suppress(OSError):
                     self._folder.remove_folder(self._peers)
                     self._record["dir"] = None
+            self._record["trying_ns"] = 0
             self._write_record(last=time.monotonic())
         finally:
             os.close(self._fd)
@@ -175,11 +174,11 @@ class TaskLock:
         self._write_record()
         try:
             self._folder.make_folder(self._peers)
-        except FileExistsError:
-            return False
-        except PermissionError as error:
-            # Windows says so while a removed directory is still open somewhere: that is "busy".
-            if error.errno == errno.EROFS or not self._folder.is_writable():
+        except (FileExistsError, PermissionError) as error:
+            self._record["trying_ns"] = 0  # who takes it from now on is none of ours that died
+            self._write_record()
+            # Windows refuses while a removed directory is still open somewhere: that is "busy".
+            if isinstance(error, PermissionError) and not self._folder.is_writable():
                 raise
             return False
         self._identity = self._look()

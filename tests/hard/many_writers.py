@@ -156,15 +156,18 @@ def half_killed(size: Size) -> Turn:
         began = time.monotonic()
         ours = [start_ours(root, task_id, size.mutations) for _ in range(size.processes)]
         turn = Turn()
+        killers: list[threading.Thread] = []
         for program in ours[::2]:
             turn.in_flight += 1
-            threading.Thread(
-                target=kill_at, args=(program, turn, chance.randrange(1, size.mutations // 2))
-            ).start()
+            after = chance.randrange(1, size.mutations // 2)
+            killers.append(threading.Thread(target=kill_at, args=(program, turn, after)))
+            killers[-1].start()
         for program in ours[1::2]:
             hear(program, turn)
         for program in ours[::2]:
             program.wait(LIMIT_S)
+        for killer in killers:
+            killer.join(LIMIT_S)
         turn.lasted_s = time.monotonic() - began
         return counted(root, task_id, turn, 0)
 
@@ -174,8 +177,7 @@ def after_our_death(size: Size, modules: Path | None) -> float | None:
     if modules is None:
         return None
     with task() as (root, task_id):
-        died = module("--die", root, task_id)
-        died.wait(LIMIT_S)
+        module("--die", root, task_id).communicate(timeout=LIMIT_S)
         left = root / task_id / ".lock.lock"
         at = time.time() - size.aged_s
         os.utime(left, (at, at))

@@ -32,7 +32,7 @@ LIMIT_S = 240.0
 OPEN_S = 2.0
 PAUSE_S = 0.05  # between two looks of one reaper
 AT_ONCE = 10  # killed between two openings
-HOLDERS = 4
+HOLDERS = 2
 LAST_PID = "/proc/sys/kernel/ns_last_pid"  # the namespace's own; the next process gets the next pid
 PID = 300
 

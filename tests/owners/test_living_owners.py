@@ -1,0 +1,279 @@
+"""Who lives keeps its tasks, however quiet it is, and whatever became of its lease file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from engine.records import EngineFields, TaskRecord
+from engine.store import machine
+from engine.store.lease import RUNNERS, Lease, is_alive
+from engine.store.ledger import Ledger
+from engine.store.reaper import Life, Reaper, owner_is_dead
+from tests.hard import reapers
+from tests.owners.elsewhere import ENGINE, LEDGER, ended, heard, told, until
+
+Beside = Callable[..., subprocess.Popen[str]]
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGSTOP")
+
+HOLD = """
+from engine.records import Status
+task_id = ledger.create("crawl", {"url": "http://site.test/"}).task_id
+ledger.claim(task_id)
+say(task_id=task_id, nonce=lease.nonce)
+for line in sys.stdin:
+    say(**{"renew": lambda: {"renewed": lease.renew()},
+           "create": lambda: {"task_id": ledger.create("crawl", {}).task_id},
+           "finish": lambda: {"status": ledger.finish(task_id, Status.COMPLETED).status},
+           "release": lambda: {"released": lease.release()},
+           }[line.strip()]())
+"""
+
+
+def life(ledger: Ledger, task_id: str) -> Life:
+    record = ledger.read(task_id)
+    assert isinstance(record, TaskRecord)
+    return owner_is_dead(ledger.root, record).life
+
+
+def taken_away(root: Path, how: str) -> None:
+    """What a cleaner, or a person, does to the leases."""
+    runners = root / RUNNERS
+    if how == "the file":
+        for path in runners.iterdir():
+            path.unlink()
+    elif how == "the folder":
+        shutil.rmtree(runners)
+    else:
+        runners.rename(root / ".runners-old")
+        runners.mkdir()
+
+
+@pytest.mark.case("R25")
+def test_many_reapers_end_no_task_of_a_living_process() -> None:
+    found = reapers.beside_the_living(3, 4, 0.3)
+    assert found["looks"] >= 3
+    assert (found["runs"], found["false"], found["unfinished"]) == (5, 0, 0)
+
+
+RUN = """
+async def work(engine):
+    args = {"url": sys.argv[2], "engine": "static", "respect_robots": False, "delay_ms": 10,
+            "max_pages": 40, "max_depth": 100}
+    record = await engine.start("crawl", args)
+    say(task_id=record.task_id)
+    await engine.join(record.task_id)
+asyncio.run(with_engine(work))
+"""
+
+
+@pytest.mark.case("R26")
+def test_a_stopped_process_keeps_its_run_and_finishes_it(
+    home: Path, ledger: Ledger, site: Any, beside: Beside
+) -> None:
+    runner = beside(ENGINE + RUN, home, site.url)
+    task_id = heard(runner)["task_id"]
+    pages = ledger.root / task_id / "pages.jsonl"
+    until(lambda: pages.exists() and pages.read_bytes().count(b"\n") >= 3)
+    runner.send_signal(signal.SIGSTOP)
+    until(lambda: psutil.Process(runner.pid).status() == psutil.STATUS_STOPPED)
+    stopped_at, size = time.monotonic(), pages.stat().st_size
+    reaper = Reaper(ledger)
+    while time.monotonic() - stopped_at < 2:
+        assert reaper.reap() == []
+        assert life(ledger, task_id) is Life.ALIVE
+    assert pages.stat().st_size == size
+    runner.send_signal(signal.SIGCONT)
+    ended(runner)
+    record = ledger.read(task_id)
+    assert isinstance(record, TaskRecord)
+    assert record.status == "COMPLETED"
+    assert pages.read_bytes().count(b"\n") == 40
+
+
+@pytest.mark.parametrize("how", ["the file", "the folder", "another folder"])
+def test_a_lease_that_somebody_took_away_costs_no_living_process_its_task(
+    ledger: Ledger, beside: Beside, how: str
+) -> None:
+    holder = beside(LEDGER + HOLD, ledger.root)
+    word = heard(holder)
+    taken_away(ledger.root, how)
+    assert life(ledger, word["task_id"]) is Life.ALIVE
+    assert Reaper(ledger).reap() == []
+    told(holder, "renew")
+    assert heard(holder) == {"renewed": True}
+    assert is_alive(ledger.root, word["nonce"])
+    told(holder, "finish")
+    assert heard(holder) == {"status": "COMPLETED"}
+
+
+def test_a_new_task_puts_its_owners_lease_back(ledger: Ledger, beside: Beside) -> None:
+    holder = beside(LEDGER + HOLD, ledger.root)
+    nonce = heard(holder)["nonce"]
+    taken_away(ledger.root, "the folder")
+    told(holder, "create")
+    made = heard(holder)["task_id"]
+    assert is_alive(ledger.root, nonce)
+    holder.kill()
+    holder.wait()
+    assert made in {record.task_id for record in Reaper(ledger).reap()}
+
+
+@pytest.mark.parametrize("how", ["the file", "the folder", "another folder"])
+def test_a_death_after_its_lease_was_taken_away_is_still_seen(
+    ledger: Ledger, beside: Beside, how: str
+) -> None:
+    holder = beside(LEDGER + HOLD, ledger.root)
+    task_id = heard(holder)["task_id"]
+    taken_away(ledger.root, how)
+    holder.kill()
+    holder.wait()
+    (record,) = Reaper(ledger).reap()
+    assert record.task_id == task_id
+    assert record.error is not None
+    assert record.error.message == f"orphaned: process {holder.pid} is gone"
+
+
+def test_a_task_of_this_very_process_ends_with_its_lease_and_not_with_the_process(
+    root: Path, ledger: Ledger
+) -> None:
+    gone = Lease.acquire(root)
+    task_id = Ledger(root, lease=gone).create("crawl", {}).task_id
+    taken_away(root, "the file")
+    assert life(ledger, task_id) is Life.ALIVE
+    gone.release()
+    assert life(ledger, task_id) is Life.DEAD
+
+
+def test_a_lease_is_put_back_in_the_root_that_stands_in_the_place_of_another(
+    root: Path, lease: Lease
+) -> None:
+    root.rename(root.with_name("moved"))
+    assert lease.renew() is False
+    assert not root.exists()
+    root.mkdir()
+    assert lease.renew() is True
+    assert is_alive(root, lease.nonce)
+    assert is_alive(root.with_name("moved"), lease.nonce) is False
+    lease.release()
+    assert os.listdir(root / RUNNERS) == []
+
+
+def test_a_lease_that_stands_is_left_as_it_is(root: Path, lease: Lease) -> None:
+    before = (root / RUNNERS / lease.nonce).stat()
+    assert lease.renew() is True
+    assert (root / RUNNERS / lease.nonce).stat() == before
+    lease.release()
+    assert lease.renew() is False
+    assert os.listdir(root / RUNNERS) == []
+
+
+@pytest.mark.case("R28")
+@pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux'")
+def test_two_containers_of_one_name_end_none_of_each_others_tasks(
+    ledger: Ledger, task_id: str, beside: Beside
+) -> None:
+    """The same host name and boot, but no process of the other is to be seen."""
+    script = LEDGER + (
+        "from engine.store.reaper import Reaper\n"
+        "inside = ledger.claim(ledger.create('crawl', {}).task_id).task_id\n"
+        "say(pid=os.getpid(), task_id=inside, ended=[r.task_id for r in Reaper(ledger).reap()])\n"
+        "sys.stdin.readline()\n"
+    )
+    within = ("unshare", "-p", "-f", "--mount-proc", "--kill-child")
+    if subprocess.run([*within, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no pid namespace can be made here")
+    container = beside(script, ledger.root, before=within)
+    word = heard(container)
+    assert (word["pid"], word["ended"]) == (1, [])
+    assert Reaper(ledger).reap() == []
+    assert life(ledger, word["task_id"]) is Life.ALIVE
+    container.kill()
+    container.wait()
+    until(lambda: life(ledger, word["task_id"]) is Life.DEAD)
+    assert [record.task_id for record in Reaper(ledger).reap()] == [word["task_id"]]
+
+
+def test_where_no_boot_can_be_told_the_lease_alone_decides(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "boot_id", lambda: "")
+    here, gone = Lease.acquire(root), Lease.acquire(root)
+    ledger = Ledger(root, lease=here)
+    kept = ledger.create("crawl", {}).task_id
+    lost = Ledger(root, lease=gone).create("crawl", {}).task_id
+    gone.release()
+    assert ledger.read_raw(kept)["engine"]["boot_id"] == ""
+    assert [record.task_id for record in Reaper(ledger).reap()] == [lost]
+    here.release()
+
+
+@pytest.mark.case("R23")
+def test_the_message_of_a_task_whose_owners_pid_is_another_process_names_the_reuse(
+    ledger: Ledger,
+) -> None:
+    began_ms = psutil.Process().create_time() * 1_000
+    task_id = reapers.write_foreign(ledger.root, os.getpid())
+    meta = ledger.root / task_id / "meta.json"
+    raw = json.loads(meta.read_text())
+    meta.write_text(json.dumps(raw | {"started_at": began_ms - 60_000}))
+    (record,) = Reaper(ledger).reap()
+    assert record.error is not None
+    assert record.error.code == "orphaned"
+    assert record.error.message == (
+        f"orphaned: process {os.getpid()} is another one now (its number was reused)"
+    )
+
+
+@pytest.mark.case("R23")
+def test_pids_that_were_really_given_to_others_keep_no_orphan_alive() -> None:
+    reused, why_not = reapers.with_reused_pids()
+    if reused is None:
+        pytest.skip(why_not)
+    assert reused["same_pid"]
+    assert "its number was reused" in reused["foreign"]
+    assert reused["ours"].startswith("orphaned: process")
+    assert not reused["living_ended"]
+
+
+@pytest.mark.case("R21", "R22")
+def test_an_engine_ends_what_the_dead_left_before_it_takes_anything(
+    home: Path, ledger: Ledger, beside: Beside
+) -> None:
+    holder = beside(LEDGER + HOLD, ledger.root)
+    running = heard(holder)["task_id"]
+    told(holder, "create")
+    pending = heard(holder)["task_id"]
+    holder.kill()
+    holder.wait()
+    script = (
+        "async def work(engine):\n    say(tasks=[v.entry.status for v in await engine.list()])\n"
+    )
+    (word,) = ended(beside(ENGINE + script + "asyncio.run(with_engine(work))", home))
+    assert word["tasks"] == ["FAILED", "FAILED"]
+    for task_id in (running, pending):
+        raw = ledger.read_raw(task_id)
+        assert raw["error"] == {
+            "message": f"orphaned: process {holder.pid} is gone",
+            "code": "orphaned",
+        }
+        assert raw["ended_at"] >= raw.get("started_at", raw["created_at"])
+
+
+def test_the_fields_that_tell_an_owner_are_all_written(ledger: Ledger, lease: Lease) -> None:
+    record = ledger.create("crawl", {}, engine=EngineFields(name="mine"))
+    assert record.engine is not None
+    assert record.pid == os.getpid()
+    assert (record.engine.host, record.engine.runner) == (machine.host(), lease.nonce)
+    assert record.engine.owner_started_at == machine.own_start_ms(os.getpid())
