@@ -17,7 +17,6 @@ from engine.records import ENVELOPE, TaskRecord, TaskView, Units, Unreadable
 NONE: Final = "–"
 _NAME_LIMIT = 300
 _REASON_LIMIT = 200
-_STEP, _SIZES = 1_000, ("B", "kB", "MB", "GB", "TB")
 _SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
 
 UNIT_NOUNS: Final = {
@@ -125,16 +124,6 @@ def rate(per_second: float | None) -> str:
         return say("rate.per_minute", rate=f"{per_second * 60:.1f}")
     digits = 0 if per_second >= 10 else 1
     return say("rate.per_second", rate=f"{per_second:,.{digits}f}")
-
-
-def size(size_bytes: float) -> str:
-    """`512 B`, `3.4 MB`: in steps of 1,000."""
-    step = 0
-    while size_bytes >= _STEP and step < len(_SIZES) - 1:
-        size_bytes /= _STEP
-        step += 1
-    digits = 1 if step and size_bytes < 10 else 0
-    return f"{size_bytes:.{digits}f} {_SIZES[step]}"
 
 
 def unit_word(kind: str, number: int) -> str:

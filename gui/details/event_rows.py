@@ -13,6 +13,7 @@ from engine.attention import moment
 from engine.display import ELLIPSIS, display
 from engine.messages import ENGLISH
 from engine.records import TaskEvent
+from engine.sizes import size_words
 from gui.details.budget_facts import advice_words, budget_names
 
 _TEXT_CHARS = 600
@@ -110,7 +111,7 @@ def _text(event: TaskEvent) -> str:
 def _clipped(data: dict[str, Any]) -> str:
     """The head of a line that is too long to be read whole, and how long it is."""
     head, size = display(_str(data[_CLIPPED]), _HEAD_CHARS), data.get("_bytes")
-    told = words.size(size) if isinstance(size, int) else words.NONE
+    told = size_words(size) if isinstance(size, int) else words.NONE
     return f"{head.removesuffix(ELLIPSIS)}{ELLIPSIS} ({told})"
 
 
