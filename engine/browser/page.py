@@ -7,6 +7,7 @@ waits and extracts there. Nothing is intercepted but documents (`gate`), nothing
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import secrets
 from functools import cache
@@ -25,7 +26,7 @@ from engine.errors import PageError
 from engine.work.fetch import Fetched, PageOptions
 
 if TYPE_CHECKING:
-    from playwright.async_api import CDPSession, Dialog, Page, Response
+    from playwright.async_api import CDPSession, Dialog, Page, Request, Response
 
 GRACE_S = 1.0  # for the call that extracts, after the page's own limit
 CLOSE_S = 2.0
@@ -34,11 +35,16 @@ MAX_SCREENSHOT = 8 * 1024 * 1024
 MAX_TEXT = 1024 * 1024  # characters; four times of what a crawl keeps
 MAX_HTML = 4 * 1024 * 1024  # characters
 MAX_TEXTS = 100_000  # pieces of text; a page with more is cut there
+MAX_ELEMENTS = 50_000  # likewise; each costs a layout, a copy and a look
+MAX_DIALOGS = 100  # of one page; each holds it up until it is answered
+STILL_S = 2.0
 MAX_DOCUMENTS = 10  # a page that sends itself on more often than this goes nowhere
 ERROR_PAGE_MS = 1_000
 WORLD = "openchrome-monitor"
 _ERROR_PAGE = "chrome-error://chromewebdata/"
 PENDING = f"pending-{secrets.token_hex(8)}"  # a name that no page can know beforehand
+_NO_DAMAGE = ("ERR_ABORTED", "ERR_BLOCKED")  # called off: by another address, or by the gate
+_INTERRUPTED = "interrupted by another navigation"
 _GOING_AWAY = ("context was destroyed", "context with specified id", "navigated", "No frame")
 
 
@@ -64,8 +70,13 @@ class Tab:
         self._wire = wire
         self._scope: asyncio.Timeout | None = None
         self._told = {"frameId": frame_id, "worldName": WORLD}
+        self._world = 0
+        self._cut_off = False  # the document's body ended in an error
+        self._dialogs = 0
+        self._windows = 0
         page.on("dialog", self._on_dialog)
         page.on("popup", self._on_popup)
+        page.on("requestfailed", self._on_failed)
         page.on("download", lambda _: self._spoil("download"))
         page.on("crash", lambda _: self._on_crash())
 
@@ -85,6 +96,8 @@ class Tab:
             self._spoil("timeout")
             if self.spoiled == "crash":
                 raise PageError("crash", "the page crashed") from slow
+            if self._dialogs > MAX_DIALOGS:
+                raise PageError("dialogs", "the page opened one dialog after another") from slow
             raise no_answer(options.timeout_ms) from slow
         except asyncio.CancelledError:
             self._spoil("cancelled")
@@ -96,11 +109,16 @@ class Tab:
         deadline = asyncio.get_running_loop().time() + options.timeout_ms / 1000
         if self.ward:
             self.ward.clear()
+        self._dialogs = self._windows = 0
         response = await self._open(address, options)
         taken = await self._extract(deadline, options)
+        if not taken.settled:
+            self._spoil("unsettled")  # what it still does would go on until the next page
         headers = response.headers if response else {}
         status = response.status if response and response.url == taken.url else taken.status
         fetched = as_fetched(taken, url, status, headers)
+        fetched.dialogs = self._dialogs
+        fetched.windows = max(fetched.windows, self._windows)
         failed = status >= 400
         if options.screenshot == "all" or (failed and options.screenshot == "failed"):
             fetched.screenshot = await self.screenshot()
@@ -108,13 +126,27 @@ class Tab:
 
     async def _open(self, address: str, options: PageOptions) -> Response | None:
         try:
+            self._cut_off = False
             return await self._page.goto(address, wait_until="commit", timeout=options.timeout_ms)
         except PlaywrightTimeout:
             raise
         except Error as failed:
+            if _INTERRUPTED in failed.message and not self.spoiled:
+                self._spoil("strays")
+                await self._leave()
+                return await self._open(address, options)
             if "net::" in failed.message and "ERR_ABORTED" not in failed.message:
                 await self._see_error_page()
             raise self._why(failed) from failed
+
+    async def _leave(self) -> None:
+        """Away from the page before, which sends itself on while the next one is asked for."""
+        async with asyncio.timeout(STILL_S):
+            for off in (True, False):
+                await self._wire.send("Emulation.setScriptExecutionDisabled", {"value": off})
+                await self._page.goto("about:blank", wait_until="commit")
+        if self.ward:
+            self.ward.clear()  # what was refused to that page is no matter of the next
 
     async def _see_error_page(self) -> None:
         """Chromium shows a page of its own for a failure; it would run into the next address."""
@@ -141,7 +173,7 @@ class Tab:
         for _ in range(MAX_DOCUMENTS):
             left_ms = max(0.0, (deadline - asyncio.get_running_loop().time()) * 1000)
             try:
-                taken = await self._ask(self._question(left_ms, options))
+                taken = await self._ask(left_ms, options)
             except Error as failed:
                 if not any(sign in failed.message for sign in _GOING_AWAY):
                     raise self._why(failed) from failed
@@ -149,6 +181,7 @@ class Tab:
             if taken.url.startswith(("http://", "https://")):
                 return taken
             raise self._strayed()
+        self._spoil("redirects")
         raise PageError("redirects", "too many redirects")
 
     def _strayed(self) -> PageError:
@@ -165,7 +198,9 @@ class Tab:
             "maxText": min(options.max_bytes, MAX_TEXT),
             "maxHtml": min(options.max_bytes, MAX_HTML),
             "maxTexts": MAX_TEXTS,
+            "maxElements": MAX_ELEMENTS,
             "pending": PENDING,
+            "cutOff": self._cut_off,
         }
         return {
             "expression": f"{_script('take.js')}({json.dumps(ask)})",
@@ -173,9 +208,10 @@ class Tab:
             "returnByValue": True,
         }
 
-    async def _ask(self, question: dict[str, Any]) -> Taken:
+    async def _ask(self, left_ms: float, options: PageOptions) -> Taken:
         world = await self._wire.send("Page.createIsolatedWorld", self._told)
-        question["contextId"] = world["executionContextId"]
+        self._world = world["executionContextId"]
+        question = {**self._question(left_ms, options), "contextId": self._world}
         answer = await self._wire.send("Runtime.evaluate", question)
         if "exceptionDetails" in answer:
             told = str(answer["exceptionDetails"].get("exception", {}).get("description", ""))
@@ -216,19 +252,37 @@ class Tab:
 
     def _on_crash(self) -> None:
         self.spoiled = "crash"
+        self._end()
+
+    def _end(self) -> None:
+        """Wait no longer for the page that is being taken."""
         if self._scope is not None and not self._scope.expired():
             # The answer that is being waited for will not come.
             self._scope.reschedule(asyncio.get_running_loop().time())
 
+    async def _on_failed(self, request: Request) -> None:
+        """Tell the waiting script that nothing more of the document will come."""
+        by_us = any(sign in (request.failure or "") for sign in _NO_DAMAGE)
+        if by_us or not request.is_navigation_request() or request.frame.parent_frame:
+            return
+        self._cut_off = True
+        event = f"document.dispatchEvent(new Event({json.dumps(PENDING + '!')}))"
+        with contextlib.suppress(Error):
+            told = {"expression": event, "contextId": self._world}
+            await self._wire.send("Runtime.evaluate", told)
+
     async def _on_dialog(self, dialog: Dialog) -> None:
         self._spoil("dialog")
-        try:
-            await dialog.dismiss()
-        except Error:
-            return  # answered by the page's own end
+        self._dialogs += 1
+        if self._dialogs > MAX_DIALOGS:
+            self._end()
+        with contextlib.suppress(Error):  # answered by the page's own end
+            # Who is asked whether to leave says yes: the next page waits.
+            await (dialog.accept() if dialog.type == "beforeunload" else dialog.dismiss())
 
     async def _on_popup(self, popup: Page) -> None:
         self._spoil("popup")
+        self._windows += 1
         try:
             await popup.close()
         except Error:

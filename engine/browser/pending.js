@@ -1,6 +1,7 @@
-// Put into every document before its own scripts run: knows which requests these have under way.
-// A page cannot be told apart by an observer while it waits for an answer, so `take.js` asks here.
-// Only requests younger than a second count: an answer that is held open on purpose never ends.
+// Put into every document before its own scripts run: knows which requests these have under way,
+// and how many windows they wanted to open. While a page waits for an answer, no observer can
+// tell it from one that is ready, so `take.js` asks here. Only requests younger than a second
+// count: an answer that is held open on purpose never ends.
 ((name) => {
   const begun = new Set();
   const track = () => {
@@ -26,7 +27,15 @@
       return Reflect.apply(target, self, given);
     },
   });
+  let windows = 0;
+  window.open = new Proxy(window.open, {
+    apply(target, self, given) {
+      windows += 1;
+      return Reflect.apply(target, self, given);
+    },
+  });
   document.addEventListener(`${name}?`, () => {
     if (young()) document.dispatchEvent(new Event(name));
+    if (windows) document.dispatchEvent(new CustomEvent(`${name}+`, { detail: windows }));
   });
 })

@@ -4,21 +4,66 @@
   const started = performance.now();
   const left = () => ask.limitMs - (performance.now() - started);
 
+  // The names of a page's images and forms hide the document's own properties, and those of a
+  // form's fields hide the form's, in every world; what the prototypes have they cannot hide.
+  const page = (name) => Reflect.get(Document.prototype, name, document);
+  const pageDoes = (name, ...given) => page(name).apply(document, given);
+  const does = (element, name, ...given) =>
+    Reflect.get(Element.prototype, name, element).apply(element, given);
+  const tagOf = Object.getOwnPropertyDescriptor(Element.prototype, "tagName").get;
+  const tag = (element) => tagOf.call(element);
+  const everything = (element) => does(element, "getElementsByTagName", "*");
+
+  // In a sandbox without scripts no timer runs and no event is heard; only frames are drawn.
+  const numb = origin === "null";
+  const later = (then, ms) => {
+    if (!numb) return setTimeout(then, ms);
+    const at = performance.now() + ms;
+    const look = () => (performance.now() < at ? requestAnimationFrame(look) : then());
+    look();
+  };
+
+  // More than is ever kept: waiting for the rest would only fill the memory.
+  const isTooLarge = () => {
+    const root = page("documentElement");
+    if (!root) return false;
+    if (everything(root).length > ask.maxElements) return true;
+    const texts = pageDoes("createTreeWalker", root, NodeFilter.SHOW_TEXT);
+    let length = 0;
+    while (texts.nextNode() && length <= ask.maxText) length += texts.currentNode.length;
+    return length > ask.maxText;
+  };
+
+  let cutOff = ask.cutOff;
+
   // Ready: the load event has fired and neither DOM nor resources changed for `settleMs`.
   // Before the load event nothing is observed: a parser's thousands of changes would all be told.
   const loaded = () => new Promise((resolve) => {
-    if (document.readyState === "complete") return resolve(true);
-    const limit = setTimeout(() => resolve(false), Math.max(left(), 0));
-    addEventListener("load", () => { clearTimeout(limit); resolve(true); }, { once: true });
+    if (page("readyState") === "complete") return resolve(!cutOff);
+    if (cutOff) return resolve(false);
+    const end = (yes) => { clearTimeout(looking); resolve(yes); };
+    const look = () => {
+      if (numb && page("readyState") === "complete") return end(true);
+      if (left() <= 0) return end(false);
+      if (isTooLarge()) {
+        stop();
+        return end(false);
+      }
+      looking = later(look, Math.min(LOOK_MS, left()));
+    };
+    let looking = later(look, Math.min(LOOK_MS, left()));
+    addEventListener("load", () => end(true), { once: true });
+    const stopped = () => { cutOff = true; end(false); };
+    pageDoes("addEventListener", `${ask.pending}!`, stopped, { once: true });
   });
 
   // Does a request of the page's scripts wait for its answer? (asked of `pending.js`)
   const pending = () => {
     let told = false;
     const hear = () => { told = true; };
-    document.addEventListener(ask.pending, hear, { once: true });
-    document.dispatchEvent(new Event(`${ask.pending}?`));
-    document.removeEventListener(ask.pending, hear);
+    pageDoes("addEventListener", ask.pending, hear, { once: true });
+    pageDoes("dispatchEvent", new Event(`${ask.pending}?`));
+    pageDoes("removeEventListener", ask.pending, hear);
     return told;
   };
 
@@ -42,14 +87,14 @@
         touch();
         rest = ask.settleMs;
       }
-      setTimeout(look, Math.min(left(), Math.max(rest, 1)));
+      later(look, Math.min(left(), Math.max(rest, 1)));
     };
     look();
   });
 
   const there = () => new Promise((resolve) => {
     const end = (found) => { dom.disconnect(); clearTimeout(limit); resolve(found); };
-    const look = () => { if (document.querySelector(ask.waitFor)) end(true); };
+    const look = () => { if (pageDoes("querySelector", ask.waitFor)) end(true); };
     const dom = new MutationObserver(look);
     dom.observe(document, { subtree: true, childList: true, attributes: true });
     const limit = setTimeout(() => end(false), Math.max(left(), 0));
@@ -68,87 +113,112 @@
     }
   };
 
+  let skipped = 0;
   const links = () => {
     const found = new Set();
-    for (const anchor of document.querySelectorAll("a[href], area[href]")) {
+    for (const anchor of pageDoes("querySelectorAll", "a[href], area[href]")) {
       if (found.size >= ask.maxLinks) break;
       const address = web(typeof anchor.href === "string" ? anchor.href : "");
       if (address && address.length <= 8192) found.add(address);
+      else skipped += 1;
     }
     return [...found];
   };
 
   // What is over the limit is cut off before it costs a layout, a copy and a transport.
-  const cut = () => {
-    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const cutAfter = (node, body) => {
+    const rest = pageDoes("createRange");
+    rest.setStartAfter(node);
+    rest.setEndAfter(body.lastChild);
+    rest.deleteContents();
+    return true;
+  };
+
+  const cut = (body) => {
+    const elements = everything(body);
+    const tooMany = elements.length > ask.maxElements;
+    if (tooMany) cutAfter(elements[ask.maxElements], body);
+    const texts = pageDoes("createTreeWalker", body, NodeFilter.SHOW_TEXT);
     let length = 0;
     for (let count = 1; texts.nextNode(); count += 1) {
       const text = texts.currentNode;
-      if (LEFT_OUT.has(text.parentNode.tagName)) continue;
+      if (LEFT_OUT.has(tag(text.parentNode))) continue;
       const room = ask.maxText - length;
       length += text.length;
       if (length <= ask.maxText && count <= ask.maxTexts) continue;
       text.data = text.data.slice(0, room);
-      const rest = document.createRange();
-      rest.setStartAfter(text);
-      rest.setEndAfter(document.body.lastChild);
-      rest.deleteContents();
-      return true;
+      return cutAfter(text, body);
     }
-    return false;
+    return tooMany;
   };
 
+  // How many windows did the page want to open? (likewise)
+  const windows = () => {
+    let told = 0;
+    const hear = (event) => { told = Number(event.detail) || 0; };
+    pageDoes("addEventListener", `${ask.pending}+`, hear, { once: true });
+    pending();
+    pageDoes("removeEventListener", `${ask.pending}+`, hear);
+    return Math.min(told, 1e6);
+  };
+
+  const LOOK_MS = 100;
   const LEFT_OUT = new Set(["SCRIPT", "STYLE", "TEMPLATE", "NOSCRIPT", "IFRAME", "OBJECT"]);
 
   const hidden = (element) =>
-    !element.checkVisibility() && getComputedStyle(element).display !== "contents";
+    !does(element, "checkVisibility") && getComputedStyle(element).display !== "contents";
 
   const keepDescription = (head) => {
-    for (const child of [...head.children]) {
+    for (const child of [...does(head, "querySelectorAll", ":scope > *")]) {
       if (!child.matches('meta[name="description" i]')) child.remove();
     }
   };
 
   // The clone's elements stand in the same order as the live ones, so the two lists run together.
-  const visible = () => {
-    const root = document.documentElement;
-    const copy = root.cloneNode(true);
-    const live = root.getElementsByTagName("*");
-    const twins = copy.querySelectorAll("*");
+  const visible = (root) => {
+    const copy = does(root, "cloneNode", true);
+    const live = everything(root);
+    const twins = does(copy, "querySelectorAll", "*");
     for (let at = 0; at < twins.length; at += 1) {
       const element = live[at];
-      if (element.tagName === "HEAD") {
-        at += element.getElementsByTagName("*").length;
-        keepDescription(twins[at - element.getElementsByTagName("*").length]);
-      } else if (LEFT_OUT.has(element.tagName) || hidden(element)) {
-        at += element.getElementsByTagName("*").length;
-        twins[at - element.getElementsByTagName("*").length].remove();
-      } else if (element.tagName === "A" && element.hasAttribute("href")) {
+      const name = tag(element);
+      if (name === "HEAD") {
+        keepDescription(twins[at]);
+        at += everything(element).length;
+      } else if (LEFT_OUT.has(name) || hidden(element)) {
+        does(twins[at], "remove");
+        at += everything(element).length;
+      } else if (name === "A" && element.hasAttribute("href")) {
         twins[at].setAttribute("href", web(element.href));
-      } else if (element.tagName === "IMG" && element.hasAttribute("src")) {
+      } else if (name === "IMG" && element.hasAttribute("src")) {
         twins[at].setAttribute("src", web(element.src));
       }
     }
-    return copy.outerHTML;
+    return Reflect.get(Element.prototype, "outerHTML", copy);
   };
 
   const settled = await (ask.waitFor ? there() : loaded().then((yes) => yes && quiet()));
+  const isWhole = !cutOff && page("readyState") !== "loading";
   const [timing] = performance.getEntriesByType("navigation");
   const found = links();
-  const wasCut = document.body ? cut() : false;
-  const text = document.body ? document.body.innerText : "";
-  const html = document.documentElement ? visible() : "";
+  const body = page("body");
+  const root = page("documentElement");
+  const wasCut = body ? cut(body) : false;
+  const text = body ? body.innerText : "";
+  const html = root ? visible(root) : "";
   return {
     url: location.href,
-    title: document.title.slice(0, 4096).toWellFormed(),
+    title: page("title").slice(0, 4096).toWellFormed(),
     html: html.slice(0, ask.maxHtml).toWellFormed(),
     text: text.slice(0, ask.maxText).toWellFormed(),
-    truncated: wasCut || html.length > ask.maxHtml || text.length > ask.maxText,
+    truncated: wasCut || !isWhole || html.length > ask.maxHtml || text.length > ask.maxText,
     links: found,
+    skipped,
+    windows: windows(),
     settled,
-    contentType: document.contentType,
+    contentType: page("contentType"),
     status: timing ? timing.responseStatus : 0,
-    bytes: timing ? timing.decodedBodySize : 0,
+    bytes: (timing && timing.decodedBodySize) || (settled ? 0 : html.length),
     responseMs: timing ? timing.responseStart : 0,
     renderMs: timing ? performance.now() - timing.responseStart : 0,
   };

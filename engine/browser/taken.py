@@ -22,6 +22,8 @@ class Taken(msgspec.Struct, rename="camel"):
     text: str
     truncated: bool
     links: list[str]
+    skipped: int
+    windows: int
     settled: bool
     content_type: str
     status: int
@@ -42,6 +44,8 @@ def as_fetched(taken: Taken, url: str, status: int, headers: Mapping[str, str]) 
         html=taken.html if html else "",
         text=taken.text if html or is_text(taken.content_type) else "",
         links=taken.links[:MAX_LINKS] if html else [],
+        links_skipped=taken.skipped if html else 0,
+        windows=taken.windows,
         response_ms=round(taken.response_ms, 1),
         render_ms=round(taken.render_ms, 1),
         bytes=int(taken.bytes),

@@ -54,6 +54,8 @@ class Fetched(msgspec.Struct):
     `response_ms` ends with the response's headers, `render_ms` is what came after.
     `bytes` counts the document's body, decoded. `truncated` says that it was cut.
     `retry_after_s` is the Retry-After header of a 429 or 503, in seconds from now.
+    `links_skipped` counts links that lead to no web page; `windows` those that the page wanted
+    to open, and `dialogs` its alerts and questions: none of them was let stand.
     `needs_browser` is the static engine's word: a script could run, or too little text.
     """
 
@@ -66,6 +68,9 @@ class Fetched(msgspec.Struct):
     html: str = ""
     text: str = ""
     links: list[str] = msgspec.field(default_factory=list)
+    links_skipped: int = 0
+    windows: int = 0
+    dialogs: int = 0
     response_ms: float = 0.0
     render_ms: float = 0.0
     bytes: int = 0

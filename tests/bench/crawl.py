@@ -111,6 +111,8 @@ class Bare:
             "maxText": 1 << 20,
             "maxHtml": 4 << 20,
             "maxTexts": 100_000,
+            "maxElements": 50_000,
+            "cutOff": False,
         }
         self.queue: asyncio.Queue[str] = asyncio.Queue()
         self.seen: set[str] = set()
