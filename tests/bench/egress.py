@@ -1,0 +1,205 @@
+"""What the fence costs a crawl: the same pages with it, past it, and without it.
+
+Three ways to the same site: `open`, the browser without any proxy; `start`, as a crawl of
+this machine is (its own place lies in the bypass); `fenced`, everything through the proxy,
+as from a public site. Each page brings a style sheet and three scripts of its own and asks
+for one more thing. The site answers after `--delay-ms`, as one does that is not far away.
+With `--tls` all of it is https with a throw-away certificate. CPU is user + system of the
+whole process tree; `own` is the engine's process, the proxy's thread included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import ssl
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.bench.crawl import CONCURRENCY, SIDE_LIMIT_S, cpu_s
+from tests.bench.report import report
+
+SIDES = ("open", "start", "fenced")
+PACE_FENCED, PACE_START = 0.90, 0.98  # of the pages per second without a fence
+PARTS = ("a.css", "b.js", "c.js", "d.js", "e.json")
+_HEAD = (
+    "HTTP/1.1 200 OK\r\nContent-Type: {}\r\nCache-Control: no-store\r\nContent-Length: {}\r\n\r\n"
+)
+_KINDS = {"css": "text/css", "js": "text/javascript", "json": "application/json"}
+
+
+def body_of(path: str) -> tuple[str, bytes]:
+    """What stands at `path`: page N, or a part of it (`/N/b.js`) of 8 KiB."""
+    number, _, part = path.strip("/").partition("/")
+    if part:
+        kind = _KINDS[part.rpartition(".")[2]]
+        return kind, (b'""' if kind.endswith("json") else b"/*" + b"x" * 8_188 + b"*/")
+    here = int(number or 0)
+    links = "".join(f"<a href='/{here * 4 + step}'>next</a>" for step in (1, 2, 3, 4))
+    scripts = "".join(f"<script src='/{here}/{part}'></script>" for part in PARTS[1:4])
+    text = f"<title>{here}</title><link rel=stylesheet href='/{here}/{PARTS[0]}'>{links}"
+    ask = f"<script>fetch('/{here}/{PARTS[4]}').then(() => document.body.append('done'))</script>"
+    return "text/html", (text + "<p>" + "words and more words " * 200 + scripts + ask).encode()
+
+
+async def serve(delay_s: float, tls: bool, folder: Path) -> None:
+    """The site, until the process is ended; prints its address."""
+
+    async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                kind, body = body_of(head.split(b" ")[1].decode())
+                await asyncio.sleep(delay_s)
+                writer.write(_HEAD.format(kind, len(body)).encode() + body)
+        except (OSError, ValueError, asyncio.IncompleteReadError):
+            writer.close()
+
+    context = _certified(folder) if tls else None
+    server = await asyncio.start_server(one, "127.0.0.1", 0, ssl=context)
+    scheme = "https" if tls else "http"
+    print(f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
+    await server.serve_forever()
+
+
+def _certified(folder: Path) -> ssl.SSLContext:
+    key, certificate = str(folder / "key.pem"), str(folder / "certificate.pem")
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=bench"]
+    subprocess.run([*words, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+def prepare(side: str) -> None:
+    """Change the engine of this process so that it goes this way."""
+    import engine.browser.pool as pool_module
+    from engine.browser.egress import Policy
+    from engine.browser.lane import Lane
+
+    pool: Any = pool_module
+
+    fenced = pool.open_context
+
+    async def open_context(*given: Any, **options: Any) -> Any:
+        return await fenced(*given, **options, ignore_https_errors=True)
+
+    pool.open_context = open_context
+    if side == "open":
+        Lane.settings = lambda self: None  # type: ignore[assignment,return-value]
+    if side == "fenced":
+        Policy.loopback_places = lambda self: ()
+
+
+async def crawl(url: str, pages: int) -> dict[str, float]:
+    """Crawl that many pages with the engine and its ledger."""
+    from engine.config import Settings
+    from engine.service import Engine
+
+    with tempfile.TemporaryDirectory() as home:
+        engine = Engine(Settings.at(home=Path(home)), accepts=True)
+        await engine.open()
+        try:
+            await engine.warm()
+            began, cpu, own = time.perf_counter(), cpu_s(), time.process_time()
+            args = {"url": f"{url}/", "engine": "browser", "max_pages": pages, "max_depth": 100}
+            args |= {"delay_ms": 0, "concurrency": CONCURRENCY, "respect_robots": False}
+            task = await engine.start("crawl", args)
+            ended = await engine.wait(task.task_id, SIDE_LIMIT_S * 1000)
+            kept = Path(home, "tasks", task.task_id, "pages.jsonl").read_bytes().splitlines()
+            assert ended.status == "COMPLETED", ended
+            seconds = time.perf_counter() - began
+        finally:
+            await engine.close()
+    whole = sum("done" in str(json.loads(line).get("content")) for line in kept)
+    return {
+        "pages_s": len(kept) / seconds,
+        "cpu_ms": (cpu_s() - cpu) / len(kept) * 1000,
+        "own_ms": (time.process_time() - own) / len(kept) * 1000,
+        "whole": whole,
+    }
+
+
+def measure(side: str, url: str, pages: int) -> dict[str, float]:
+    """Run one side in a process of its own."""
+    words = [sys.executable, "-m", "tests.bench", "egress", "--side", side, "--url", url]
+    done = subprocess.run(
+        [*words, "--pages", str(pages)],
+        capture_output=True,
+        text=True,
+        timeout=SIDE_LIMIT_S,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(done.stderr[-2_000:])
+    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def compare(given: argparse.Namespace) -> dict[str, list[dict[str, float]]]:
+    """Every round measures each side; who begins changes from round to round."""
+    words = [sys.executable, "-m", "tests.bench", "egress", "--serve"]
+    words += ["--delay-ms", str(given.delay_ms), *(["--tls"] if given.tls else [])]
+    measured: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as site:
+        assert site.stdout is not None
+        url = site.stdout.readline().strip()
+        try:
+            for number in range(given.rounds):
+                turn = number % len(SIDES)
+                for side in (*SIDES[turn:], *SIDES[:turn]):
+                    measured[side].append(measure(side, url, given.pages))
+        finally:
+            site.terminate()
+    return measured
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="bench egress", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--pages", type=int, default=150)
+    parser.add_argument("--delay-ms", type=float, default=20.0)
+    parser.add_argument("--tls", action="store_true")
+    parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
+    parser.add_argument("--url", help=argparse.SUPPRESS)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args(argv)
+    if given.serve:
+        with tempfile.TemporaryDirectory() as folder:
+            asyncio.run(serve(given.delay_ms / 1000, given.tls, Path(folder)))
+    elif given.side:
+        prepare(given.side)
+        print(json.dumps(asyncio.run(crawl(given.url, given.pages))))
+    else:
+        return _tell(compare(given), given)
+    return 0
+
+
+def _tell(measured: dict[str, list[dict[str, float]]], given: argparse.Namespace) -> int:
+    def ratio(side: str, key: str) -> float:
+        pairs = zip(measured[side], measured["open"], strict=True)
+        return statistics.median(one[key] / other[key] for one, other in pairs)
+
+    keys = ("pages_s", "cpu_ms", "own_ms", "whole")
+    rows = [
+        (side, *(statistics.median(told[key] for told in measured[side]) for key in keys))
+        for side in SIDES
+    ]
+    facts = {
+        **{name: getattr(given, name) for name in ("rounds", "pages", "delay_ms", "tls")},
+        "pace_fenced": ratio("fenced", "pages_s"),
+        "pace_start": ratio("start", "pages_s"),
+        "cpu_fenced": ratio("fenced", "cpu_ms"),
+        "cpu_start": ratio("start", "cpu_ms"),
+        "pace_fenced_target": PACE_FENCED,
+        "pace_start_target": PACE_START,
+    }
+    report("egress", ("way", "pages/s", "CPU ms/page", "own ms/page", "whole"), rows, facts)
+    kept = facts["pace_fenced"] >= PACE_FENCED and facts["pace_start"] >= PACE_START
+    return 0 if kept else 1
