@@ -1,9 +1,9 @@
 """The one redactor, for every sink: what is stored, logged, shown or exported passes here.
 
-It knows secrets by their key (`password`, `Authorization`, …) and by their place in an
-address (`user:pass@`, `?token=…`), also when the address stands inside a longer text. A
-secret given by reference, `{"secret": "env:NAME"}`, holds nothing and is kept.
-Redacting twice changes nothing.
+It knows secrets by their key (`password`, `Authorization`, …), by their place in an
+address (`user:pass@`, `?token=…`), also when the address stands inside a longer text, and by
+the look of keys that services give out. A secret given by reference, `{"secret": "env:NAME"}`,
+holds nothing and is kept. Redacting twice changes nothing.
 """
 
 from __future__ import annotations
@@ -65,10 +65,45 @@ _ASSIGNED = re.compile(
     re.I,
 )
 
+# Keys that tell what they are by their first signs, whatever stands before them.
+_KEY = re.compile(
+    r"\b(?:(?:AKIA|ASIA)[A-Z0-9]{16}\b|gh[oprsu]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
+    r"|xox[abeoprs]-[\w-]{10,}|xapp-[\w-]{10,}|[sr]k_(?:live|test)_\w{16,}|sk-(?=[\w-]*\d)[\w-]{24,}"
+    r"|AIza[\w-]{35}|npm_\w{30,})"
+)
+_KEY_SIGNS: Final = (
+    *(
+        "AKIA",
+        "ASIA",
+        "ghp_",
+        "gho_",
+        "ghu_",
+        "ghs_",
+        "ghr_",
+        "github_pat_",
+        "glpat-",
+        "xox",
+        "xapp-",
+        "k_live_",
+        "k_test_",
+        "sk-",
+        "AIza",
+        "npm_",
+    ),
+)
+_BEGIN = re.compile(r"-----BEGIN[ A-Z0-9]{0,40} PRIVATE KEY(?: BLOCK)?-----")
+_END = re.compile(r"-----END[ A-Z0-9]{0,40} PRIVATE KEY(?: BLOCK)?-----")
+_KEY_LINES = re.compile(r"[\w+/=\\\s:,.-]*")  # what of a block stands there whose end was cut off
+
 # Without one of these the pattern cannot match: a page's text is 15 times as quick that way.
 # They hold no "i", of which letter-blind patterns take more forms than casefold() levels.
 _HEADER_WORDS: Final = ("author", "cook", "bearer", "bas")
 _ASSIGNED_WORDS: Final = ("passw", "secret", "token", "key", "credent")
+# Nor without one of these: "base" and "key" stand in half of all pages, "key:" in few.
+_LIKE_HEADER = re.compile(r"(?:authorization[\"']?|cookie[\"']?)\s*[:=]|(?:bearer|basic)\s", re.I)
+_LIKE_ASSIGNED = re.compile(
+    r"(?:password|passwd|secret|token|api[_-]?key|credential)[\w-]{0,40}[\"']?\s*[=:]", re.I
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +166,34 @@ def text(given: str) -> str:
     clean = url(given)
     if "eyJ" in clean:
         clean = _JWT.sub(MARK, clean)
+    if any(sign in clean for sign in _KEY_SIGNS):
+        clean = _KEY.sub(MARK, clean)
+    if " PRIVATE KEY" in clean:
+        clean = _without_key_blocks(clean)
     if ":" in clean or "=" in clean or " " in clean:
         level = clean.casefold()
-        if any(word in level for word in _HEADER_WORDS):
+        if any(word in level for word in _HEADER_WORDS) and _LIKE_HEADER.search(clean):
             clean = _HEADER.sub(_assigned, clean)
-        if any(word in level for word in _ASSIGNED_WORDS):
+        if any(word in level for word in _ASSIGNED_WORDS) and _LIKE_ASSIGNED.search(clean):
             clean = _ASSIGNED.sub(_assigned, clean)
     return clean
+
+
+def _without_key_blocks(given: str) -> str:
+    """`given` without private keys, each from its first line to its last or as far as it goes."""
+    parts: list[str] = []
+    at, ends = 0, [end.end() for end in _END.finditer(given)][::-1]
+    while begin := _BEGIN.search(given, at):
+        while ends and ends[-1] < begin.end():
+            ends.pop()
+        parts += [given[at : begin.start()], MARK]
+        at = ends.pop() if ends else _key_lines(given, begin.end())
+    return "".join([*parts, given[at:]])
+
+
+def _key_lines(given: str, at: int) -> int:
+    found = _KEY_LINES.match(given, at)
+    return at if found is None else found.end()
 
 
 def _holds_nothing(given: Any) -> bool:

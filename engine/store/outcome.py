@@ -19,7 +19,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE | re.ASCII)
 _NAME_LENGTH: Final = 100
 ARTIFACT_CAP: Final = 64 * 1024 * 1024  # bytes; our own pictures stop at 8 MiB
-_ECHOED: Final = ("url", "final_url", "error")
+_TOLD: Final = ("url", "final_url", "error", "title", "content")
 
 
 def place_task(root: Folder, task_id: str, files: Mapping[str, bytes], temp: str) -> bool:
@@ -60,9 +60,9 @@ def _flush_placed(root: Folder, task_id: str, temp: str) -> None:
 
 
 def clean_page(page: Mapping[str, Any]) -> dict[str, Any]:
-    """A page as it may be stored: no secret in its addresses and its error."""
+    """A page as it may be stored: no secret in its addresses, its texts and its error."""
     clean = dict(page)
-    for name in _ECHOED:
+    for name in _TOLD:
         if name in clean:
             clean[name] = redact.value(clean[name])
     return clean
