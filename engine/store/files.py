@@ -204,7 +204,8 @@ class Folder:
     ) -> None:
         """Put a new `name` in place, whole; `check` may still refuse just before the rename.
 
-        `durable` also flushes the file before and the folder after the rename. A failed
+        The file is flushed before the rename, so that a loss of power leaves the old one or
+        the new one, and never an empty one; `durable` also flushes the folder after it. A failed
         flush is a failed write and is not tried again: the system has dropped the data.
         Raises Unflushed, an OSError, where only the last one failed: the new file stands.
         """
@@ -213,8 +214,7 @@ class Folder:
             try:
                 for chunk in chunks:
                     write_fully(fd, chunk)
-                if durable:
-                    os.fsync(fd)
+                os.fsync(fd)
             finally:
                 os.close(fd)
             check()

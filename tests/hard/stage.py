@@ -46,7 +46,11 @@ class Stage:
             text=True,
             cwd=REPO,
         )
-        self.ask("wait")
+        try:
+            self.ask("wait")  # until it is warm
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Stage:
         return self
@@ -57,6 +61,9 @@ class Stage:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
