@@ -16,6 +16,7 @@ from engine.browser import launch, session
 from engine.browser.driver import Driver
 from engine.browser.gate import Gate
 from engine.browser.locate import locate
+from engine.browser.proxy import Proxy
 from engine.browser.session import BrowserSession, Flavour
 from engine.config import Settings
 from engine.errors import BrowserFailed
@@ -180,14 +181,15 @@ async def test_a_browser_without_its_gate_is_closed_again(
         raise Error("no session")
 
     monkeypatch.setattr(Gate, "open", shut)
-    driver = await Driver.start()
+    driver, proxy = await Driver.start(), Proxy()
     try:
         if slow:
             # The start itself needs its time; only the gate's is cut short.
             monkeypatch.setattr(launch, "LAUNCH_S", 5.0)
         with pytest.raises(BrowserFailed):
-            await launch.launch(driver, locate(), lean=True)
+            await launch.launch(driver, locate(), proxy, lean=True)
         assert len(opened) == (1 if slow else launch.TRIES)
         assert not any(browser.is_connected() for browser in opened)
     finally:
         await driver.stop(5)
+        await proxy.close()

@@ -35,13 +35,14 @@ class World:
     def lookup(self, host: str) -> asyncio.Future[tuple[IPAddress, ...]]:
         """Each answer of a name in turn; the last one stays."""
         self.asked.append(host)
-        future: asyncio.Future[tuple[IPAddress, ...]] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[tuple[IPAddress, ...]] = loop.create_future()
         answers = self.names.get(host)
         if not answers:
-            future.set_exception(socket.gaierror(socket.EAI_NONAME, "unknown"))
+            loop.call_soon(future.set_exception, socket.gaierror(socket.EAI_NONAME, "unknown"))
             return future
         said = answers.pop(0) if len(answers) > 1 else answers[0]
-        future.set_result(tuple(map(ipaddress.ip_address, said.split())))
+        loop.call_soon(future.set_result, tuple(map(ipaddress.ip_address, said.split())))
         return future
 
     async def through(self, address: IPAddress, port: int, make: Callable[[], Any]) -> Any:

@@ -1,0 +1,180 @@
+"""G9: nothing that a page does reaches a private place, by whatever door and spelling.
+
+The hostile site is opened as a place of this machine and as one of a made-up internet, in
+the browser and by the static engine; its canary must not hear of it. Then 50 spellings of
+private addresses, as addresses to open and as what a page asks for, and a name that turns
+inwards again and again. The long form also lets `strace` tell every connection of the whole
+process tree. `--work` is the part that it looks at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.browser.egress import KEPT_S, Policy
+from engine.browser.session import FetcherOptions
+from engine.errors import EngineError
+from engine.work.fetch import Fetcher, PageOptions
+from engine.work.static import open_static
+from fixtures.hostile import moving, reaching
+from fixtures.hostile.site import HostileSite
+from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE
+from tests.egress.conftest import PUBLIC, START, World
+from tests.hard.figures import Figures
+
+SPELLINGS = [*LOOPBACK_SPELLINGS, *PRIVATE, *METADATA]
+SHORT = ("fetch", "websocket", "img", "frame", "worker", "metadata", "names", "redirect-img", "rtc")
+TRAPS = [trap.path for trap in (*reaching.TRAPS, *moving.TRAPS) if "/chain/" not in trap.path]
+FLIPS = 40
+WORK_LIMIT_S = 900
+_CONNECT = re.compile(
+    r'sin_port=htons\((\d+)\), sin_addr=inet_addr\("([0-9.]+)"\)'
+    r'|sin6_port=htons\((\d+)\).*?inet_pton\(AF_INET6, "([0-9a-f:.]+)"'
+)
+
+
+async def _open(fetcher: Fetcher, url: str, *, settle_ms: int) -> str:
+    options = PageOptions(timeout_ms=15_000, settle_ms=settle_ms)
+    try:
+        return (await fetcher.fetch(url, options)).final_url
+    except EngineError as refused:
+        return str(refused)
+
+
+async def _traps(world: World, site: HostileSite, *, short: bool) -> int:
+    """Every trap by every door; how many pages that were."""
+    paths = [f"/reach/{way}" for way in SHORT] if short else TRAPS
+    paths += [f"/redirect/{name}" for name in ("canary", "number", "metadata", "two-hops")]
+    settle_ms = 50 if short else 200
+    asked = 0
+    async with world.browser() as session, contextlib.AsyncExitStack() as stack:
+        for start in (START.rstrip("/"), site.url):
+            policy = world.policy(start)
+            options = FetcherOptions(policy, pages=4, block_resources=False)
+            doors = [await stack.enter_async_context(session.fetcher(options))]
+            if start == site.url:
+                doors.append(await stack.enter_async_context(open_static(policy)))
+            opening = [
+                _open(door, f"{start}{path}", settle_ms=settle_ms)
+                for door in doors
+                for path in paths
+            ]
+            asked += len(await asyncio.gather(*opening))
+    return asked
+
+
+async def _spellings(world: World, site: HostileSite, *, short: bool) -> list[str]:
+    """Each spelling opened as a page, by both doors; what was not refused."""
+    port = site.canary.rpartition(":")[2]
+    urls = [f"http://{host}:{port}/?how=spelled" for host in SPELLINGS]
+    urls += [f"https://{host}/" for host in SPELLINGS[: None if not short else 5]]
+    policy = world.policy()
+    async with (
+        world.browser() as session,
+        session.fetcher(FetcherOptions(policy, pages=4)) as browser,
+        open_static(policy) as static,
+    ):
+        doors = (browser, static)
+        told = await asyncio.gather(
+            *(_open(door, url, settle_ms=50) for door in doors for url in urls)
+        )
+    return [text for text in told if not text.startswith("blocked: ")]
+
+
+async def _rebinding(world: World, site: HostileSite, *, short: bool) -> int:
+    """A public name that turns inwards and back; how often it was looked up.
+
+    Only the browser asks: the static engine would connect to the public address itself.
+    """
+    url, now = f"http://turns.example:{site.canary.rpartition(':')[2]}/?how=rebound", [0.0]
+    world.names["turns.example"] = [PUBLIC, "127.0.0.1", f"{PUBLIC} 127.0.0.1"] * FLIPS
+    policy = Policy(None, lookup=world.lookup, now=lambda: now[0])
+    before = len(world.asked)
+    async with world.browser() as session, session.fetcher(FetcherOptions(policy)) as browser:
+        for _ in range(8 if short else FLIPS):
+            now[0] += KEPT_S / 2 + 1
+            await _open(browser, url, settle_ms=20)
+    return len(world.asked) - before
+
+
+async def _work(*, short: bool) -> dict[str, Any]:
+    world = World()
+    with HostileSite() as site:
+        world.routes[PUBLIC] = int(site.url.rpartition(":")[2])
+        told: dict[str, Any] = {
+            "pages of traps": await _traps(world, site, short=short),
+            "spellings let through": await _spellings(world, site, short=short),
+            "look-ups while a name turns": await _rebinding(world, site, short=short),
+        }
+        hits = site.canary_hits
+    own = int(site.url.rpartition(":")[2])
+    strangers = sorted(place for place in world.strangers if place != ("127.0.0.1", own))
+    return {
+        **told,
+        "spellings": len(SPELLINGS),
+        "canary hits": [f"{hit.how}: {hit.line}" for hit in hits],
+        "connections of the proxy": len(world.reached),
+        "of these to private places": strangers,
+    }
+
+
+def _watched(*, short: bool) -> dict[str, Any]:
+    """The work in a process of its own, every connection of its tree written down."""
+    strace = shutil.which("strace")
+    words = [sys.executable, "-m", "tests.hard.egress", "--work", *(["--short"] if short else [])]
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder, "connects")
+        if strace and not short:
+            words = [strace, "-f", "-qq", "-e", "trace=connect", "-o", str(trace), *words]
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=WORK_LIMIT_S, check=False
+        )
+        if done.returncode:
+            raise SystemExit(done.stderr[-2_000:])
+        told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        if not trace.exists():
+            return {**told, "strace": "not asked" if short else "not on this machine"}
+        return {**told, "addresses connected to": _outside(trace.read_text(errors="replace"))}
+
+
+def _outside(trace: str) -> list[str]:
+    """Every address but 127.0.0.1 that a process of the tree called connect() for."""
+    found = set()
+    for line in trace.splitlines():
+        said = _CONNECT.search(line)
+        if said:
+            found.add(f"{said.group(2) or said.group(4)} {said.group(1) or said.group(3)}")
+    return sorted(each for each in found if not each.startswith("127.0.0.1 "))
+
+
+def measure(*, short: bool) -> Figures:
+    """Canary hits, spellings let through, and connections to private places: none of each."""
+    told = _watched(short=short)
+    misses = [
+        f"{name}: {told[name]}"
+        for name in ("canary hits", "spellings let through", "of these to private places")
+        if told[name]
+    ]
+    local = [each for each in told.get("addresses connected to", ()) if each.startswith("169.254.")]
+    misses += [f"169.254/16 was connected to: {local}"] if local else []
+    return Figures("G9", told, misses)
+
+
+def main(argv: Sequence[str]) -> int:
+    """The part that is looked at from outside: its findings as one line of JSON."""
+    print(json.dumps(asyncio.run(_work(short="--short" in argv))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
