@@ -201,7 +201,8 @@ class Runner:
 
     async def _wait_out(self, error: EngineError) -> None:
         """Say what stands in the way (a full disk, a lock) and give it a moment to go."""
-        self._trouble(f"{error.title}: {error}")
+        said = str(error)
+        self._trouble(said if said.startswith(error.title) else f"{error.title}: {said}")
         log.warning("task %s: %s; trying again", self._job.task_id, error)
         await asyncio.sleep(AGAIN_S)
 
