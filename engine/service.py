@@ -126,7 +126,9 @@ class Engine(Steering):
         request = admit(kind, args, name, terms, self._tools)
         self._check_open()
         # Shielded: of a caller that goes away meanwhile no task may stay that nobody runs.
-        return await asyncio.shield(asyncio.create_task(self._accept(request, parent)))
+        accepting = asyncio.create_task(self._accept(request, parent))
+        accepting.add_done_callback(lambda one: one.cancelled() or one.exception())
+        return await asyncio.shield(accepting)
 
     async def asked(self, task_id: str) -> again.Asked:
         """What the task was asked to do, to `start` it once more.

@@ -78,16 +78,13 @@ def ago(at_ms: float | None, now_ms: float) -> str:
 
 
 def age(at_ms: float | None, now_ms: float) -> str:
-    """`ago` for a list, where a time that is still to come says so: `in 3 h`.
-
-    Up to a minute ahead reads as now: clocks of two machines differ by as much.
-    """
+    """`ago` for a list, where a time that is still to come says so: `in 3 h`."""
     ahead = ahead_of(at_ms, now_ms)
     return say("age.ahead", span=ahead) if ahead else ago(at_ms, now_ms)
 
 
 def ahead_of(at_ms: float | None, now_ms: float) -> str:
-    """How far a time is ahead of this clock; empty when it is not, or by less than a minute."""
+    """How far a time is ahead of this clock; empty below a minute, as two clocks may differ."""
     return "" if at_ms is None or at_ms - now_ms <= _MINUTE else span(at_ms - now_ms)
 
 

@@ -259,11 +259,8 @@ def _policy(meta: Mapping[str, Any]) -> Policy:
 
 
 def lasted_ms(meta: Mapping[str, Any], now_ms: float) -> float:
-    """How long a task has lasted, until its end or `now_ms`.
-
-    What was measured without the wall clock counts (`engine.lasted_ms`, as of
-    `engine.lasted_at`); only what came behind it goes by the times that are stored.
-    """
+    """How long a task has lasted until its end or `now_ms`: as it was measured at last without
+    the wall clock, and from then on by the times that are stored."""
     ended_ms = _number(meta.get("ended_at"))
     until_ms = now_ms if ended_ms is None else ended_ms
     told = max(0, until_ms - _began_ms(meta))

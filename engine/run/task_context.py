@@ -6,7 +6,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from engine.errors import EngineError, LedgerWriteFailed, LockTimeout
 from engine.records import ErrorInfo, TaskId, Units
@@ -17,6 +18,7 @@ from engine.work.context import Clock, Scopes, StopReason
 log = logging.getLogger(__name__)
 
 NONE: Final[Mapping[str, Any]] = {}
+T = TypeVar("T")
 
 
 class TaskContext:
@@ -75,7 +77,7 @@ class TaskContext:
         """Keep a finished page: `pages.jsonl` first, so that a kill loses none, then the event."""
         async with self._order:  # threads would overtake each other, and progress go back
             self.units = units
-            reason = await asyncio.shield(asyncio.to_thread(self._keep, page, units))
+            reason = await _to_its_end(partial(self._keep, page, units))
         self._nudge(self._id)
         if reason:
             self.stop(reason)
@@ -83,7 +85,7 @@ class TaskContext:
     async def rest(self, pages: list[dict[str, Any]]) -> None:
         """Keep units that were never done; no event tells of them, and nothing counts them."""
         async with self._order:
-            await asyncio.shield(asyncio.to_thread(self._ledger.append_pages, self.task_id, pages))
+            await _to_its_end(partial(self._ledger.append_pages, self.task_id, pages))
 
     async def log(self, phase: str, note: str, **data: object) -> None:
         await asyncio.to_thread(
@@ -97,9 +99,7 @@ class TaskContext:
     async def document(self, name: str, data: bytes) -> None:
         """Replace the task's own document, such as `commands.json`."""
         async with self._order:
-            await asyncio.shield(
-                asyncio.to_thread(self._ledger.write_document, self.task_id, name, data)
-            )
+            await _to_its_end(partial(self._ledger.write_document, self.task_id, name, data))
 
     async def tick(self) -> StopReason:
         """Let the companions look at the clock; why the task has to stop, mostly nothing."""
@@ -151,3 +151,16 @@ class TaskContext:
             progress["message"] = units.message
         self._ledger.append_event(self.task_id, "progress", progress)
         return self._told(lambda one: one.kept(page, units)) if self._companions else ""
+
+
+async def _to_its_end(write: Callable[[], T]) -> T:
+    """Do a write on a thread; it is not torn when who waits for it is stopped meanwhile."""
+    writing = asyncio.get_running_loop().run_in_executor(None, write)
+    writing.add_done_callback(_hear)
+    return await asyncio.shield(writing)
+
+
+def _hear(writing: asyncio.Future[Any]) -> None:
+    """Of an error that nobody waits for any more the loop would make a report with a traceback."""
+    if not writing.cancelled():
+        writing.exception()

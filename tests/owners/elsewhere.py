@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,3 +86,12 @@ def until(condition: Callable[[], object], limit_s: float = 30.0) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it never came true"
         time.sleep(0.01)
+
+
+def open_files(pid: int) -> set[str]:
+    """What a process has open (Linux)."""
+    found: set[str] = set()
+    for number in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):  # closed meanwhile
+            found.add(os.readlink(number))
+    return found

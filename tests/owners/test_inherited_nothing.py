@@ -1,0 +1,49 @@
+"""What our children inherit: no lease, no lock, no file of a ledger; else they would keep them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+
+from engine.browser.egress import Policy
+from engine.browser.session import InstanceOptions
+from engine.config import Settings
+from engine.service import Engine
+from tests.owners.elsewhere import open_files
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc to look in")
+
+
+async def test_browser_and_driver_hold_no_lease_and_no_lock_of_ours(home: Path) -> None:
+    """They are started while a lease and a task's lock are held."""
+    engine = Engine(Settings(home=home, root=home / "tasks"), accepts=True)
+    await engine.open()
+    inside, go_on = threading.Event(), threading.Event()
+
+    def hold(raw: dict[str, object]) -> None:
+        inside.set()
+        assert go_on.wait(60)
+
+    ledger = engine._ledger
+    task_id = ledger.claim(ledger.create("crawl", {}).task_id).task_id
+    holding = asyncio.create_task(asyncio.to_thread(ledger.mutate, task_id, hold))
+    try:
+        await asyncio.to_thread(inside.wait, 60)
+        async with engine._browser.instance(InstanceOptions(Policy(None))):
+            ours = {path for path in open_files(os.getpid()) if path.startswith(str(home))}
+            children = psutil.Process().children(recursive=True)
+            theirs = {path for child in children for path in open_files(child.pid)}
+        assert any("/.runners/" in path for path in ours)
+        assert any(path.endswith(f"{task_id}/lock") for path in ours)
+        assert len(children) >= 3  # the driver, the browser, its helpers
+        assert not {path for path in theirs if path.startswith(str(home))}
+    finally:
+        go_on.set()
+        await holding
+        await engine.close()

@@ -1,0 +1,190 @@
+"""A task's folder, or the whole ledger, moved or replaced under a running crawl: a typed end.
+
+Nothing is made again in the place of what went, and nothing is written through a link.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.config import Settings
+from engine.errors import EngineError, TaskNotFound, TaskRemoved
+from engine.records import Status, TaskRecord
+from engine.retention import pruning
+from engine.retention.rules import Rules
+from engine.service import Engine
+from engine.store.ledger import Ledger
+from engine.store.look import LedgerLook
+from engine.store.machine import wall_ms
+
+ENDLESS = {"delay_ms": 20, "respect_robots": False, "max_pages": 10_000, "max_depth": 100}
+STATIC = {**ENDLESS, "engine": "static"}
+Change = Callable[[Path], None]
+
+
+@asynccontextmanager
+async def opened(home: Path) -> AsyncIterator[Engine]:
+    engine = Engine(Settings(home=home, root=home / "tasks"), accepts=True)
+    await engine.open()
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def crawling(engine: Engine, args: dict[str, Any]) -> Path:
+    """The folder of a crawl that has two pages."""
+    record = await engine.start("crawl", args)
+    folder = engine.settings.root / record.task_id
+    pages = folder / "pages.jsonl"
+    await until(lambda: pages.exists() and pages.read_bytes().count(b"\n") >= 2)
+    return folder
+
+
+def all_files(place: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+
+def deleted(folder: Path) -> None:
+    # Renamed first: what is removed file by file may be written to meanwhile.
+    gone = folder.with_name(".gone")
+    folder.rename(gone)
+    shutil.rmtree(gone)
+
+
+def renamed(folder: Path) -> None:
+    folder.rename(folder.with_name("kept-by-hand"))
+
+
+def linked(folder: Path) -> None:
+    """A link stands where the folder was: to a folder with a task of the same shape."""
+    outside = folder.parent.parent / "outside"
+    shutil.copytree(folder, outside)
+    folder.rename(folder.with_name(".gone"))
+    folder.symlink_to(outside)
+
+
+def moved_root(folder: Path) -> None:
+    folder.parent.rename(folder.parent.with_name("moved"))
+
+
+def another_root(folder: Path) -> None:
+    moved_root(folder)
+    folder.parent.mkdir()
+
+
+CHANGES: list[Change] = [deleted, renamed, linked, moved_root, another_root]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+async def test_a_crawl_whose_folder_goes_ends_and_makes_nothing_in_its_place(
+    home: Path, site: Any, change: Change, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(home) as engine:
+        folder = await crawling(engine, STATIC)
+        change(folder)
+        outside = all_files(home / "outside")
+        async with asyncio.timeout(15):
+            await engine.join(folder.name)
+        assert engine.health().running == 0
+        assert not engine.owns(folder.name)
+        assert all_files(home / "outside") == outside
+        if change is linked:
+            assert folder.is_symlink()
+        else:
+            assert not os.path.lexists(folder)
+        if change is not moved_root:
+            again = await engine.start("crawl", {**STATIC, "url": site.url, "max_pages": 1})
+            assert (await engine.wait(again.task_id)).status == Status.COMPLETED
+    assert home.joinpath("tasks").exists() == (change is not moved_root)
+    errors = [entry for entry in caplog.records if entry.levelno >= logging.ERROR]
+    assert not errors, errors
+
+
+@pytest.fixture(autouse=True)
+def address(monkeypatch: pytest.MonkeyPatch, site: Any) -> None:
+    for args in (STATIC, ENDLESS):
+        monkeypatch.setitem(args, "url", site.url)
+
+
+async def test_the_browser_of_a_crawl_whose_folder_goes_is_free_for_the_next(
+    home: Path, site: Any
+) -> None:
+    async with opened(home) as engine:
+        folder = await crawling(engine, ENDLESS)
+        deleted(folder)
+        async with asyncio.timeout(20):
+            await engine.join(folder.name)
+        args = {**ENDLESS, "max_pages": 2}
+        record = await engine.wait((await engine.start("crawl", args)).task_id)
+        assert record.status == Status.COMPLETED
+        assert not folder.exists()
+        assert not [run for run in engine.runs.list_runs() if run.status == "running"] or (
+            await engine.reap() == []
+        )
+        assert {run.status for run in engine.runs.list_runs()} == {"aborted", "completed"}
+
+
+@pytest.mark.case("R58")
+@pytest.mark.parametrize("change", [deleted, renamed, linked], ids=lambda one: one.__name__)
+async def test_who_waits_for_a_task_that_goes_is_told_so(
+    home: Path, site: Any, change: Change
+) -> None:
+    async with opened(home) as engine:
+        folder = await crawling(engine, STATIC)
+        waiting = asyncio.create_task(engine.wait(folder.name, timeout_ms=30_000))
+        await asyncio.sleep(0)
+        change(folder)
+        with pytest.raises(EngineError) as told:
+            await waiting
+        assert isinstance(told.value, TaskRemoved | TaskNotFound)
+        if isinstance(told.value, TaskRemoved):
+            assert str(told.value) == f"Task {folder.name} was removed."
+        await engine.join(folder.name)
+
+
+async def test_pruning_with_all_its_might_takes_nothing_from_a_runner(
+    home: Path, site: Any
+) -> None:
+    """Also by a clock that is an hour ahead, and beside a run that ends meanwhile."""
+    root = home / "tasks"
+
+    def prune_all() -> int:
+        later = wall_ms() + 3_600_000
+        look = LedgerLook(root)
+        shown = pruning.preview(look, Rules(keep=0), later)
+        return len(pruning.prune(look, shown, delete=True, now_ms=lambda: later).gone)
+
+    async with opened(home) as engine:
+        folder = await crawling(engine, STATIC)
+        short = await engine.start("crawl", {**STATIC, "max_pages": 5})
+        went = 0
+        async with asyncio.timeout(30):
+            while not went:
+                went += await asyncio.to_thread(prune_all)
+        assert (folder / "meta.json").exists()
+        await engine.cancel(folder.name)
+        await engine.join(folder.name)
+        await engine.join(short.task_id)
+        record = Ledger(root).read(folder.name)
+    assert not (root / short.task_id).exists()
+    assert isinstance(record, TaskRecord)
+    assert record.status == Status.CANCELLED
+    assert json.loads((folder / "result.json").read_bytes())["summary"]["total_pages"] >= 2
+    assert [name for name in os.listdir(root) if name.startswith(".pruned")] == []

@@ -1,0 +1,102 @@
+"""`octask wait` and the look-out behind it: each end of a wait has its code and its words."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import WaitTimeout
+from engine.store import wait
+from engine.store.ledger import Ledger
+from engine.store.wait import wait_terminal
+from tests.cli.program import Octask
+from tests.hard.reapers import write_foreign
+from tests.owners.elsewhere import open_files, until
+
+
+@pytest.fixture
+def octask(home: Path) -> Octask:
+    return Octask(home)
+
+
+def living(octask: Octask) -> str:
+    """A task whose owner lives: this very process."""
+    return write_foreign(octask.home / "tasks", os.getpid())
+
+
+@pytest.mark.case("R58")
+def test_the_command_line_tells_an_unknown_task_a_limit_and_a_removal_apart(
+    octask: Octask,
+) -> None:
+    task_id = living(octask)
+    unknown = octask("wait", "0" * 16, code=4)
+    assert f"There is no task {'0' * 16}" in unknown
+    late = json.loads(octask("wait", task_id, "--timeout-ms", "200", "--json", code=124))
+    assert late["error"]["code"] == "ETIMEDOUT"
+    assert late["error"]["message"] == f"Task {task_id} did not end within 200 ms."
+
+
+@pytest.mark.case("R58")
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc to look in")
+def test_a_task_that_is_deleted_ends_the_waiting_command(octask: Octask) -> None:
+    task_id = living(octask)
+    folder = octask.home / "tasks" / task_id
+    waiting = octask.start("wait", task_id, "--timeout-ms", "60000")
+    until(lambda: "anon_inode:inotify" in open_files(waiting.pid))  # it listens, so it waits
+    shutil.rmtree(folder)
+    out, errors = waiting.communicate(timeout=60)
+    assert "Traceback" not in errors
+    assert f"Task {task_id} was removed." in out + errors
+    assert waiting.returncode == 1
+
+
+@pytest.mark.case("R58")
+async def test_a_watcher_that_takes_long_to_open_holds_up_no_limit(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opening, closed = threading.Event(), threading.Event()
+
+    class Slow:
+        deep = False
+
+        def listen(self, *_: object) -> Any:
+            raise OSError("too late")
+
+        def close(self) -> None:
+            closed.set()
+
+    def slowly() -> Slow:
+        assert opening.wait(30)
+        return Slow()
+
+    monkeypatch.setattr(wait, "open_ears", slowly)
+    task_id = write_foreign(home / "tasks", 1)
+    with pytest.raises(WaitTimeout):
+        await wait_terminal(Ledger(home / "tasks"), task_id, 100)
+    assert not opening.is_set()  # the limit was kept although nothing was open yet
+    assert not wait._lookouts.get(asyncio.get_running_loop())
+    opening.set()
+    await asyncio.to_thread(until, closed.is_set)  # and what opened after all was closed
+
+
+async def test_a_wait_ends_on_time_while_all_its_waits_come_and_go(home: Path) -> None:
+    root = home / "tasks"
+    ids = [write_foreign(root, 1) for _ in range(20)]
+
+    async def one(task_id: str, limit_ms: int) -> None:
+        with pytest.raises(WaitTimeout):
+            await wait_terminal(Ledger(root), task_id, limit_ms)
+
+    began = time.monotonic()
+    await asyncio.gather(*(one(task_id, 50 + 10 * n) for n, task_id in enumerate(ids)))
+    assert time.monotonic() - began < 10
+    assert not wait._lookouts.get(asyncio.get_running_loop())
