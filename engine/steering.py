@@ -69,9 +69,10 @@ class Steering(Looking):
         Raises:
             NotATaskId, TaskNotFound, TaskUnreadable.
         """
-        meta = await self.meta(task_id)
+        found = await self.ledger_id(task_id)
+        meta = {**await self.meta(found), "task_id": found}  # the folder's name, whatever it says
         if meta.get("kind") == ENVELOPE:
-            return await asyncio.to_thread(self.envelopes.state, meta["task_id"])
+            return await asyncio.to_thread(self.envelopes.state, found)
         return state_of(meta, wall_ms()) if has_budget(meta) else None
 
     async def by_hand(self, run_id: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ import click
 from engine.cli import facts, goals, runs, show
 from engine.cli.calls import call, refuse, status_code
 from engine.cli.cancel import cancel
+from engine.cli.escaped import as_json as print_json
 from engine.cli.export import export
 from engine.cli.place import bare_settings, place_options, settings_from
 from engine.cli.plain import plainly
@@ -136,7 +136,7 @@ def _metavar(param: Param) -> str:
 def _list(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
     views = call(settings, lambda engine: verb.call(engine, given), as_json=as_json)
     if as_json:
-        show.as_json({"tasks": [show.view_data(view) for view in views], "count": len(views)})
+        print_json({"tasks": [show.view_data(view) for view in views], "count": len(views)})
     else:
         show.table(views, str(settings.root))
 
@@ -198,7 +198,7 @@ def doctor(home: Path | None, root: Path | None, as_json: bool) -> None:
         refuse(error, as_json=as_json)
     report = examine(settings)
     if as_json:
-        click.echo(json.dumps(report.data(), ensure_ascii=False, indent=2))
+        print_json(report.data())
     else:
         click.echo(report.text())
     sys.exit(0 if report.healthy else 1)

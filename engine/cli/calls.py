@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import sys
@@ -12,6 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from engine.cli.escaped import as_json as print_json
 from engine.cli.phrases import say
 from engine.config import Settings
 from engine.display import display
@@ -94,7 +94,7 @@ async def _opened(settings: Settings, work: Callable[[Engine], Awaitable[T]], ac
 def refuse(error: EngineError, *, as_json: bool) -> NoReturn:
     """Say what was refused and how to go on, and end with its exit code."""
     if as_json:
-        click.echo(json.dumps({"error": described(error)}, ensure_ascii=False))
+        print_json({"error": described(error)}, indent=None)
     elif isinstance(error, InvalidArguments):
         click.echo(say("mistakes", title=error.title), err=True)
         for problem in error.problems:

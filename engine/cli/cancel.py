@@ -10,8 +10,8 @@ import click
 
 from engine import words
 from engine.cli.calls import call, described, exit_code
+from engine.cli.escaped import as_json as print_json
 from engine.cli.phrases import say
-from engine.cli.show import as_json as print_json
 from engine.cli.show import view_data
 from engine.config import Settings
 from engine.display import display

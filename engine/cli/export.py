@@ -18,8 +18,8 @@ from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingCo
 from rich.progress import Progress as Bars
 
 from engine.cli.calls import Interrupts, call
+from engine.cli.escaped import as_json as print_json
 from engine.cli.phrases import say
-from engine.cli.show import as_json as print_json
 from engine.config import Settings
 from engine.display import display, display_lines
 from engine.export.exporter import Exported, Watch

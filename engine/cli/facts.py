@@ -29,7 +29,7 @@ async def told(engine: Engine, view: TaskView) -> list[str]:
     links = {"run": ours.run_id, "task run": ours.task_run_id, "re-run of": ours.parent_task_id}
     lines = [_line(name, value) for name, value in links.items() if value]
     if record.kind == "recording" and record.is_terminal:
-        lines += _recording(await engine.head(view.task_id))
+        lines += await _recording(engine, view.task_id)
     if record.kind == "commands":
         lines += await _commands(engine, view.task_id)
     if ours.contract_id:
@@ -84,14 +84,15 @@ def _each(task: Mapping[str, Any]) -> Iterator[str]:
         yield " ".join(filter(None, (" ", sign, said(task, number, command))))
 
 
-def _recording(head: Mapping[str, Any]) -> Iterator[str]:
+async def _recording(engine: Engine, task_id: str) -> list[str]:
     """How it ended."""
-    by = str(head.get("stopped_by") or "")
-    if by:
-        try:
-            yield _line("ended by", say(f"recording.by.{by}"))
-        except KeyError:
-            yield _line("ended by", by)
+    try:
+        by = str((await engine.head(task_id)).get("stopped_by") or "")
+        return [_line("ended by", say(f"recording.by.{by}"))] if by else []
+    except EngineError as error:
+        return [_line("result", str(error))]
+    except KeyError:  # a word that only a newer version knows
+        return [_line("ended by", by)]
 
 
 def _line(name: str, text: str) -> str:

@@ -12,9 +12,10 @@ import click
 
 from engine import words
 from engine.cli.calls import GUARD_REFUSED, call
+from engine.cli.escaped import as_json as print_json
+from engine.cli.escaped import json_text
 from engine.cli.phrases import say
-from engine.cli.show import as_json as print_json
-from engine.cli.show import json_text, now_ms
+from engine.cli.show import now_ms
 from engine.config import Settings
 from engine.display import display
 from engine.records import TERMINAL

@@ -11,7 +11,9 @@ import sys
 import click
 
 from engine.cli.calls import FAILED, KILLED, OK, refuse
+from engine.cli.escaped import as_json as print_json
 from engine.cli.phrases import say
+from engine.display import display_lines
 from engine.errors import EngineError
 from engine.logs import log_path
 
@@ -55,8 +57,7 @@ def _run() -> int:
     try:
         answer = octask.main(prog_name="octask", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        return _misused(error, as_json="--json" in sys.argv)
     except (click.Abort, KeyboardInterrupt):
         return KILLED
     except EngineError as error:
@@ -66,6 +67,19 @@ def _run() -> int:
             raise BrokenPipeError from None
         return ended.code if isinstance(ended.code, int) else FAILED
     return answer if isinstance(answer, int) else OK
+
+
+def _misused(error: click.ClickException, *, as_json: bool) -> int:
+    """Say which word was not understood: it is the user's own, and may come from anywhere."""
+    if as_json:
+        message = error.format_message()
+        told = {"code": "bad_usage", "title": say("usage"), "message": message}
+        print_json({"error": told}, indent=None)
+    else:
+        said = io.StringIO()
+        error.show(said)
+        click.echo(display_lines(said.getvalue()), err=True, nl=False)
+    return error.exit_code
 
 
 def _failed(*sentences: str) -> int:

@@ -12,10 +12,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from engine.store.files import Folder, writing
+from engine.display import display_lines
+from engine.errors import EngineError
+from engine.store.files import Folder, Unusable
 
-# What XML 1.0 may hold; a page's text may hold anything.
-_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_XML: Final = re.compile("[\ufffe\uffff]")  # beside what `display_lines` takes out
+
+
+class ReportNotWritten(EngineError):
+    """The tasks have run, and the report on them cannot be written where it was wanted."""
+
+    code = "report_not_written"
+    title = "The report was not written"
+    sentence = "The report cannot be written to {path}: {reason}"
+    advice_text = "Choose another place for it; the tasks themselves are kept."
 
 
 def report(tasks: Iterable[tuple[Mapping[str, Any], Path]]) -> bytes:
@@ -35,12 +45,17 @@ def write_report(path: Path, data: bytes) -> None:
     """Put the report in place, whole or not at all.
 
     Raises:
-        LedgerReadOnly, LedgerWriteFailed: it cannot be written there.
+        ReportNotWritten: it cannot be written there.
     """
-    folder = path.absolute().parent
-    with writing(str(path)), Folder.at(str(folder)) as place:
-        temp = f".{path.name}.{secrets.token_hex(4)}.tmp"
-        place.replace(path.name, [data], temp=temp, durable=False)
+    try:
+        with Folder.at(str(path.absolute().parent)) as place:
+            temp = f".report-{secrets.token_hex(8)}.tmp"  # not of its name, which may be long
+            place.replace(path.name, [data], temp=temp, durable=False)
+    except Unusable as error:
+        raise ReportNotWritten(path=str(path), reason=str(error)) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ReportNotWritten(path=str(path), reason=reason) from error
 
 
 def _suite(task: Mapping[str, Any], folder: Path) -> Xml.Element:
@@ -118,4 +133,5 @@ def _seconds(began: Any, ended: Any) -> str:
 
 
 def _clean(value: object) -> str:
-    return _NOT_XML.sub("\ufffd", "" if value is None else str(value))
+    """What XML may hold, and no terminal that the report is shown on obeys."""
+    return _NOT_XML.sub("\ufffd", "" if value is None else display_lines(str(value)))

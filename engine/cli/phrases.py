@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from engine.display import display
+
 ENGLISH: Final[Mapping[str, str]] = {
     "list.none": "No tasks in {root}",
     "result.none": "There is no result yet.",
@@ -80,6 +82,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "prune.done.delete": "Deleted: {number} ({size}).",
     "output.failed": "The answer could not be written: {reason}",
     "result.damaged": "result.json is not valid JSON",
+    "usage": "The command was not understood",
     "unexpected": "Something unexpected happened ({name}).",
     "unexpected.log": "The details are in {path}",
     "mistakes": "{title}:",
@@ -101,5 +104,7 @@ ENGLISH: Final[Mapping[str, str]] = {
 
 
 def say(message_id: str, /, **fields: object) -> str:
-    """The message with its fields filled in; an unknown id raises `KeyError` (a bug)."""
-    return ENGLISH[message_id].format(**fields)
+    """The message with its fields filled in, each fit for a terminal: paths and names come from
+    outside, too. An unknown id raises `KeyError` (a bug)."""
+    safe = {name: display(text) if isinstance(text, str) else text for name, text in fields.items()}
+    return ENGLISH[message_id].format(**safe)

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from engine.cli.calls import call
-from engine.cli.show import as_json as print_json
+from engine.cli.escaped import as_json as print_json
 from engine.config import Settings
 from engine.display import display
 from engine.verbs import Verb

@@ -12,19 +12,18 @@ import msgspec
 
 from engine import words
 from engine.cli.calls import Interrupts, call, described
+from engine.cli.escaped import as_json as print_json
 from engine.cli.phrases import say
-from engine.cli.show import as_json as print_json
 from engine.cli.show import now_ms
 from engine.config import Settings
 from engine.display import display
 from engine.retention.pruning import Preview, Pruned
 from engine.retention.rules import Ended
 from engine.service import Engine
+from engine.sizes import size_words
 from engine.verbs.checking import read
 from engine.verbs.model import Verb
 from engine.verbs.results import prune as let_go
-
-_STEP, _UNITS = 1_000, ("B", "kB", "MB", "GB", "TB")
 
 
 def prune(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
@@ -64,7 +63,7 @@ def _show(found: Preview, given: Mapping[str, Any]) -> None:
     for one in found.tasks:
         click.echo(_line(one))
     told = "prune.preview.delete" if given["delete"] else "prune.preview.trash"
-    click.echo(say(told, number=len(found.tasks), size=_size(found.size_bytes)), err=True)
+    click.echo(say(told, number=len(found.tasks), size=size_words(found.size_bytes)), err=True)
     stay = {say("prune.kept.rules"): found.by_rules}
     stay |= {say(f"prune.kept.{why}"): number for why, number in found.kept.items()}
     kept = ", ".join(f"{number} {why}" for why, number in stay.items() if number)
@@ -76,8 +75,8 @@ def _show(found: Preview, given: Mapping[str, Any]) -> None:
 
 def _line(one: Ended) -> str:
     ago = words.ago(one.ended_at, now_ms())
-    cells = (one.task_id, one.status, one.kind, ago, _size(one.size_bytes), display(one.name, 100))
-    return "\t".join(cells)
+    told = (one.task_id, display(one.status, 40), one.kind, ago, size_words(one.size_bytes))
+    return "\t".join((*told, display(one.name, 100)))
 
 
 def _report(found: Pruned, given: Mapping[str, Any]) -> None:
@@ -88,14 +87,4 @@ def _report(found: Pruned, given: Mapping[str, Any]) -> None:
     for refused in found.refused:
         click.echo(display(f"{refused.error} {refused.error.advice}"), err=True)
     told = "prune.done.delete" if given["delete"] else "prune.done.trash"
-    click.echo(say(told, number=len(found.gone), size=_size(found.size_bytes)), err=True)
-
-
-def _size(size_bytes: float) -> str:
-    """`512 B`, `3.4 MB`: in steps of 1,000, as --max-size counts."""
-    step = 0
-    while size_bytes >= _STEP and step < len(_UNITS) - 1:
-        size_bytes /= _STEP
-        step += 1
-    digits = 1 if step and size_bytes < 10 else 0
-    return f"{size_bytes:.{digits}f} {_UNITS[step]}"
+    click.echo(say(told, number=len(found.gone), size=size_words(found.size_bytes)), err=True)

@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from engine.cli.calls import call
+from engine.cli.escaped import as_json as print_json
 from engine.cli.phrases import say
-from engine.cli.show import as_json as print_json
 from engine.config import Settings
 from engine.display import display
 from engine.verbs.model import Verb

@@ -11,9 +11,9 @@ from msgspec import to_builtins
 from engine.again import Asked
 from engine.cli.calls import call, refuse, status_code
 from engine.cli.detach import detach
+from engine.cli.escaped import as_json as print_json
 from engine.cli.place import place_options, settings_from
 from engine.cli.progress import progress_for
-from engine.cli.show import as_json as print_json
 from engine.cli.start import foreground, report
 from engine.config import Settings
 from engine.errors import EngineError

@@ -14,12 +14,12 @@ from engine.browser.egress import Policy
 from engine.browser.session import InstanceOptions
 from engine.cli.calls import BY_STATUS, CANCELLED, FAILED, OK, Interrupts, call, refuse
 from engine.cli.detach import detach
+from engine.cli.escaped import as_json as print_json
 from engine.cli.junit import report, write_report
 from engine.cli.phrases import say
 from engine.cli.place import place_options, settings_from
 from engine.cli.run_files import TaskFile, read_task_files
 from engine.cli.run_show import Lines, lines_for
-from engine.cli.show import as_json as print_json
 from engine.config import Settings
 from engine.errors import EngineError, InvalidArguments, Problem
 from engine.records import TaskRecord
@@ -121,7 +121,10 @@ async def _foreground(
             await asyncio.wait({gone}, timeout=LOOK_S)
             shown.look(await _looked(engine, ids))
         await asyncio.gather(*cancels, return_exceptions=True)
-    return [(await _whole(engine, task_id), await engine.meta(task_id)) for task_id in ids]
+    return [
+        (await _whole(engine, task_id), {**await engine.meta(task_id), "task_id": task_id})
+        for task_id in ids
+    ]
 
 
 async def _start(
@@ -156,9 +159,6 @@ def _write_junit(path: Path | None, ended: Ended, root: Path, as_json: bool) -> 
         return
     try:
         write_report(path, report((task, root / meta["task_id"]) for task, meta in ended))
-    except OSError as error:
-        reason = error.strerror or str(error)
-        refuse(InvalidArguments((Problem("--junit", "no_file", reason),)), as_json=as_json)
     except EngineError as error:
         refuse(error, as_json=as_json)
 

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from engine import words
 from engine.cli.calls import call
+from engine.cli.escaped import as_json as print_json
 from engine.cli.phrases import say
-from engine.cli.show import as_json as print_json
 from engine.cli.show import now_ms, view_data
 from engine.config import Settings
 from engine.display import display

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import shutil
 import sys
 import time
@@ -20,6 +19,7 @@ from rich.text import Text
 from engine import words
 from engine.attention import moment, standing, updated_at
 from engine.cli.calls import described
+from engine.cli.escaped import as_json, json_text
 from engine.cli.phrases import say
 from engine.display import display, display_lines
 from engine.errors import EngineError
@@ -27,7 +27,6 @@ from engine.records import TaskEvent, TaskRecord, TaskView, Unreadable
 from engine.service import Engine
 from engine.store.findings import is_json
 
-_STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 CHECKED_BYTES = 64 * 1024 * 1024  # a larger result is copied as it stands
 COPIED_CHARS = 64 * 1024
 
@@ -43,18 +42,6 @@ COLOURS = {
 }
 
 
-def json_text(data: object, indent: int | None = 2) -> str:
-    """`data` as JSON that no terminal obeys and every one can show: what could steer it, and
-    halves of surrogate pairs, stand as escapes."""
-    text = json.dumps(data, ensure_ascii=False, indent=indent)
-    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def as_json(data: object, indent: int | None = 2) -> None:
-    """One JSON document on standard output."""
-    click.echo(json_text(data, indent))
-
-
 def view_data(view: TaskView, whole: dict[str, Any] | None = None) -> dict[str, Any]:
     """A task as every command writes it: its record, and under `view` what was derived.
 
@@ -68,7 +55,9 @@ def view_data(view: TaskView, whole: dict[str, Any] | None = None) -> dict[str, 
     }
     if view.units is not None:
         derived["units"] = msgspec.to_builtins(view.units)
-    record = msgspec.to_builtins(view.entry) if whole is None else whole
+    record = (
+        msgspec.to_builtins(view.entry) if whole is None else {**whole, "task_id": view.task_id}
+    )
     return {**record, "view": derived}
 
 
@@ -134,7 +123,7 @@ async def task(
             click.echo(event_line(event))
     if result:
         click.echo("")
-        if not await _copy_result(engine, view.task_id):
+        if not _copy_result(await engine.result(view.task_id)):
             over = isinstance(view.entry, TaskRecord) and view.entry.is_terminal
             click.echo(say("result.none.ended" if over else "result.none"), err=True)
 
@@ -146,6 +135,10 @@ async def task_json(
     readable = not isinstance(view.entry, Unreadable)
     parts = view_data(view, await engine.meta(view.task_id) if readable else None)
     parts.update(facts)
+    # What cannot be read is refused before anything is said.
+    if events:
+        await engine.events(view.task_id)
+    source = await engine.result(view.task_id) if result else None
     # Events and result may be larger than memory: they are passed through piece by piece.
     click.echo(json_text(parts)[:-2], nl=False)
     if events:
@@ -157,14 +150,13 @@ async def task_json(
         click.echo("\n  ]", nl=False)
     if result:
         click.echo(',\n  "result": ', nl=False)
-        if not await _copy_result(engine, view.task_id, checked=True):
+        if not _copy_result(source, checked=True):
             click.echo("null", nl=False)
     click.echo("\n}")
 
 
-async def _copy_result(engine: Engine, task_id: str, checked: bool = False) -> bool:
+def _copy_result(source: BinaryIO | None, checked: bool = False) -> bool:
     """Write the result out; `checked`: only if it is one JSON value. False: nothing written."""
-    source = await engine.result(task_id)
     if source is None:
         return False
     with source:

@@ -18,6 +18,7 @@ from engine import words
 from engine.admission import Terms
 from engine.cli.calls import Interrupts, call, refuse, status_code
 from engine.cli.detach import detach
+from engine.cli.escaped import as_json as print_json
 from engine.cli.options import (
     CRAWL,
     EVIDENCE,
@@ -33,7 +34,6 @@ from engine.cli.progress import Progress, progress_for
 from engine.cli.recordings import FLAGS as RECORDING_FLAGS
 from engine.cli.recordings import OPTIONS as RECORDING
 from engine.cli.recordings import recording_options
-from engine.cli.show import as_json as print_json
 from engine.cli.show import view_data
 from engine.cli.terms import TERMS, for_agent, from_json, gather_terms, terms_options
 from engine.config import Settings

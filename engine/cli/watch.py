@@ -14,9 +14,9 @@ from rich.text import Text
 from engine import words
 from engine.attention import standing
 from engine.cli.calls import OK, Interrupts, call, refuse
+from engine.cli.escaped import as_json as print_json
 from engine.cli.phrases import say
 from engine.cli.place import place_options, settings_from
-from engine.cli.show import as_json as print_json
 from engine.cli.show import cells, rich_table, view_data
 from engine.errors import EngineError
 from engine.records import TaskRecord, TaskView

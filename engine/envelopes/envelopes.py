@@ -189,7 +189,9 @@ class Envelopes:
             NotATaskId, TaskNotFound, TaskUnreadable.
         """
         now = self._now_ms()
-        return state_of(self._measured(self._ledger.read_raw(task_id), now), now)
+        return state_of(
+            self._measured({**self._ledger.read_raw(task_id), "task_id": task_id}, now), now
+        )
 
     def _measured(self, meta: dict[str, Any], now_ms: int) -> dict[str, Any]:
         """The same `meta`, with how long it has lasted."""
@@ -198,7 +200,7 @@ class Envelopes:
         return meta
 
     def _ask_guard(self, task_id: str) -> None:
-        refusal = self._guard(self.expect(task_id))
+        refusal = self._guard({**self.expect(task_id), "task_id": task_id})
         if refusal is not None:
             raise refusal
 

@@ -20,6 +20,7 @@ from engine import words
 from engine.again import repeatable
 from engine.attention import facets, reasons, spell, standing
 from engine.cli import facts, show
+from engine.cli.escaped import json_text
 from engine.cli.goals import LINES
 from engine.cli.runs import _cells
 from engine.config import Settings
@@ -83,7 +84,7 @@ async def look_at_all(home: Path, *, formats: tuple[str, ...] = FORMATS) -> tupl
     await engine.open()
     try:
         views = await seen.look("list", lambda: engine.list(limit=None)) or []
-        await seen.look("list as JSON", lambda: [show.json_text(show.view_data(v)) for v in views])
+        await seen.look("list as JSON", lambda: [json_text(show.view_data(v)) for v in views])
         await seen.look("list as a table", lambda: show.rich_table(views))
         for query in QUERIES:
             await seen.look(f"list {query}", partial(_matching, query, views))
@@ -108,9 +109,7 @@ async def look_at_one(
     await seen.look(f"{task_id} meta", lambda: _meta(engine, task_id))
     await seen.look(f"{task_id} events", lambda: _events(engine, task_id))
     await seen.look(f"{task_id} tail", lambda: look.tail_units(task_id))
-    await seen.look(
-        f"{task_id} pages", lambda: [show.json_text(p) for p in look.read_pages(task_id)]
-    )
+    await seen.look(f"{task_id} pages", lambda: [json_text(p) for p in look.read_pages(task_id)])
     await seen.look(f"{task_id} result", lambda: _result(engine, task_id))
     await seen.look(f"{task_id} head", lambda: engine.head(task_id))
     await seen.look(f"{task_id} rows", lambda: _rows(look, view))
@@ -144,7 +143,7 @@ async def _asked(seen: Seen, engine: Engine, name: str, **given: Any) -> None:
 
     async def call() -> None:
         found = await verb.call(engine, asked)
-        show.json_text(found).encode()
+        json_text(found).encode()
         for line in LINES[name](found) if name in LINES else map(str, map(_cells, found)):
             line.encode()
 
@@ -181,7 +180,7 @@ async def _first(engine: Engine) -> int:
 def _words(view: TaskView) -> None:
     said = [words.task_name(view), words.why(view, NOW_MS), words.status_word(view)]
     said += [words.row_sentence(view, "x"), words.owner(view), *show.cells(view)]
-    said.append(show.json_text(show.view_data(view)))
+    said.append(json_text(show.view_data(view)))
     needs = reasons(view, NOW_MS)
     facets(view, standing(view), needs)
     spell(view)
@@ -193,14 +192,14 @@ def _words(view: TaskView) -> None:
 
 
 async def _meta(engine: Engine, task_id: str) -> None:
-    show.json_text(await engine.meta(task_id)).encode()
+    json_text(await engine.meta(task_id)).encode()
 
 
 async def _events(engine: Engine, task_id: str) -> None:
     events: AsyncIterator[Any] = show.every_event(engine, task_id)
     async for event in events:
         show.event_line(event).encode()
-        show.json_text(msgspec.to_builtins(event), indent=None).encode()
+        json_text(msgspec.to_builtins(event), indent=None).encode()
 
 
 async def _result(engine: Engine, task_id: str) -> None:
@@ -222,7 +221,7 @@ async def _told(engine: Engine, view: TaskView) -> None:
     lines = await facts.told(engine, view)
     for line in [*lines, *show._task_lines(view, lines)]:
         line.encode()
-    show.json_text(await facts.data(engine, view)).encode()
+    json_text(await facts.data(engine, view)).encode()
 
 
 def tree(top: Path) -> dict[str, tuple[Any, ...]]:

@@ -1,0 +1,180 @@
+"""`octask`, loaded once and forked for each call: real processes, exit codes and terminals, fast.
+
+    python -m tests.hostile_data.loaded      (reads a call a line, writes an answer a line)
+
+A call that takes longer than its limit is killed, and its exit code is None.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+REPO = Path(__file__).resolve().parents[2]
+CAN_FORK = hasattr(os, "fork") and hasattr(os, "openpty")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a call came to; on a terminal both streams are in `out`."""
+
+    code: int | None
+    out: bytes
+    err: bytes
+    seconds: float
+
+    @property
+    def said(self) -> str:
+        return (self.out + self.err).decode("utf-8", "replace")
+
+
+class Loaded:
+    """The program, ready to be called; ended with the block."""
+
+    def __enter__(self) -> Self:
+        self._program = subprocess.Popen(
+            [sys.executable, "-m", "tests.hostile_data.loaded"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=REPO,
+            env={**os.environ, "PYTHONWARNINGS": "error", "TERM": "dumb", "COLUMNS": "200"},
+        )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._program.stdin is not None
+        assert self._program.stdout is not None
+        self._program.stdin.close()
+        self._program.stdout.close()
+        self._program.wait(timeout=60)
+
+    def __call__(
+        self, *words: str | bytes, terminal: bool = False, limit_s: float = 30.0
+    ) -> Answer:
+        """Call `octask` with these words, on a pipe or on a terminal."""
+        encoded = [base64.b64encode(os.fsencode(word)).decode() for word in words]
+        call = {"words": encoded, "terminal": terminal, "limit_s": limit_s}
+        assert self._program.stdin is not None
+        assert self._program.stdout is not None
+        self._program.stdin.write(json.dumps(call).encode() + b"\n")
+        self._program.stdin.flush()
+        got = json.loads(self._program.stdout.readline())
+        out, err = (base64.b64decode(got[name]) for name in ("out", "err"))
+        return Answer(got["code"], out, err, got["seconds"])
+
+
+def serve() -> None:
+    """Answer every call on standard input. Nothing of an earlier call is left for a later one."""
+    import engine.cli.app
+    import engine.cli.guard
+
+    assert engine.cli.app
+    with os.fdopen(os.dup(1), "wb") as answers:
+        for line in sys.stdin.buffer:
+            answers.write(json.dumps(_answered(json.loads(line))).encode() + b"\n")
+            answers.flush()
+
+
+def _answered(call: dict[str, Any]) -> dict[str, Any]:
+    words = [os.fsdecode(base64.b64decode(word)) for word in call["words"]]
+    began = time.monotonic()
+    if call["terminal"]:
+        code, out, err = _on_terminal(words, call["limit_s"])
+    else:
+        code, out, err = _on_pipes(words, call["limit_s"])
+    said = {name: base64.b64encode(data).decode() for name, data in (("out", out), ("err", err))}
+    return {"code": code, "seconds": time.monotonic() - began, **said}
+
+
+def _on_pipes(words: list[str], limit_s: float) -> tuple[int | None, bytes, bytes]:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        child = os.fork()
+        if not child:
+            _become(words, out.fileno(), err.fileno())
+        code = _ended(child, limit_s)
+        return code, _whole(out), _whole(err)
+
+
+def _on_terminal(words: list[str], limit_s: float) -> tuple[int | None, bytes, bytes]:
+    import tty
+
+    ours, theirs = os.openpty()
+    tty.setraw(theirs)  # what is written arrives as it was written
+    child = os.fork()
+    if not child:
+        os.close(ours)
+        _become(words, theirs, theirs)
+    os.close(theirs)
+    out, until = bytearray(), time.monotonic() + limit_s
+    try:
+        while (left := until - time.monotonic()) > 0:
+            ready, _, _ = select.select([ours], [], [], left)
+            data = os.read(ours, 65_536) if ready else b""
+            out += data
+            if not data:
+                break
+    except OSError:  # Linux: the other end is closed
+        pass
+    finally:
+        os.close(ours)
+    return _ended(child, max(1.0, until - time.monotonic())), bytes(out), b""
+
+
+def _become(words: list[str], out: int, err: int) -> None:
+    """The child: `octask` with these words, and no way back."""
+    code = 70
+    try:
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for number, fd in enumerate((nothing, out, err)):
+            os.dup2(fd, number)
+        for name, fd in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
+            mode = "r" if fd == 0 else "w"
+            stream = open(fd, mode, encoding="utf-8", closefd=False)  # noqa: SIM115 - for good
+            setattr(sys, name, stream)
+        sys.argv = ["octask", *words]
+        from engine.cli.guard import guarded, mend_streams
+
+        mend_streams()
+        code = guarded()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+def _ended(child: int, limit_s: float) -> int | None:
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.002)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+def _whole(file: BinaryIO) -> bytes:
+    file.seek(0)
+    return file.read()
+
+
+if __name__ == "__main__":
+    serve()
