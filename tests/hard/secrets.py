@@ -1,0 +1,220 @@
+"""G13: secrets of two dozen kinds are planted, everything is run, and every sink is searched."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from engine.sample.site import Site
+from tests.commands.conftest import do, task
+from tests.hard.figures import Figures
+from tests.trust.planted import PLANTED, SECRETS, Walk
+from tests.trust.plays import ANSWERS, STATIC, VARIABLE, WORDS, address
+
+REPO: Final = Path(__file__).resolve().parents[2]
+FAST: Final = ("--engine", "static", "--delay-ms", "0", "--respect-robots", "false")
+LIMIT_S: Final = 120
+MOST_TASKS: Final = 3  # that are looked at one by one from the command line
+# What is promised to hold what a page shows: the markup of an evidence bundle, but for fields
+# of secrets. What the user exported himself is in the environment of what he starts.
+MARKUP: Final = frozenset(
+    {"key of a title", "Authorization of a text", "cookie that a text repeats"}
+    | {"signature of a link", "password of a console"}
+    | {"AWS key", "GitHub token", "Slack token", "signed token", "private key"}
+)
+EXPORTED: Final = frozenset({"secret of the environment", "proxy password"})
+
+
+class Bystander:
+    """Looks at the process list again and again, as any user of the machine can."""
+
+    def __init__(self) -> None:
+        self.seen: dict[tuple[int, float], tuple[str, bytes, bytes]] = {}
+        self._typed: set[int] = set()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def typed(self, pid: int) -> None:
+        """This command was typed by the user, secrets and all."""
+        self._typed.add(pid)
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(0.05):
+            for child in psutil.Process().children(recursive=True):
+                try:
+                    words, began = " ".join(child.cmdline()), child.create_time()
+                    said = json.dumps(dict(child.environ())).encode()
+                except (psutil.Error, OSError):
+                    continue
+                if words and child.pid not in self._typed:
+                    self.seen[child.pid, began] = (
+                        Path(words.split()[0]).name,
+                        words.encode(),
+                        said,
+                    )
+
+
+class Scene:
+    """A home, a place for temp files and logs, a site, and what programs on them say."""
+
+    def __init__(self, place: Path, site: Site, bystander: Bystander) -> None:
+        self.site, self.walk, self.bystander = site, Walk(), bystander
+        self.place, self.home = place, place / "home"
+        for name in ("home", "temp", "exports"):
+            (place / name).mkdir(mode=0o700)
+
+    def environment(self) -> dict[str, str]:
+        plain = {name: word for name, word in os.environ.items() if not name.startswith("XDG_")}
+        proxy = f"http://ann:{PLANTED['proxy password']}@127.0.0.1:9"
+        return {
+            **plain,
+            "PYTHONPATH": str(REPO),
+            "HOME": str(self.place / "user"),
+            "TMPDIR": str(self.place / "temp"),
+            "HTTPS_PROXY": proxy,
+            "https_proxy": proxy,
+            VARIABLE: PLANTED["secret of the environment"],
+        }
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        started = subprocess.Popen(
+            [sys.executable, *words],
+            env=self.environment(),
+            cwd=REPO,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self.bystander.typed(started.pid)
+        return started
+
+    def run(self, sink: str, *words: str) -> bytes:
+        """Run to its end and search what it said."""
+        out, err = self.start(*words).communicate(timeout=LIMIT_S)
+        self.walk.look(f"stdout of {sink}", out)
+        self.walk.look(f"stderr of {sink}", err)
+        if b"Traceback" in err:
+            self.walk.found.append(f"{sink} printed a traceback: {err.decode()[-300:]}")
+        return out
+
+    def octask(self, *words: str) -> bytes:
+        return self.run(f"octask {words[0]}", "-m", "engine.cli", *words, "--home", str(self.home))
+
+    def file(self, name: str, value: object) -> str:
+        """A file of the user's own, outside of everything that is searched."""
+        path = self.place / name
+        path.write_text(json.dumps(value), "utf-8")
+        return str(path)
+
+
+def at_the_terminal(scene: Scene) -> None:
+    """What a user types: in text, as JSON, and mistyped."""
+    start = ("start", "crawl", address(scene.site.url), *FAST, "--max-pages", "2")
+    scene.octask(*start, "--name", WORDS)
+    task_id = next(one.name for one in (scene.home / "tasks").iterdir() if one.name[0] != ".")
+    scene.octask("get", task_id, "--json", "--result", "--events")
+    scene.octask("start", "crawl", address("ftp://x.test"), "--json")
+
+
+def at_length(scene: Scene) -> None:
+    """The rest of what can be typed, a worker in the background, and its sudden death."""
+    tasks = [one.name for one in (scene.home / "tasks").iterdir() if one.name[0] != "."]
+    for words in (["list"], ["list", "--json"], ["watch", "--once"], ["doctor"], ["runs", "list"]):
+        scene.octask(*words)
+    for task_id in tasks[:MOST_TASKS]:
+        scene.octask("get", task_id, "--result", "--events")
+        scene.octask("export", task_id, "--format", "html")
+    scene.octask("rerun", tasks[0])
+    scene.octask("list", "--query", f'"{WORDS}" stat:x')
+    typed = task(
+        do("goto", url=f"{scene.site.url}/form"),
+        do("type", selector="#p", text="{{pin}}"),
+        do("get_text", selector="#echo"),
+        do("click", selector="#nothing", timeout=300),
+    )
+    variables = scene.file("variables.txt", {"pin": PLANTED["variable of a run"]})
+    report = str(scene.place / "exports" / "report.xml")
+    document = scene.file("task.txt", typed)
+    scene.octask("run", document, "--variables", variables, "--junit", report)
+    worker_dies(scene)
+
+
+def worker_dies(scene: Scene) -> None:
+    args = json.dumps({"url": address(scene.site.url, "/hang"), **STATIC, "max_pages": 4})
+    told = scene.octask("start", "crawl", "--args", args, "--detach", "--json")
+    os.kill(json.loads(told)["pid"], signal.SIGKILL)
+    scene.octask("reap")
+
+
+def in_the_window(scene: Scene) -> None:
+    """Every text of a window that shows all of it, selected one after the other."""
+    scene.run("the window", "-m", "tests.trust.window_texts", str(scene.home))
+
+
+def recorded(scene: Scene) -> None:
+    scene.run("a recording", "-m", "tests.trust.recorded", str(scene.home), scene.site.url)
+
+
+def search(scene: Scene) -> None:
+    """Every file that any of it left."""
+    walk, spared = scene.walk, {"artifacts/dom.html": MARKUP}
+    walk.folder("the home", scene.home, spared)
+    walk.folder("log, settings and crash file", scene.place / "user", {})
+    walk.folder("temp files", scene.place / "temp", {})
+    walk.folder("exports", scene.place / "exports", {})
+    left = [one.name for one in (scene.place / "temp").iterdir()]
+    walk.found += [f"{name} was left among the temp files" for name in left]
+    for name, words, environ in scene.bystander.seen.values():
+        walk.look("command lines of children", words)
+        walk.look(f"environment of {name}", environ, EXPORTED)
+
+
+def measure(*, short: bool) -> Figures:
+    """Run everything and search; the short form leaves out window, recording and many commands."""
+    bystander = Bystander()
+    with tempfile.TemporaryDirectory(prefix="secrets-") as folder, Site(4) as site:
+        site.answers |= ANSWERS
+        scene = Scene(Path(folder), site, bystander)
+        with bystander.looking():
+            length = () if short else ("--long",)
+            scene.run("the service", "-m", "tests.trust.plays", str(scene.home), site.url, *length)
+            at_the_terminal(scene)
+            if not short:
+                at_length(scene)
+                recorded(scene)
+                in_the_window(scene)
+        search(scene)
+    return told(scene.walk, bystander)
+
+
+def told(walk: Walk, bystander: Bystander) -> Figures:
+    looked: Mapping[str, int] = walk.looked
+    facts = {
+        "planted": len(SECRETS),
+        "spellings": sum(len(one.spellings) for one in SECRETS),
+        "files searched": sum(n for sink, n in looked.items() if not sink.startswith("std")),
+        "outputs searched": sum(n for sink, n in looked.items() if sink.startswith("std")),
+        "processes seen": len(bystander.seen),
+        "occurrences": len(walk.found),
+    }
+    return Figures("G13", facts, sorted(set(walk.found)))

@@ -1,0 +1,219 @@
+"""`python -m tests.trust.plays HOME SITE [--long]`: every kind, with secrets wherever one fits.
+
+It prints what each call answered, errors with all their fields: that is a sink like others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from engine.admission import Terms
+from engine.cli.calls import described
+from engine.config import Settings
+from engine.errors import EngineError
+from engine.export.exporter import Order
+from engine.goals.completing import force_of
+from engine.logs import log_to_file
+from engine.sample.server import Answer
+from engine.service import Engine
+from tests.commands.conftest import do, task
+from tests.trust.planted import BARE, PLANTED
+
+P: Final = PLANTED
+STATIC: Final = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 4}
+WORDS: Final = f"see it: password={P['words of a task']}"
+BARE_TEXT: Final = " and ".join(P[name] for name in BARE if name != "private key")
+KEY_BLOCK: Final = (
+    f"-----BEGIN RSA PRIVATE KEY-----\n{P['private key']}\n-----END RSA PRIVATE KEY-----"
+)
+VARIABLE: Final = "TRUST_RIG_SECRET"
+FIELD: Final = P["field of a page"]
+PAGE: Final = f"""<!doctype html><title>Notes, api_key={P["key of a title"]}</title>
+<h1>Notes</h1><p>Authorization: Bearer {P["Authorization of a text"]}</p>
+<p>Cookie: session={P["cookie that a text repeats"]}; theme=dark</p>
+<p>Found here: {BARE_TEXT}</p><pre>{KEY_BLOCK}</pre>
+<form><input type=password name=pin value="{FIELD}"><input type=text name=who></form>
+<a href="/static/1?X-Amz-Signature={P["signature of a link"]}">one</a> <a href="/moved">two</a>
+<a href="/broken">three</a>
+<script>console.log("password={P["password of a console"]}")</script>"""
+FORM: Final = """<!doctype html><title>Form</title><input id=f><input id=p type=password>
+<p id=echo>-</p><script>
+for (const one of [f, p]) one.oninput = () => { echo.textContent = one.value;
+  document.title = one.value; console.log("now " + one.value) }</script>"""
+_COOKIE: Final = ("Set-Cookie", f"sid={P['cookie of the server']}; Path=/; HttpOnly")
+ANSWERS: Final = {
+    "/notes": Answer(PAGE.encode(), headers=(_COOKIE,)),
+    "/form": Answer(FORM.encode(), headers=(_COOKIE,)),
+    "/moved": Answer(
+        status=302, headers=(("Location", f"/static/2?access_token={P['token of a redirect']}"),)
+    ),
+    "/broken": Answer(f"Error: token={P['token of an error text']} is wrong".encode(), 500),
+}
+
+
+def address(site: str, path: str = "/notes") -> str:
+    """The start address with all that one can hold."""
+    front = site.replace("http://", f"http://ann:{P['password of the address']}@")
+    query = f"token={P['token of the address']}&x=1"
+    return f"{front}{path}?{query}#access_token={P['token of the fragment']}"
+
+
+class Play:
+    """One engine, and everything that it was asked and answered."""
+
+    def __init__(self, engine: Engine, site: str) -> None:
+        self.engine, self.site = engine, site
+        self.answers: list[object] = []
+
+    async def ask(self, call: Any) -> Any:
+        """Keep the answer, or the refusal."""
+        try:
+            answer = await call if hasattr(call, "__await__") else call()
+        except EngineError as error:
+            answer = {**described(error), **error.fields}
+        self.answers.append(answer)
+        return answer
+
+    async def run(self, kind: str, args: Mapping[str, Any], **more: Any) -> Any:
+        """Start and wait; what became of it is told as well."""
+        started = await self.ask(self.engine.start(kind, args, **more))
+        task_id = getattr(started, "task_id", None)
+        if task_id is None:
+            return None
+        await self.engine.join(task_id)
+        await self.ask(self.engine.get(task_id))
+        return task_id
+
+    async def without_browser(self) -> None:
+        engine, site = self.engine, self.site
+        contract = {"expected_total": 9, "stop_condition": WORDS}
+        terms = Terms(objective=WORDS, contract=contract, policy={"maxToolCalls": 2})
+        await self.run("crawl", {"url": address(site), **STATIC}, name=WORDS, terms=terms)
+        await self.run("crawl", {"url": address(site, "/broken"), **STATIC})
+        await self.run("crawl", {"url": address(site, "/moved"), **STATIC, "failOnPage": 2})
+        held = await engine.start("crawl", {"url": address(site, "/hang"), **STATIC})
+        await self.ask(engine.cancel(held.task_id, WORDS))
+        await engine.join(held.task_id)
+        await self.run("crawl_sitemap", {"url": address(site, "/"), "delay_ms": 0, **STATIC})
+        for wrong in ({"url": f"ftp://ann:{P['password of the address']}@x.test/"}, {WORDS: 1}):
+            await self.ask(engine.start("crawl", wrong))
+        await self._envelope()
+        self._goals()
+
+    async def _envelope(self) -> None:
+        engine = self.engine
+        started = await engine.start("browser_task", {}, terms=Terms(objective=WORDS))
+        await self.ask(engine.update(started.task_id, phase="act", note=WORDS))
+        await self.ask(engine.finish(started.task_id, "failed", note=WORDS))
+
+    def _goals(self) -> None:
+        goals = self.engine.goals
+        why = f"it is late, token={P['reason of a force']}"
+        run = goals.runs.start({"goal": WORDS}, {"items": [WORDS, "b", BARE_TEXT]})
+        failed = [{"item": WORDS, "reason": WORDS}]
+        steps: list[Callable[[], object]] = [
+            lambda: goals.runs.update(run.run_id, {"completed_items": [WORDS], "cursor": WORDS}),
+            lambda: goals.runs.update(run.run_id, {"failed_items": failed}),
+            lambda: goals.runs.checkpoint(run.run_id, {"summary": BARE_TEXT}),
+            lambda: goals.runs.needs_help(run.run_id, {"reason": WORDS, "resume_hint": WORDS}),
+            lambda: goals.completing.run(run.run_id, {"status": "COMPLETED"}),
+            lambda: goals.completing.run(run.run_id, {"status": "COMPLETED"}, force_of(why, "ann")),
+            lambda: goals.runs.get(run.run_id, include_items=True, events=True),
+        ]
+        for step in steps:
+            try:
+                self.answers.append(step())
+            except EngineError as error:
+                self.answers.append({**described(error), **error.fields})
+
+    async def with_browser(self) -> None:
+        """What needs pages that live: typing, and everything that looks at a page."""
+        await self.run("commands", self._typing())
+        page = {"url": address(self.site), "network_window_ms": 500}
+        parts = ["dom", "screenshot", "network", "console", "phash"]
+        await self.run("oc_evidence_bundle", {**page, "include": parts, "label": WORDS})
+
+    async def with_more_browsers(self) -> None:
+        """The rest of what browsers do."""
+        failing = task(do("goto", url=address(self.site)), do("click", selector="#no", timeout=300))
+        await self.run("commands", failing)
+        notes = {"objective": WORDS, "notes": BARE_TEXT, "next_actions": [WORDS]}
+        tabs = {"tabs": [address(self.site)], "visit": True}
+        await self.run("oc_session_snapshot", {**notes, **tabs})
+        await self.run(
+            "crawl", {"url": address(self.site), **STATIC, "engine": "browser", "max_pages": 2}
+        )
+        await self._agent()
+
+    def _typing(self) -> dict[str, Any]:
+        return task(
+            do("goto", url=f"{self.site}/form"),
+            do("type", selector="#f", text=P["typed text"]),
+            do("type", selector="#p", text=P["typed password"]),
+            do("get_text", selector="#echo"),
+            do("type", selector="#p", text={"secret": f"env:{VARIABLE}"}),
+            do("type", selector="#p", text="{{pin}}"),
+            do("get_html", selector="body"),
+            do("evaluate", script="return [document.title, f.value, p.value]"),
+            do("screenshot"),
+            do("evaluate", script="throw new Error('no: ' + p.value + f.value)"),
+            variables={"pin": P["variable of a run"]},
+        )
+
+    async def _agent(self) -> None:
+        agents = self.engine.agents
+        envelope = await self.engine.start("browser_task", {}, terms=Terms(objective=WORDS))
+        code = (
+            f"fetch('/x', {{headers: {{Authorization: 'Bearer {P['Authorization of a text']}'}}}})"
+        )
+        for tool, args in (
+            ("navigate", {"url": f"{self.site}/form"}),
+            ("act", {"instruction": f"type '{P['typed password']}' into #p"}),
+            ("javascript_tool", {"code": code}),
+            ("navigate", {"url": address(self.site, "/broken")}),
+        ):
+            given = {**args, "taskId": envelope.task_id}
+            await self.ask(agents.call(tool, given, agent_id="ada"))
+
+    async def tell(self, out: Path) -> None:
+        """Every list, file and export there is."""
+        engine = self.engine
+        out.mkdir(exist_ok=True)
+        for view in await engine.list(limit=None):
+            task_id = view.task_id
+            self.answers += [view, await engine.meta(task_id), await engine.events(task_id)]
+            await self.ask(engine.asked(task_id))
+            for form in ("csv", "json", "jsonl", "xlsx", "html"):
+                target = out / f"{task_id}.{form}"
+                await self.ask(engine.exports.to_file(Order(task_id, form), target))
+        self.answers += [engine.health(), engine.runs.list_runs(), *engine.goals.contracts.list()]
+        await self.ask(engine.list(query=f'"{WORDS}" stat:x'))
+
+
+async def play(home: Path, site: str, *, long: bool) -> None:
+    settings = replace(Settings.at(home=home), environ=os.environ, allow_private=(site[7:],))
+    engine = Engine(settings, accepts=True)
+    await engine.open()
+    acted = Play(engine, site)
+    try:
+        await acted.without_browser()
+        await acted.with_browser()
+        if long:
+            await acted.with_more_browsers()
+        await acted.tell(home.parent / "exports")
+    finally:
+        await engine.close()
+    sys.stdout.buffer.write(msgspec.json.encode(acted.answers, enc_hook=str))
+
+
+if __name__ == "__main__":
+    log_to_file()
+    asyncio.run(play(Path(sys.argv[1]), sys.argv[2], long="--long" in sys.argv))
