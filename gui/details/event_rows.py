@@ -10,7 +10,7 @@ import msgspec
 
 from engine import words
 from engine.attention import moment
-from engine.display import ELLIPSIS, display
+from engine.display import ELLIPSIS, clipboard_cell, display
 from engine.messages import ENGLISH
 from engine.records import TaskEvent
 from engine.sizes import size_words
@@ -30,13 +30,19 @@ TONES = {
 
 
 class EventRow(msgspec.Struct, frozen=True, gc=False):
-    """One event, ready to be shown."""
+    """One event, ready to be shown. `guarded` is its line for the clipboard where that differs."""
 
     at: str
     kind: str
     name: str
     text: str
     tone: str
+    guarded: str = ""
+
+    @property
+    def line(self) -> str:
+        """The event as tab-separated text that no spreadsheet calculates."""
+        return self.guarded or f"{self.at}\t{self.name}\t{self.text}"
 
 
 class EventPart(msgspec.Struct, frozen=True):
@@ -54,13 +60,16 @@ class EventPart(msgspec.Struct, frozen=True):
 
 def event_row(event: TaskEvent) -> EventRow:
     """What one line of events.jsonl says, in words; unknown kinds and fields are shown too."""
-    return EventRow(
+    row = EventRow(
         at=_clock(event.ts),
         kind=event.kind,
         name=kind_name(event.kind),
         text=display(_text(event), _TEXT_CHARS),
         tone=_tone(event),
     )
+    # Here, where a thread has the time for it: all of them may be copied at once.
+    guarded = "\t".join(map(clipboard_cell, (row.at, row.name, row.text)))
+    return row if guarded == row.line else msgspec.structs.replace(row, guarded=guarded)
 
 
 def _tone(event: TaskEvent) -> str:
