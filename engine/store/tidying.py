@@ -36,9 +36,12 @@ class Tidier:
         self._shelves = tuple(shelves)
         self._clean: dict[str, int] = {}  # a folder without litter, and when it had last changed
 
-    def tidy(self, old_s: float = OLD_S) -> int:
-        """Remove what is older than `old_s` seconds; how much there was. What resists stays."""
-        found = 0
+    def tidy(self, old_s: float | None = None) -> int:
+        """Remove what is older than `old_s` seconds (a minute); how much there was.
+
+        What resists stays.
+        """
+        found, old_s = 0, OLD_S if old_s is None else old_s
         for place in (self._root, *self._shelves):
             is_litter = self._is_dead if place == self._root else self._is_shelved
             with suppress(OSError), Folder.at(str(place)) as folder:

@@ -23,8 +23,8 @@ def stage() -> Iterator[Stage]:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "home" / "tasks"
+def root(home: Path) -> Path:
+    return home / "tasks"
 
 
 @pytest.fixture

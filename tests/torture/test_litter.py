@@ -1,0 +1,109 @@
+"""What the dead leave: temp files, torn lines, empty folders. It goes, and costs nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from engine.config import Settings
+from engine.goals.desk import Goals
+from engine.records import Unreadable
+from engine.service import Engine
+from engine.store.lease import Lease
+from engine.store.ledger import Ledger
+from engine.store.tidying import Tidier
+
+DEAD = "0123456789abcdef"
+
+
+def temp_files(folder: Path, nonce: str, count: int) -> list[Path]:
+    """Temp files as a process with this lease makes them."""
+    made = [folder / f".meta.json.{nonce}.{number}.tmp" for number in range(count)]
+    for place in made:
+        place.write_bytes(b"{")
+    return made
+
+
+def tidied(ledger: Ledger, *shelves: Path, old_s: float = 60.0) -> int:
+    return Tidier(ledger.root, shelves).tidy(old_s)
+
+
+@pytest.mark.case("R18")
+def test_hundreds_of_temp_files_are_in_nobodys_list_and_go_when_they_are_old(
+    ledger: Ledger, task_id: str, lease: Lease
+) -> None:
+    folder = ledger.root / task_id
+    dead = temp_files(folder, DEAD, 150) + temp_files(ledger.root, DEAD, 150)
+    living = temp_files(folder, lease.nonce, 1)
+    assert [entry.task_id for entry in ledger.list()] == [task_id]
+    assert tidied(ledger) == 0  # a minute must pass
+    assert all(place.exists() for place in dead)
+    assert tidied(ledger, old_s=0) == 300
+    assert not any(place.exists() for place in dead)
+    assert all(place.exists() for place in living)
+    assert not isinstance(ledger.read(task_id), Unreadable)
+
+
+@pytest.mark.case("R18")
+async def test_a_program_that_is_left_alone_tidies_by_itself(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.store.tidying.OLD_S", 0.0)
+    engine = Engine(Settings(home=home, root=home / "tasks", reap_s=0.05), accepts=True)
+    await engine.open()
+    try:
+        dead = temp_files(home / "tasks", DEAD, 3)
+        async with asyncio.timeout(20):
+            while any(place.exists() for place in dead):
+                await asyncio.sleep(0.02)
+    finally:
+        await engine.close()
+
+
+@pytest.mark.case("R18")
+def test_openchromes_temp_files_are_left_alone(ledger: Ledger, task_id: str) -> None:
+    theirs = ledger.root / task_id / "meta.json.1234567890"
+    theirs.write_bytes(b"{")
+    tidied(ledger, old_s=0)
+    assert theirs.exists()
+
+
+@pytest.mark.case("R18")
+def test_shelves_are_tidied_too_and_keep_what_is_whole(ledger: Ledger, home: Path) -> None:
+    goals = Goals(home, lambda: ledger)
+    contract_id = goals.contracts.start(
+        {"scope": "batch", "expected_total": 2}
+    ).contract.contract_id
+    run_id = str(goals.runs.start({"goal": "see all"}).raw["run_id"])
+    contracts, runs = goals.folders
+    litter = [
+        contracts / f".{contract_id}.json.tmp",
+        contracts / f"{DEAD}.items.jsonl",
+        runs / run_id / ".meta.json.tmp",
+    ]
+    for place in litter:
+        place.write_bytes(b"{")
+    (runs / f".new-{DEAD}.tmp").mkdir()
+    assert tidied(ledger, *goals.folders) == 0
+    assert tidied(ledger, *goals.folders, old_s=0) == 4
+    assert not any(place.exists() for place in litter)
+    assert goals.contracts.get(contract_id).contract.completed_total == 0
+    assert goals.runs.get(run_id).raw["goal"] == "see all"
+
+
+@pytest.mark.case("R05")
+def test_the_next_process_ends_a_torn_line_before_it_writes_its_own(
+    ledger: Ledger, task_id: str, root: Path
+) -> None:
+    with open(root / task_id / "events.jsonl", "ab") as events:
+        events.write(b'{"ts":1,"kind":"prog')
+    lease = Lease.acquire(root)
+    try:
+        Ledger(root, lease=lease).append_event(task_id, "log", {"note": "after"})
+    finally:
+        lease.release()
+    read = ledger.read_events(task_id)
+    assert [event.kind for event in read.events] == ["started", "log"]
+    assert read.skipped == 1
