@@ -25,7 +25,7 @@ OTHER_UNITS: Final = "pages"  # of a kind that is not ours
 
 
 class CrawlOutcome(msgspec.Struct, frozen=True):
-    """The `summary` of result.json."""
+    """The `summary` of result.json. `left_out` counts links that were not followed, by reason."""
 
     total_pages: int
     succeeded: int
@@ -35,11 +35,13 @@ class CrawlOutcome(msgspec.Struct, frozen=True):
     scope: str
     stopped_by: StoppedBy
     first_error: str = ""
+    left_out: Mapping[str, int] = {}
 
     def summary(self) -> dict[str, Any]:
         told = msgspec.structs.asdict(self)
         del told["first_error"]  # it stands with its page
-        return told
+        left_out = told.pop("left_out")
+        return {**told, **left_out}
 
 
 class Tally:

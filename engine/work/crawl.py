@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any
 from urllib.parse import urlsplit
+
+import msgspec
 
 from engine.errors import BrowserGone, EngineError, InjectedFault, PageError
 from engine.records import Units
@@ -71,7 +72,7 @@ class _Crawl:
         self._blocked = 0
         self._changed = asyncio.Condition()
         self._awake = Awake()
-        self._alone = asyncio.Lock()
+        self._suspects: set[str] = set()  # under which a browser died; they come again
         self._read_patterns()
 
     def _read_patterns(self) -> None:
@@ -98,7 +99,8 @@ class _Crawl:
         except BaseExceptionGroup as group:
             raise _first(group) from None
         duration_ms = round((self._ctx.monotonic() - started) * 1_000)
-        return self._tally.outcome(self._scope, duration_ms, self._stopped_by())
+        outcome = self._tally.outcome(self._scope, duration_ms, self._stopped_by())
+        return msgspec.structs.replace(outcome, left_out=self._frontier.left.told())
 
     def _stopped_by(self) -> StoppedBy:
         if self._ctx.stopping:
@@ -108,9 +110,7 @@ class _Crawl:
     async def _work(self) -> None:
         try:
             while (visit := await self._next()) is not None:
-                # Of two pages under which a browser died, only one did it: one at a time tells.
-                async with self._alone if visit.deaths else nullcontext():
-                    await self._visit(visit)
+                await self._visit(visit)
                 async with self._changed:
                     self._changed.notify_all()
         except UnitStopped:
@@ -148,7 +148,9 @@ class _Crawl:
         return due is not None and self._spent() >= due - 1
 
     def _may_begin(self) -> bool:
-        return self._room() > 0 and not self._fault_is_due()
+        # Of all pages under which a browser died only one did it: each alone, that shows.
+        alone = not self._suspects or not self._frontier.flying
+        return alone and self._room() > 0 and not self._fault_is_due()
 
     async def _visit(self, visit: Visit) -> None:
         """Take one page to its end, whatever that is; the frontier hears of it last."""
@@ -169,6 +171,7 @@ class _Crawl:
                 return
             await self._keep_failed(visit, second_chance.told(failed))
         self._loaded += 1
+        self._suspects.discard(visit.address.key)
         self._frontier.done(visit)
 
     def _comes_again(self, visit: Visit, failed: EngineError, began_s: float) -> bool:
@@ -177,6 +180,7 @@ class _Crawl:
             return True
         if visit.deaths or not second_chance.is_a_death(failed):
             return False
+        self._suspects.add(visit.address.key)
         self._frontier.put_back(visit)
         return True
 
@@ -229,6 +233,7 @@ class _Crawl:
             self._frontier.land(to, visit)
         if error is None:
             self._frontier.add(found.links, visit.depth)
+            self._frontier.left.count("not_web", found.links_skipped)
         page = page_record(visit, fetched, found)
         if fetched.screenshot is not None:
             name = f"page-{self._tally.total + 1:06d}.png"

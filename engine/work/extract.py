@@ -7,7 +7,6 @@ Everything that comes out is valid UTF-8 and bounded; all of it is still a stran
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from engine.work.addresses import Address, address_of, link_address
+from engine.work.bounds import bounded
 from engine.work.crawl_args import OutputFormat
 from engine.work.fetch import MAX_LINKS, Fetched
 
@@ -28,24 +28,22 @@ MAX_DESCRIPTION_CHARS = 2_048
 MAX_LINK_TEXT_CHARS = 512
 THREAD_FROM_CHARS = 64 * 1024  # smaller pages take under about 5 ms: a thread would cost more
 
-MAX_DEPTH = 5_000
-# What may stay open without nesting deeper does not count.
-_LEAVES = r"(?:p|li|br|hr|img|input|meta|link|td|th|tr|dt|dd|option|wbr|source|area|col)\b"
-_OPENS = re.compile(rf"<(?!{_LEAVES})[a-z]", re.IGNORECASE)
-_CLOSES = re.compile(rf"</(?!{_LEAVES})[a-z]|/>", re.IGNORECASE)
-
 _UNSEEN = "script, style, template, noscript, [hidden], iframe, object"
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 
 
 class Extracted(msgspec.Struct, frozen=True):
-    """`content` is text, or for `structured` an object; `links_found` counts before the cap."""
+    """`content` is text, or for `structured` an object; `links_found` counts before the cap.
+
+    `links_skipped` counts those that lead to no web page.
+    """
 
     title: str
     content: str | dict[str, Any]
     links: tuple[Address, ...]
     links_found: int
     truncated: bool
+    links_skipped: int = 0
 
 
 async def extract(fetched: Fetched, form: OutputFormat) -> Extracted:
@@ -82,11 +80,13 @@ class _Page:
         self._rendered = fetched.engine == "browser"
         self.title = _title(fetched.title or _text_of(self._tree.css_first("head > title")))
         self._base = self._base_url()
+        self.links_skipped = fetched.links_skipped
         self.links, self.links_found = self._links()
 
     def extracted(self, content: str | dict[str, Any], cut: bool) -> Extracted:
         cut = cut or self._fetched.truncated or len(self._html) < len(self._fetched.html)
-        return Extracted(self.title, content, self.links, self.links_found, cut)
+        told = (self.links, self.links_found, cut, self.links_skipped)
+        return Extracted(self.title, content, *told)
 
     def markdown(self) -> str:
         from html_to_markdown import convert
@@ -130,12 +130,13 @@ class _Page:
 
     def _links(self) -> tuple[tuple[Address, ...], int]:
         if self._rendered:
-            given = map(address_of, self._fetched.links)
-            found = _different(given)
+            found = _different(map(address_of, self._fetched.links))
         else:
             anchors = self._tree.css("a[href], area[href]")
             hrefs = (anchor.attributes.get("href") or "" for anchor in anchors)
-            found = _different(link_address(self._base, href) for href in hrefs)
+            given = [link_address(self._base, href) for href in hrefs]
+            self.links_skipped = given.count(None)
+            found = _different(given)
         return found[:MAX_LINKS], len(found)
 
     def _base_url(self) -> str:
@@ -201,17 +202,6 @@ def _markdown_signs() -> dict[str, Any]:
         "output_format": lib.OutputFormat.MARKDOWN,
         "tier_strategy": lib.TierStrategy.AUTO,
     }
-
-
-def bounded(html: str) -> str:
-    """`html`, or its beginning when it nests so deep that parsing would take minutes.
-
-    The parser's time grows with the square of the depth: 20,000 open elements took 1.2 s.
-    """
-    if len(html) < THREAD_FROM_CHARS:
-        return html
-    depth = sum(1 for _ in _OPENS.finditer(html)) - sum(1 for _ in _CLOSES.finditer(html))
-    return html if depth < MAX_DEPTH else html[:THREAD_FROM_CHARS]
 
 
 def _different(addresses: Iterable[Address | None]) -> tuple[Address, ...]:

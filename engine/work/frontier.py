@@ -6,13 +6,13 @@ page two levels above it is done, so whatever links it first is as near as anyth
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from hashlib import blake2b
 from typing import NamedTuple
 
 from engine.work.addresses import Address
+from engine.work.left_out import LeftOut, is_repeating
+from engine.work.seen import SeenKeys
 
 SPARE = 10_000  # queued beyond max_pages, for the case that robots.txt blocks that many
 
@@ -31,56 +31,6 @@ class Visit(NamedTuple):
     slept: bool = False
 
 
-class SeenKeys:
-    """A set of texts at 16 bytes or less each: a million take 16 MB instead of 200.
-
-    Keeps 64-bit hashes in an open table; at a million the odds that any two of them meet,
-    and a page is wrongly taken for seen, are about 1 in 37 million.
-    """
-
-    def __init__(self) -> None:
-        self._slots = array("Q", bytes(8 * 1_024))
-        self._used = 0
-
-    def __len__(self) -> int:
-        return self._used
-
-    def add(self, text: str) -> bool:
-        """Add `text`; tells whether it is new."""
-        if self._used * 3 > len(self._slots) * 2:
-            self._grow()
-        hashed = _hash(text)
-        at = self._place(self._slots, hashed)
-        if self._slots[at]:
-            return False
-        self._slots[at] = hashed
-        self._used += 1
-        return True
-
-    def __contains__(self, text: str) -> bool:
-        return self._slots[self._place(self._slots, _hash(text))] != 0
-
-    @staticmethod
-    def _place(slots: array[int], hashed: int) -> int:
-        mask = len(slots) - 1
-        at = hashed & mask
-        while slots[at] and slots[at] != hashed:
-            at = (at + 1) & mask
-        return at
-
-    def _grow(self) -> None:
-        larger = array("Q", bytes(16 * len(self._slots)))
-        for hashed in self._slots:
-            if hashed:
-                larger[self._place(larger, hashed)] = hashed
-        self._slots = larger
-
-
-def _hash(text: str) -> int:
-    """Not `hash()`: that one is keyed per process only by a setting, and a site could aim at it."""
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little") or 1
-
-
 class Frontier:
     """The queue of a crawl. `take` and `done` (or `put_back`) come in pairs.
 
@@ -92,6 +42,7 @@ class Frontier:
 
     def __init__(self, max_depth: int, max_queued: int, wanted: Callable[[Address], bool]) -> None:
         self.dropped = 0
+        self.left = LeftOut()
         self._max_depth = max_depth
         self._max_queued = max_queued
         self._wanted = wanted
@@ -123,18 +74,31 @@ class Frontier:
 
     def add(self, links: Iterable[Address], depth: int) -> int:
         """Queue the links of a page at `depth`; returns how many were new."""
-        if depth >= self._max_depth:
+        if self._max_depth == 0:
             return 0
         before = self._queued
         for link in links:
-            if link.key in self._seen or not self._wanted(link):
+            if link.key in self._seen or link.key in self.left or not self._may(link, depth):
                 continue
             if self._queued >= self._max_queued:
                 self.dropped += 1
                 continue
             self._seen.add(link.key)
+            self.left.taken(link.key)
             self._push(Visit(link, depth + 1))
         return self._queued - before
+
+    def _may(self, link: Address, depth: int) -> bool:
+        """May a link of a page at `depth` be followed at all? What may not is counted."""
+        if not self._wanted(link):
+            self.left.add("outside", link.key)
+        elif is_repeating(link.url):
+            self.left.add("repeating", link.key)
+        elif depth >= self._max_depth:
+            self.left.too_deep(link.key)
+        else:
+            return True
+        return False
 
     def land(self, address: Address, visit: Visit) -> None:
         """`visit` was redirected to `address`: that one need not be visited any more."""

@@ -32,6 +32,10 @@ def page_record(visit: Visit, fetched: Fetched, found: Extracted) -> dict[str, A
         page["lastmod"] = visit.lastmod
     if found.truncated:
         page["truncated"] = True
+    if fetched.windows:
+        page["windows_closed"] = fetched.windows
+    if fetched.dialogs:
+        page["dialogs_dismissed"] = fetched.dialogs
     return page
 
 

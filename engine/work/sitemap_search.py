@@ -25,9 +25,10 @@ from engine.errors import EngineError, PageError
 from engine.work.addresses import Address, address_of, glob_matcher, link_address, same_site
 from engine.work.context import Context, UnitTimeout
 from engine.work.fetch import Fetched, PageOptions
-from engine.work.frontier import SPARE, SeenKeys, Visit
+from engine.work.frontier import SPARE, Visit
 from engine.work.loading import Loader
 from engine.work.pace import Pace
+from engine.work.seen import SeenKeys
 from engine.work.sitemap import MAX_BYTES, Listing, NotASitemap, read_sitemap
 from engine.work.sitemap_args import SitemapArgs
 

@@ -17,13 +17,15 @@ from engine.browser.egress import Policy
 from engine.errors import AddressBlocked, EngineError, PageError
 from engine.work import documents
 from engine.work.addresses import Address, address_of
-from engine.work.extract import bounded, parse_html
+from engine.work.bounds import bounded
+from engine.work.extract import parse_html
 from engine.work.fetch import Credentials, Fetched, PageOptions
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
 MAX_REDIRECTS = 10
+MAX_HEADERS, MAX_HEADER_CHARS = 1_000, 64 * 1024  # browsers take more than the library's 128
 ENOUGH_TEXT_CHARS = 200  # below, a static page is taken for a shell that a script fills
 USER_AGENT = "Mozilla/5.0 (compatible; OpenChromeMonitor/0.1)"
 _HEADERS = {"User-Agent": USER_AGENT, "Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -148,6 +150,9 @@ class StaticFetcher:
             connector=connector,
             headers=_HEADERS,
             timeout=aiohttp.ClientTimeout(total=None),  # the deadline is ours
+            max_line_size=MAX_HEADER_CHARS,
+            max_field_size=MAX_HEADER_CHARS,
+            max_headers=MAX_HEADERS,
             trust_env=False,
         )
         return self._session

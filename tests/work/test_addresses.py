@@ -10,7 +10,8 @@ from engine.errors import InvalidArguments
 from engine.work.addresses import address_of, credentials_of, glob_matcher, link_address
 from engine.work.arguments import BLANK_IN_FRONT, ONLY_WEB
 from engine.work.crawl_args import ARGUMENTS, CrawlArgs, parse_crawl
-from engine.work.frontier import Frontier, SeenKeys, Visit
+from engine.work.frontier import Frontier, Visit
+from engine.work.seen import SeenKeys
 
 
 def known(text):

@@ -1,0 +1,77 @@
+"""Crawls of the hostile site by a real engine, told as what its pages came to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+
+from engine.config import Settings
+from engine.records import TaskRecord
+from engine.service import Engine
+from fixtures.hostile.program import HostileProgram
+
+LIMIT_MS = 110_000
+
+
+class Told(NamedTuple):
+    """What one crawl came to; `pages` by their path and query."""
+
+    record: TaskRecord
+    summary: dict[str, Any]
+    pages: dict[str, dict[str, Any]]
+    folder: Path
+
+    def error(self, path: str) -> str:
+        return str(self.pages[path].get("error", ""))
+
+
+async def crawled(home: Path, url: str, kind: str = "crawl", **args: Any) -> Told:
+    """One task from its start to its end, by an engine of its own."""
+    engine = Engine(Settings.at(home=home), accepts=True)
+    await engine.open()
+    try:
+        given = {"url": url, "delay_ms": 0, **args}
+        task_id = (await engine.start(kind, given)).task_id
+        record = await engine.wait(task_id, timeout_ms=LIMIT_MS)
+        await engine.join(task_id)
+    finally:
+        await engine.close()
+    return told(engine.settings.root / task_id, record, url)
+
+
+def told(folder: Path, record: TaskRecord, url: str) -> Told:
+    """Read back what a task left in its folder."""
+    result = json.loads((folder / "result.json").read_bytes())
+    site = "/".join(url.split("/")[:3])
+    pages = {page["url"].removeprefix(site): page for page in result["pages"]}
+    assert len(pages) == len(result["pages"]), "a page was taken twice"
+    return Told(record, result["summary"], pages, folder)
+
+
+class Seen(NamedTuple):
+    """One crawl of some traps, what reached the canary, and the processes left over."""
+
+    told: Told
+    canary: list[str]
+    left: list[str]
+
+    def error(self, path: str) -> str:
+        return self.told.error(path)
+
+    def page(self, path: str) -> dict[str, Any]:
+        return self.told.pages[path]
+
+
+def taken(home: Path, paths: Sequence[str], **args: Any) -> Seen:
+    """A crawl of these traps alone, for the tests of one module to look at; not on a loop."""
+    with HostileProgram() as site:
+        given = {"max_depth": 1, "max_pages": 500, "concurrency": 4, **args}
+        told = asyncio.run(crawled(home, site.only(*paths), **given))
+        reached = [hit[0] for hit in site.told()["canary"]]
+        left = [one.name() for one in psutil.Process().children(recursive=True)]
+    return Seen(told, reached, [name for name in left if "python" not in name])
