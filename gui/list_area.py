@@ -86,6 +86,12 @@ class ListArea(QWidget):
         page = self._stack.currentWidget()
         return names.get(page, "trouble") if page is not None else "loading"
 
+    @property
+    def trouble_words(self) -> str:
+        """Why the ledger cannot be used, and the way out; empty while it can."""
+        error = self._trouble
+        return f"{error} {error.advice}".strip() if error is not None else ""
+
     def show_root(self, root: str) -> None:
         self._root = root
         self._choose()
@@ -151,7 +157,7 @@ class ListArea(QWidget):
     def _say(self) -> None:
         again = self.tr("The window looks again every 2 seconds.")
         if self._trouble is not None:
-            self._broken.show_words(self._trouble.title, str(self._trouble), again)
+            self._broken.show_words(self._trouble.title, self.trouble_words, again)
         else:
             where = self.tr("Watching {0}").format(self._root)
             self._broken.show_words(self.tr("The ledger’s folder is gone"), self._gone, where)

@@ -1,0 +1,111 @@
+"""What the window says of a ledger that is read-only, open to others, on a full or odd disk."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.records import Health
+from engine.store.lease import Lease
+from engine.store.ledger import Ledger
+from tests.gui.windows import opened
+
+READY = Health(root="/r", engine="ready", browser="ready", slots=2)
+
+
+def with_a_task(home: Path) -> str:
+    root = home / "tasks"
+    lease = Lease.acquire(root)
+    try:
+        return Ledger(root, lease=lease).create("crawl", {"url": "http://x.test/"}).task_id
+    finally:
+        lease.release()
+
+
+@pytest.mark.case("R49")
+@pytest.mark.skipif(os.name != "posix", reason="modes mean nothing on this system")
+async def test_a_ledger_that_others_can_write_is_told_in_the_status_bar_and_still_works(
+    home: Path,
+) -> None:
+    with_a_task(home)
+    (home / "tasks").chmod(0o777)
+    async with opened(home) as session:
+        window = session.window
+        sign = window.status.ground
+        assert not sign.isHidden()
+        assert sign.text == "Ledger at risk"
+        assert "Anybody on this machine can write to" in sign.accessibleDescription()
+        assert str(home / "tasks") in sign.accessibleDescription()
+        assert window.model.total == 1
+        assert window.acts["new"].isEnabled()
+        assert "cannot be written" not in window.banner.title
+
+
+@pytest.mark.case("R49")
+async def test_a_private_ledger_is_not_spoken_of(home: Path) -> None:
+    with_a_task(home)
+    async with opened(home) as session:
+        assert session.window.status.ground.isHidden()
+
+
+@pytest.mark.case("R50")
+async def test_a_read_only_ledger_is_listed_and_starting_is_disabled_with_the_reason(
+    home: Path, read_only: Callable[[Path], None]
+) -> None:
+    with_a_task(home)
+    read_only(home / "tasks")
+    async with opened(home) as session:
+        window = session.window
+        assert window.model.total == 1
+        assert window.banner.title == "This ledger is read-only"
+        for key in ("new", "paste", "sample"):
+            assert not window.acts[key].isEnabled()
+            assert "The ledger is read-only" in window.acts[key].toolTip()
+        assert "Read-only" in window.status.engine.text
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A home on a disk without a free byte; root alone may mount one."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=64k,mode=0700", "none", str(place)]
+    if os.name != "posix" or subprocess.run(words, capture_output=True, check=False).returncode:
+        pytest.skip("no disk can be mounted here")
+    (place / "tasks").mkdir(mode=0o700)
+    filler = os.open(place / "filler", os.O_WRONLY | os.O_CREAT)
+    try:
+        while os.write(filler, bytes(4096)):
+            pass
+    except OSError:
+        os.close(filler)
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=False)
+
+
+@pytest.mark.case("R51")
+async def test_a_root_on_a_full_disk_is_a_sentence_with_the_path_and_what_to_do(
+    full_disk: Path,
+) -> None:
+    async with opened(full_disk, wait="unusable") as session:
+        said = session.window.area.trouble_words
+    assert "No space left on device" in said
+    assert str(full_disk / "tasks") in said
+    assert "Free some space" in said
+
+
+@pytest.mark.case("R53", "R55")
+async def test_lasting_deafness_is_a_banner_and_goes_with_its_reason(home: Path) -> None:
+    async with opened(home) as session:
+        window, why = session.window, "the system's limit of file watches is used up"
+        deaf = {"watcher": "polling", "watcher_reason": f"Looking every 1.5 s: {why}."}
+        window._show_health(Health(root="/r", engine="ready", browser="ready", deaf=why, **deaf))
+        assert window.banner.title == "Changes are not heard"
+        assert why in window.banner.accessibleName()
+        assert window.status.watcher.text == "Polling"
+        window._show_health(READY)
+        assert not window.banner.title
