@@ -29,7 +29,8 @@ SEAMS = {
 # All that the window may know of the engine: its verbs, its records and its words.
 GUI_MAY_IMPORT = frozenset(
     {"service", "records", "words", "query", "stopping", "again", "errors", "config", "feed"}
-    | {"attention", "budget", "display", "messages", "pace", "sizes", "version", "logs", "places"}
+    | {"attention", "budget", "display", "messages", "pace", "refused", "sizes", "version"}
+    | {"logs", "places"}
     | {"sample.site"}  # what the empty window offers to crawl
 )
 WRITERS = {

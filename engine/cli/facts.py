@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from engine import words
 from engine.cli.budgets import budget_data, budget_lines
 from engine.cli.goals import contract_lines
 from engine.cli.phrases import say
@@ -15,8 +16,11 @@ from engine.display import display
 from engine.errors import EngineError
 from engine.goals.views import contract_data
 from engine.records import EngineFields, TaskRecord, TaskView
+from engine.refused import Refusals, refusal
 from engine.service import Engine
 
+MOST_SLICES: Final = 64  # MiB of events that are looked through for what was refused
+MOST_REFUSED: Final = 20
 NOT_ENDED: Final = {"pending": "·", "running": "…"}  # the signs of the others are `octask run`'s
 
 
@@ -34,6 +38,7 @@ async def told(engine: Engine, view: TaskView) -> list[str]:
         lines += await _commands(engine, view.task_id)
     if ours.contract_id:
         lines += await _contract(engine, ours.contract_id)
+    lines += await _refused(engine, view.task_id)
     budgets = await engine.budgets(view.task_id)
     return lines if budgets is None else [*lines, *budget_lines(budgets)]
 
@@ -93,6 +98,25 @@ async def _recording(engine: Engine, task_id: str) -> list[str]:
         return [_line("result", str(error))]
     except KeyError:  # a word that only a newer version knows
         return [_line("ended by", by)]
+
+
+async def _refused(engine: Engine, task_id: str) -> list[str]:
+    """Which addresses its browser may not reach, and why: the first of them."""
+    found, offset = Refusals(), 0
+    for _ in range(MOST_SLICES):
+        part = await engine.events(task_id, offset)
+        found.add(one for event in part.events if (one := refusal(event)) is not None)
+        if part.next_offset == offset:
+            break
+        offset = part.next_offset
+    if not found:
+        return []
+    lines = [f"  {one.place}: {one.reason}" for one, _ in found.each[:MOST_REFUSED]]
+    if more := len(found) - len(lines):
+        lines.append("  " + words.say("refused.more", count=words.count(more)))
+    number = words.count(len(found))
+    message = "refused.count.one" if len(found) == 1 else "refused.count"
+    return [_line("refused", words.say(message, count=number)), *lines]
 
 
 def _line(name: str, text: str) -> str:

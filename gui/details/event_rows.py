@@ -13,12 +13,14 @@ from engine.attention import moment
 from engine.display import ELLIPSIS, clipboard_cell, display
 from engine.messages import ENGLISH
 from engine.records import TaskEvent
+from engine.refused import Refusal, refusal
 from engine.sizes import size_words
 from gui.details.budget_facts import advice_words, budget_names
 
 _TEXT_CHARS = 600
 _HEAD_CHARS = 300
 _CLIPPED = "_clipped"  # `engine.store.history` names it so
+REFUSED = "refused"  # the switch of what a browser was refused; in the file it is a `log`
 TONES = {
     "failed": "bad",
     "completed": "good",
@@ -26,6 +28,7 @@ TONES = {
     "cancel_requested": "warning",
     "guard": "warning",
     "started": "running",
+    REFUSED: "warning",
 }
 
 
@@ -38,6 +41,7 @@ class EventRow(msgspec.Struct, frozen=True, gc=False):
     text: str
     tone: str
     guarded: str = ""
+    refused: Refusal | None = None
 
     @property
     def line(self) -> str:
@@ -60,16 +64,26 @@ class EventPart(msgspec.Struct, frozen=True):
 
 def event_row(event: TaskEvent) -> EventRow:
     """What one line of events.jsonl says, in words; unknown kinds and fields are shown too."""
+    refused = refusal(event)
+    kind = REFUSED if refused else event.kind
     row = EventRow(
         at=_clock(event.ts),
-        kind=event.kind,
-        name=kind_name(event.kind),
-        text=display(_text(event), _TEXT_CHARS),
-        tone=_tone(event),
+        kind=kind,
+        name=kind_name(kind),
+        text=refusal_words(refused) if refused else display(_text(event), _TEXT_CHARS),
+        tone=TONES[REFUSED] if refused else _tone(event),
+        refused=refused,
     )
     # Here, where a thread has the time for it: all of them may be copied at once.
     guarded = "\t".join(map(clipboard_cell, (row.at, row.name, row.text)))
     return row if guarded == row.line else msgspec.structs.replace(row, guarded=guarded)
+
+
+def refusal_words(refused: Refusal, times: int = 1) -> str:
+    """`169.254.169.254:80: link-local address`, and how often where it was more than once."""
+    message = "refused.line" if times == 1 else "refused.line.times"
+    told = refused._asdict() | {"reason": refused.reason or words.NONE}
+    return words.say(message, count=words.count(times), **told)
 
 
 def _tone(event: TaskEvent) -> str:

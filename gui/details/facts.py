@@ -11,10 +11,13 @@ from engine.attention import Reason, moment, reasons, updated_at
 from engine.display import display, display_lines
 from engine.pace import STALL_MIN_MS
 from engine.records import EngineFields, TaskRecord, TaskView, Unreadable
+from engine.refused import Refusals
 from engine.words import say
 from gui.details.budget_facts import Fact, budget_facts
+from gui.details.event_rows import refusal_words
 
 _ARGS_CHARS = 16_000
+MOST_REFUSED = 20  # addresses; all of them stand among the events
 
 
 # In the order in which they are read.
@@ -24,6 +27,7 @@ FIELDS = (
     "forced",
     "objective",
     "progress",
+    "refused",
     "budget",
     "phase",
     "advice",
@@ -83,6 +87,18 @@ def _record_facts(view: TaskView, record: TaskRecord, now_ms: float) -> Iterator
         yield from _links(record.engine)
     if record.odd:
         yield Fact("odd", say("odd.fields", names=", ".join(map(display, record.odd))), "warning")
+
+
+def refused_text(refused: Refusals) -> str:
+    """How many addresses were refused, and below it each with its reason; empty without any."""
+    number = len(refused)
+    if not number:
+        return ""
+    message = "refused.count.one" if number == 1 else "refused.count"
+    lines = [refusal_words(one, times) for one, times in refused.each[:MOST_REFUSED]]
+    if more := number - len(lines):
+        lines.append(say("refused.more", count=words.count(more)))
+    return "\n".join([say(message, count=words.count(number)), *lines])
 
 
 def _links(engine: EngineFields) -> Iterator[Fact]:

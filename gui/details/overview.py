@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtGui import QFontDatabase, QHideEvent, QPalette, QShowEvent
@@ -20,7 +21,9 @@ from PySide6.QtWidgets import (
 from engine import words
 from engine.pace import STALL_MIN_MS
 from engine.records import TaskView, Unreadable
-from gui.details.facts import FIELDS, arguments_text, facts
+from engine.refused import Refusal, Refusals
+from gui.details.budget_facts import Fact
+from gui.details.facts import FIELDS, arguments_text, facts, refused_text
 from gui.theme import PlainLabel, plain_label, tone
 
 AGE_MS = 1000
@@ -34,6 +37,7 @@ class Overview(QScrollArea):
         super().__init__(parent)
         self._view: TaskView | None = None
         self._stall_after_ms: float = STALL_MIN_MS
+        self._refused = Refusals()
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         sheet = QWidget(self)
@@ -74,6 +78,17 @@ class Overview(QScrollArea):
         self._fill()
         self._pace()
 
+    def start_over(self) -> None:
+        """Forget what was refused: another task is shown from now on."""
+        self._refused = Refusals()
+
+    def add_refused(self, found: Iterable[Refusal]) -> None:
+        """The browser of this task was refused these as well."""
+        known = len(self._refused)
+        self._refused.add(found)
+        if len(self._refused) != known or known:
+            self._fill()
+
     def text_of(self, field: str) -> str:
         """What stands beside a field's name; empty when the field is not shown."""
         pair = self._lines.get(field)
@@ -112,6 +127,8 @@ class Overview(QScrollArea):
         for title, value in self._lines.values():
             title.hide()
             value.hide()
+        if refused := refused_text(self._refused):
+            found.append(Fact("refused", refused, "warning"))
         for fact in found:
             title, value = self._lines[fact.field]
             value.show_fact(fact.text, fact.tone)

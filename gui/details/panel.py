@@ -91,6 +91,8 @@ class Details(QWidget):
         changed = view.task_id != self._task_id
         self._task_id = view.task_id
         self._head.show_view(view)
+        if changed:
+            self.overview.start_over()
         self.overview.show_view(view, stall_after_ms)
         self._pages.setCurrentIndex(1)
         if changed:
@@ -101,6 +103,8 @@ class Details(QWidget):
         """Add events to those shown; those of another task are left alone."""
         if task_id == self._task_id:
             self.events.add(events)
+            if found := [row.refused for row in events.rows if row.refused is not None]:
+                self.overview.add_refused(found)
 
     def _name_events(self, count: int) -> None:
         name = words.say("details.events.count", count=words.count(count))

@@ -443,3 +443,39 @@ def test_lines_that_could_not_be_read_are_counted(events: Details) -> None:
 def test_an_event_is_told_in_words(event: TaskEvent, name: str, text: str) -> None:
     row = event_row(event)
     assert (row.name, row.text) == (name, text)
+
+
+def refused(place: str, reason: str, at: float = NOW) -> TaskEvent:
+    data = {"phase": "egress", "note": f"Refused {place}: {reason}"}
+    return TaskEvent(at, "log", data | {"place": place, "reason": reason})
+
+
+@pytest.mark.case("R65")
+def test_what_the_browser_was_refused_stands_in_the_overview_and_among_the_events(
+    details: Details,
+) -> None:
+    details.show_view(a_view(1))
+    assert details.overview.text_of("refused") == ""
+    metadata, intranet = ("169.254.169.254:80", "link-local address"), ("10.0.0.1:8080", "private")
+    details.show_events(task_id(1), part(refused(*metadata), TaskEvent(NOW, "log", {"note": "x"})))
+    assert details.overview.text_of("refused").startswith("1 address\n169.254.169.254:80: link")
+    details.show_events(task_id(1), part(refused(*intranet), refused(*intranet), older=True))
+    assert details.overview.text_of("refused").splitlines() == [
+        "2 addresses",
+        "169.254.169.254:80: link-local address",
+        "10.0.0.1:8080: private (2 times)",
+    ]
+    details._tabs.setCurrentIndex(1)
+    chips = {chip.text() for chip in details.events.findChildren(QToolButton)}
+    assert {"Refused (3)", "Log (1)"} <= chips
+    assert details.events.model.row_at(0).text == "10.0.0.1:8080: private"
+    details.show_view(a_view(2))
+    assert details.overview.text_of("refused") == ""
+
+
+def test_of_very_many_refused_addresses_the_rest_is_counted(details: Details) -> None:
+    details.show_view(a_view(1))
+    many = [refused(f"10.0.0.{n}:80", "private address") for n in range(250)]
+    details.show_events(task_id(1), part(*many))
+    lines = details.overview.text_of("refused").splitlines()
+    assert (lines[0], lines[-1], len(lines)) == ("250 addresses", "…and 230 more", 22)

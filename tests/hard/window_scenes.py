@@ -278,7 +278,8 @@ async def full_disk(stage: Stage) -> None:
 
 async def _work_on_a_full_disk(stage: Stage) -> None:
     session = await stage.open()
-    bridge, told = session.bridge, []
+    bridge = session.bridge
+    told: list[object] = []
     bridge.failed.connect(told.append)
     filler = stage.root / ".filler"
     with filler.open("wb", buffering=0) as file, suppress(OSError):
