@@ -1,0 +1,50 @@
+"""What the script that reads a page is asked: how long to wait, and how much to take at most."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.work.fetch import PageOptions
+
+MAX_TEXT = 1024 * 1024  # characters; four times of what a crawl keeps
+MAX_HTML = 4 * 1024 * 1024  # characters
+MAX_TEXTS = 100_000  # pieces of text; a page with more is cut there
+MAX_ELEMENTS = 50_000  # likewise; each costs a layout, a copy and a look
+
+
+@cache
+def _script() -> str:
+    return files("engine.browser").joinpath("take.js").read_text("utf-8").strip()
+
+
+def question(
+    left_ms: float, options: PageOptions, pending: str, *, cut_off: bool
+) -> dict[str, Any]:
+    """For `Runtime.evaluate`: `take.js` with what is asked of it.
+
+    Args:
+        left_ms: of the page's limit.
+        pending: the name under which the page's scripts tell what they wait for.
+        cut_off: nothing more of the document will come.
+    """
+    ask = {
+        "limitMs": left_ms,
+        "settleMs": options.settle_ms,
+        "waitFor": options.wait_for,
+        "maxLinks": options.max_links,
+        "maxText": min(options.max_bytes, MAX_TEXT),
+        "maxHtml": min(options.max_bytes, MAX_HTML),
+        "maxTexts": MAX_TEXTS,
+        "maxElements": MAX_ELEMENTS,
+        "pending": pending,
+        "cutOff": cut_off,
+    }
+    return {
+        "expression": f"{_script()}({json.dumps(ask)})",
+        "awaitPromise": True,
+        "returnByValue": True,
+    }
