@@ -16,7 +16,7 @@ from playwright.async_api import Error
 from engine.browser.closing import close_context
 from engine.browser.failures import PageTooHeavy
 from engine.browser.gate import Ward
-from engine.browser.page import Tab, open_tab
+from engine.browser.page import Tab
 from engine.errors import BrowserGone, PageError
 
 if TYPE_CHECKING:
@@ -31,6 +31,10 @@ OPEN_S = 15.0
 SLACK_S = 10.0  # beyond a page's own limits; only a browser that died is cut off by this
 CLOSE_S = 4.0
 MakeWard = Callable[..., Ward]
+
+
+class NoTab(Exception):
+    """There is no tab to load the page in: the page can be taken elsewhere."""
 
 
 class Berth:
@@ -55,13 +59,17 @@ class Berth:
         return self._left <= 0 or self.chromium.worn
 
     async def take(self, url: str, options: PageOptions) -> Fetched:
-        """Load one page; see `Fetcher.fetch`."""
+        """Load one page; see `Fetcher.fetch`.
+
+        Raises:
+            NoTab: the browser died or hangs, and nothing of the page has begun.
+        """
         tab: Tab | None = None
         self.busy += 1
         self._left -= 1
         self.chromium.pages += 1
         try:
-            tab = await self._tab()
+            tab = await self._opened()
             async with self.chromium.within(options.timeout_ms / 1000 + SLACK_S):
                 return await tab.take(url, options)
         except PageError as failed:
@@ -99,6 +107,13 @@ class Berth:
         worn = tab.taken >= PAGES_PER_TAB or self.chromium.load.heavy
         (self.free if tab.spoiled is None and not worn else self._doomed).append(tab)
 
+    async def _opened(self) -> Tab:
+        try:
+            return await self._tab()
+        except (Error, TimeoutError) as gone:
+            self.chromium.give_up()
+            raise NoTab from gone
+
     async def _tab(self) -> Tab:
         """A tab that is ready; those that are done for are closed first."""
         if self.chromium.load.heavy:  # the next page would be blamed for what the last one left
@@ -111,8 +126,17 @@ class Berth:
                 return tab
             self._doomed.append(tab)  # it crashed while it waited
         async with self.chromium.within(OPEN_S):
-            page = await self.context.new_page()
-            return await open_tab(page, self.chromium.gate, self._ward)
+            return await self._new_tab()
+
+    async def _new_tab(self) -> Tab:
+        """A tab with the gate watching its documents."""
+        page = await self.context.new_page()
+        wire = await self.context.new_cdp_session(page)
+        told = await wire.send("Target.getTargetInfo")
+        tab = Tab(page, wire, str(told["targetInfo"]["targetId"]))
+        tab.ward = self._ward(tab.frames)
+        self.chromium.gate.admit(tab.frame_id, tab.ward)
+        return tab
 
     async def _bury(self) -> None:
         doomed, self._doomed = self._doomed, []

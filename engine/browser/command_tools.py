@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from playwright.async_api import Error
 
-from engine.browser.command_failures import as_failure, gone, too_slow
+from engine.browser.command_failures import CRASHED, as_failure, gone, too_slow
 from engine.browser.command_pages import INTERACT, NAVIGATE
 from engine.browser.command_reading import CONTENT, EXECUTE
 from engine.browser.command_stage import Call, Stage, Tool
+from engine.browser.failures import TOO_HEAVY
 from engine.browser.instances import TooManyInstances
 from engine.browser.session import InstanceOptions
 from engine.errors import BrowserGone, EngineError
@@ -39,7 +40,7 @@ async def run_command(step: Step, stage: Stage, number: int) -> Any:
     except TimeoutError:
         raise await _late(stage, step, subject) from None
     except Error as failed:
-        raise _broken(stage, failed, step, subject) from failed
+        raise await _broken(stage, failed, step, subject) from failed
 
 
 def needs_page(step: Step) -> bool:
@@ -57,10 +58,15 @@ async def _late(stage: Stage, step: Step, subject: str) -> CommandFailed:
     return too_slow(step.timeout_ms, subject)
 
 
-def _broken(stage: Stage, failed: Error, step: Step, subject: str) -> CommandFailed:
+async def _broken(stage: Stage, failed: Error, step: Step, subject: str) -> CommandFailed:
     if _is_gone(stage):
         return gone()
-    return _crash(stage) or as_failure(failed, step.timeout_ms, subject)
+    failure = _crash(stage) or as_failure(failed, step.timeout_ms, subject)
+    if str(failure) != CRASHED:
+        return failure
+    await stage.drop_hung_page()  # the command may hear of its death before the instance does
+    heavy = stage.instance is not None and stage.instance.chromium.load.took_too_much()
+    return CommandFailed(TOO_HEAVY) if heavy else failure
 
 
 def _crash(stage: Stage) -> CommandFailed | None:

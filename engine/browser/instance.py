@@ -67,6 +67,7 @@ class Instance:
         self._lane = lane
         self.gone = asyncio.Event()
         self._tabs: dict[Page, _Tab] = {}
+        self._dead: set[Page] = set()
         self._opening = asyncio.Lock()
         self._ours = 0  # pages that `new_page` is opening right now
         self._closing: asyncio.Task[None] | None = None
@@ -86,8 +87,8 @@ class Instance:
 
     @property
     def pages(self) -> list[Page]:
-        """The open tabs, oldest first."""
-        return [page for page in self._tabs if not page.is_closed()]
+        """The open tabs, oldest first; a dead one that still closes is none of them."""
+        return [page for page in self._tabs if page not in self._dead and not page.is_closed()]
 
     async def page(self) -> Page:
         """The newest open tab; one is opened where there is none.
@@ -207,6 +208,7 @@ class Instance:
         too_heavy = self.chromium.load.took_too_much()
         self.crash = PageTooHeavy() if too_heavy else PageError("crash", "the page crashed")
         if not self.headed:
+            self._dead.add(page)
             self._do_aside(_close_page(page))
 
     def _do_aside(self, work: Coroutine[Any, Any, None]) -> None:
@@ -215,6 +217,7 @@ class Instance:
         stray.add_done_callback(self._strays.discard)
 
     def _on_closed(self, page: Page) -> None:
+        self._dead.discard(page)
         tab = self._tabs.pop(page, None)
         if tab:
             self.chromium.gate.dismiss(tab.frame_id)

@@ -20,7 +20,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.egress import without_credentials
 from engine.browser.failures import net_failure, no_answer
-from engine.browser.gate import Gate, Ward, frames_of
+from engine.browser.gate import Ward, frames_of
 from engine.browser.taken import Taken, as_fetched
 from engine.errors import PageError
 from engine.work.fetch import Fetched, PageOptions
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 GRACE_S = 1.0  # for the call that extracts, after the page's own limit
 CLOSE_S = 2.0
 SCREENSHOT_S = 5.0
+FEEL_S = 1.0
 MAX_SCREENSHOT = 8 * 1024 * 1024
 MAX_TEXT = 1024 * 1024  # characters; four times of what a crawl keeps
 MAX_HTML = 4 * 1024 * 1024  # characters
@@ -135,9 +136,21 @@ class Tab:
                 self._spoil("strays")
                 await self._leave()
                 return await self._open(address, options)
-            if "net::" in failed.message and "ERR_ABORTED" not in failed.message:
+            if "ERR_ABORTED" in failed.message:
+                await self._feel()
+            elif "net::" in failed.message:
                 await self._see_error_page()
             raise self._why(failed) from failed
+
+    async def _feel(self) -> None:
+        """A page whose renderer died is said to be without content first, and dead only then."""
+        try:
+            async with asyncio.timeout(FEEL_S):
+                await self._wire.send("Runtime.evaluate", {"expression": "0"})
+        except TimeoutError:
+            return
+        except Error:
+            self._spoil("crash")
 
     async def _leave(self) -> None:
         """Away from the page before, which sends itself on while the next one is asked for."""
@@ -287,13 +300,3 @@ class Tab:
             await popup.close()
         except Error:
             return  # gone already
-
-
-async def open_tab(page: Page, gate: Gate, make_ward: Any) -> Tab:
-    """A tab around `page`, with the gate watching its documents."""
-    wire = await page.context.new_cdp_session(page)
-    told = await wire.send("Target.getTargetInfo")
-    tab = Tab(page, wire, str(told["targetInfo"]["targetId"]))
-    tab.ward = make_ward(tab.frames)
-    gate.admit(tab.frame_id, tab.ward)
-    return tab

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 from playwright.async_api import Error
 
-from engine.browser.berth import OPEN_S, Berth
+from engine.browser.berth import OPEN_S, Berth, NoTab
 from engine.browser.contexts import open_context
 from engine.browser.gate import Ward
 from engine.browser.page import first_script
@@ -22,6 +23,8 @@ from engine.work.fetch import Fetched, PageOptions
 if TYPE_CHECKING:
     from engine.browser.launch import Chromium
     from engine.browser.session import FetcherOptions
+
+TRIES: Final = 3  # a browser may die, or be killed, before the page has begun: nobody's fault
 
 
 class TabPool:
@@ -39,11 +42,10 @@ class TabPool:
         """Load one page; see `Fetcher.fetch`. Returns within its limit + 1 s, cleaning apart."""
         await self._options.policy.check(url)
         async with self._room:
-            try:
-                berth = await self._ready()
-            except (Error, TimeoutError) as gone:
-                raise BrowserGone(url=url) from gone
-            return await berth.take(url, options)
+            for _ in range(TRIES):
+                with suppress(Error, TimeoutError, NoTab):
+                    return await (await self._ready()).take(url, options)
+            raise BrowserGone(url=url)
 
     async def close(self) -> None:
         """Close the contexts and with them every tab; bounded; harmless when called twice."""

@@ -1,0 +1,118 @@
+"""A small site whose pages can do things to the browser, and crawls of it without a ledger."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from engine.browser.limits import DEFAULT, Limits
+from engine.browser.session import BrowserSession
+from engine.config import Settings
+from engine.run.kind import Tools
+from engine.run.kinds import KINDS
+from engine.sample.server import Answer, Request, Server
+from engine.work.context import MemoryContext
+
+Kept = dict[str, dict[str, Any]]
+
+
+class Place:
+    """path -> HTML; what stands in `acts` is called before its page is answered."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, str] = {}
+        self.acts: dict[str, Callable[[], object]] = {}
+        self.hits: Counter[str] = Counter()
+        self.server = Server(self._answer, "127.0.0.1", 0)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.port}"
+
+    def links(self, *paths: str) -> str:
+        return " ".join(f'<a href="{path}">{path}</a>' for path in paths)
+
+    def _answer(self, request: Request) -> Answer:
+        self.hits[request.path] += 1
+        self.acts.get(request.path, lambda: None)()
+        html = self.pages.get(request.path)
+        if html is None:
+            return Answer(b"", 404)
+        return Answer(f"<!doctype html><title>t</title><body>{html}</body>".encode())
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    made = Place()
+    made.server.start()
+    yield made
+    made.server.stop()
+
+
+Running = Callable[..., AbstractAsyncContextManager[BrowserSession]]
+
+
+@pytest.fixture
+def browser() -> Running:
+    """`async with browser(limits) as session:` on real Chromium."""
+
+    @asynccontextmanager
+    async def make(limits: Limits = DEFAULT) -> AsyncIterator[BrowserSession]:
+        session = BrowserSession(os.environ.get("OC_BROWSER"), limits)
+        try:
+            yield session
+        finally:
+            await session.aclose()
+
+    return make
+
+
+async def crawled(session: BrowserSession, home: Path, url: str, **args: Any) -> Kept:
+    """Every page that a crawl kept, by its path; each stands there once."""
+    kind, context = KINDS["crawl"], MemoryContext()
+    asked = {"url": url, "delay_ms": 0, "respect_robots": False, "concurrency": 1, **args}
+    settings = Settings(home=home, root=home / "tasks")
+    await kind.body(kind.parse(asked), context, Tools(settings, session))
+    kept = {page["url"].removeprefix(url.rstrip("/")): page for page in context.pages}
+    assert len(kept) == len(context.pages), "a page stands there twice"
+    return kept
+
+
+def processes(sign: str, without: str = "\0") -> list[psutil.Process]:
+    """Those below this one with `sign` in their command line."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            line = " ".join(process.cmdline())
+        except psutil.Error:
+            continue
+        if sign in line and without not in line:
+            found.append(process)
+    return found
+
+
+def renderers() -> list[psutil.Process]:
+    return processes("--type=renderer")
+
+
+def browsers() -> list[psutil.Process]:
+    """The first process of each browser."""
+    return processes("--user-data-dir=", "--type=")
+
+
+def until(condition: Callable[[], object], limit_s: float = 20.0) -> bool:
+    """Wait (for a thread or another process) until it holds; False when it never did."""
+    end = time.monotonic() + limit_s
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True

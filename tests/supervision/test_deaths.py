@@ -1,0 +1,207 @@
+"""Browsers, renderers and drivers that die or hang under a crawl: every page once, none lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from engine.browser.egress import Policy
+from engine.browser.limits import Limits
+from engine.browser.session import BrowserSession, FetcherOptions
+from engine.errors import BrowserGone
+from engine.work.fetch import PageOptions
+from tests.hard.kill_browser import crawl_under_fire, kill_driver, kill_renderer
+from tests.supervision.conftest import (
+    Place,
+    Running,
+    browsers,
+    crawled,
+    processes,
+    renderers,
+    until,
+)
+
+no_stop = pytest.mark.skipif(sys.platform == "win32", reason="a process cannot be stopped there")
+
+
+@pytest.mark.case("R72")
+async def test_a_page_whose_renderer_died_is_loaded_once_more_and_stands_there_once(
+    home: Path, place: Place, browser: Running
+) -> None:
+    paths = [f"/{number}" for number in range(1, 10)]
+    place.pages = {path: f"<p>{path}</p>" for path in paths}
+    place.pages["/"] = place.links(*paths)
+    for path in ("/3", "/6"):
+        place.acts[path] = lambda path=path: place.hits[path] > 1 or kill_renderer()
+    async with browser() as session:
+        kept = await crawled(session, home, place.url)
+        assert session.starts == 1
+    assert [path for path, page in kept.items() if "error" in page] == []
+    assert kept.keys() == place.pages.keys()
+    assert {place.hits["/3"], place.hits["/6"]} == {2}
+
+
+@pytest.mark.case("R72")
+async def test_a_page_that_kills_its_renderer_every_time_fails_alone_and_is_not_tried_for_ever(
+    home: Path, place: Place, browser: Running
+) -> None:
+    place.pages = {"/": place.links("/deadly", "/fine"), "/deadly": "x", "/fine": "fine"}
+    place.acts["/deadly"] = kill_renderer
+    async with browser() as session:
+        kept = await crawled(session, home, place.url)
+    assert kept["/deadly"]["error"] == "the page crashed twice"
+    assert "error" not in kept["/fine"]
+    assert place.hits["/deadly"] == 2
+
+
+@pytest.mark.case("R73")
+async def test_a_page_under_which_the_browser_dies_twice_fails_and_takes_no_other_page_with_it(
+    home: Path, place: Place, browser: Running
+) -> None:
+    paths = [f"/{number}" for number in range(1, 7)]
+    place.pages = {path: f"<p>{path}</p>" for path in paths} | {"/deadly": "x"}
+    place.pages["/"] = place.links("/deadly", *paths)
+    # The others are under way when it happens: once that is nobody's fault but the deadly one's.
+    place.acts["/deadly"] = lambda: [process.kill() for process in browsers()]
+    async with browser() as session:
+        kept = await crawled(session, home, place.url, concurrency=3)
+        assert session.starts == 3
+    assert {path: page["error"] for path, page in kept.items() if "error" in page} == {
+        "/deadly": "crashed the browser twice"
+    }
+    assert kept.keys() == place.pages.keys()
+
+
+@pytest.mark.case("R73")
+async def test_a_driver_that_dies_in_the_middle_costs_no_page_and_doubles_none(home: Path) -> None:
+    told = await crawl_under_fire(home, pages=16, every=6, kill=kill_driver)
+    assert told["kills"] >= 1
+    assert (told["status"], told["pages"]) == ("COMPLETED", 16)
+    assert (told["doubled"], told["failed"]) == (0, 0)
+
+
+@no_stop
+@pytest.mark.case("R73")
+@pytest.mark.parametrize("what", ["browser", "driver"])
+async def test_what_stands_still_is_given_up_and_its_page_is_not_called_slow(
+    place: Place, browser: Running, what: str
+) -> None:
+    place.pages = {"/": "<p>fine</p>", "/next": "<p>next</p>"}
+    async with browser(Limits(look_s=0.1)) as session:
+        options = FetcherOptions(policy=Policy.for_start(place.url), pages=1)
+        async with session.fetcher(options) as fetcher:
+            await fetcher.fetch(place.url, PageOptions())
+            stopped = (browsers() if what == "browser" else processes("run-driver"))[0]
+            family = [stopped, *stopped.children(recursive=True)]
+            stopped.send_signal(signal.SIGSTOP)
+            with pytest.raises(BrowserGone):
+                await fetcher.fetch(f"{place.url}/next", PageOptions(timeout_ms=500))
+            fetched = await fetcher.fetch(f"{place.url}/next", PageOptions())
+            assert fetched.text == "next"
+            assert await asyncio.to_thread(until, lambda: not any(map(runs, family)))
+            assert session.starts == 2
+
+
+@pytest.mark.case("R73")
+async def test_a_browser_that_stops_for_a_moment_only_makes_its_page_late(
+    place: Place, browser: Running
+) -> None:
+    if sys.platform == "win32":
+        pytest.skip("a process cannot be stopped there")
+    place.pages = {"/": "<p>fine</p>"}
+    async with browser() as session:
+        options = FetcherOptions(policy=Policy.for_start(place.url), pages=1)
+        async with session.fetcher(options) as fetcher:
+            await fetcher.fetch(place.url, PageOptions())
+            (stopped,) = browsers()
+            stopped.send_signal(signal.SIGSTOP)
+            goes_on = threading.Timer(0.5, lambda: os.kill(stopped.pid, signal.SIGCONT))
+            goes_on.start()
+            assert (await fetcher.fetch(place.url, PageOptions())).text == "fine"
+            goes_on.join()
+            assert session.starts == 1
+
+
+async def test_new_pages_go_to_a_fresh_browser_while_the_worn_one_finishes_its_own(
+    place: Place, browser: Running
+) -> None:
+    place.pages = {"/": "<p>fine</p>", "/late": "<p>late</p>"}
+    may_end = threading.Event()
+    place.acts["/late"] = lambda: may_end.wait(20)
+    limits = Limits(browser_pages=2, driver_pages=2, look_s=0.05)
+    async with browser(limits) as session:
+        options = FetcherOptions(policy=Policy.for_start(place.url), pages=2)
+        async with session.fetcher(options) as fetcher:
+            await fetcher.fetch(place.url, PageOptions())
+            (first,) = browsers()
+            late = asyncio.ensure_future(fetcher.fetch(f"{place.url}/late", PageOptions()))
+            await turned_worn(session)
+            await fetcher.fetch(place.url, PageOptions())
+            assert session.starts == 2
+            assert first.is_running()
+            may_end.set()
+            assert (await late).text == "late"
+            assert place.hits["/late"] == 1
+            await fetcher.fetch(place.url, PageOptions())
+            assert await asyncio.to_thread(until, lambda: not runs(first))
+            drivers = lambda: len(processes("run-driver")) == 1  # noqa: E731
+            assert await asyncio.to_thread(until, drivers)
+
+
+async def turned_worn(session: BrowserSession) -> None:
+    async with asyncio.timeout(10):
+        while not all(one.worn for one in session._running.values()):
+            await asyncio.sleep(0.02)
+
+
+async def test_a_worn_browser_goes_on_where_no_fresh_one_can_be_had(
+    place: Place, browser: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.pages = {"/": "<p>fine</p>"}
+    async with browser(Limits(browser_pages=1, look_s=0.05)) as session:
+        options = FetcherOptions(policy=Policy.for_start(place.url), pages=1)
+        async with session.fetcher(options) as fetcher:
+            await fetcher.fetch(place.url, PageOptions())
+            await turned_worn(session)
+            monkeypatch.setattr(session, "_path", "/nowhere/chrome")
+            assert (await fetcher.fetch(place.url, PageOptions())).text == "fine"
+        assert session.starts == 1
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        "let n = 0; setInterval(() => {"
+        " for (let i = 0; i < 20; i++) history.replaceState(0, '', `/${n++}`) }, 5); 0",
+        "setTimeout(() => { for (;;) console.log('x'.repeat(1000)) }, 0); 0",
+    ],
+    ids=["history", "console"],
+)
+async def test_a_page_that_floods_its_browser_does_not_burn_on_after_its_end(
+    place: Place, browser: Running, flood: str
+) -> None:
+    from engine.browser.session import InstanceOptions
+
+    place.pages = {"/": "<p>fine</p>"}
+    async with browser() as session:
+        instance = await session.open_instance(InstanceOptions(Policy.for_start(place.url)))
+        page = await instance.page()
+        await page.goto(place.url)
+        flooding = renderers()
+        await page.evaluate(flood)
+        await asyncio.sleep(0.5)  # the flood itself, nothing is waited for here
+        await instance.close()
+        gone: Callable[[], bool] = lambda: not any(map(runs, flooding))  # noqa: E731
+        assert await asyncio.to_thread(until, gone, 8.0)
+
+
+def runs(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE

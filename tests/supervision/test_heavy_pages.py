@@ -1,0 +1,144 @@
+"""A page that takes all the memory there is loses its process, and nobody else does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from engine.browser.command_stage import Stage
+from engine.browser.command_tools import run_command
+from engine.browser.egress import Policy
+from engine.browser.instances import Instances
+from engine.browser.limits import MIB, Limits
+from engine.browser.memory import Load
+from engine.browser.processes import Family
+from engine.browser.session import FetcherOptions, InstanceOptions
+from engine.errors import PageError
+from engine.work.command_errors import CommandFailed
+from engine.work.command_plan import Step
+from engine.work.fetch import PageOptions
+from tests.supervision.conftest import Place, Running, crawled, renderers
+
+SMALL = Limits(renderer_bytes=300 * MIB, look_s=0.1)
+HOARD = "const kept = []; for (;;) kept.push(new Uint8Array(8 << 20).fill(1))"
+
+
+@pytest.mark.case("R75")
+async def test_a_page_that_hoards_memory_is_ended_and_costs_no_other_page(
+    home: Path, place: Place, browser: Running
+) -> None:
+    place.pages["/"] = place.links("/heavy", "/one", "/two")
+    place.pages["/heavy"] = f"<script>setTimeout(() => {{ {HOARD} }}, 0)</script>"
+    place.pages["/one"] = place.pages["/two"] = "fine"
+    async with browser(SMALL) as session:
+        kept = await crawled(session, home, place.url, concurrency=2)
+        assert session.starts == 1
+    assert {path: page.get("error") for path, page in kept.items()} == {
+        "/": None,
+        "/heavy": "page used too much memory",
+        "/one": None,
+        "/two": None,
+    }
+    assert place.hits["/heavy"] == 1, "it would only take the memory again"
+
+
+@pytest.mark.case("R75")
+async def test_a_page_of_a_living_instance_is_ended_for_its_memory_and_the_next_one_works(
+    place: Place, browser: Running
+) -> None:
+    place.pages["/"] = "fine"
+    async with browser(SMALL) as session:
+        policy = Policy.for_start(place.url)
+        instances = Instances(session)
+        instance = await instances.launch(InstanceOptions(policy=policy))
+        other = await session.open_instance(InstanceOptions(policy=policy))
+        page = await other.page()
+
+        async def artifact(name: str, data: bytes) -> str:
+            return name
+
+        stage = Stage(instances, policy, artifact, instance)
+        with pytest.raises(CommandFailed, match="page used too much memory"):
+            await run_command(command("browser_execute", "evaluate", script=HOARD), stage, 0)
+        went = await run_command(command("browser_navigate", "goto", url=place.url), stage, 1)
+        assert went["status"] == 200
+        assert await page.evaluate("1 + 1") == 2
+        await other.close()
+        await instances.aclose()
+
+
+def command(tool: str, action: str, **args: Any) -> Step:
+    return Step(
+        tool=tool, action=action, intention="to try", args=args, stored={}, timeout_ms=20_000
+    )
+
+
+async def test_the_next_page_is_not_blamed_for_what_the_last_one_left_in_its_tab(
+    place: Place, browser: Running
+) -> None:
+    place.pages["/large"] = (
+        "<script>window.kept = new Uint8Array(200 << 20).fill(1)</script><p>large</p>"
+    )
+    place.pages["/next"] = "<p>next</p>"
+    async with browser(SMALL) as session:
+        options = FetcherOptions(policy=Policy.for_start(place.url), pages=1)
+        async with session.fetcher(options) as fetcher:
+            fetched = await fetcher.fetch(f"{place.url}/large", PageOptions())
+            assert fetched.text == "large"
+            before = {process.pid for process in renderers()}
+            async with asyncio.timeout(10):
+                while not any(one.load.heavy for one in session._running.values()):
+                    await asyncio.sleep(0.02)
+            assert (await fetcher.fetch(f"{place.url}/next", PageOptions())).text == "next"
+            assert not before & {process.pid for process in renderers()}
+
+
+async def test_a_tab_that_crashed_while_nobody_used_it_is_not_used_again(
+    place: Place, browser: Running
+) -> None:
+    place.pages["/"] = "<p>fine</p>"
+    async with browser() as session:
+        options = FetcherOptions(policy=Policy.for_start(place.url), pages=1)
+        async with session.fetcher(options) as fetcher:
+            await fetcher.fetch(place.url, PageOptions())
+            (tab,) = fetcher._berth.free  # type: ignore[attr-defined]
+            for process in renderers():
+                process.kill()
+            async with asyncio.timeout(10):
+                while tab.spoiled is None:
+                    await asyncio.sleep(0.02)
+            assert (await fetcher.fetch(place.url, PageOptions())).text == "fine"
+
+
+def test_what_holds_less_than_it_may_is_left_alone() -> None:
+    family, load = Family(psutil.Process()), Load()
+    load.weigh(family, Limits(renderer_bytes=1))  # this is no renderer
+    assert psutil.Process().is_running()
+    assert load.total_bytes > MIB
+    assert not load.took_too_much()
+    assert not load.heavy
+
+
+def test_a_number_that_belongs_to_nobody_has_no_family() -> None:
+    assert Family.of(0) is None
+    assert Family.of(2**30) is None
+    known = Family.of(os.getpid())
+    assert known is not None
+    assert known.runs
+
+
+def test_a_page_that_was_too_heavy_is_a_failed_page_with_a_code_of_its_own() -> None:
+    from engine.browser.failures import PageTooHeavy
+
+    error = PageTooHeavy()
+    assert isinstance(error, PageError)
+    assert (error.code, error.kind, str(error)) == (
+        "page_memory",
+        "memory",
+        "page used too much memory",
+    )
