@@ -28,6 +28,7 @@ HEAD_ROUNDS = 2  # 15 to 30 s for a head that was begun
 IDLE_ROUNDS = 40  # ten minutes without a byte; a WebSocket may be silent for long
 ANSWER_S = 15.0  # for the policy: more than its own limit
 MOST_TROUBLES = 256
+_NOBODYS = "it belongs to no task"
 
 
 class Lane:
@@ -108,7 +109,7 @@ class Lane:
         """The judged addresses, where a policy need not look the name up first.
 
         Raises:
-            AddressBlocked: every policy knows them, and allows none.
+            AddressBlocked: every policy knows them and allows none, or there is no policy.
         """
         refused: AddressBlocked | None = None
         unknown = False
@@ -121,10 +122,11 @@ class Lane:
             if found:
                 return found
             unknown = True
-        if refused is not None and not unknown:
-            self._tell(place, refused)
-            raise refused
-        return None
+        if unknown:
+            return None
+        refused = refused or AddressBlocked(f"//{place}", _NOBODYS)
+        self._tell(place, refused)
+        raise refused
 
     async def _ask(self, place: Place) -> tuple[IPAddress, ...]:
         if self._home.is_closed():
@@ -141,7 +143,7 @@ class Lane:
                 return await policy.addresses(place, f"//{place}")
             except PageError as reason:
                 refused = refused or reason
-        refused = refused or AddressBlocked(f"//{place}", "nothing may be reached from here")
+        refused = refused or AddressBlocked(f"//{place}", _NOBODYS)
         self._tell(place, refused)
         raise refused
 

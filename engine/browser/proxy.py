@@ -9,6 +9,7 @@ because the engine's loop may be a window's.
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
@@ -80,13 +81,21 @@ class Proxy:
 
     async def _there(self, work: Coroutine[Any, Any, _T]) -> _T:
         if self._loop is None:
-            self._loop = asyncio.new_event_loop()
+            self._loop = _new_loop()
             self._thread = threading.Thread(
                 target=_run, args=(self._loop,), name="forward proxy", daemon=True
             )
             self._thread.start()
         async with asyncio.timeout(START_S):
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """Named by its class: in a window the usual way to a loop would give another one of Qt's."""
+    if sys.platform == "win32":
+        return asyncio.ProactorEventLoop()  # select() ends at 512 sockets there
+    else:
+        return asyncio.SelectorEventLoop()
 
 
 def _shut(loop: asyncio.AbstractEventLoop, lanes: set[Lane]) -> None:
