@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
+from weakref import WeakValueDictionary
 
 from engine.comet import LinkedRuns, Runs
 from engine.config import Settings
@@ -42,6 +43,7 @@ class Steering(Looking):
         self._keeper = Keeper(settings.root, settings.reap_s, self._linked, shelves)
         self._executor: Executor | None = None
         self._lasting = Lasting()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @property
     def envelopes(self) -> Envelopes:
@@ -55,13 +57,17 @@ class Steering(Looking):
         self, task_id: str, *, phase: str | None = None, note: str | None = None
     ) -> TaskRecord:
         """Change an envelope's phase, or leave a note; see `Envelopes.update`."""
-        ask = partial(self.envelopes.update, await self.ledger_id(task_id), phase=phase, note=note)
-        return self._pass_on(await asyncio.to_thread(ask))
+        task_id = await self.ledger_id(task_id)
+        return await self._changed(
+            task_id, partial(self.envelopes.update, task_id, phase=phase, note=note)
+        )
 
     async def finish(self, task_id: str, outcome: str, *, note: str | None = None) -> TaskRecord:
         """End an envelope, if its contract does not stand against it; see `Envelopes.finish`."""
-        ask = partial(self.envelopes.finish, await self.ledger_id(task_id), outcome, note=note)
-        return self._pass_on(await asyncio.to_thread(ask))
+        task_id = await self.ledger_id(task_id)
+        return await self._changed(
+            task_id, partial(self.envelopes.finish, task_id, outcome, note=note)
+        )
 
     async def budgets(self, task_id: str) -> EnvelopeState | None:
         """How a task's budgets stand now; None for a task that has none.
@@ -86,7 +92,7 @@ class Steering(Looking):
             NotATaskId, TaskNotFound, TaskUnreadable, LockTimeout, LedgerWriteFailed.
         """
         task_id = await self.ledger_id(task_id)
-        return self._pass_on(await asyncio.to_thread(self._ledger.request_cancel, task_id, reason))
+        return await self._changed(task_id, partial(self._ledger.request_cancel, task_id, reason))
 
     async def cancel_all(self, task_ids: Iterable[str], reason: str | None = None) -> Stopped:
         """Ask each of these to stop; one that cannot be asked does not keep the others."""
@@ -99,8 +105,8 @@ class Steering(Looking):
             NotStoppable: the task is no recording.
             NotATaskId, TaskNotFound, TaskUnreadable, LockTimeout, LedgerWriteFailed.
         """
-        ask = partial(request_stop, self._ledger, await self.ledger_id(task_id))
-        return self._pass_on(await asyncio.to_thread(ask))
+        task_id = await self.ledger_id(task_id)
+        return await self._changed(task_id, partial(request_stop, self._ledger, task_id))
 
     async def wait(self, task_id: str, timeout_ms: int = 60_000) -> TaskRecord:
         """The record once the task has ended.
@@ -163,6 +169,13 @@ class Steering(Looking):
         """Wait until an own task has left this process."""
         if self._executor is not None:
             await self._executor.join(await self.ledger_id(task_id))
+
+    async def _changed(self, task_id: str, change: Callable[[], TaskRecord]) -> TaskRecord:
+        """Make a change on a thread, and one of each task at a time: a program that stands still
+        inside a task's lock must not keep every thread busy with those who wait for it."""
+        turn = self._turns.setdefault(task_id, asyncio.Lock())
+        async with turn:
+            return self._pass_on(await asyncio.to_thread(change))
 
     def _pass_on(self, record: TaskRecord) -> TaskRecord:
         """Let the task's runner and the lists look at once at what was just written."""

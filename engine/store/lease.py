@@ -234,7 +234,8 @@ def make_root(root: Path) -> None:
     for folder in (root.parent, root):
         if folder.is_dir():
             continue
-        if os.path.lexists(folder):
+        # Asked again: another program that starts at this moment may just have made it.
+        if os.path.lexists(folder) and not folder.is_dir():
             raise LedgerUnusable(path=str(folder), reason="this is not a folder")
         if not folder.parent.is_dir():
             raise LedgerUnusable(path=str(root), reason=f"its parent {folder.parent} is not there")

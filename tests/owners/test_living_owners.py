@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -277,3 +278,25 @@ def test_the_fields_that_tell_an_owner_are_all_written(ledger: Ledger, lease: Le
     assert record.pid == os.getpid()
     assert (record.engine.host, record.engine.runner) == (machine.host(), lease.nonce)
     assert record.engine.owner_started_at == machine.own_start_ms(os.getpid())
+
+
+def test_programs_that_start_at_once_on_a_home_that_is_not_there_all_get_their_lease(
+    home: Path,
+) -> None:
+    rounds, number = 60, 8
+    gate = threading.Barrier(number)
+    taken: list[Lease] = []
+
+    def start() -> None:
+        for each in range(rounds):
+            gate.wait(60)
+            taken.append(Lease.acquire(home / str(each) / "tasks"))
+
+    threads = [threading.Thread(target=start) for _ in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    for one in taken:
+        one.release()
+    assert len(taken) == rounds * number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -204,3 +205,23 @@ async def test_two_programs_that_do_everything_at_once_leave_each_task_with_one_
     runs = engine.runs.list_runs()
     await engine.close()
     assert {run.status for run in runs} <= {"completed", "aborted"}
+
+
+async def test_many_who_ask_for_a_task_that_is_held_leave_threads_for_the_others(
+    home: Path, ledger: Ledger, task_id: str, beside: Beside
+) -> None:
+    program = stopped_inside(ledger, task_id, beside)
+    other = ledger.create("crawl", {}).task_id
+    engine = Engine(Settings(home=home, root=home / "tasks"), accepts=True)
+    await engine.open()
+    try:
+        # More than a small machine, or the window, has threads for.
+        asked = [asyncio.create_task(engine.cancel(task_id)) for _ in range(40)]
+        await asyncio.sleep(0)
+        assert (await engine.cancel(other)).status == "CANCELLED"
+        assert not any(one.done() for one in asked)  # it came before anybody's time was up
+        program.send_signal(signal.SIGCONT)
+        answers = await asyncio.gather(*asked)
+        assert len({record.cancel_requested_at for record in answers}) == 1
+    finally:
+        await engine.close()
