@@ -12,6 +12,7 @@ from engine.errors import EngineError, LedgerReadOnly
 from engine.records import TaskRecord
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
+from engine.store.opening import check_writable
 from engine.store.reaper import Reaper
 from engine.store.tidying import Tidier
 
@@ -49,7 +50,7 @@ class Keeper:
             LedgerWriteFailed: there is no room for a lease (a full disk).
         """
         try:
-            self.lease = await asyncio.to_thread(Lease.acquire, self._root)
+            self.lease = await asyncio.to_thread(self._take_lease)
         except LedgerReadOnly as error:
             self.read_only = str(error)
             return await asyncio.to_thread(Ledger, self._root)
@@ -61,6 +62,10 @@ class Keeper:
             raise
         self._upkeep = asyncio.create_task(self._keep_up(), name="reap now and then")
         return ledger
+
+    def _take_lease(self) -> Lease:
+        check_writable(self._root)
+        return Lease.acquire(self._root)
 
     def _leased(self) -> Ledger:
         ledger = Ledger(self._root, lease=self.lease)

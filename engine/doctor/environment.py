@@ -21,6 +21,7 @@ from engine.store.ground import concerns, disk_kind
 from engine.store.hints import Listener, open_ears
 from engine.store.lease import Lease
 from engine.store.machine import wall_ms
+from engine.store.opening import check_writable
 
 WATCHES: Final = Path("/proc/sys/fs/inotify/max_user_watches")
 FEW_WATCHES: Final = 1_000
@@ -68,6 +69,7 @@ def locks(settings: Settings) -> list[Finding]:
     if not os.path.isdir(settings.root):
         return []
     try:
+        check_writable(settings.root)
         lease = Lease.acquire(settings.root)
     except EngineError as error:
         return [Finding("locks", "problem", str(error), error.advice)]

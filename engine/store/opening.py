@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from engine.errors import LedgerUnusable
+from engine.errors import LedgerReadOnly, LedgerUnusable
 from engine.records import ARTIFACTS_NAME
 from engine.store import lease
 from engine.store.files import Folder, Unusable
@@ -41,6 +41,17 @@ def open_root(root: Path) -> Folder | None:
     if not reason:
         return None
     raise LedgerUnusable(path=str(root), reason=reason)
+
+
+def check_writable(root: Path) -> None:
+    """Refuse a root in which no task can be made, whatever may be written below it.
+
+    Raises:
+        LedgerReadOnly: it is there and may not be written.
+    """
+    with suppress(OSError), Folder.at(str(root)) as top:  # the lease tells what is wrong then
+        if not top.is_writable():
+            raise LedgerReadOnly(path=str(root))
 
 
 def _missing(root: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from engine.errors import LedgerUnusable
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 from tests.cli.program import Octask
-from tests.trust.plain_user import run_plainly
+from tests.trust.plain_user import plainly, run_plainly
 
 ENVELOPE = ("start", "browser_task", "--objective", "look")
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -192,3 +193,32 @@ def test_a_root_that_the_environment_names_and_that_is_a_file_is_a_sentence(
     monkeypatch.setenv("OPENCHROME_TASK_ROOT", str(file))
     ran = run_plainly(tmp_path, "list", place=False)
     assert (ran.returncode, ran.stderr.splitlines()[0]) == (1, f"{file}: this is not a folder")
+
+
+@pytest.mark.case("R50")
+def test_an_engine_on_a_root_that_modes_close_knows_before_it_takes_a_task(home: Path) -> None:
+    root = home / "tasks"
+    Octask(home)("reap")  # leaves a folder of leases behind, in which could still be written
+    root.chmod(0o500)
+    ask = (
+        "import asyncio, sys; from pathlib import Path; from engine.config import Settings\n"
+        "from engine.service import Engine\n"
+        "async def look():\n"
+        "    engine = Engine(Settings.at(home=Path(sys.argv[1])), accepts=True)\n"
+        "    await engine.open()\n"
+        "    print(engine.health().read_only)\n"
+        "    await engine.close()\n"
+        "asyncio.run(look())"
+    )
+    try:
+        told = subprocess.run(
+            plainly([sys.executable, "-c", ask, str(home)]),
+            env=Octask(home).environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+    finally:
+        root.chmod(0o700)
+    assert told.stdout.strip() == f"The ledger is read-only: {root}"
