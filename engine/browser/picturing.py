@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -15,6 +17,7 @@ from engine.browser.refusals import ElementNotReady, PageUnreadable, PictureTooL
 from engine.work.echoes import Echoes
 
 _NOT_COVERED = "A secret in the picture could not be painted over in time."
+UNCOVER_S = 2.0
 MOST_BYTES = 8 * 1024 * 1024
 MOST_HEIGHT = 16_000  # pixels; Chromium draws nothing below 16,384
 
@@ -53,7 +56,9 @@ async def picture(tab: AgentTab, *, ref: str | None, full_page: bool) -> Picture
     try:
         png = await _shot(tab, how)
     finally:
-        await tab.world.ask("cover", on=False)
+        with suppress(TimeoutError):  # a page that hangs cannot be uncovered
+            async with asyncio.timeout(UNCOVER_S):
+                await tab.world.ask("cover", on=False)
     if len(png) > MOST_BYTES:
         raise PictureTooLarge(size_bytes=len(png), most_bytes=MOST_BYTES)
     width, height = struct.unpack(">II", png[16:24])  # a PNG's first chunk tells them

@@ -29,6 +29,7 @@ FILES: Final[Mapping[Part, str]] = {
 }
 OF_THE_PAGE: Final = frozenset({"dom", "screenshot", "phash"})
 PART_S: Final = 30.0
+LEAST_S: Final = 10.0  # for the parts of a page that was to open within less
 SLACK_S: Final = 10.0
 OPEN_S: Final = 30.0  # how long a living tab may be busy with its agent
 
@@ -40,6 +41,14 @@ class TabMissing(EngineError):
     title = "There is no such tab"
     sentence = "No agent of this process has the tab {tab} open."
     advice_text = "Look at the open tabs, or give an address instead."
+
+
+class PartMissing(EngineError):
+    """A part was not asked for, because the page had used up the time of all of its parts."""
+
+    code = "part_missing"
+    title = "A part is missing"
+    sentence = "Not taken: the page did not answer within {limit_s:.0f} s."
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -100,6 +109,9 @@ class _Bundle:
         self._unopened: EngineError | None = None
         self._errors: list[EngineError] = []
         self._size = 0
+        # One page's parts share a limit: one that hangs would take it for each of them.
+        self._page_s = min(PART_S, max(LEAST_S, args.timeout_ms / 1_000))
+        self._page_until = 0.0
 
     @property
     def failure(self) -> EngineError | None:
@@ -116,6 +128,7 @@ class _Bundle:
         except EngineError as failed:
             self._unopened = failed
             await self._ctx.log("evidence", f"the page did not open: {failed}")
+        self._page_until = self._ctx.monotonic() + self._page_s
         for number, part in enumerate(self._args.include, 1):
             await self._keep(number, part, await self._take(camera, part))
 
@@ -123,6 +136,10 @@ class _Bundle:
         if self._unopened is not None and part in OF_THE_PAGE:
             return self._unopened
         limit_s = PART_S + (self._args.network_window_ms / 1_000 if part == "network" else 0.0)
+        if part in OF_THE_PAGE:
+            limit_s = self._page_until - self._ctx.monotonic()
+            if limit_s <= 0:
+                return PartMissing(limit_s=self._page_s)
         try:
             async with self._ctx.unit(part, limit_s):
                 return await camera.take(part)
