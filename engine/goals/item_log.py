@@ -42,6 +42,7 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _decoder = msgspec.json.Decoder(Line)
+_REFUSED: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -139,7 +140,7 @@ def _lines(folder: Folder, name: str, offset: int) -> Iterator[tuple[Line, int]]
     for found, at in journal.lines(folder, name, offset, cap=LINE_CAP):
         try:
             line = _decoder.decode(found) if found else Line()
-        except (msgspec.MsgspecError, ValueError):
+        except _REFUSED:
             line = Line()  # torn by a sudden death: nobody was told that it counted
         yield line, at
 
@@ -155,7 +156,7 @@ def _glimpse(folder: Folder, name: str) -> tuple[Line, int]:
         size = file.seek(0, 2)
     try:
         return _decoder.decode(head.partition(b"\n")[0]), size
-    except msgspec.MsgspecError:
+    except _REFUSED:
         raise Unusable(f"{name} is no log of items") from None
 
 
