@@ -18,6 +18,8 @@ from engine.work.fetch import Credentials
 
 MAX_URL_CHARS = 8_192  # longer ones are traps; servers refuse them as well
 _PARTS = re.compile(r"(?i:(https?)):/*([^/?#\\]+)([^?#]*)(\?[^#]*)?")
+_WITH_SCHEME = re.compile(r"(?i:(https?)):([/\\]*)")
+_SLASHES = "/\\"  # browsers read one for the other
 _PORTS = {"http": "80", "https": "443"}
 _TRIMMED = "".join(map(chr, range(33)))  # control characters and the space, as browsers trim
 _DROPPED = re.compile(r"[\t\n\r]")
@@ -59,6 +61,15 @@ def link_address(base: str, href: str) -> Address | None:
     if href.startswith("/") and href[1:2] not in {"/", "\\"}:  # 10 times as quick as urljoin
         end = base.find("/", 8)
         return address_of((base if end < 0 else base[:end]) + href)
+    href = _DROPPED.sub("", href)
+    if found := _WITH_SCHEME.match(href):
+        if len(found[2]) > 1 or not base.startswith(f"{found[1].lower()}:"):
+            return address_of(f"{found[1]}://{href[found.end() :]}")
+        href = href[found.end(1) + 1 :]  # of the base's own scheme, and so a relative one
+    if len(href) - len(href.lstrip(_SLASHES)) > 1:
+        return address_of(f"{base.partition(':')[0]}://{href.lstrip(_SLASHES)}")
+    path = re.split(r"[?#]", href, maxsplit=1)[0]
+    href = path.replace("\\", "/") + href[len(path) :]
     try:
         return address_of(urljoin(base, href))
     except ValueError:  # an unclosed [ in the host

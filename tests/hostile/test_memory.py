@@ -1,0 +1,57 @@
+"""What a page weighs is not what the program that takes it weighs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fixtures.hostile.program import ROOT, HostileProgram
+
+_MEASURE = """
+import asyncio, json, sys, threading, psutil
+from pathlib import Path
+from tests.hostile.conftest import crawled
+me, peak, over = psutil.Process(), [0], threading.Event()
+def watch():
+    while not over.wait(0.02):
+        peak[0] = max(peak[0], me.memory_info().rss)
+async def main(home, honest, heavy, engine):
+    args = {"engine": engine, "max_depth": 1, "timeout_ms": 30_000}
+    await crawled(Path(home) / "a", honest, **args)
+    before = me.memory_info().rss
+    threading.Thread(target=watch).start()
+    try:
+        told = await crawled(Path(home) / "b", heavy, **args)
+    finally:
+        over.set()
+    cut = {path: page.get("truncated", page.get("error")) for path, page in told.pages.items()}
+    print(json.dumps({"grew_mb": (peak[0] - before) / 2**20, "cut": cut}))
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.case("R68")
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("engine", ["browser", "static"])
+def test_a_huge_page_and_a_bomb_take_less_than_100_mb_of_the_program(
+    engine: str, tmp_path: Path
+) -> None:
+    heavy = ("/big?mb=60", "/gzip?mb=100", "/line?mb=8")
+    with HostileProgram() as site:
+        words = [str(tmp_path), site.only("/safe/1"), site.only(*heavy), engine]
+        ran = subprocess.run(
+            [sys.executable, "-c", _MEASURE, *words],
+            capture_output=True,
+            text=True,
+            timeout=180,
+            cwd=ROOT,
+            check=False,
+        )
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout.splitlines()[-1])
+    assert found["grew_mb"] < 100, found
+    assert all(found["cut"][path] is True for path in heavy), found
