@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from engine.sample.site import Site
+from tests.hard.failing_program import failed_starts
 from tests.hard.figures import Figures
 from tests.hard.kill_syscalls import Point, Stages, home_in, judge
 from tests.hard.place import Scene
@@ -25,6 +27,7 @@ from tests.hard.syscalls import injected, traced, why_not, within
 
 ERRORS = ("ENOSPC", "EIO", "EDQUOT", "EROFS", "EMFILE")
 SAMPLE = 60
+STARTS = 30  # of the whole program, in the long form
 READ_ONLY = "The ledger is read-only"
 
 
@@ -55,7 +58,10 @@ def measure(*, short: bool) -> Figures:
     misses = [
         f"{work}: {why}" for work, one in zip(chosen, outcomes, strict=True) for why in one["wrong"]
     ]
+    if not short:
+        misses += whole_program(seed)
     facts = {
+        "octask_starts": 0 if short else STARTS,
         "calls": len({str(work.at) for work in every}),
         "failed": len(outcomes),
         "seed": seed if short else "all",
@@ -66,6 +72,12 @@ def measure(*, short: bool) -> Figures:
         "by_error": dict(Counter(work.error for work in chosen)),
     }
     return Figures("G3", facts, misses)
+
+
+def whole_program(seed: int) -> list[str]:
+    """`octask start crawl`, from its first call to its exit code."""
+    with tempfile.TemporaryDirectory() as folder, Site(pages=5) as site:
+        return list(failed_starts(Path(folder), site.url, ERRORS, STARTS, seed))
 
 
 def enumerated(stages: Stages, folder: Path) -> list[Failing]:

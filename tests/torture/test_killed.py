@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.hard import kill_ledger
 from tests.hard.fail_syscalls import Failing, fail
+from tests.hard.failing_program import failed_starts
 from tests.hard.kill_syscalls import Point, kill
 from tests.hard.stage import Stage
 from tests.hard.syscalls import points, traced, within
@@ -47,3 +49,11 @@ def test_an_error_at_any_call_of_an_end_is_told_and_leaves_the_old_record(
         assert found["wrong"] == []
         told += found["refused"]
     assert told >= 10
+
+
+@pytest.mark.case("R03")
+@pytest.mark.timeout(180)
+def test_a_failing_call_ends_octask_with_a_sentence_and_a_code(
+    stage: Stage, tmp_path: Path, site: Any
+) -> None:
+    assert list(failed_starts(tmp_path, site.url, ["ENOSPC", "EIO"], 2, seed=3)) == []

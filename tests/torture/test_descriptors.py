@@ -1,0 +1,106 @@
+"""No descriptor left: what cannot be done now says so, is done later, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits are set by setrlimit")
+
+REPO = Path(__file__).resolve().parents[2]
+TASKS = 500
+# A process of its own, because a limit of descriptors concerns all of it.
+PROGRAM = """
+import asyncio, json, os, resource, sys
+from pathlib import Path
+from engine.config import Settings
+from engine.errors import EngineError
+from engine.records import Status
+from engine.service import Engine
+from engine.store.lease import Lease
+from engine.store.ledger import Ledger
+
+home, count = Path(sys.argv[1]), int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+
+def hog(spare):
+    held = []
+    try:
+        while True:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        pass
+    for _ in range(spare):
+        os.close(held.pop())
+    return held
+
+async def main():
+    settings = Settings(home=home, root=home / "tasks")
+    lease = Lease.acquire(settings.root)
+    ledger = Ledger(settings.root, lease=lease)
+    ids = [ledger.create("crawl", {"url": "http://site.test/"}).task_id for _ in range(count)]
+    engine = Engine(settings, accepts=False)
+    await engine.open()
+    held = hog(0)
+    changes = engine.changes()
+    first = asyncio.ensure_future(anext(changes))
+    said = {"refused": 0, "odd": []}
+    for task_id in ids[:50]:
+        try:
+            ledger.claim(task_id)
+        except EngineError as error:
+            said["refused"] += "Too many open files" in str(error)
+        except BaseException as error:
+            said["odd"].append(repr(error))
+    async with asyncio.timeout(20):
+        while engine.health().watcher != "polling":
+            await asyncio.sleep(0.01)
+    for fd in held[:6]:  # as little as a task needs, and nobody else has any
+        os.close(fd)
+    for task_id in ids:
+        ledger.claim(task_id)
+        ledger.append_page(task_id, {"url": "http://site.test/"})
+        ledger.finish(task_id, Status.COMPLETED)
+    for fd in held[6:]:
+        os.close(fd)
+    async with asyncio.timeout(30):
+        batch = await first
+        seen = {view.task_id: view.entry.status for view in batch.views}
+        while len(seen) < count or set(seen.values()) != {"COMPLETED"}:
+            batch = await anext(changes)
+            seen.update((view.task_id, view.entry.status) for view in batch.views)
+    said["completed"] = sum(entry.status == "COMPLETED" for entry in ledger.list(limit=None))
+    said["seen"] = len(seen)
+    await changes.aclose()
+    await engine.close()
+    lease.release()
+    print(json.dumps(said))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.case("R54")
+@pytest.mark.timeout(120)
+def test_five_hundred_tasks_without_a_free_descriptor_are_slower_and_none_is_lost(
+    home: Path,
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(home), str(TASKS)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        cwd=REPO,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert said["odd"] == []
+    assert said["refused"] == 50
+    assert (said["completed"], said["seen"]) == (TASKS, TASKS)
