@@ -14,9 +14,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -152,12 +153,28 @@ def heard(program: subprocess.Popen[bytes]) -> dict[str, Any]:
 def programs(mode: str, number: int, *words: object) -> Iterator[list[subprocess.Popen[bytes]]]:
     command = [sys.executable, "-m", "tests.hard.reapers", mode, *map(str, words)]
     pipe = subprocess.PIPE
-    running = [subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=REPO) for _ in range(number)]
+    # Each in a group of its own: what it forked goes with it.
+    running = [
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=REPO, process_group=0)
+        for _ in range(number)
+    ]
+    limit = threading.Timer(LIMIT_S, kill, args=(running,))
+    limit.start()
     try:
         yield running
+    except BaseException:
+        kill(running)
+        raise
     finally:
         for one in running:
-            one.communicate(timeout=LIMIT_S)
+            one.communicate()
+        limit.cancel()
+
+
+def kill(programs: list[subprocess.Popen[bytes]]) -> None:
+    for one in programs:
+        with suppress(OSError):
+            os.killpg(one.pid, signal.SIGKILL)
 
 
 def beside_the_living(reapers: int, runs: int, seconds: float) -> dict[str, int]:
