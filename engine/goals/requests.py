@@ -219,7 +219,9 @@ def force_reason(given: str | None) -> str:
     try:
         found: str = text(TEXT, FORCE_REASON)(given or "")
     except ValueError as wrong:
-        raise InvalidArguments((Problem("reason", "too_short", f"{wrong} to force"),)) from None
+        raise InvalidArguments(
+            (Problem("reason", "too_short", f"force needs a reason: it {wrong}"),)
+        ) from None
     return found
 
 

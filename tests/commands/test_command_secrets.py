@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from engine.browser.egress import Policy
 from engine.browser.session import InstanceOptions
 from engine.sample.server import Answer
@@ -30,6 +32,7 @@ async def pictures(booth: Booth, site: Site, text: str, **args: Any) -> list[byt
     return [(booth.folder(record.task_id) / path).read_bytes() for path in paths]
 
 
+@pytest.mark.case("R81")
 async def test_what_was_typed_is_painted_over_wherever_the_page_repeats_it(
     opened: Opening, site: Site
 ) -> None:
@@ -66,6 +69,7 @@ async def test_over_a_network_face_a_task_may_reach_what_the_operators_list_has(
     assert done["status"] == "completed"
 
 
+@pytest.mark.case("R81")
 async def test_markup_is_kept_without_what_stands_in_a_password_field(
     opened: Opening, site: Site
 ) -> None:

@@ -90,6 +90,7 @@ def place(octask: Octask, site: Site) -> str:
     return octask.file("variables.json", {"site": site.url})
 
 
+@pytest.mark.case("R81")
 def test_the_five_examples_of_the_seed_run_on_their_pages(octask: Octask, place: str) -> None:
     files = sorted(map(str, EXAMPLES.glob("*.json")))
     assert len(files) == 5
@@ -307,6 +308,7 @@ def test_a_task_whose_process_was_killed_reads_as_failed_once_reaped(
     assert found["error"]["code"] == "orphaned"
 
 
+@pytest.mark.case("R81")
 def test_a_detached_task_looks_its_secrets_up_itself_and_takes_its_variables_by_pipe(
     octask: Octask, site: Site
 ) -> None:

@@ -65,6 +65,7 @@ CALLS = {
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 7, 20])
 @pytest.mark.parametrize("key", CALLS)
+@pytest.mark.case("R90")
 def test_a_budget_warns_from_three_quarters_on_and_is_exceeded_above_its_limit(
     key: str, limit: int
 ) -> None:
@@ -79,6 +80,7 @@ def test_a_budget_warns_from_three_quarters_on_and_is_exceeded_above_its_limit(
     ("passed_ms", "level"),
     [(0, "ok"), (749, "ok"), (750, "warning"), (1_000, "warning"), (1_001, "exceeded")],
 )
+@pytest.mark.case("R90")
 def test_wall_time_runs_out_also_while_nothing_is_called(passed_ms: int, level: str) -> None:
     meta = record({"maxWallMs": 1_000})
     assert budget.at(meta, 1_000_000 + passed_ms).level("maxWallMs") == level

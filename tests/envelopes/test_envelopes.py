@@ -296,6 +296,7 @@ def test_a_guard_may_refuse_completion_but_never_a_failure(ledger: Ledger, root:
     assert asked == [task_id]
 
 
+@pytest.mark.case("R90")
 def test_time_runs_out_between_two_calls_and_the_next_update_tells_it(ledger: Ledger) -> None:
     now = [1_000_000]
     envelopes = Envelopes(ledger, now_ms=lambda: now[0])

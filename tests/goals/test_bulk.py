@@ -45,6 +45,7 @@ def told(contract: Contract, notes: list[Note]) -> tuple[Contract, dict[str, Wor
 
 
 @given(CONTRACTS, NOTES)
+@pytest.mark.case("R87")
 def test_the_guard_accepts_if_and_only_if_the_rule_says_so(
     contract: Contract, notes: list[Note]
 ) -> None:
@@ -67,6 +68,7 @@ def test_the_guard_accepts_if_and_only_if_the_rule_says_so(
 
 
 @given(NOTES)
+@pytest.mark.case("R89")
 def test_an_item_stands_in_one_list_and_the_latest_word_wins(notes: list[Note]) -> None:
     contract, words = told(Contract(contract_id="0" * 16), notes)
     listed = {
@@ -136,6 +138,7 @@ def answer(**fields: Any) -> Guard:
         ),
     ],
 )
+@pytest.mark.case("R87")
 def test_each_refusal_has_its_sentence_and_the_first_rule_speaks(
     fields: dict[str, Any], reason: str, missing: int | None, action: str
 ) -> None:
@@ -158,6 +161,7 @@ def test_what_a_failed_item_means_is_said_by_the_policy(
     assert found.completed_count == 3 - failed
 
 
+@pytest.mark.case("R89")
 def test_lists_keep_the_newest_500_and_counts_go_on() -> None:
     notes = [Note("completed", f"row {number}") for number in range(1_200)]
     contract = recorded(Contract(contract_id="0" * 16), notes, lambda _: None)
@@ -166,6 +170,7 @@ def test_lists_keep_the_newest_500_and_counts_go_on() -> None:
 
 
 @pytest.mark.timeout(110)
+@pytest.mark.case("R89")
 def test_counts_are_exact_at_100_000_items_with_duplicates_and_retries(home: Path) -> None:
     chance = random.Random(1041)
     contracts = Contracts(home, lambda: 1)

@@ -256,6 +256,7 @@ async def test_a_running_crawl_is_completed_by_nobody_but_itself(
             await engine.complete(record.task_id, status=Status.FAILED)
 
 
+@pytest.mark.case("R87", "R88")
 async def test_an_envelope_is_guarded_by_its_contract_and_forced_with_a_reason(home: Path) -> None:
     async with opened(home) as engine:
         terms = Terms(contract={"expected_total": 2, "item_key": "url"})

@@ -26,6 +26,7 @@ def answer(octask: Octask, *words: str, code: int = 0) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(110)
+@pytest.mark.case("R87", "R88")
 def test_a_goal_from_its_start_to_a_forced_end(octask: Octask) -> None:
     contract = json.dumps({"expected_total": 3, "item_key": "url"})
     began = answer(octask, "task-run", "start", "--goal", "three pages", "--contract", contract)

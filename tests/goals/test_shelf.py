@@ -36,6 +36,7 @@ def test_looking_at_a_shelf_that_is_not_made_writes_nothing(shelf: Shelf) -> Non
     assert not shelf.folder.exists()
 
 
+@pytest.mark.case("R48")
 def test_a_record_is_private_and_found_again(shelf: Shelf) -> None:
     shelf.create(ONE, {"a": 1})
     assert shelf.ids() == [ONE]
@@ -170,6 +171,7 @@ def test_what_a_dead_writer_staged_stands_in_nobodys_way(shelf: Shelf) -> None:
     assert not (shelf.folder / f".{ONE}.json.tmp").exists()
 
 
+@pytest.mark.case("R50")
 def test_a_folder_that_may_not_be_written_says_so(home: Path, shelf: Shelf, read_only) -> None:
     shelf.create(ONE, {"a": 1})
     read_only(shelf.folder)

@@ -190,6 +190,7 @@ def test_a_checkpoint_is_a_file_of_its_own_and_the_runs_summary(home: Path, goal
     assert goals.contracts.get(link(found)).contract.cursor == "b"
 
 
+@pytest.mark.case("R87")
 def test_a_refusal_changes_nothing_but_an_event_and_leaves_a_hint(home: Path, goals: Goals) -> None:
     run = started(goals, expected_total=3, item_key="url")
     goals.runs.update(run.run_id, {"completed_items": ["a"], "current_cursor": "b"})
@@ -210,12 +211,14 @@ def test_a_refusal_changes_nothing_but_an_event_and_leaves_a_hint(home: Path, go
 
 
 @pytest.mark.parametrize("status", ["FAILED", "CANCELLED"])
+@pytest.mark.case("R87")
 def test_the_guard_stands_before_completed_alone(goals: Goals, status: str) -> None:
     run = started(goals, expected_total=3)
     assert goals.completing.run(run.run_id, {"status": status}).status == status
 
 
 @pytest.mark.parametrize("reason", [None, "", "   ", "too short", "  nine sig "])
+@pytest.mark.case("R88")
 def test_force_needs_a_reason_of_ten_characters(reason: str | None) -> None:
     with pytest.raises(InvalidArguments) as refused:
         force_of(reason, "me")

@@ -245,6 +245,7 @@ def waiting_elsewhere(home: Path, args: dict[str, Any], fields: EngineFields) ->
     return task_id
 
 
+@pytest.mark.case("R51")
 async def test_a_root_that_is_a_file_is_a_sentence_and_heals_by_itself(home: Path) -> None:
     (home / "tasks").write_text("no folder")
     async with opened(home, wait="unusable") as session:

@@ -43,6 +43,7 @@ def everything(home: Path) -> bytes:
     return b"\n".join(place.read_bytes() for place in files)
 
 
+@pytest.mark.case("R81")
 async def test_without_keep_text_nothing_that_was_typed_is_anywhere_on_disk(
     recording: Any, site: Any, home: Path
 ) -> None:
@@ -57,6 +58,7 @@ async def test_without_keep_text_nothing_that_was_typed_is_anywhere_on_disk(
     assert b"who={{your_name}}&mail={{e_mail}}&code={{password_2}}" in kept
 
 
+@pytest.mark.case("R81")
 async def test_with_keep_text_passwords_and_card_numbers_are_still_never_kept(
     recording: Any, site: Any, home: Path
 ) -> None:

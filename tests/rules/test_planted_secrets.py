@@ -85,6 +85,7 @@ async def tried(answers: list[object], call: Any) -> Any:
 
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("way", GIVEN)
+@pytest.mark.case("R82")
 async def test_what_is_said_about_tasks_and_goals_keeps_no_secret(
     home: Path, site: Site, way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -154,6 +155,7 @@ def echo(site: Site) -> str:
 
 
 @pytest.mark.timeout(200)
+@pytest.mark.case("R82")
 async def test_an_address_with_secrets_is_opened_and_stands_in_no_file_nor_export(
     home: Path, echo: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -180,6 +182,7 @@ async def test_an_address_with_secrets_is_opened_and_stands_in_no_file_nor_expor
 
 
 @pytest.mark.timeout(200)
+@pytest.mark.case("R82")
 def test_the_command_line_repeats_no_secret(octask: Octask, site: Site, echo: str) -> None:
     said = [octask("start", "crawl", echo, *FAST, "--max-pages", "1", "--name", f"token={SECRET}")]
     task_id = octask.tasks()[0]["task_id"]

@@ -223,6 +223,7 @@ async def test_a_closed_engine_takes_nothing_new(home: Path, site: Any) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="folder modes do not bind on Windows")
+@pytest.mark.case("R50")
 async def test_a_read_only_ledger_can_be_looked_at_but_takes_no_task(
     home: Path, site: Any, read_only: Callable[[Path], None]
 ) -> None:
@@ -334,6 +335,7 @@ async def test_a_ledger_that_cannot_be_looked_at_for_a_moment_stops_no_task(
     assert record.status == Status.COMPLETED
 
 
+@pytest.mark.case("R82")
 async def test_a_password_in_the_scope_stays_out_of_the_result(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         scope = site.url.replace("http://", "http://ann:hunter2secret@") + "/**"

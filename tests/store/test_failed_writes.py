@@ -149,6 +149,7 @@ def test_a_transition_is_flushed_before_its_rename_and_its_folder_after(
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
+@pytest.mark.case("R50")
 def test_a_read_only_ledger_can_be_looked_at(ledger: Ledger, task_id: str):
     os.chmod(ledger.root / task_id, 0o500)
     try:

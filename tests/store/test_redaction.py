@@ -129,6 +129,7 @@ SAFE = st.text(st.characters(codec="ascii", categories=["L", "N"]), max_size=12)
 
 
 @given(SAFE, SAFE, st.sampled_from(["token", "password", "api_key", "sessionid", "x-secret"]), SAFE)
+@pytest.mark.case("R82")
 def test_no_address_lets_a_secret_through(user, path, name, other):
     address = f"https://{user}:{SECRET}@x.test/{path}?a={other}&{name}={SECRET}#{name}={SECRET}"
     for text in (address, f"before {address} after {other}", f'{{"to": "{address}"}}'):
@@ -159,6 +160,7 @@ def test_redacting_twice_changes_nothing(text):
     assert redact.text(once) == once
 
 
+@pytest.mark.case("R81")
 def test_a_planted_secret_is_in_no_file_of_the_ledger(ledger: Ledger, root: Path):
     address = f"http://me:{SECRET}@x.test/?token={SECRET}"
     args = {"url": address, "headers": {"Authorization": SECRET}, "cookies": [SECRET]}

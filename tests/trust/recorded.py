@@ -33,7 +33,7 @@ async def record(home: Path, site: str) -> None:
         await operator.type("#f", P["typed text"])
         await operator.type("#p", P["typed password"])
         await operator.click("#echo")
-        await operator.recorded("clicked")
+        await operator.recorded("click")
         await engine.stop(task_id)
         print(await engine.wait(task_id))
         for form in FORMATS:

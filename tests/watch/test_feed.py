@@ -256,6 +256,7 @@ async def test_a_look_that_breaks_on_one_task_goes_on_with_the_others(tmp_path: 
     await running
 
 
+@pytest.mark.case("R55")
 async def test_without_any_watcher_the_picture_is_still_right(tmp_path: Path) -> None:
     def none_left() -> Ears:
         raise OSError(errno.ENOSPC, "inotify watch limit reached")

@@ -180,6 +180,7 @@ class Limited:
 
 
 @LINUX
+@pytest.mark.case("R55")
 async def test_too_few_watches_mean_polling_until_there_are_enough(tmp_path: Path) -> None:
     for number in range(5):
         write_meta(tmp_path, number)
@@ -198,6 +199,7 @@ async def test_too_few_watches_mean_polling_until_there_are_enough(tmp_path: Pat
 
 
 @LINUX
+@pytest.mark.case("R55")
 async def test_no_watcher_left_at_all_means_polling(tmp_path: Path) -> None:
     def none_left() -> Ears:
         raise OSError(errno.EMFILE, "inotify instance limit reached")
@@ -282,6 +284,7 @@ async def test_a_root_replaced_by_another_folder_is_watched_again(tmp_path: Path
         await heard(watch, 8)
 
 
+@pytest.mark.case("R51")
 async def test_a_root_that_is_missing_or_a_file_is_told_in_a_sentence(tmp_path: Path) -> None:
     place = tmp_path / "tasks"
     async with watching(place) as watch:

@@ -1,0 +1,110 @@
+"""Doctor: what surrounds a ledger, in words that may be copied and hold no secret."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.config import Settings
+from engine.doctor import environment, examine
+from engine.doctor.finding import Finding, Report
+from engine.store import machine
+from tests.cli.program import Octask
+from tests.trust.plain_user import run_plainly
+
+PASSWORD = "Px6kHn3vBm9w"
+
+
+def subjects(found: list[Finding]) -> dict[str, str]:
+    return {one.subject: one.text for one in found}
+
+
+def test_it_tells_of_folder_room_locks_clock_and_limits_and_may_be_copied(home: Path) -> None:
+    Octask(home)("reap")
+    text = Octask(home)("doctor")
+    for subject in ("folder: mode 0700, owner you, disk", "room: ", "locks: ", "clock: ", "log: "):
+        assert f"ok       {subject}" in text
+    report = json.loads(Octask(home)("doctor", "--json"))
+    assert report["healthy"]
+    assert all(set(one) == {"subject", "state", "text", "advice"} for one in report["findings"])
+
+
+@pytest.mark.parametrize("given", ["http://ann:{0}@px.test:3128", "ann:{0}@px.test:3128"])
+def test_a_proxys_user_and_password_are_not_shown(home: Path, given: str) -> None:
+    environ = {"HTTPS_PROXY": given.format(PASSWORD), "no_proxy": "localhost"}
+    found = subjects(environment.variables(replace(Settings.at(home=home), environ=environ)))
+    assert "px.test:3128" in found["proxies"]
+    assert "no_proxy=localhost" in found["proxies"]
+    assert PASSWORD not in found["proxies"]
+    assert "ann" not in found["proxies"]
+
+
+def test_where_the_environment_moves_things_is_told(home: Path) -> None:
+    environ = {"OPENCHROME_TASK_ROOT": str(home), "TMPDIR": "/odd", "SECRET_KEY": PASSWORD}
+    found = subjects(environment.variables(replace(Settings.at(home=home), environ=environ)))
+    assert found == {"variables": f"OPENCHROME_TASK_ROOT={home}, TMPDIR=/odd"}
+
+
+def test_a_clock_in_the_past_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Octask(home)("reap")
+    monkeypatch.setattr(environment, "wall_ms", lambda: 1_000_000_000_000)
+    found = {one.subject: one for one in environment.locks(Settings.at(home=home))}
+    assert (found["clock"].state, "2001-09-09" in found["clock"].text) == ("warning", True)
+
+
+def test_a_disk_whose_clock_is_another_one_is_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Octask(home)("reap")
+    monkeypatch.setattr(environment, "wall_ms", lambda: machine.wall_ms() + 60_000)
+    found = {one.subject: one for one in environment.locks(Settings.at(home=home))}
+    assert found["clock"].state == "warning"
+    assert "behind" in found["clock"].text
+
+
+@pytest.mark.case("R50")
+def test_a_ledger_that_cannot_be_written_is_a_problem_and_the_exit_code_says_so(
+    home: Path,
+) -> None:
+    Octask(home)("reap")
+    (home / "tasks").chmod(0o500)
+    try:
+        ran = run_plainly(home, "doctor")
+    finally:
+        (home / "tasks").chmod(0o700)
+    assert ran.returncode == 1
+    assert "PROBLEM  locks: The ledger is read-only" in ran.stdout
+
+
+@pytest.mark.case("R51")
+def test_a_root_that_is_a_file_is_a_problem_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "tasks").write_text("mine")
+    report = examine(Settings.at(home=tmp_path))
+    assert not report.healthy
+    (found,) = [one for one in report.findings if one.state == "problem"]
+    assert str(tmp_path / "tasks") in found.text
+    assert found.advice
+
+
+@pytest.mark.case("R55")
+def test_watches_that_are_used_up_are_a_warning_with_what_to_raise(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left() -> None:
+        raise OSError(28, "No space left on device")
+
+    Octask(home)("reap")
+    monkeypatch.setattr(environment, "open_ears", none_left)
+    found = {one.subject: one for one in environment.limits(Settings.at(home=home))}
+    assert found["watches"].state == "warning"
+    assert "used up" in found["watches"].text
+    assert "max_user_watches" in found["watches"].advice
+
+
+def test_what_a_folder_is_called_cannot_forge_a_line_of_the_report() -> None:
+    report = Report((Finding("ledger", "ok", "/x\nok       locks: fine\x1b[31m"),))
+    assert report.text().count("\n") == 0
+    assert "\x1b" not in report.text()
