@@ -160,7 +160,7 @@ class ListArea(QWidget):
             self._broken.show_words(self._trouble.title, self.trouble_words, again)
         else:
             where = self.tr("Watching {0}").format(self._root)
-            self._broken.show_words(self.tr("The ledger’s folder is gone"), self._gone, where)
+            self._broken.show_words(self.tr("The ledger folder is gone"), self._gone, where)
         hidden = self.tr("{0} tasks are here; the filter hides all of them.")
         self._unmatched.show_words(self.tr("No task matches"), hidden.format(count(self._total)))
         self._empty.show_words(

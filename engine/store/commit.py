@@ -27,6 +27,13 @@ class Commit(NamedTuple):
     changed: bool
 
 
+class How(NamedTuple):
+    """`durable` outlives a loss of power; `patience_s` is how long a lock is waited for."""
+
+    durable: bool
+    patience_s: float = TIMEOUT_S
+
+
 class Commits:
     """The changes that one process makes to the tasks of a ledger.
 
@@ -37,19 +44,19 @@ class Commits:
     def __init__(self) -> None:
         self.unsure: set[str] = set()
 
-    def make(
-        self, folder: Folder, task_id: str, change: Change, lease: Lease, *, durable: bool
-    ) -> Commit:
+    def make(self, folder: Folder, task_id: str, change: Change, lease: Lease, how: How) -> Commit:
         """Apply `change` to the whole dict on disk; see `Ledger.mutate` for what it raises."""
         for _ in range(_TRIES):
             try:
-                with TaskLock(folder, task_id) as lock:
+                with TaskLock(folder, task_id, timeout_s=how.patience_s) as lock:
                     raw, was = _read(folder, task_id)
                     data = self._changed(raw, was, task_id, change)
                     if data is None:
                         return Commit(meta.glance(meta.encoded(raw), task_id), False)
                     temp = lease.temp_name(META_NAME)
-                    folder.replace(META_NAME, [data], temp=temp, durable=durable, check=lock.check)
+                    folder.replace(
+                        META_NAME, [data], temp=temp, durable=how.durable, check=lock.check
+                    )
             except LockLost:
                 log.warning("task %s: somebody took our lock; nothing was written, again", task_id)
             except Unflushed:

@@ -33,20 +33,17 @@ from engine.records import (
     Units,
 )
 from engine.store import changes, journal, meta, opening, outcome
-from engine.store.commit import Change, Commit, Commits
+from engine.store.commit import Change, Commit, Commits, How
 from engine.store.files import Folder, writing
 from engine.store.lease import Lease, momentary
+from engine.store.lock import TIMEOUT_S
 from engine.store.look import LedgerLook
 from engine.store.machine import wall_ms
 
 log = logging.getLogger(__name__)
 
 REASON_CHARACTERS: Final = 500
-_ENDINGS: Final = {
-    Status.COMPLETED: "completed",
-    Status.FAILED: "failed",
-    Status.CANCELLED: "cancelled",
-}
+_ENDINGS: Final = {end: end.lower() for end in (Status.COMPLETED, Status.FAILED, Status.CANCELLED)}
 
 
 class Ledger(LedgerLook):
@@ -100,8 +97,11 @@ class Ledger(LedgerLook):
                 if outcome.place_task(root, task_id, files, lease.temp_name("new")):
                     return meta.glance(data, task_id)
 
-    def mutate(self, task_id: str, change: Change, *, durable: bool = False) -> TaskRecord:
+    def mutate(
+        self, task_id: str, change: Change, *, durable: bool = False, wait_s: float = TIMEOUT_S
+    ) -> TaskRecord:
         """Read, `change` and replace meta.json under both locks; the record that now stands.
+        Source: seed 000, invariants 1 and 3.
 
         `change` gets the whole dict and must be quick: everybody waits for it. One that
         changes nothing writes nothing. `durable` outlives a loss of power.
@@ -109,11 +109,9 @@ class Ledger(LedgerLook):
         Raises:
             TransitionError: the task is terminal, or the table forbids the step.
             TaskUnreadable: its meta.json cannot be used and is left alone.
-            LockTimeout: the folder stayed locked for 15 s.
-
-        Source: seed 000, invariants 1 and 3.
+            LockTimeout: the folder stayed locked for `wait_s`.
         """
-        return self._commit(task_id, change, durable).record
+        return self._commit(task_id, change, How(durable, wait_s)).record
 
     def claim(self, task_id: str) -> TaskRecord:
         """Take a PENDING task for this process: RUNNING, with a `started` event.
@@ -143,7 +141,7 @@ class Ledger(LedgerLook):
         """
         why = redact.text(reason)[:REASON_CHARACTERS] if reason else None
         done = self._commit(
-            task_id, lambda raw: changes.ask_to_stop(raw, self._now_ms(), why), durable=True
+            task_id, lambda raw: changes.ask_to_stop(raw, self._now_ms(), why), How(durable=True)
         )
         if done.changed:
             said: list[tuple[str, dict[str, Any] | None]] = []
@@ -249,11 +247,11 @@ class Ledger(LedgerLook):
         ):
             folder.replace(name, [data], temp=lease.temp_name(name), durable=False)
 
-    def _commit(self, task_id: str, change: Change, durable: bool) -> Commit:
+    def _commit(self, task_id: str, change: Change, how: How) -> Commit:
         with self._task(task_id) as folder:
             self._whole(folder, task_id)  # an unusable folder gets no lock file either
             with momentary(self.root, self.lease) as lease, self._writable(folder, task_id):
-                done = self._commits.make(folder, task_id, change, lease, durable=durable)
+                done = self._commits.make(folder, task_id, change, lease, how)
         if done.changed and done.record.is_terminal:  # it was live before: terminal is final
             self._tell(done.record)
         return done

@@ -29,6 +29,9 @@ DEFECTS: Final = (
     *(ArithmeticError, AttributeError, LookupError, OSError),
     *(RuntimeError, TypeError, Unusable, ValueError),
 )
+# A folder that stays locked keeps neither the window nor the other orphans waiting: the next
+# sweep tries it again. Long enough to free the lock of a dead peer, which is watched for 1 s.
+PATIENCE_S: Final = 2.5
 ENVELOPE_GRACE_MS: Final = 24 * 3_600_000  # an envelope's host may come back after a night
 
 
@@ -191,7 +194,7 @@ class Reaper:
                 was.append(f"orphaned: {verdict.sentence}")
                 changes.orphan(raw, was[0], machine.wall_ms(), units)
 
-        record = self.ledger.mutate(task_id, bury, durable=True)
+        record = self.ledger.mutate(task_id, bury, durable=True, wait_s=PATIENCE_S)
         if not was:
             return None
         event = {"code": "orphaned", "message": was[0], "pid": record.pid}
