@@ -33,6 +33,11 @@ def shown(session: Session) -> set[str]:
     return {model.id_at(row) for row in range(model.rowCount())}
 
 
+def written(root: Path, tasks: int) -> None:
+    for number in range(tasks):
+        write_meta(root, number, "COMPLETED")
+
+
 @pytest.mark.case("R33")
 @pytest.mark.slow_turns  # it asks for hundreds of rows in one go
 async def test_every_hostile_folder_has_its_row_and_can_be_looked_at(home: Path) -> None:
@@ -126,8 +131,7 @@ async def test_two_windows_on_one_ledger_show_the_same_and_run_each_task_once(
 async def test_the_first_of_thousands_of_rows_are_there_before_the_last_are_read(
     home: Path,
 ) -> None:
-    for number in range(2_000):
-        write_meta(home / "tasks", number, "COMPLETED")
+    await asyncio.to_thread(written, home / "tasks", 2_000)
     session = Session(Settings.at(home=home), Memory(home.parent / "window.ini"), Alarm())
     told: list[tuple[int, bool]] = []
     session.bridge.batch.connect(lambda batch: told.append((len(batch.views), batch.complete)))
