@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from engine.browser.agent_tab import AgentTab
+from engine.browser.closing import close_context
 from engine.browser.console_log import ConsoleLog
 from engine.browser.markup import without_secret_values
 from engine.browser.network_log import NetworkLog
@@ -24,6 +25,7 @@ from engine.work.evidence import PART_S, Opened, Piece
 from engine.work.evidence_args import EvidenceArgs, Part
 from engine.work.perceptual import ALGORITHM, GRID, perceptual_hash
 
+CLOSE_S: Final = 4.0
 MAX_DOM: Final = 8 * 1024 * 1024  # bytes of dom.html
 _DOM: Final = """(() => {
   const type = document.doctype ? new XMLSerializer().serializeToString(document.doctype) : "";
@@ -117,7 +119,8 @@ class TabCamera:
 
     async def _lumas(self, png: bytes) -> list[float]:
         """Computed in an empty page of its own: the watched page lends neither code nor canvas."""
-        context = await self._tab.instance.chromium.browser.new_context()
+        chromium = self._tab.instance.chromium
+        context = await chromium.browser.new_context()
         try:
             page = await context.new_page()
             found: list[float] = await page.evaluate(
@@ -125,7 +128,7 @@ class TabCamera:
             )
             return found
         finally:
-            await context.close()
+            await close_context(chromium, context, CLOSE_S)
 
     async def _requests(self) -> Piece:
         """Waits for the rest of the window; of a page that did not open there is none."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _DOCUMENTS = {"resourceType": "Document"}
 _MEDIA = {"resourceType": "Media"}
 FRAMES_S = 2.0
+SAY_S = 10.0
 _NEEDS_NO_CONNECTION = ("about:", "data:", "blob:")
 
 
@@ -178,8 +179,9 @@ class Gate:
 
     async def _say(self, method: str, params: dict[str, Any]) -> None:
         try:
-            await self._session.send(method, params)
-        except Error:
+            async with asyncio.timeout(SAY_S):
+                await self._session.send(method, params)
+        except (TimeoutError, Error):
             return  # the tab, or the whole browser, went away meanwhile
 
 

@@ -252,13 +252,15 @@ async def open_instance(
 
 async def _dismiss(dialog: Dialog) -> None:
     try:
-        await dialog.dismiss()
-    except Error:
+        async with asyncio.timeout(CLOSE_S):
+            await dialog.dismiss()
+    except (TimeoutError, Error):
         return  # answered by the page's own end
 
 
 async def _close_page(page: Page) -> None:
     try:
-        await page.close()
-    except Error:
+        async with asyncio.timeout(CLOSE_S):
+            await page.close()
+    except (TimeoutError, Error):
         return  # gone already

@@ -280,23 +280,24 @@ class Tab:
             return
         self._cut_off = True
         event = f"document.dispatchEvent(new Event({json.dumps(PENDING + '!')}))"
-        with contextlib.suppress(Error):
-            told = {"expression": event, "contextId": self._world}
-            await self._wire.send("Runtime.evaluate", told)
+        told = {"expression": event, "contextId": self._world}
+        with contextlib.suppress(Error, TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                await self._wire.send("Runtime.evaluate", told)
 
     async def _on_dialog(self, dialog: Dialog) -> None:
         self._spoil("dialog")
         self._dialogs += 1
         if self._dialogs > MAX_DIALOGS:
             self._end()
-        with contextlib.suppress(Error):  # answered by the page's own end
-            # Who is asked whether to leave says yes: the next page waits.
-            await (dialog.accept() if dialog.type == "beforeunload" else dialog.dismiss())
+        with contextlib.suppress(Error, TimeoutError):  # answered by the page's own end
+            async with asyncio.timeout(CLOSE_S):
+                # Who is asked whether to leave says yes: the next page waits.
+                await (dialog.accept() if dialog.type == "beforeunload" else dialog.dismiss())
 
     async def _on_popup(self, popup: Page) -> None:
         self._spoil("popup")
         self._windows += 1
-        try:
-            await popup.close()
-        except Error:
-            return  # gone already
+        with contextlib.suppress(Error, TimeoutError):  # gone already
+            async with asyncio.timeout(CLOSE_S):
+                await popup.close()

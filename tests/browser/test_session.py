@@ -103,6 +103,7 @@ async def test_windows_that_a_page_opens_do_not_stay(browsing: Making, site: Sit
         assert len(made.fetcher._berth.context.browser.contexts) == 1
 
 
+@pytest.mark.case("R72")
 async def test_a_crash_of_the_renderer_is_a_sentence_and_the_next_page_works(
     browsing: Making, pages: Pages
 ) -> None:
@@ -127,6 +128,7 @@ async def test_a_crash_of_the_renderer_is_a_sentence_and_the_next_page_works(
         assert page.text == "fine"
 
 
+@pytest.mark.case("R73")
 async def test_a_browser_that_dies_under_its_pages_is_started_again(
     browsing: Making, site: Site
 ) -> None:
@@ -147,6 +149,7 @@ async def test_a_browser_that_dies_under_its_pages_is_started_again(
         assert made.session.status()[0] == "ready"
 
 
+@pytest.mark.case("R73")
 async def test_a_driver_that_dies_is_started_again(browsing: Making, site: Site) -> None:
     async with browsing(site.url) as made:
         await made.fetcher.fetch(f"{site.url}/static/1", PageOptions())
@@ -163,6 +166,7 @@ async def test_a_driver_that_dies_is_started_again(browsing: Making, site: Site)
         assert page.title == "Field notes 2"
 
 
+@pytest.mark.case("R78")
 async def test_closing_leaves_no_process_behind_even_with_a_page_in_flight(site: Site) -> None:
     session = BrowserSession(os.environ.get("OC_BROWSER"))
     options = FetcherOptions(policy=Policy.for_start(site.url))
@@ -215,6 +219,7 @@ def test_the_module_can_be_imported_without_playwright() -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
 
 
+@pytest.mark.case("R80")
 async def test_a_wrong_path_is_a_sentence_with_the_way_out(tmp_path: Path) -> None:
     session = BrowserSession(str(tmp_path / "chrome"))
     with pytest.raises(BrowserMissing) as missing:
@@ -226,6 +231,7 @@ async def test_a_wrong_path_is_a_sentence_with_the_way_out(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the program is a shell script")
+@pytest.mark.case("R80")
 async def test_a_program_that_is_no_browser_is_tried_three_times_and_no_more(
     tmp_path: Path,
 ) -> None:
@@ -245,6 +251,7 @@ async def test_a_program_that_is_no_browser_is_tried_three_times_and_no_more(
     assert not await gone(processes)
 
 
+@pytest.mark.case("R79")
 async def test_kill_9_of_our_process_takes_the_browser_with_it(site: Site) -> None:
     code = """
         import asyncio, sys

@@ -136,6 +136,7 @@ async def test_a_whole_task_answers_in_the_shape_of_the_seed(opened: Opening, si
     ],
     ids=["wait", "busy page", "promise", "hanging address"],
 )
+@pytest.mark.case("R77")
 async def test_a_cancel_in_the_middle_of_a_command_is_settled_within_two_seconds(
     opened: Opening, site: Site, slow: dict[str, Any]
 ) -> None:
@@ -281,6 +282,7 @@ async def test_tasks_of_one_instance_run_one_after_another_and_instances_in_para
         assert before["completedAt"] <= after["startedAt"]
 
 
+@pytest.mark.case("R74")
 async def test_a_page_that_one_task_left_in_a_loop_does_not_hold_up_the_next(
     opened: Opening, site: Site
 ) -> None:

@@ -94,6 +94,7 @@ async def test_a_crawl_is_not_led_to_another_private_address(
         assert canary.log == []
 
 
+@pytest.mark.case("R73")
 async def test_a_browser_killed_in_the_middle_costs_no_page_and_doubles_none(
     engine_at: Callable[[], Any], home: Path
 ) -> None:

@@ -111,6 +111,7 @@ async def test_a_task_leaves_the_files_the_times_and_the_events_that_are_promise
     assert [data["message"] for data in progress] == urls
 
 
+@pytest.mark.case("R77")
 async def test_a_cancelled_crawl_keeps_every_finished_page(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         args = {"url": site.url, **STATIC, "max_pages": 10_000, "max_depth": 100, "delay_ms": 20}
@@ -130,6 +131,7 @@ async def test_a_cancelled_crawl_keeps_every_finished_page(home: Path, site: Any
     assert kinds[-1] == "cancelled"
 
 
+@pytest.mark.case("R77")
 async def test_a_page_that_never_answers_does_not_hold_up_a_cancel(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         task_id = (await engine.start("crawl", {"url": site.url + "/hang", **STATIC})).task_id
@@ -204,6 +206,7 @@ async def test_a_task_ended_by_someone_else_stops_and_says_so(home: Path, site: 
     assert len(pages_on_disk(home, task_id)) >= 2
 
 
+@pytest.mark.case("R78")
 async def test_closing_cancels_what_runs_and_keeps_its_pages(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         args = {"url": site.url, **STATIC, "max_pages": 10_000, "max_depth": 100, "delay_ms": 20}
