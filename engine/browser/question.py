@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from engine.work.fetch import PageOptions
 
-MAX_TEXT = 1024 * 1024  # characters; four times of what a crawl keeps
+MAX_TEXT = 512 * 1024  # characters; twice of what a crawl keeps
 MAX_HTML = 4 * 1024 * 1024  # characters
 MAX_TEXTS = 100_000  # pieces of text; a page with more is cut there
 MAX_ELEMENTS = 50_000  # likewise; each costs a layout, a copy and a look

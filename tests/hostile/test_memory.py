@@ -20,7 +20,7 @@ def watch():
     while not over.wait(0.02):
         peak[0] = max(peak[0], me.memory_info().rss)
 async def main(home, honest, heavy, engine):
-    args = {"engine": engine, "max_depth": 1, "timeout_ms": 30_000}
+    args = {"engine": engine, "max_depth": 1, "timeout_ms": 60_000}
     await crawled(Path(home) / "a", honest, **args)
     before = me.memory_info().rss
     threading.Thread(target=watch).start()
