@@ -145,6 +145,7 @@ async def test_a_verb_refuses_bad_input_in_words_and_writes_nothing(home: Path, 
                 before = here.files()
 
 
+@pytest.mark.case("R41")
 @pytest.mark.parametrize("verb", BY_ID, ids=lambda verb: verb.name)
 async def test_no_verb_takes_for_an_id_what_is_none(home: Path, verb: Verb) -> None:
     async with world(home) as here:

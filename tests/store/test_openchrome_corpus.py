@@ -44,6 +44,7 @@ def test_each_record_is_what_openchrome_reads_field_for_field(corpus: Ledger, ta
     )
 
 
+@pytest.mark.case("R32")
 def test_the_list_is_in_openchromes_order_and_shows_what_it_hides(corpus: Ledger):
     listed = corpus.list(limit=None)
     made = {name: task["peer"]["readMetaSync"]["created_at"] for name, task in READ.items()}
@@ -121,6 +122,7 @@ def test_an_update_of_ours_keeps_each_field_it_does_not_know(corpus: Ledger, tas
     assert [key for key in new if key in old] == list(old)
 
 
+@pytest.mark.case("R36")
 def test_a_lone_surrogate_is_kept_on_disk_and_shown_as_a_replacement(corpus: Ledger):
     task_id = "fb55147eef7d527e"
     path = corpus.root / task_id / "meta.json"
@@ -136,6 +138,7 @@ def test_a_lone_surrogate_is_kept_on_disk_and_shown_as_a_replacement(corpus: Led
     assert "\ufffd" in json.dumps(record.args_summary, ensure_ascii=False)
 
 
+@pytest.mark.case("R32")
 def test_looking_changes_no_file_and_makes_none(corpus: Ledger):
     before = tree(corpus.root)
     look = Ledger(corpus.root)
@@ -160,6 +163,7 @@ def test_a_cut_last_event_line_costs_one_line(corpus: Ledger):
     assert again.skipped == 1
 
 
+@pytest.mark.case("R40")
 def test_unknown_words_are_shown_as_they_are_and_not_changed(corpus: Ledger):
     record = corpus.read("00000000000000a3")
     assert isinstance(record, TaskRecord)

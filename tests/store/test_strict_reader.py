@@ -54,6 +54,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.case("R32", "R34", "R35", "R37")
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_broken_meta_is_shown_with_its_reason_and_left_alone(ledger: Ledger, case: str):
     data, reason = BROKEN[case]
@@ -68,6 +69,7 @@ def test_a_broken_meta_is_shown_with_its_reason_and_left_alone(ledger: Ledger, c
     assert (folder / "meta.json").read_bytes() == data
 
 
+@pytest.mark.case("R35")
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -138,6 +140,7 @@ def test_the_folders_name_is_the_id(ledger: Ledger):
     assert ledger.read_raw(ID)["task_id"] == "ffffffffffffffff"
 
 
+@pytest.mark.case("R44")
 def test_a_linked_task_folder_is_passed_over(ledger: Ledger, tmp_path: Path):
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -150,6 +153,7 @@ def test_a_linked_task_folder_is_passed_over(ledger: Ledger, tmp_path: Path):
     assert os.listdir(outside) == ["meta.json"]
 
 
+@pytest.mark.case("R45")
 @pytest.mark.parametrize("name", ["meta.json", "events.jsonl", "result.json", "lock", ".lock.lock"])
 def test_a_link_in_a_task_is_neither_read_nor_written_through(
     ledger: Ledger, task_id: str, tmp_path: Path, name: str
@@ -178,6 +182,7 @@ def test_a_link_in_a_task_is_neither_read_nor_written_through(
     assert outside.read_bytes() == text()
 
 
+@pytest.mark.case("R38")
 @pytest.mark.parametrize("kind", ["pipe", "socket", "folder"])
 def test_what_is_no_file_does_not_hang_us(ledger: Ledger, kind: str, monkeypatch):
     folder = ledger.root / ID
@@ -195,6 +200,7 @@ def test_what_is_no_file_does_not_hang_us(ledger: Ledger, kind: str, monkeypatch
         assert entry.reason == "not a regular file"
 
 
+@pytest.mark.case("R37")
 def test_a_huge_sparse_meta_is_not_read(ledger: Ledger):
     planted(ledger, b"")
     os.truncate(ledger.root / ID / "meta.json", 50 * 1024**3)
@@ -203,6 +209,7 @@ def test_a_huge_sparse_meta_is_not_read(ledger: Ledger):
     assert entry.reason == "larger than 1 MiB"
 
 
+@pytest.mark.case("R42")
 @given(st.data())
 def test_any_change_of_bytes_is_a_record_or_a_reason(data):
     raw = bytearray(text(args_summary={"url": "http://x.test/é"}, engine={"runner": "a" * 16}))

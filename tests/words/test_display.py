@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from engine.display import clipboard_cell, display, display_lines, elide_middle,
 ANY_TEXT = st.text(st.characters())  # surrogates included
 
 
+@pytest.mark.case("R36", "R85")
 @given(ANY_TEXT)
 def test_what_is_displayed_is_one_line_that_every_encoder_takes(text: str) -> None:
     shown = display(text)
@@ -62,6 +64,7 @@ def test_a_path_keeps_both_its_ends() -> None:
     )
 
 
+@pytest.mark.case("R84")
 @given(st.sampled_from(["=", "+", "-", "@", "\t=", "\r=", " =", "\n@"]), st.text())
 def test_a_spreadsheet_never_calculates_what_a_page_said(start: str, rest: str) -> None:
     cell = clipboard_cell(start + rest)
