@@ -83,13 +83,14 @@ def test_a_start_that_its_process_could_not_write_is_written_by_another(
 
 @pytest.mark.case("R03")
 def test_an_end_that_could_not_be_written_is_found_by_the_next_program(
-    ledger: Ledger, linked: LinkedRuns, trouble: Trouble, home: Path
+    ledger: Ledger, linked: LinkedRuns, home: Path
 ) -> None:
     task_id = accepted(ledger, linked).task_id
     ledger.claim(task_id)
-    trouble.begin()
+    plant = home / "comet-runs" / f".{RUN_ID}.json.tmp"
+    plant.mkdir()  # this one file cannot be staged; all else can be written
     ledger.finish(task_id, Status.COMPLETED)
-    trouble.end()
+    plant.rmdir()
     assert on_disk(home) == "running"
     assert LinkedRuns(Runs(home), home, ledger.root).heal(ledger) == 1
     assert on_disk(home) == "completed"
