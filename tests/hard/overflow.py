@@ -93,10 +93,7 @@ def measure(*, short: bool) -> Figures:
                 misses.append("a table is not what is on disk")
             elif late > FRESH_S and psutil.getloadavg()[0] < CALM + 2:
                 misses.append(f"the tables were right after {late:.1f} s, and 2 s are the most")
-            for _ in range(IDLE_TRIES):  # a browser that is still being warmed is no idling
-                percent = _idle_percent(windows, idle_s)
-                if max(percent) <= IDLE_PERCENT:
-                    break
+            percent = _calmest(windows, idle_s)
             facts |= {"tasks": idle_tasks, "idle, % of a processor": percent}
             if max(percent) > IDLE_PERCENT:
                 misses.append(f"an idle window takes {max(percent)} % of a processor")
@@ -130,6 +127,15 @@ def _flooded(
         left = [window for window in left if window.ask() != truth]
         time.sleep(0.02)
     return time.monotonic() - began, truth
+
+
+def _calmest(windows: list[Window], seconds: float) -> list[float]:
+    """What the windows cost at rest; a browser that is still being warmed is no rest."""
+    for _ in range(IDLE_TRIES):
+        percent = _idle_percent(windows, seconds)
+        if max(percent) <= IDLE_PERCENT:
+            break
+    return percent
 
 
 def _idle_percent(windows: list[Window], seconds: float) -> list[float]:
