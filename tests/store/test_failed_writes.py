@@ -29,6 +29,7 @@ def names(ledger: Ledger) -> list[str]:
     return sorted(str(path.relative_to(ledger.root)) for path in ledger.root.rglob("*"))
 
 
+@pytest.mark.case("R03", "R20")
 @pytest.mark.parametrize("code", CODES, ids=errno.errorcode.get)
 @pytest.mark.parametrize("call", ["write", "fsync", "replace"])
 def test_a_failed_change_leaves_the_old_record_whole(
@@ -63,6 +64,7 @@ def test_a_lease_that_cannot_be_taken_leaves_nothing_open_and_nothing_behind(
     assert names(ledger) == before
 
 
+@pytest.mark.case("R03")
 @pytest.mark.parametrize("code", CODES, ids=errno.errorcode.get)
 @pytest.mark.parametrize("call", ["mkdir", "write", "fsync", "rename"])
 def test_a_task_that_cannot_be_written_down_is_not_there(
@@ -90,6 +92,7 @@ def test_a_result_is_whole_or_not_there(ledger: Ledger, task_id: str):
     assert names(ledger) == listed
 
 
+@pytest.mark.case("R05")
 def test_a_torn_event_costs_itself_only(ledger: Ledger, task_id: str, monkeypatch):
     write = os.write
     with monkeypatch.context() as fault:
@@ -102,6 +105,7 @@ def test_a_torn_event_costs_itself_only(ledger: Ledger, task_id: str, monkeypatc
     assert events.skipped == 1
 
 
+@pytest.mark.case("R06")
 def test_a_change_that_is_on_disk_stands_without_its_event(
     ledger: Ledger, task_id: str, monkeypatch
 ):
@@ -117,6 +121,7 @@ def test_a_record_never_grows_beyond_what_can_be_read(ledger: Ledger, task_id: s
     assert ledger.read(task_id) == ledger.list()[0]
 
 
+@pytest.mark.case("R19")
 def test_a_transition_is_flushed_before_its_rename_and_its_folder_after(
     ledger: Ledger, task_id: str, monkeypatch
 ):

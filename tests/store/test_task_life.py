@@ -52,6 +52,7 @@ def test_two_starts_in_one_millisecond_are_two_tasks(ledger: Ledger):
     assert len(made) == 50
 
 
+@pytest.mark.case("R13")
 def test_an_id_that_is_taken_is_left_alone_and_another_is_made(ledger: Ledger, monkeypatch):
     nonces = iter(["same", "same", "other"])
     monkeypatch.setattr("secrets.token_hex", lambda _: next(nonces))
@@ -63,6 +64,7 @@ def test_an_id_that_is_taken_is_left_alone_and_another_is_made(ledger: Ledger, m
     assert not [name for name in os.listdir(ledger.root) if name.endswith(".tmp")]
 
 
+@pytest.mark.case("R13")
 def test_an_empty_folder_with_the_new_id_is_not_replaced(ledger: Ledger):
     (ledger.root / ("0" * 16)).mkdir()
     with Folder.at(str(ledger.root)) as root:
@@ -250,6 +252,7 @@ def test_a_ledger_without_a_lease_takes_no_task(ledger: Ledger):
         Ledger(ledger.root).create("crawl", ARGS)
 
 
+@pytest.mark.case("R18")
 def test_what_a_dead_process_left_half_written_is_swept_and_openchromes_is_not(ledger: Ledger):
     task_id = ledger.create("crawl", ARGS).task_id
     folder, dead, alive = ledger.root / task_id, "d" * 16, ledger.lease
