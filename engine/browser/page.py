@@ -12,7 +12,7 @@ import json
 import secrets
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from playwright.async_api import Error
@@ -21,6 +21,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 from engine.browser.egress import without_credentials
 from engine.browser.failures import net_failure, no_answer
 from engine.browser.gate import Ward, frames_of
+from engine.browser.question import question
 from engine.browser.taken import Taken, as_fetched
 from engine.errors import PageError
 from engine.work.fetch import Fetched, PageOptions
@@ -33,10 +34,6 @@ CLOSE_S = 2.0
 SCREENSHOT_S = 5.0
 FEEL_S = 1.0
 MAX_SCREENSHOT = 8 * 1024 * 1024
-MAX_TEXT = 1024 * 1024  # characters; four times of what a crawl keeps
-MAX_HTML = 4 * 1024 * 1024  # characters
-MAX_TEXTS = 100_000  # pieces of text; a page with more is cut there
-MAX_ELEMENTS = 50_000  # likewise; each costs a layout, a copy and a look
 MAX_DIALOGS = 100  # of one page; each holds it up until it is answered
 STILL_S = 2.0
 MAX_DOCUMENTS = 10  # a page that sends itself on more often than this goes nowhere
@@ -202,30 +199,12 @@ class Tab:
             return self.ward.refused
         return PageError("navigation", "the page led to an address that cannot be opened")
 
-    def _question(self, left_ms: float, options: PageOptions) -> dict[str, Any]:
-        ask = {
-            "limitMs": left_ms,
-            "settleMs": options.settle_ms,
-            "waitFor": options.wait_for,
-            "maxLinks": options.max_links,
-            "maxText": min(options.max_bytes, MAX_TEXT),
-            "maxHtml": min(options.max_bytes, MAX_HTML),
-            "maxTexts": MAX_TEXTS,
-            "maxElements": MAX_ELEMENTS,
-            "pending": PENDING,
-            "cutOff": self._cut_off,
-        }
-        return {
-            "expression": f"{_script('take.js')}({json.dumps(ask)})",
-            "awaitPromise": True,
-            "returnByValue": True,
-        }
-
     async def _ask(self, left_ms: float, options: PageOptions) -> Taken:
         world = await self._wire.send("Page.createIsolatedWorld", self._told)
         self._world = world["executionContextId"]
-        question = {**self._question(left_ms, options), "contextId": self._world}
-        answer = await self._wire.send("Runtime.evaluate", question)
+        asked = question(left_ms, options, PENDING, cut_off=self._cut_off)
+        asked["contextId"] = self._world
+        answer = await self._wire.send("Runtime.evaluate", asked)
         if "exceptionDetails" in answer:
             told = str(answer["exceptionDetails"].get("exception", {}).get("description", ""))
             if "is not a valid selector" in told:
