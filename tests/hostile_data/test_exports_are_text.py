@@ -8,6 +8,7 @@ import io
 import json
 import re
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,9 @@ ROWS = st.lists(st.lists(CELLS, min_size=2, max_size=2), min_size=1, max_size=4)
 
 
 def written(form: str, rows: list[list[str]], names: tuple[str, ...] = ("a", "b")) -> bytes:
-    about = About(**dict.fromkeys(About.__struct_fields__, "") | {"partial": True, "summary": {}})
-    found = iter([dict(zip(names, row, strict=True)) for row in rows])
+    empty: dict[str, Any] = dict.fromkeys(About.__struct_fields__, "")
+    about = About(**{**empty, "partial": True, "summary": {}})
+    found: Iterator[dict[str, Any]] = iter([dict(zip(names, row, strict=True)) for row in rows])
     out = io.BytesIO()
     columns = tuple(map(Column, names))
     FORMATS[form].write(out, Table(about, "pages", columns, found, True, Tally(rows=len(rows))))

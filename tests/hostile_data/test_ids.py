@@ -65,8 +65,10 @@ def test_nothing_of_a_ledger_is_touched_for_what_is_no_id(tmp_path: Path, given_
     lease.release()
 
 
-VERBS = (("get",), ("wait",), ("cancel",), ("rerun",), ("stop",), ("update", "--note", "x"))
-VERBS += (("export", "--format", "csv"), ("finish", "--outcome", "completed"))
+VERBS: tuple[tuple[str, ...], ...] = (
+    *(("get",), ("wait",), ("cancel",), ("rerun",), ("stop",), ("update", "--note", "x")),
+    *(("export", "--format", "csv"), ("finish", "--outcome", "completed")),
+)
 
 
 @pytest.mark.skipif(not CAN_FORK, reason="this system has no fork")

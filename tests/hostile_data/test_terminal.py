@@ -67,7 +67,7 @@ def test_a_log_has_one_record_for_each_event(text: str) -> None:
 @pytest.mark.case("R85")
 @given(ANY_TEXT)
 def test_a_junit_report_of_any_texts_is_xml_and_steers_no_terminal(text: str) -> None:
-    command = {"id": text, "tool_name": text, "intention": text, "status": "error"}
+    command: dict[str, Any] = {"id": text, "tool_name": text, "intention": text, "status": "error"}
     command |= {"error": {"code": text, "message": text}}
     task = {"id": text, "name": text, "status": "failed", "createdAt": 5, "commands": [command]}
     data = report([(task, Path("folder"))])
