@@ -54,6 +54,39 @@ NETWORK: Final = frozenset(
     | {"fuse.vmhgfs-fuse", "fuse.rclone", "fuse.s3fs", "fuse.davfs2", "remote"}
 )
 
+# The messages of a concern: what it is about, the sentence, and the way out.
+Messages = tuple[str, str, str]
+_OWNER: Messages = (
+    "ground.owner.subject",
+    "ground.owner",
+    "ground.owner.advice",
+)
+_EVERYBODY: Messages = (
+    "ground.everybody.subject",
+    "ground.everybody",
+    "ground.everybody.advice",
+)
+_GROUP: Messages = (
+    "ground.group.subject",
+    "ground.group",
+    "ground.group.advice",
+)
+_PARENT: Messages = (
+    "ground.parent.subject",
+    "ground.parent",
+    "ground.parent.advice",
+)
+_NETWORK_DISK: Messages = (
+    "ground.disk.network.subject",
+    "ground.disk.network",
+    "ground.disk.network.advice",
+)
+_UNKNOWN_DISK: Messages = (
+    "ground.disk.unknown.subject",
+    "ground.disk.unknown",
+    "ground.disk.unknown.advice",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Concern:
@@ -107,8 +140,8 @@ def disk_concern(folder: Path, mounted: Mounts = mounts) -> Concern | None:
     kind = disk_kind(folder, mounted)
     if kind in LOCAL:
         return None
-    word = "network" if kind in NETWORK else "unknown"
-    return _concern(f"disk.{word}", path=str(folder), kind=kind or "?")
+    messages = _NETWORK_DISK if kind in NETWORK else _UNKNOWN_DISK
+    return _concern(messages, path=str(folder), kind=kind or "?")
 
 
 def deaf_disk(folder: Path) -> str:
@@ -138,14 +171,14 @@ def _shared(folder: Path) -> Iterator[Concern]:
     with suppress(OSError):  # one that is not made yet has nothing but its place
         facts = os.stat(folder)
         if facts.st_uid != os.geteuid():
-            yield _concern("owner", path=str(folder), uid=facts.st_uid)
+            yield _concern(_OWNER, path=str(folder), uid=facts.st_uid)
         if facts.st_mode & stat.S_IWOTH:
-            yield _concern("everybody", path=str(folder))
+            yield _concern(_EVERYBODY, path=str(folder))
         elif facts.st_mode & stat.S_IWGRP:
-            yield _concern("group", path=str(folder))
+            yield _concern(_GROUP, path=str(folder))
     above = _open_parent(Path(os.path.realpath(folder)))
     if above is not None:
-        yield _concern("parent", path=str(folder), above=str(above))
+        yield _concern(_PARENT, path=str(folder), above=str(above))
 
 
 def _open_parent(folder: Path) -> Path | None:
@@ -165,8 +198,6 @@ def _holds(place: str, real: str) -> bool:
     return real == place or real.startswith(place.rstrip(os.sep) + os.sep)
 
 
-def _concern(message: str, **fields: object) -> Concern:
-    subject, text, advice = (
-        ENGLISH[f"ground.{message}{part}"].format(**fields) for part in (".subject", "", ".advice")
-    )
+def _concern(messages: Messages, **fields: object) -> Concern:
+    subject, text, advice = (ENGLISH[message].format(**fields) for message in messages)
     return Concern(subject, text, advice)

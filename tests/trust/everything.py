@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from engine.admission import Terms
 from engine.config import Settings
 from engine.logs import log_to_file
+from engine.records import TaskRecord
 from engine.sample.site import Site
 from engine.service import Engine
 
@@ -21,7 +22,7 @@ FAST = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages":
 
 
 @asynccontextmanager
-async def opened(home: Path, **more: object) -> AsyncIterator[Engine]:
+async def opened(home: Path) -> AsyncIterator[Engine]:
     engine = Engine(Settings.at(home=home), accepts=True)
     await engine.open()
     try:
@@ -47,7 +48,7 @@ async def make(home: Path, site: Site, *, browser: bool) -> None:
             assert record.status == "COMPLETED", record
 
 
-async def _ended(engine: Engine, kind: str, args: dict[str, object]):  # type: ignore[no-untyped-def]
+async def _ended(engine: Engine, kind: str, args: Mapping[str, object]) -> TaskRecord:
     return await engine.wait((await engine.start(kind, args)).task_id)
 
 

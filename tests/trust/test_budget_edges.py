@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -68,5 +69,5 @@ def test_a_budget_of_time_is_exceeded_above_its_limit_and_a_restart_starts_no_ne
     root = home / "tasks"
     task_id = started(root, {"maxWallMs": 1_000})
     for passed, status in ((749, "ok"), (750, "warning"), (1_000, "warning"), (1_001, "exceeded")):
-        at = 1_000_000 + passed
-        assert restarted(root, lambda at=at: at).state(task_id).budget_status == status
+        envelopes = restarted(root, partial(int, 1_000_000 + passed))
+        assert envelopes.state(task_id).budget_status == status

@@ -133,7 +133,7 @@ def test_of_two_disks_at_one_place_the_one_on_top_counts(tmp_path: Path) -> None
 def test_where_nothing_is_known_of_a_disk_no_notice_is_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ground.psutil, "disk_partitions", lambda all: [])
+    monkeypatch.setattr("psutil.disk_partitions", lambda all: [])
     assert "does not tell of every change" in deaf_disk(tmp_path)
     assert concerns(tmp_path, tmp_path)
 
