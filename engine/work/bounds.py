@@ -26,7 +26,8 @@ _VALUE = r"""(?:"[^"]*+"?+|'[^']*+'?+|[^\t\n\f\r >"'][^\t\n\f\r >]*+)?+"""
 _ATTRIBUTE = rf"[\t\n\f\r /]*+[^\t\n\f\r />][^\t\n\f\r />=]*+(?:{_SPACE}={_SPACE}{_VALUE})?+"
 _TOKEN = re.compile(
     r"<!--(?:.*?-->|.*)|<(?i:script|style)\b(?:.*?</(?i:script|style)|.*)"
-    rf"|</?[a-zA-Z][^\t\n\f\r />]*+(?:{_ATTRIBUTE}){{0,{MAX_ATTRIBUTES}}}+((?:{_ATTRIBUTE})++[^>]*+>?+)?+",
+    rf"|</?[a-zA-Z][^\t\n\f\r />]*+(?:{_ATTRIBUTE}){{0,{MAX_ATTRIBUTES}}}+"
+    rf"((?:{_ATTRIBUTE})++[^>]*+>?+)?+",
     re.DOTALL,
 )
 
