@@ -22,6 +22,7 @@ from engine.store.ledger import Ledger
 from engine.store.lock import TaskLock
 from tests.hard import many_writers
 from tests.hard.many_writers import Size
+from tests.hard.peer import node_modules
 from tests.owners.elsewhere import LEDGER, ended, heard, told
 
 FEW = Size(processes=8, mutations=12, node_updates=6, plants=3, aged_s=9.5)
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIG
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """npm's own locking packages, as OpenChrome uses them."""
-    found, why_not = many_writers.node_modules(tmp_path_factory.mktemp("npm"))
+    found, why_not = node_modules(tmp_path_factory.mktemp("npm"))
     if found is None:
         pytest.skip(why_not)
     return found
