@@ -138,7 +138,7 @@ async def test_a_browser_that_dies_under_its_pages_is_started_again(
             asyncio.ensure_future(made.fetcher.fetch(f"{site.url}/hang", PageOptions()))
             for _ in range(2)
         ]
-        while site.hits["/hang"] < 1:
+        while site.hits["/hang"] < 2:
             await asyncio.sleep(0.01)
         the_browser(os.getpid()).kill()
         for result in await asyncio.gather(*waiting, return_exceptions=True):
