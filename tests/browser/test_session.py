@@ -135,8 +135,8 @@ async def test_a_browser_that_dies_under_its_pages_is_started_again(
     async with browsing(site.url, pages=2) as made:
         await made.fetcher.fetch(f"{site.url}/static/1", PageOptions())
         waiting = [
-            asyncio.ensure_future(made.fetcher.fetch(f"{site.url}/hang", PageOptions()))
-            for _ in range(2)
+            asyncio.ensure_future(made.fetcher.fetch(f"{site.url}/hang?{number}", PageOptions()))
+            for number in range(2)
         ]
         while site.hits["/hang"] < 2:
             await asyncio.sleep(0.01)
