@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -18,7 +19,7 @@ from engine.browser.limits import Limits
 from engine.browser.session import BrowserSession, FetcherOptions
 from engine.errors import BrowserGone
 from engine.work.fetch import PageOptions
-from tests.hard.kill_browser import crawl_under_fire, kill_driver, kill_renderer
+from tests.hard.kill_browser import crawl_under_fire, kill_browser, kill_driver, kill_renderer
 from tests.supervision.conftest import (
     Place,
     Running,
@@ -40,7 +41,7 @@ async def test_a_page_whose_renderer_died_is_loaded_once_more_and_stands_there_o
     place.pages = {path: f"<p>{path}</p>" for path in paths}
     place.pages["/"] = place.links(*paths)
     for path in ("/3", "/6"):
-        place.acts[path] = lambda path=path: place.hits[path] > 1 or kill_renderer()
+        place.acts[path] = partial(die_once, place, path)
     async with browser() as session:
         kept = await crawled(session, home, place.url)
         assert session.starts == 1
@@ -70,7 +71,7 @@ async def test_a_page_under_which_the_browser_dies_twice_fails_and_takes_no_othe
     place.pages = {path: f"<p>{path}</p>" for path in paths} | {"/deadly": "x"}
     place.pages["/"] = place.links("/deadly", *paths)
     # The others are under way when it happens: once that is nobody's fault but the deadly one's.
-    place.acts["/deadly"] = lambda: [process.kill() for process in browsers()]
+    place.acts["/deadly"] = kill_browser
     async with browser() as session:
         kept = await crawled(session, home, place.url, concurrency=3)
         assert session.starts == 3
@@ -201,6 +202,11 @@ async def test_a_page_that_floods_its_browser_does_not_burn_on_after_its_end(
         await instance.close()
         gone: Callable[[], bool] = lambda: not any(map(runs, flooding))  # noqa: E731
         assert await asyncio.to_thread(until, gone, 8.0)
+
+
+def die_once(place: Place, path: str) -> None:
+    if place.hits[path] <= 1:
+        kill_renderer()
 
 
 def runs(process: psutil.Process) -> bool:
