@@ -52,7 +52,7 @@ SPAWNERS = {
     "engine/browser/driver.py": "the driver's start, awaited to its end also when cancelled",
     "engine/browser/instance.py": "windows that pages open, closed or adopted; ended by close()",
     "engine/browser/upkeep.py": "the watch over running browsers; ended with the session",
-    "engine/browser/lane.py": "the proxy's questions to the engine's loop, awaited where they are asked",
+    "engine/browser/lane.py": "the proxy's questions to the engine's loop, awaited at once",
     "engine/browser/proxy.py": "work of the proxy's own loop, awaited by who asks for it",
     "engine/browser/proxy_wire.py": "connecting for a browser, cancelled with its connection",
     "engine/keeper.py": "reaping now and then, ended by close()",

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from engine.records import Health
@@ -102,8 +103,9 @@ async def test_a_root_on_a_full_disk_is_a_sentence_with_the_path_and_what_to_do(
 async def test_lasting_deafness_is_a_banner_and_goes_with_its_reason(home: Path) -> None:
     async with opened(home) as session:
         window, why = session.window, "the system's limit of file watches is used up"
-        deaf = {"watcher": "polling", "watcher_reason": f"Looking every 1.5 s: {why}."}
-        window._show_health(Health(root="/r", engine="ready", browser="ready", deaf=why, **deaf))
+        deaf = Health(root="/r", engine="ready", browser="ready", deaf=why)
+        told = f"Looking every 1.5 s: {why}."
+        window._show_health(msgspec.structs.replace(deaf, watcher="polling", watcher_reason=told))
         assert window.banner.title == "Changes are not heard"
         assert why in window.banner.accessibleName()
         assert window.status.watcher.text == "Polling"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 ROW = re.compile(r"^\| (R\d\d) \| .+ \| (.*) \|$", re.MULTILINE)
 
 
+@cache
 def marked_cases() -> dict[str, list[str]]:
     """Case id -> the tests that carry it as `@pytest.mark.case("R05")`."""
     found: dict[str, list[str]] = {}

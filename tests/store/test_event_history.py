@@ -75,7 +75,8 @@ def test_back_and_forth_tell_the_same_and_leave_nothing_out(
         while part.start:
             part = earlier(folder, NAME, part.start, ts, most)
             back[:0], skipped = part.events, skipped + part.skipped
-        forth, at, missed = [], 0, 0
+        forth: list[TaskEvent] = []
+        at, missed = 0, 0
         while (found := later(folder, NAME, at, ts, most)).next_offset > at:
             forth += found.events
             at, missed = found.next_offset, missed + found.skipped
