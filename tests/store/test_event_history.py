@@ -75,7 +75,7 @@ def test_back_and_forth_tell_the_same_and_leave_nothing_out(
         while part.start:
             part = earlier(folder, NAME, part.start, ts, most)
             back[:0], skipped = part.events, skipped + part.skipped
-        forth: list[TaskEvent] = []
+        forth: list[float] = []
         at, missed = 0, 0
         while (found := later(folder, NAME, at, ts, most)).next_offset > at:
             forth += found.events
