@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import multiprocessing
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -20,12 +21,14 @@ from engine.store.ledger import Ledger
 from tests.bench.report import report
 
 LIMIT_S = 2.0
+REPO = Path(__file__).resolve().parents[2]
 
 
-def _cancel_from_outside(root: str, asks: Any, answers: Any) -> None:
+def _cancel_from_outside(root: str) -> None:
     """A process of its own: cancels what it is told and measures until CANCELLED is on disk."""
     ledger = Ledger(Path(root))
-    while task_id := asks.get():
+    for line in sys.stdin:
+        task_id = line.strip()
         began = time.monotonic()
         ledger.request_cancel(task_id, "bench")
         path = os.path.join(root, task_id, "meta.json")
@@ -33,11 +36,11 @@ def _cancel_from_outside(root: str, asks: Any, answers: Any) -> None:
             if time.monotonic() - began > 20:
                 break
             time.sleep(0.002)
-        answers.put(time.monotonic() - began)
+        print(time.monotonic() - began, flush=True)
 
 
 async def _one(
-    engine: Engine, site: Site, hangs: bool, asks: Any, answers: Any
+    engine: Engine, site: Site, hangs: bool, other: subprocess.Popen[str]
 ) -> tuple[float, bool]:
     url = site.url + ("/hang" if hangs else "/js/1")
     args = {"url": url, "delay_ms": 0, "max_pages": 1_000, "max_depth": 50, "respect_robots": False}
@@ -47,10 +50,17 @@ async def _one(
     async with asyncio.timeout(30):
         while not (site.hits["/hang"] > before if hangs else pages.exists()):
             await asyncio.sleep(0.01)
-    asks.put(task_id)
-    took = await asyncio.to_thread(answers.get)
+    took = await asyncio.to_thread(_ask, other, task_id)
     await engine.join(task_id)
     return took, await asyncio.to_thread(_all_kept, engine.settings.root / task_id)
+
+
+def _ask(other: subprocess.Popen[str], task_id: str) -> float:
+    asks, answers = other.stdin, other.stdout
+    assert asks is not None
+    assert answers is not None
+    print(task_id, file=asks, flush=True)
+    return float(answers.readline())
 
 
 def _all_kept(folder: Path) -> bool:
@@ -71,25 +81,27 @@ async def rounds(tries: int) -> tuple[list[float], list[float], int]:
         engine = Engine(settings, accepts=True)
         await engine.open()
         await engine.warm()
-        spawn = multiprocessing.get_context("spawn")
-        asks, answers = spawn.Queue(), spawn.Queue()
-        other = spawn.Process(target=_cancel_from_outside, args=(str(settings.root), asks, answers))
-        other.start()
+        command = [sys.executable, "-m", "tests.bench.cancel", "--work", str(settings.root)]
+        other = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPO
+        )
         try:
             took: tuple[list[float], list[float]] = ([], [])
             kept = 0
             for number in range(tries):
-                seconds, whole = await _one(engine, site, bool(number % 2), asks, answers)
+                seconds, whole = await _one(engine, site, bool(number % 2), other)
                 took[number % 2].append(seconds)
                 kept += whole
         finally:
-            asks.put(None)
             await engine.close()
-            other.join(5)
+            await asyncio.to_thread(other.communicate)  # its input ends, and so does it
         return *took, kept
 
 
 def main(argv: list[str]) -> None:
+    if argv[:1] == ["--work"]:
+        _cancel_from_outside(argv[1])
+        return
     parser = argparse.ArgumentParser(prog="bench cancel", description=__doc__)
     parser.add_argument("--tries", type=int, default=50)
     tries = parser.parse_args(argv).tries

@@ -65,13 +65,11 @@ class Window:
         return float(times.user + times.system)
 
     def end(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
         try:
-            self._process.wait(20)
+            self._process.communicate(timeout=20)  # its input ends, and so does it
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait()
+            self._process.communicate()
 
 
 def measure(*, short: bool) -> Figures:

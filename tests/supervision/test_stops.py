@@ -105,10 +105,7 @@ async def test_a_crawl_without_a_browser_that_starts_fails_with_the_way_out(
 CRAWL = """
     import asyncio, json, sys, tempfile
     from pathlib import Path
-    from engine.browser.egress import Policy
-from engine.browser.evidence import TabCamera
-from engine.browser.session import InstanceOptions
-from engine.config import Settings
+    from engine.config import Settings
     from engine.service import Engine
     from engine.work import awake
 
