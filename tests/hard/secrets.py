@@ -49,6 +49,14 @@ class Bystander:
         """This command was typed by the user, secrets and all."""
         self._typed.add(pid)
 
+    def others(self) -> list[tuple[str, bytes, bytes]]:
+        """Name, words and environment of every process that no user typed.
+
+        A child that was just forked still bears its parent's words.
+        """
+        typed = {seen[1] for (pid, _), seen in self.seen.items() if pid in self._typed}
+        return [seen for seen in self.seen.values() if seen[1] not in typed]
+
     @contextmanager
     def looking(self) -> Iterator[None]:
         self._thread.start()
@@ -66,7 +74,7 @@ class Bystander:
                     said = json.dumps(dict(child.environ())).encode()
                 except (psutil.Error, OSError):
                     continue
-                if words and child.pid not in self._typed:
+                if words:
                     self.seen[child.pid, began] = (
                         Path(words.split()[0]).name,
                         words.encode(),
@@ -184,7 +192,7 @@ def search(scene: Scene) -> None:
     walk.folder("exports", scene.place / "exports", {})
     left = [one.name for one in (scene.place / "temp").iterdir()]
     walk.found += [f"{name} was left among the temp files" for name in left]
-    for name, words, environ in scene.bystander.seen.values():
+    for name, words, environ in scene.bystander.others():
         walk.look("command lines of children", words)
         walk.look(f"environment of {name}", environ, EXPORTED)
 
