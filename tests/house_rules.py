@@ -49,6 +49,8 @@ SPAWNERS = {
     "engine/agents/sessions.py": "the watch over idle agents, ended by close()",
     "engine/browser/dialing.py": "tries at several addresses, cancelled when one is connected",
     "engine/browser/closing.py": "one closing, given up at its limit",
+    "engine/browser/contexts.py": "one opening, closed when nobody waits for it any more",
+    "engine/browser/launch.py": "what was called off, kept by the browser and ended with it",
     "engine/browser/driver.py": "the driver's start, awaited to its end also when cancelled",
     "engine/browser/instance.py": "windows that pages open, closed or adopted; ended by close()",
     "engine/browser/upkeep.py": "the watch over running browsers; ended with the session",

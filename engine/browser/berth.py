@@ -139,8 +139,8 @@ class Berth:
         return tab
 
     async def _bury(self) -> None:
-        doomed, self._doomed = self._doomed, []
-        for tab in doomed:
+        while self._doomed:  # one by one: whoever is called off leaves the rest to the next
+            tab = self._doomed.pop()
             self.chromium.gate.dismiss(tab.frame_id)
             if await tab.close():
                 continue

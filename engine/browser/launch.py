@@ -6,13 +6,14 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import Error
 
 from engine.browser.driver import Driver
+from engine.browser.egress import LOOPBACK
 from engine.browser.failures import NoScreen
 from engine.browser.gate import Gate
 from engine.browser.locate import Found
@@ -38,7 +39,8 @@ _FLAGS = (
     "--disable-quic",
     "--disable-gpu",
     # Names are looked up by our proxy alone: the browser itself finds nothing but this machine.
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.*, EXCLUDE localhost, EXCLUDE [::1]",
+    # (No pattern: `127.*` would be said of the name `127.leads.example`, too.)
+    "--host-resolver-rules=MAP * ~NOTFOUND" + "".join(f", EXCLUDE {host}" for host in LOOPBACK),
     "--dns-prefetch-disable",
     "--no-pings",
     "--mute-audio",
@@ -96,6 +98,7 @@ class Chromium:
         self.dropped = False
         self._wire: CDPSession | None = None
         self._waits: set[asyncio.Timeout] = set()
+        self._aside: set[asyncio.Task[None]] = set()
         browser.on("disconnected", lambda _: self._on_disconnected())
 
     @property
@@ -125,6 +128,12 @@ class Chromium:
         for wait in self._waits:
             if not wait.expired():
                 wait.reschedule(asyncio.get_running_loop().time())
+
+    def see_to(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what nobody waits for any more; it must end by itself when the browser does."""
+        doing = asyncio.create_task(work, name="see to what was called off")
+        self._aside.add(doing)
+        doing.add_done_callback(self._aside.discard)
 
     async def know(self) -> None:
         """Learn which processes are the browser's; unbounded."""

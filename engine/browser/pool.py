@@ -81,7 +81,8 @@ class TabPool:
         chromium = await self._browser()
         async with chromium.within(OPEN_S):
             policy, locale = self._options.policy, self._options.locale
-            context, lane = await open_context(chromium, policy, locale=locale)
-            await context.add_init_script(first_script())
+            context, lane = await open_context(
+                chromium, policy, script=first_script(), locale=locale
+            )
         known = self._options.credentials
         return Berth(chromium, context, lambda frames: Ward(policy, known, frames, lane=lane))

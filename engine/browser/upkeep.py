@@ -87,9 +87,9 @@ class Upkeep:
     async def _bury(self) -> None:
         """End what has no work any more."""
         for browser in [one for one in self._browsers if one.idle or not one.alive]:
-            self._browsers.remove(browser)
             await browser.kill()
+            self._browsers.remove(browser)  # not before: called off here, `stop` ends it yet
         used = {one.driver for one in (*self._running(), *self._browsers) if one.alive}
         for driver in [one for one in self._drivers if one not in used]:
-            self._drivers.remove(driver)
             await driver.stop(STOP_S)
+            self._drivers.remove(driver)

@@ -38,11 +38,16 @@ class Commits:
     """The changes that one process makes to the tasks of a ledger.
 
     `unsure` are tasks whose last change stands, but was not flushed, so that whoever asked was
-    told that it failed. Asked again, the same change is written anew, and flushed.
+    told that it failed, and the status that it gave them. Asked again, the same change is
+    written anew, and flushed.
     """
 
     def __init__(self) -> None:
-        self.unsure: set[str] = set()
+        self.unsure: dict[str, str] = {}
+
+    def ended(self, task_id: str, status: str) -> bool:
+        """Is this the end that we ourselves gave the task, told to nobody yet?"""
+        return status not in LIVE and self.unsure.get(task_id) == status
 
     def make(self, folder: Folder, task_id: str, change: Change, lease: Lease, how: How) -> Commit:
         """Apply `change` to the whole dict on disk; see `Ledger.mutate` for what it raises."""
@@ -60,10 +65,10 @@ class Commits:
             except LockLost:
                 log.warning("task %s: somebody took our lock; nothing was written, again", task_id)
             except Unflushed:
-                self.unsure.add(task_id)
+                self.unsure[task_id] = str(raw.get("status"))
                 raise
             else:
-                self.unsure.discard(task_id)
+                self.unsure.pop(task_id, None)
                 return Commit(meta.glance(data, task_id), True)
         raise LockTimeout(task_id=task_id, waited_s=TIMEOUT_S)
 

@@ -170,8 +170,8 @@ class Ledger(LedgerLook):
         result_path = str(self.root / task_id / RESULT_NAME)
 
         def end(raw: dict[str, Any]) -> None:
-            if raw.get("status") not in LIVE and task_id in self._commits.unsure:
-                return  # we ended it ourselves
+            if self._commits.ended(task_id, str(raw.get("status"))):
+                return
             LEDGER.check(f"task {task_id}", str(raw.get("status")), status)
             changes.end(
                 raw, status, self._now_ms(), error=error, units=units, result_path=result_path
@@ -220,8 +220,8 @@ class Ledger(LedgerLook):
         with self._task(task_id) as folder:
             status = str(self._whole(folder, task_id)[1].get("status"))
             if status not in LIVE:
-                if task_id in self._commits.unsure:
-                    return  # it is there: we ended the task ourselves
+                if self._commits.ended(task_id, status):
+                    return  # it is there already
                 raise TransitionError(subject=f"task {task_id}", source=status, target="result")
             with momentary(self.root, self.lease) as lease, writing(folder.path):
                 temp = lease.temp_name(RESULT_NAME)

@@ -68,6 +68,22 @@ def test_an_end_is_told_as_failed_and_ends_once_when_we_ask_again(
 
 
 @pytest.mark.case("R20")
+def test_an_end_by_another_is_not_taken_for_ours_after_a_request_that_was_not_flushed(
+    ledger: Ledger, root: Path, task_id: str, folders_fail: Fail
+) -> None:
+    folders_fail()
+    with pytest.raises(LedgerWriteFailed):
+        ledger.request_cancel(task_id)
+    Ledger(root, lease=ledger.lease).finish(task_id, Status.FAILED)
+    with pytest.raises(TransitionError):
+        ledger.write_result(task_id, [b"{}"])
+    with pytest.raises(TransitionError):
+        ledger.finish(task_id, Status.FAILED)
+    kinds = [event.kind for event in ledger.read_events(task_id).events]
+    assert kinds == ["started", "cancelled"]
+
+
+@pytest.mark.case("R20")
 def test_another_process_does_not_take_a_claim_that_was_not_flushed(
     ledger: Ledger, root: Path, folders_fail: Fail
 ) -> None:

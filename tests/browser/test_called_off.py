@@ -1,0 +1,46 @@
+"""What a browser was asked for and nobody waits for any more: it does not stay open."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from engine.browser.contexts import open_context
+from engine.browser.egress import Policy
+from engine.browser.launch import Chromium
+from engine.browser.session import BrowserSession, Flavour
+
+
+@asynccontextmanager
+async def browser() -> AsyncIterator[Chromium]:
+    session = BrowserSession()
+    try:
+        await session.warm()
+        yield await session._chromium(Flavour(lean=True))
+    finally:
+        await session.aclose()
+
+
+async def contexts_of(chromium: Chromium) -> list[Any]:
+    wire = await chromium.browser.new_browser_cdp_session()
+    told = await wire.send("Target.getBrowserContexts")
+    await wire.detach()
+    return list(told["browserContextIds"])
+
+
+async def test_a_context_that_is_called_off_while_it_opens_is_closed() -> None:
+    async with browser() as chromium:
+        for after_s in (0.0, 0.001, 0.003, 0.006, 0.01, 0.015):
+            opening = asyncio.create_task(open_context(chromium, Policy(None)))
+            await asyncio.sleep(after_s)  # somewhere on its way
+            opening.cancel()
+            await asyncio.wait({opening})
+            if not opening.cancelled():
+                await opening.result()[0].close()
+        until = time.monotonic() + 5
+        while not chromium.idle or await contexts_of(chromium):
+            assert time.monotonic() < until, "contexts stay open that nobody knows"
+            await asyncio.sleep(0.02)
