@@ -37,6 +37,10 @@ _CARRIERS = (
     (ipaddress.IPv6Network("64:ff9b::/96"), 0),
     (ipaddress.IPv6Network("2002::/16"), 80),
 )
+# All that is given out of IPv6 lies in the first of these; the rest is for somebody's own use
+# (`fec0::/10` among it), or for examples. RFC 4291, section 2.4; RFC 9637.
+_GIVEN_OUT = ipaddress.IPv6Network("2000::/3")
+_EXAMPLES = ipaddress.IPv6Network("3fff::/20")
 _TRANSLATED_LOCALLY = ipaddress.IPv6Network("64:ff9b:1::/48")
 _IDEOGRAPHIC_DOTS = str.maketrans({"\u3002": ".", "\uff0e": ".", "\uff61": "."})
 _NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+", re.ASCII)
@@ -48,9 +52,15 @@ def refusal(address: IPAddress) -> str | None:
     for one in _unfolded(address):
         if one in METADATA:
             return "metadata address"
-        if one.is_multicast or not one.is_global:
+        if one.is_multicast or not one.is_global or not _is_given_out(one):
             return "private address"
     return None
+
+
+def _is_given_out(address: IPAddress) -> bool:
+    if isinstance(address, ipaddress.IPv4Address):
+        return True
+    return address in _GIVEN_OUT and address not in _EXAMPLES
 
 
 def _unfolded(address: IPAddress) -> Iterator[IPAddress]:

@@ -30,6 +30,9 @@ KEPT_S = 60.0  # how long an answer of the resolver is believed
 KEPT_FAILED_S = 5.0  # a name that was not found is asked again soon
 LOOKUP_S = 10.0
 MAX_HOSTS = 4_096
+# What a browser may find by itself (`launch` names the same); the rest of 127/8 goes by the proxy.
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_MOVED = "the name was private, and is public now"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _DROPPED_BY_BROWSERS = re.compile(r"[\t\n\r]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}:")
@@ -93,11 +96,9 @@ def place_or_scheme(url: str) -> str:
 def _is_loopback(text: str) -> bool:
     try:
         place = place_of(f"http://{text}")
-        number = addresses.literal(place.host)
-    except (AddressBlocked, ValueError):
+    except AddressBlocked:
         return False
-    on_this_machine = place.host == "localhost" or (number is not None and number.is_loopback)
-    return on_this_machine and str(place) == text
+    return place.host in LOOPBACK and str(place) == text
 
 
 class Policy:
@@ -108,11 +109,14 @@ class Policy:
         start: Place | None,
         allow_private: Iterable[str] = (),
         *,
+        named: Iterable[Place] = (),
         lookup: Lookup | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._start = start
-        self._start_addresses: frozenset[IPAddress] | None = None  # None: not looked at yet
+        # What the operator named, and the private addresses it had when it was first looked at;
+        # None: not looked at yet.
+        starts = (*named, *([start] if start else []))
+        self._starts: dict[Place, frozenset[IPAddress] | None] = dict.fromkeys(starts)
         self._allowed = frozenset(text.lower() for text in allow_private)
         self._lookup = lookup or look_up
         self._now = now
@@ -121,16 +125,19 @@ class Policy:
         self.turned_away = TurnedAway()
 
     @classmethod
-    def for_start(cls, url: str, allow_private: Iterable[str] = ()) -> Policy:
+    def for_start(
+        cls, url: str, allow_private: Iterable[str] = (), *, named: Iterable[str] = ()
+    ) -> Policy:
         """The policy of a task that an operator started at `url`.
 
         Args:
             allow_private: further `host:port` that are private and may be reached.
+            named: further addresses that the operator named; judged as `url` is.
 
         Raises:
-            AddressBlocked: `url` is not an http or https address.
+            AddressBlocked: `url` is not an http or https address, or one of `named` is not.
         """
-        return cls(place_of(url), allow_private)
+        return cls(place_of(url), allow_private, named=[place_of(each) for each in named])
 
     @property
     def root(self) -> Policy:
@@ -158,8 +165,9 @@ class Policy:
         """The addresses of `place`, each of them allowed; raises as `check` does."""
         answer = self._fresh(place.host)
         found = answer.found if answer else await self._look_up(place.host)
-        if place == self._start and self._start_addresses is None:
-            self._start_addresses = frozenset(a for a in found if addresses.refusal(a))
+        if found and self._unseen(place):
+            shut = frozenset(a for a in found if addresses.refusal(a))
+            self._starts[place] = shut if shut == set(found) else frozenset()
         return self._judged(place, found, url)
 
     def known(self, url: str) -> bool | None:
@@ -173,7 +181,7 @@ class Policy:
     def known_addresses(self, place: Place) -> tuple[IPAddress, ...] | None:
         """As `addresses`, from what is kept, on any thread; None where it has to be looked up."""
         answer = self._fresh(place.host)
-        if answer is None or (place == self._start and self._start_addresses is None):
+        if answer is None or self._unseen(place):
             return None
         return self._judged(place, answer.found, f"//{place}")
 
@@ -182,8 +190,7 @@ class Policy:
 
         No name can lead such a place elsewhere: a browser may go there by itself.
         """
-        places = [place for place in (*self._allowed, str(self._start or "")) if place]
-        return tuple(sorted(filter(_is_loopback, places)))
+        return tuple(sorted(filter(_is_loopback, {*self._allowed, *map(str, self._starts)})))
 
     def resolver(self) -> AbstractResolver:
         """For aiohttp's connector: connects only to addresses that were judged.
@@ -199,6 +206,10 @@ class Policy:
     ) -> tuple[IPAddress, ...]:
         if not found:
             raise PageError("dns", "name not found")
+        if place in self._starts and not self._starts[place] and str(place) not in self._allowed:
+            # A public start whose name also says a private one gets the public ones alone: it
+            # would serve a page itself, then fall silent, and have its script read the other.
+            found = tuple(a for a in found if addresses.refusal(a) is None) or found
         reason = self._refusal(place, found)
         if reason is not None:
             raise AddressBlocked(without_credentials(url), reason)
@@ -206,17 +217,20 @@ class Policy:
 
     def _refusal(self, place: Place, found: tuple[IPAddress, ...]) -> str | None:
         allowed = str(place) in self._allowed
+        held = self._starts.get(place)
         for address in found:
             reason = addresses.refusal(address)
+            if reason is None and held:
+                return _MOVED  # else it could lend a private page a public script
             private = reason == "private address"  # a cloud's own place stays shut to everybody
-            if reason is None or (private and (allowed or self._is_start(place, address))):
+            # A public name that turns private later (DNS rebinding) was never in `held`.
+            if reason is None or (private and (allowed or address in (held or ()))):
                 continue
             return reason
         return None
 
-    def _is_start(self, place: Place, address: IPAddress) -> bool:
-        # A public name that turns private later (DNS rebinding) was never in this set.
-        return place == self._start and address in (self._start_addresses or ())
+    def _unseen(self, place: Place) -> bool:
+        return place in self._starts and self._starts[place] is None
 
     def _fresh(self, host: str) -> Answer | None:
         number = addresses.literal(host)

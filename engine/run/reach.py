@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.browser.egress import Policy, place_of
+from engine.browser.egress import Policy
 from engine.config import Settings
 
 FROM_OUTSIDE = frozenset({"mcp", "http"})  # what comes this way was not typed by the operator
@@ -20,4 +20,4 @@ def reach(settings: Settings, *urls: str) -> Policy:
     if settings.route in FROM_OUTSIDE or not urls:
         return Policy(None, settings.allow_private)
     first, *others = urls
-    return Policy.for_start(first, [str(place_of(url)) for url in others])
+    return Policy.for_start(first, named=others)
