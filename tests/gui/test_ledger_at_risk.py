@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from engine.records import Health
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
+from tests.full_disk import full_disk_at
 from tests.gui.windows import opened
 
 READY = Health(root="/r", engine="ready", browser="ready", slots=2)
@@ -71,21 +71,8 @@ async def test_a_read_only_ledger_is_listed_and_starting_is_disabled_with_the_re
 
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """A home on a disk without a free byte; root alone may mount one."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=64k,mode=0700", "none", str(place)]
-    if os.name != "posix" or subprocess.run(words, capture_output=True, check=False).returncode:
-        pytest.skip("no disk can be mounted here")
-    (place / "tasks").mkdir(mode=0o700)
-    filler = os.open(place / "filler", os.O_WRONLY | os.O_CREAT)
-    try:
-        while os.write(filler, bytes(4096)):
-            pass
-    except OSError:
-        os.close(filler)
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=False)
+    with full_disk_at(tmp_path / "disk") as place:
+        yield place
 
 
 @pytest.mark.case("R51")

@@ -4,36 +4,13 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from tests.owned_ledger import lease, ledger, root, task_id
 from tests.owners.elsewhere import started
 
-
-@pytest.fixture
-def root(home: Path) -> Path:
-    return home / "tasks"
-
-
-@pytest.fixture
-def lease(root: Path) -> Iterator[Lease]:
-    lease = Lease.acquire(root)
-    yield lease
-    lease.release()
-
-
-@pytest.fixture
-def ledger(root: Path, lease: Lease) -> Ledger:
-    return Ledger(root, lease=lease)
-
-
-@pytest.fixture
-def task_id(ledger: Ledger) -> str:
-    """A task that is RUNNING, owned by this process."""
-    return ledger.claim(ledger.create("crawl", {"url": "http://site.test/"}).task_id).task_id
+__all__ = ["beside", "lease", "ledger", "root", "task_id"]
 
 
 @pytest.fixture

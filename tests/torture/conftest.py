@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
 from tests.hard.stage import Stage
 from tests.hard.syscalls import why_not
+from tests.owned_ledger import lease, ledger, root, task_id
+
+__all__ = ["lease", "ledger", "root", "stage", "task_id"]
 
 
 @pytest.fixture(scope="session")
@@ -20,27 +20,3 @@ def stage() -> Iterator[Stage]:
         pytest.skip(missing)
     with Stage() as one:
         yield one
-
-
-@pytest.fixture
-def root(home: Path) -> Path:
-    return home / "tasks"
-
-
-@pytest.fixture
-def lease(root: Path) -> Iterator[Lease]:
-    lease = Lease.acquire(root)
-    yield lease
-    lease.release()
-
-
-@pytest.fixture
-def ledger(root: Path, lease: Lease) -> Ledger:
-    return Ledger(root, lease=lease)
-
-
-@pytest.fixture
-def task_id(ledger: Ledger) -> str:
-    """A task that is RUNNING, owned by this process."""
-    record = ledger.create("crawl", {"url": "http://site.test/"})
-    return ledger.claim(record.task_id).task_id

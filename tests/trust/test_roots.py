@@ -16,6 +16,7 @@ from engine.errors import LedgerUnusable
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 from tests.cli.program import Octask
+from tests.full_disk import full_disk_at
 from tests.trust.plain_user import plainly, run_plainly
 
 ENVELOPE = ("start", "browser_task", "--objective", "look")
@@ -78,26 +79,8 @@ def test_a_root_that_is_only_not_made_yet_lists_nothing_and_is_made_by_the_first
 
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """A mounted disk of 64 KiB without a free byte; root alone may mount one."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    options = "size=64k,mode=0700"
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", options, "none", str(place)],
-        capture_output=True,
-        check=False,
-    )
-    if mounted.returncode:
-        pytest.skip("no disk can be mounted here")
-    (place / "tasks").mkdir(mode=0o700)
-    filler = os.open(place / "filler", os.O_WRONLY | os.O_CREAT)
-    try:
-        while os.write(filler, bytes(4096)):
-            pass
-    except OSError:
-        os.close(filler)
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=False)
+    with full_disk_at(tmp_path / "disk") as place:
+        yield place
 
 
 @pytest.mark.case("R51")
