@@ -199,7 +199,8 @@ def tried(step: Step, place: Place, before: list[str]) -> dict[str, Any]:
         try:
             step.act(place)
         except EngineError as again:
-            if not (error.code == "ledger_write_failed" and step.kept(place)):
+            unflushed = error.code in ("ledger_write_failed", "ledger_read_only")
+            if not (unflushed and step.kept(place)):  # it stands: there is nothing left to do
                 said["again"] = f"{again.code}: {again}"
         return said
     return {}
