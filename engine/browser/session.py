@@ -146,11 +146,14 @@ class BrowserSession:
         running = tuple(self._running.values())
         self._running.clear()
         await asyncio.gather(*(one.kill() for one in running), self._upkeep.stop(STOP_S))
-        driver, self._driver = self._driver, None
-        if driver is not None:
-            await driver.stop(max(0.5, deadline - asyncio.get_running_loop().time()))
+        await self._end_driver(max(0.5, deadline - asyncio.get_running_loop().time()))
         await self.proxy.close()
         self._state = "idle"
+
+    async def _end_driver(self, limit_s: float) -> None:
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            await driver.stop(limit_s)
 
     async def _chromium(self, flavour: Flavour) -> Chromium:
         """The running browser of this kind, started if there is none.
@@ -178,8 +181,7 @@ class BrowserSession:
             return worn
 
     async def _start(self, flavour: Flavour) -> Chromium:
-        if self._closed:
-            raise ShuttingDown()
+        self._expect_open()
         since_s, failure = self._failures.get(flavour, (0.0, None))
         if failure and time.monotonic() - since_s < FAILED_FOR_S:
             raise failure
@@ -196,11 +198,19 @@ class BrowserSession:
         finally:
             if self._state == "starting":  # called off, or an error that nobody expects
                 self._state = "idle"
+            if self._closed:  # meanwhile: what came too late for that is known to nobody else
+                await self._end_driver(STOP_S)
+                await self.proxy.close()
+        self._expect_open()
         self._replace(flavour, started)
         self._failures.pop(flavour, None)
         self._state, self._reason = "ready", ""
         self._name = f"{started.found.name} {started.browser.version}"
         return started
+
+    def _expect_open(self) -> None:
+        if self._closed:
+            raise ShuttingDown()
 
     def _replace(self, flavour: Flavour, started: Chromium) -> None:
         before = self._running.get(flavour)
@@ -215,9 +225,7 @@ class BrowserSession:
             async with asyncio.timeout(START_S):
                 return await self._launch(flavour)
         except TimeoutError as slow:
-            driver, self._driver = self._driver, None
-            if driver is not None:
-                await driver.stop(0.5)
+            await self._end_driver(0.5)
             raise BrowserFailed(reason=f"it was not ready within {START_S:.0f} s") from slow
 
     async def _launch(self, flavour: Flavour) -> Chromium:

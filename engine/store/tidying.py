@@ -7,6 +7,7 @@ of a process that lives. Looked through once, a folder is looked at again when i
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import stat
@@ -56,7 +57,7 @@ class Tidier:
         found, is_clean = 0, True
         for name in folder.names():
             if is_litter(name) or _ASIDE in name:
-                old = folder.facts(name).st_ctime < before
+                old = _changed_at(folder, name) < before
                 is_clean = is_clean and old
                 found += old
                 if old:
@@ -88,6 +89,14 @@ class Tidier:
     @staticmethod
     def _is_shelved(name: str) -> bool:
         return _SHELVED.fullmatch(name) is not None
+
+
+def _changed_at(folder: Folder, name: str) -> float:
+    """When, in seconds since 1970; what its writer has put in place meanwhile is never old."""
+    try:
+        return folder.facts(name).st_ctime
+    except FileNotFoundError:
+        return math.inf
 
 
 def _free(folder: Folder, name: str, before: float) -> None:

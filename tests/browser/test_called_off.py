@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import psutil
+import pytest
+
 from engine.browser.contexts import open_context
 from engine.browser.egress import Policy
 from engine.browser.launch import Chromium
 from engine.browser.session import BrowserSession, Flavour
+from engine.errors import BrowserFailed, ShuttingDown
 
 
 @asynccontextmanager
@@ -44,3 +49,21 @@ async def test_a_context_that_is_called_off_while_it_opens_is_closed() -> None:
         while not chromium.idle or await contexts_of(chromium):
             assert time.monotonic() < until, "contexts stay open that nobody knows"
             await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.3])
+async def test_a_session_that_is_closed_while_its_browser_starts_leaves_nothing_running(
+    after_s: float,
+) -> None:
+    before = set(psutil.Process().children(recursive=True))
+    session = BrowserSession()
+    warming = asyncio.create_task(session.warm())
+    await asyncio.sleep(after_s)
+    await session.aclose()
+    with pytest.raises((ShuttingDown, BrowserFailed)):
+        await warming
+    until = time.monotonic() + 5
+    while set(psutil.Process().children(recursive=True)) - before:
+        assert time.monotonic() < until, "processes were left"
+        await asyncio.sleep(0.02)
+    assert "forward proxy" not in {one.name for one in threading.enumerate()}

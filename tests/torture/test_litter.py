@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,6 +93,28 @@ def test_shelves_are_tidied_too_and_keep_what_is_whole(ledger: Ledger, home: Pat
     assert not any(place.exists() for place in litter)
     assert goals.contracts.get(contract_id).contract.completed_total == 0
     assert goals.runs.get(run_id).raw["goal"] == "see all"
+
+
+@pytest.mark.case("R18")
+def test_a_temp_file_that_is_put_in_place_meanwhile_keeps_no_other_from_going(
+    ledger: Ledger, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf = home / "progress-contracts"
+    shelf.mkdir(parents=True, exist_ok=True)
+    for name in ("a", "b", "c"):
+        (shelf / f".{name}.tmp").touch()
+    stat = os.stat
+    passing: list[str] = []
+
+    def look(path: Any, **options: Any) -> os.stat_result:
+        if str(path).endswith(".tmp") and not passing:
+            passing.append(path)
+            (shelf / os.path.basename(path)).unlink()
+        return stat(path, **options)
+
+    monkeypatch.setattr(os, "stat", look)
+    assert tidied(ledger, shelf, old_s=-1) == 2
+    assert not list(shelf.glob(".*.tmp"))
 
 
 @pytest.mark.case("R05")
