@@ -90,7 +90,7 @@ COLUMNS: tuple[Column, ...] = (
         44,
         lambda row, _: row.name,
         attrgetter("folded_name"),
-        attrgetter("name"),
+        attrgetter("name", "view.foreign"),  # whose it is stands beside the name
         paint="task",
     ),
     Column("kind", 23, lambda row, _: row.kind, attrgetter("kind"), attrgetter("kind")),

@@ -56,7 +56,7 @@ def _ledger(settings: Settings) -> list[Finding]:
         count = sum(1 for _ in Ledger(settings.root).scan())
     except EngineError as error:
         return [Finding("ledger", "problem", str(error), error.advice)]
-    return [Finding("ledger", "ok", f"{settings.root} ({count:,} tasks)")]
+    return [Finding("ledger", "ok", f"{settings.root} ({count:,} task{'s' * (count != 1)})")]
 
 
 def _versions(settings: Settings) -> list[Finding]:

@@ -186,8 +186,10 @@ def _str(given: object) -> str:
 
 def _progress(data: dict[str, Any]) -> str:
     done, total = data.pop("unitsDone", None), data.pop("unitsTotal", None)
-    message = data.pop("message", "")
+    message, failed = data.pop("message", ""), data.pop("unitsFailed", None)
     said = "" if done is None else str(done) if total is None else f"{done}/{total}"
+    if failed is not None:
+        said = words.say("progress.failed", progress=said, failed=_value(failed))
     return _join("  ".join(str(part) for part in (said, message) if part), data)
 
 

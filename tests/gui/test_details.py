@@ -429,6 +429,11 @@ def test_lines_that_could_not_be_read_are_counted(events: Details) -> None:
     ("event", "name", "text"),
     [
         (TaskEvent(NOW, "progress", {"unitsDone": 3, "unitsTotal": None}), "Progress", "3"),
+        (
+            TaskEvent(NOW, "progress", {"unitsDone": 3, "unitsTotal": 9, "unitsFailed": 2}),
+            "Progress",
+            "3/9 · 2 ✗",
+        ),
         (TaskEvent(NOW, "log", {"phase": "robots", "note": "ok"}), "Log", "robots: ok"),
         (
             TaskEvent(NOW, "failed", {"error": {"message": "no", "code": "c"}}),

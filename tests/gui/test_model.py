@@ -275,6 +275,13 @@ def test_time_repaints_only_what_reads_otherwise_than_before(
     }
 
 
+def test_the_mark_of_another_process_goes_with_its_task(model: TaskModel) -> None:
+    model.put_many([a_view(1, "RUNNING", done=3, total=9, quiet=0, foreign=True)])
+    seen = Repaints(model)
+    model.put_many([a_view(1, done=9, total=9)])
+    assert (task_id(1), "task") in seen.cells
+
+
 def test_a_running_task_never_shows_a_full_bar(model: TaskModel) -> None:
     model.put_many([a_view(1, "RUNNING", done=130, total=120, quiet=0), a_view(2, done=7, total=7)])
     assert model.row_at(model.row_of(task_id(1))).fraction == 0.99
