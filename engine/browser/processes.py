@@ -30,11 +30,6 @@ class Family:
         except psutil.Error:
             return None
 
-    @property
-    def runs(self) -> bool:
-        """Is the first process there? A stopped one is."""
-        return alive(self._root)
-
     def members(self) -> list[psutil.Process]:
         """All of them that run now, children first; nothing when the first one is gone."""
         try:

@@ -198,9 +198,6 @@ class BrowserSession:
         finally:
             if self._state == "starting":  # called off, or an error that nobody expects
                 self._state = "idle"
-            if self._closed:  # meanwhile: what came too late for that is known to nobody else
-                await self._end_driver(STOP_S)
-                await self.proxy.close()
         self._expect_open()
         self._replace(flavour, started)
         self._failures.pop(flavour, None)
@@ -227,6 +224,10 @@ class BrowserSession:
         except TimeoutError as slow:
             await self._end_driver(0.5)
             raise BrowserFailed(reason=f"it was not ready within {START_S:.0f} s") from slow
+        finally:
+            if self._closed:  # meanwhile: what came too late for that is known to nobody else
+                await self._end_driver(STOP_S)
+                await self.proxy.close()
 
     async def _launch(self, flavour: Flavour) -> Chromium:
         found: Found = await asyncio.to_thread(locate, self._path, headless=not flavour.headed)

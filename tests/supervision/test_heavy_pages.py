@@ -129,7 +129,7 @@ def test_a_number_that_belongs_to_nobody_has_no_family() -> None:
     assert Family.of(2**30) is None
     known = Family.of(os.getpid())
     assert known is not None
-    assert known.runs
+    assert known.members()
 
 
 def test_a_page_that_was_too_heavy_is_a_failed_page_with_a_code_of_its_own() -> None:
