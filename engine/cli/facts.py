@@ -15,7 +15,7 @@ from engine.cli.run_show import Lines
 from engine.display import display
 from engine.errors import EngineError
 from engine.goals.views import contract_data
-from engine.records import EngineFields, TaskRecord, TaskView
+from engine.records import EngineFields, Status, TaskRecord, TaskView
 from engine.refused import Refusals, refusal
 from engine.service import Engine
 
@@ -34,6 +34,8 @@ async def told(engine: Engine, view: TaskView) -> list[str]:
     lines = [_line(name, value) for name, value in links.items() if value]
     if record.kind == "recording" and record.is_terminal:
         lines += await _recording(engine, view.task_id)
+    if record.kind in ("crawl", "crawl_sitemap") and record.status == Status.COMPLETED:
+        lines += await _limit(engine, view.task_id)
     if record.kind == "commands":
         lines += await _commands(engine, view.task_id)
     if ours.contract_id:
@@ -98,6 +100,17 @@ async def _recording(engine: Engine, task_id: str) -> list[str]:
         return [_line("result", str(error))]
     except KeyError:  # a word that only a newer version knows
         return [_line("ended by", by)]
+
+
+async def _limit(engine: Engine, task_id: str) -> list[str]:
+    """Whether a crawl ended because it had taken as many pages as it may."""
+    try:
+        summary = (await engine.head(task_id)).get("summary")
+    except EngineError as error:
+        return [_line("result", str(error))]
+    if not isinstance(summary, Mapping) or summary.get("stopped_by") != "max_pages":
+        return []
+    return [_line("ended by", say("crawl.by.max_pages"))]
 
 
 async def _refused(engine: Engine, task_id: str) -> list[str]:

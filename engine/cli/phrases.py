@@ -91,6 +91,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "runs.none": "No runs yet.",
     "field.calls": "last calls:",
     "field.commands": "commands:",
+    "crawl.by.max_pages": "its limit of pages; more addresses were known",
     "recording.by.stopped": "being stopped in good order",
     "recording.by.closed": "its window being closed",
     "recording.by.duration": "its time being over",

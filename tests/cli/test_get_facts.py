@@ -35,3 +35,13 @@ def test_a_recording_tells_how_it_ended(octask: Octask, site: Any) -> None:
     words = ("--headless", "--duration-ms", "100", "--json")
     ended = json.loads(octask("start", "recording", f"{site.url}/shop/", *words))
     assert "ended by:  its time being over" in octask("get", ended["task_id"])
+
+
+@pytest.mark.case("R62")
+@pytest.mark.parametrize(("most", "told"), [(2, True), (200, False)])
+def test_a_crawl_tells_when_its_limit_of_pages_ended_it(
+    octask: Octask, site: Any, most: int, told: bool
+) -> None:
+    words = ("--engine", "static", "--max-depth", "1", "--max-pages", str(most), "--json")
+    ended = json.loads(octask("start", "crawl", site.url, *words))
+    assert ("ended by:  its limit of pages" in octask("get", ended["task_id"])) is told
