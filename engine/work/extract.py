@@ -7,6 +7,7 @@ Everything that comes out is valid UTF-8 and bounded; all of it is still a stran
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ MAX_TITLE_CHARS = 512
 MAX_DESCRIPTION_CHARS = 2_048
 MAX_LINK_TEXT_CHARS = 512
 THREAD_FROM_CHARS = 64 * 1024  # smaller pages take under about 5 ms: a thread would cost more
+HUGE_CHARS = 1024 * 1024
+_HUGE = threading.Lock()
 
 _UNSEEN = "script, style, template, noscript, [hidden], iframe, object"
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -49,8 +52,16 @@ class Extracted(msgspec.Struct, frozen=True):
 async def extract(fetched: Fetched, form: OutputFormat) -> Extracted:
     """Take out of `fetched` what is kept; large pages in a thread, to keep the loop free."""
     if len(fetched.html) + len(fetched.text) > THREAD_FROM_CHARS:
-        return await asyncio.to_thread(extract_now, fetched, form)
+        return await asyncio.to_thread(_in_turn, fetched, form)
     return extract_now(fetched, form)
+
+
+def _in_turn(fetched: Fetched, form: OutputFormat) -> Extracted:
+    """Huge pages one after another: the tree of each takes up to 80 MB."""
+    if len(fetched.html) < HUGE_CHARS:
+        return extract_now(fetched, form)
+    with _HUGE:
+        return extract_now(fetched, form)
 
 
 def extract_now(fetched: Fetched, form: OutputFormat) -> Extracted:
