@@ -10,7 +10,7 @@ import re
 
 SMALL_CHARS = 64 * 1024  # no deep nesting and no crowd of elements fits into less
 MAX_HTML_CHARS = 4 * 1024 * 1024  # 16 times of what is kept of a page
-MAX_TAGS = 200_000
+MAX_TAGS = 100_000  # of about 50,000 elements: as many as are taken from a browser
 MAX_DEPTH = 5_000
 MAX_ATTRIBUTES = 500  # of one tag
 _LONG_CHARS = 4_096  # a tag with so many attributes is at least as long
