@@ -8,6 +8,7 @@ import re
 _META_CHARSET = re.compile(
     rb"""<meta[^>]+charset\s*=\s*["']?\s*([a-zA-Z0-9_:.\-]+)""", re.IGNORECASE
 )
+_MARKUP = re.compile(rb"\s*+(?:<|\Z)")
 _PARAMETER = re.compile(r"charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -29,10 +30,10 @@ def media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def is_html(content_type: str, body: bytes = b"") -> bool:
+def is_html(content_type: str, body: bytes | bytearray = b"") -> bool:
     """Is it a web page? Without a type the body's first sign decides, as in a browser."""
     kind = media_type(content_type)
-    return kind in HTML_TYPES or (not kind and body.lstrip()[:1] in {b"<", b""})
+    return kind in HTML_TYPES or (not kind and _MARKUP.match(body) is not None)
 
 
 def is_text(content_type: str) -> bool:
@@ -45,7 +46,7 @@ def is_text(content_type: str) -> bool:
     return kind != "image/svg+xml" and kind.endswith(_TEXT_ENDINGS)
 
 
-def decode(body: bytes, content_type: str, *, cut: bool = False) -> str:
+def decode(body: bytes | bytearray, content_type: str, *, cut: bool = False) -> str:
     """`body` as text, by mark, header or <meta>; else UTF-8, else windows-1252. Never fails.
 
     `cut` says that the end is missing, maybe in the middle of a character.
@@ -63,7 +64,7 @@ def decode(body: bytes, content_type: str, *, cut: bool = False) -> str:
         return body.decode("utf-8" if only_its_end else _FALLBACK, "replace")
 
 
-def _declared(body: bytes, content_type: str) -> str | None:
+def _declared(body: bytes | bytearray, content_type: str) -> str | None:
     return charset_named(_label(body, content_type))
 
 
@@ -82,7 +83,7 @@ def charset_named(label: str) -> str | None:
     return str(known.name) if getattr(known, "_is_text_encoding", True) else None
 
 
-def _label(body: bytes, content_type: str) -> str:
+def _label(body: bytes | bytearray, content_type: str) -> str:
     if found := _PARAMETER.search(content_type):
         return found[1]
     meta = _META_CHARSET.search(body[:_HEAD_BYTES])

@@ -7,10 +7,11 @@ Everything that comes out is valid UTF-8 and bounded; all of it is still a stran
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import msgspec
 
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
 MAX_CONTENT_BYTES = 256 * 1024
 MAX_TITLE_CHARS = 512
 MAX_DESCRIPTION_CHARS = 2_048
 MAX_LINK_TEXT_CHARS = 512
 THREAD_FROM_CHARS = 64 * 1024  # smaller pages take under about 5 ms: a thread would cost more
 HUGE_CHARS = 1024 * 1024
-_HUGE = threading.Lock()
 
 _UNSEEN = "script, style, template, noscript, [hidden], iframe, object"
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -51,17 +54,27 @@ class Extracted(msgspec.Struct, frozen=True):
 
 async def extract(fetched: Fetched, form: OutputFormat) -> Extracted:
     """Take out of `fetched` what is kept; large pages in a thread, to keep the loop free."""
-    if len(fetched.html) + len(fetched.text) > THREAD_FROM_CHARS:
-        return await asyncio.to_thread(_in_turn, fetched, form)
+    size = len(fetched.html) + len(fetched.text)
+    if size > THREAD_FROM_CHARS:
+        return await off_the_loop(size, extract_now, fetched, form)
     return extract_now(fetched, form)
 
 
-def _in_turn(fetched: Fetched, form: OutputFormat) -> Extracted:
-    """Huge pages one after another: the tree of each takes up to 80 MB."""
-    if len(fetched.html) < HUGE_CHARS:
-        return extract_now(fetched, form)
-    with _HUGE:
-        return extract_now(fetched, form)
+async def off_the_loop(
+    size: int, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+) -> _T:
+    """Do `work` on a page of `size` in a thread; on huge ones in turn, in one and the same.
+
+    The tree of each takes up to 80 MB, and what is freed in one thread is used by no other.
+    """
+    pool = _huge_pages() if size >= HUGE_CHARS else None
+    call = functools.partial(work, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(pool, call)
+
+
+@lru_cache(maxsize=1)
+def _huge_pages() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="huge pages")
 
 
 def extract_now(fetched: Fetched, form: OutputFormat) -> Extracted:

@@ -17,8 +17,8 @@ from engine.browser.egress import Policy
 from engine.errors import AddressBlocked, EngineError, PageError
 from engine.work import documents
 from engine.work.addresses import Address, address_of
-from engine.work.bounds import bounded
-from engine.work.extract import parse_html
+from engine.work.bounds import MAX_HTML_CHARS, bounded
+from engine.work.extract import THREAD_FROM_CHARS, off_the_loop, parse_html
 from engine.work.fetch import Credentials, Fetched, PageOptions
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ async def open_static(
 
 
 class _Body(NamedTuple):
-    data: bytes
+    data: bytearray
     truncated: bool
     complete: bool
 
@@ -179,19 +179,26 @@ class StaticFetcher:
         fetched.bytes, fetched.truncated = len(body.data), body.truncated
         fetched.settled = body.complete
         if options.raw:
-            fetched.body = body.data
-        elif fetched.bytes > 65_536:
-            await asyncio.to_thread(self._fill, fetched, body.data)
+            fetched.body = bytes(body.data)
         else:
-            self._fill(fetched, body.data)
+            await self._fill_off_the_loop(fetched, body.data)
         return fetched
 
-    def _fill(self, fetched: Fetched, body: bytes) -> None:
+    async def _fill_off_the_loop(self, fetched: Fetched, body: bytearray) -> None:
+        if len(body) <= THREAD_FROM_CHARS:
+            self._fill(fetched, body)
+            return
+        await off_the_loop(len(body), self._fill, fetched, body)
+        body.clear()  # whoever waits for the page's text still holds it
+
+    def _fill(self, fetched: Fetched, body: bytearray) -> None:
         text = documents.decode(body, fetched.content_type, cut=fetched.truncated)
         if documents.is_html(fetched.content_type, body):
-            fetched.html = text
+            # No more is parsed: the rest would only wait in memory until its turn comes.
+            fetched.html = text[:MAX_HTML_CHARS]
         else:
-            fetched.text = text
+            fetched.text = text[:MAX_HTML_CHARS]
+        fetched.truncated |= len(text) > MAX_HTML_CHARS
         if self._judge:
             fetched.needs_browser = not 200 <= fetched.status < 300 or needs_browser(fetched.html)
 
@@ -200,26 +207,25 @@ async def _body(response: ClientResponse, limit: int, deadline: float) -> _Body:
     """At most `limit` bytes, and what has come when the deadline passes; the rest is not read."""
     import aiohttp
 
-    parts: list[bytes] = []
-    size = 0
+    parts = bytearray()
     try:
         async with asyncio.timeout_at(deadline):
             async for part in response.content.iter_any():
-                parts.append(part)
-                size += len(part)
-                if size >= limit:
+                parts += part
+                if len(parts) >= limit:
                     response.close()
-                    return _Body(b"".join(parts)[:limit], True, True)
+                    del parts[limit:]
+                    return _Body(parts, True, True)
     except TimeoutError as late:
         response.close()
         if not parts:
             raise PageError("timeout", "the page's body did not come in time") from late
-        return _Body(b"".join(parts), True, False)
+        return _Body(parts, True, False)
     except (aiohttp.ClientError, OSError, ValueError) as failed:
         if not parts:
             raise _translated(failed) from failed
-        return _Body(b"".join(parts), True, False)
-    return _Body(b"".join(parts), False, True)
+        return _Body(parts, True, False)
+    return _Body(parts, False, True)
 
 
 def _is_download(disposition: str) -> bool:

@@ -28,7 +28,7 @@ BOUNDED_BY = {
     "command_pages": "`run_command`: the command's own limit",
     "command_reading": "`run_command`: the command's own limit",
     "command_tools._close": "`Instances.close` bounds itself",
-    "contexts.open_context": "`TabPool._open` and `open_instance`",
+    "contexts._open": "`TabPool._open` and `open_instance`",
     "covering": "whoever takes the picture: `AgentTab.within`, `run_command`, `Recorder`",
     "evidence._lumas": "`TabCamera._phash`",
     "gate.open": "`launch`",
