@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from PySide6.QtCore import QObject, QSize, Qt
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QMenu, QSizePolicy, QToolBar, QToolButton, QWidget
 
+from gui.action_places import MENUS, ROW_MENU, TOOL_BAR, TOOL_BAR_END, present
 from gui.icons import icon
 from gui.theme import Theme, plain_tip
 
 Key = QKeySequence.StandardKey
 TOOL_ICON = 18
+SUB_MENU = "MENU "
 
 
 class Actions(QObject):
@@ -26,6 +28,7 @@ class Actions(QObject):
         self._by_key: dict[str, QAction] = {}
         self._tips: dict[str, str] = {}
         self.themes: dict[Theme, QAction] = {}
+        self.menus: dict[str, QMenu] = {}
         self._make_file()
         self._make_edit()
         self._make_task()
@@ -58,77 +61,82 @@ class Actions(QObject):
             self[key].setToolTip(plain_tip(why_not) if why_not else self._tips[key])
 
     def fill_menu_bar(self) -> None:
-        bar = self._window.menuBar()
-        file, edit = bar.addMenu(self.tr("&File")), bar.addMenu(self.tr("&Edit"))
-        task, view = bar.addMenu(self.tr("&Task")), bar.addMenu(self.tr("&View"))
-        more = bar.addMenu(self.tr("&Help"))
-        self._fill(file, "new", "paste", "", "open", "folder", "", "quit")
-        self._fill(edit, "copy_ids", "copy_rows", "", "all", "none", "", "find")
-        self._fill(task, "cancel", "", "task_folder", "", "sample")
-        self._fill(view, "sidebar", "details", "")
-        self.sort_menu = view.addMenu(self.tr("&Sort by"))
-        self.columns_menu = view.addMenu(self.tr("&Columns"))
-        theme = view.addMenu(self.tr("&Theme"))
-        theme.addActions(list(self.themes.values()))
-        self._fill(view, "", "rescan", "", "next_region", "last_region")
-        self._fill(more, "log", "", "about")
+        """Hang every action into its menu; after all parts of the window have added theirs."""
+        bar, titles = self._window.menuBar(), self._titles()
+        for name, keys in MENUS.items():
+            if any(present(keys, self._is_known)):
+                self._fill(bar.addMenu(titles[name]), *keys)
 
     def fill_tool_bar(self, bar: QToolBar) -> None:
-        """New and Cancel with words, the rest as signs with names."""
+        """What is done to tasks with words, the rest at the end as signs with names."""
         bar.setIconSize(QSize(TOOL_ICON, TOOL_ICON))
         bar.setMovable(False)
         bar.setFloatable(False)
         bar.setObjectName("tools")
         bar.setWindowTitle(self.tr("Toolbar"))
         bar.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        for key in ("new", "cancel", "", "rescan", "folder"):
-            if key:
-                bar.addAction(self[key])
-            else:
-                bar.addSeparator()
+        self._fill(bar, *TOOL_BAR)
         space = QWidget(bar)
         space.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         bar.addWidget(space)
-        for button in bar.findChildren(QToolButton):
-            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        for key in ("sidebar", "details"):
-            bar.addAction(self[key])
+        self._fill(bar, *TOOL_BAR_END)
+        for key in present(TOOL_BAR_END, self._is_known):
             sign = bar.widgetForAction(self[key])
             sign.setProperty("toolButtonStyle", Qt.ToolButtonStyle.ToolButtonIconOnly)
             sign.setAccessibleName(self[key].iconText())
+        for button in bar.findChildren(QToolButton):
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
     def fill_context_menu(self, menu: QMenu) -> None:
-        self._fill(menu, "cancel", "", "copy_ids", "copy_rows", "", "task_folder")
+        self._fill(menu, *ROW_MENU)
+
+    def __iter__(self) -> Iterator[str]:
+        """The keys of all actions, in the order of the menus and then as they were added."""
+        placed = [key for keys in MENUS.values() for key in keys if key in self._by_key]
+        return iter(dict.fromkeys([*placed, *self._by_key]))
+
+    def _is_known(self, key: str) -> bool:
+        return key in self._by_key or key.removeprefix(SUB_MENU) in self.menus
+
+    def _titles(self) -> dict[str, str]:
+        return {
+            "file": self.tr("&File"),
+            "edit": self.tr("&Edit"),
+            "task": self.tr("&Task"),
+            "view": self.tr("&View"),
+            "tools": self.tr("T&ools"),
+            "help": self.tr("&Help"),
+        }
 
     def _make_file(self) -> None:
-        self._add("new", self.tr("&New task…"), [Key.New], "new", self.tr("New task"))
-        self._add("paste", self.tr("New task from the &clipboard"), [Key.Paste])
-        self._add("open", self.tr("&Open another folder…"), [Key.Open])
-        self._add("folder", self.tr("Show the &ledger's folder"), [], "folder", self.tr("Folder"))
-        quit_ = self._add("quit", self.tr("&Quit"), ["Ctrl+Q"])
+        self.add("new", self.tr("&New task…"), [Key.New], "new", self.tr("New task"))
+        self.add("paste", self.tr("New task from the &clipboard"), [Key.Paste])
+        self.add("open", self.tr("&Open another folder…"), [Key.Open])
+        self.add("folder", self.tr("Show the &ledger's folder"), [], "folder", self.tr("Folder"))
+        quit_ = self.add("quit", self.tr("&Quit"), ["Ctrl+Q"])
         quit_.setMenuRole(QAction.MenuRole.QuitRole)
 
     def _make_edit(self) -> None:
-        self._add("copy_ids", self.tr("&Copy ids"), [Key.Copy])
-        self._add("copy_rows", self.tr("Copy &rows"), ["Ctrl+Shift+C"])
-        self._add("all", self.tr("Select &all"), [Key.SelectAll])
-        self._add("none", self.tr("Select &nothing"), ["Ctrl+Shift+A"])
-        self._add("find", self.tr("&Filter"), [Key.Find])
+        self.add("copy_ids", self.tr("&Copy ids"), [Key.Copy])
+        self.add("copy_rows", self.tr("Copy &rows"), ["Ctrl+Shift+C"])
+        self.add("all", self.tr("Select &all"), [Key.SelectAll])
+        self.add("none", self.tr("Select &nothing"), ["Ctrl+Shift+A"])
+        self.add("find", self.tr("&Filter"), [Key.Find])
 
     def _make_task(self) -> None:
         keys: list[Key | str] = [Key.Delete]
         if sys.platform == "darwin":
             keys.append("Backspace")  # where other keyboards have Del
-        self._add("cancel", self.tr("&Cancel…"), keys, "stop", self.tr("Cancel"))
-        self._add("task_folder", self.tr("Open the task's &folder"), ["Ctrl+Shift+O"])
-        self._add("sample", self.tr("Try the &sample crawl"), [], "sample")
+        self.add("cancel", self.tr("&Cancel…"), keys, "stop", self.tr("Cancel"))
+        self.add("task_folder", self.tr("Open the task's &folder"), ["Ctrl+Shift+O"])
+        self.add("sample", self.tr("Try the &sample crawl"), [], "sample")
 
     def _make_view(self) -> None:
-        self._add("sidebar", self.tr("&Sidebar"), ["F4"], "sidebar", check=True)
-        self._add("details", self.tr("&Details"), ["Ctrl+D"], "details", check=True)
-        self._add("rescan", self.tr("&Rescan"), [Key.Refresh], "refresh", self.tr("Rescan"))
-        self._add("next_region", self.tr("Next &region"), ["F6"])
-        self._add("last_region", self.tr("&Previous region"), ["Shift+F6"])
+        self.add("sidebar", self.tr("&Sidebar"), ["F4"], "sidebar", check=True)
+        self.add("details", self.tr("&Details"), ["Ctrl+D"], "details", check=True)
+        self.add("rescan", self.tr("&Rescan"), [Key.Refresh], "refresh", self.tr("Rescan"))
+        self.add("next_region", self.tr("Next &region"), ["F6"])
+        self.add("last_region", self.tr("&Previous region"), ["Shift+F6"])
         group = QActionGroup(self)
         for theme, words in (
             (Theme.SYSTEM, self.tr("As the &system")),
@@ -137,22 +145,32 @@ class Actions(QObject):
         ):
             self.themes[theme] = action = group.addAction(words)
             action.setCheckable(True)
+        self.add_menu("sort", self.tr("&Sort by"))
+        self.add_menu("columns", self.tr("&Columns"))
+        self.add_menu("theme", self.tr("&Theme")).addActions(list(self.themes.values()))
 
     def _make_help(self) -> None:
-        self._add("log", self.tr("Show the &log's folder"), [])
-        about = self._add("about", self.tr("&About"), [])
+        self.add("log", self.tr("Show the &log's folder"), [])
+        about = self.add("about", self.tr("&About"), [])
         about.setMenuRole(QAction.MenuRole.AboutRole)
 
-    def _add(
+    def add_menu(self, name: str, title: str) -> QMenu:
+        """A menu within a menu, placed as `MENU name` in `action_places`."""
+        self.menus[name] = menu = QMenu(title, self._window)
+        return menu
+
+    def add(
         self,
         key: str,
         text: str,
-        keys: Iterable[Key | str],
+        keys: Iterable[Key | str] = (),
         sign: str = "",
         short: str = "",
         *,
         check: bool = False,
     ) -> QAction:
+        """One thing to do. `text` stands in menus, `short` on the toolbar and in the tip; `sign`
+        names an icon. Where it is placed is said in `action_places`, by its key."""
         action = QAction(text, self._window)
         action.setCheckable(check)
         action.setChecked(check)
@@ -169,9 +187,11 @@ class Actions(QObject):
         self._by_key[key] = action
         return action
 
-    def _fill(self, menu: QMenu, *keys: str) -> None:
-        for key in keys:
-            if key:
-                menu.addAction(self[key])
+    def _fill(self, place: QMenu | QToolBar, *keys: str) -> None:
+        for key in present(keys, self._is_known):
+            if not key:
+                place.addSeparator()
+            elif key.startswith(SUB_MENU):
+                place.addAction(self.menus[key.removeprefix(SUB_MENU)].menuAction())
             else:
-                menu.addSeparator()
+                place.addAction(self[key])

@@ -23,6 +23,8 @@ from gui.alarm import Alarm, log_qt_messages
 from gui.icons import window_icon
 from gui.instance import Instance
 from gui.loop import run
+from gui.preferences import Preferences
+from gui.preferences import default_file as preference_file
 from gui.scenes import SCENES, self_test, shoot
 from gui.session import Session
 from gui.settings import Memory
@@ -96,6 +98,7 @@ def platform_for(environ: Mapping[str, str], platform: str) -> dict[str, str]:
 async def _windows(app: QApplication, settings: Settings, *, new_window: bool) -> int:
     """One window after the other, as the user opens folders; the exit code."""
     memory, alarm = Memory(), Alarm()
+    preferences = Preferences(preference_file())
     alarm.install()
     alarm.watch_loop(asyncio.get_running_loop())
     apply_theme(app, memory.theme)
@@ -104,7 +107,7 @@ async def _windows(app: QApplication, settings: Settings, *, new_window: bool) -
     if not new_window and not instance.claim():
         return _hand_over(instance, settings.root)
     while True:
-        session = Session(settings, memory, alarm)
+        session = Session(settings, memory, alarm, preferences=preferences)
         instance.called.connect(session.come_forward)
         session.open()
         try:

@@ -50,7 +50,7 @@ def remember(window: MainWindow, memory: Memory) -> None:
 
 def follow_table(actions: Actions, table: TaskTable) -> None:
     """Fill the menus for columns and order from the table, each time they open."""
-    columns, order = actions.columns_menu, actions.sort_menu
+    columns, order = actions.menus["columns"], actions.menus["sort"]
     columns.aboutToShow.connect(lambda: _fill_columns(columns, table))
     order.aboutToShow.connect(lambda: _fill_order(order, table))
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QTimer, Signal
 
 from engine.again import repeatable
 from engine.config import Settings
@@ -20,22 +20,21 @@ from engine.errors import EngineError, LedgerUnusable, Problem
 from engine.feed import Batch
 from engine.records import Health, History, TaskId, TaskRecord
 from engine.service import Engine
-from gui.background import TaskSet
 from gui.cancelling import Cancelled, cancel_all
 from gui.details.event_rows import EventPart, EventRow, event_row
+from gui.errands import Errands
 from gui.flow import Flow
 from gui.following import EventFollower, Offset, Told
+from gui.sample import Sample
 
 log = logging.getLogger(__name__)
 
 HEALTH_MS = 1000
 AGAIN_S = 2.0  # until the ledger is tried again after it could not be followed
 CLOSE_S = 5.0
-SAMPLE_PAGES = 24
-SAMPLE_ARGS = {"max_pages": 25, "delay_ms": 200, "concurrency": 2}
 
 
-class Bridge(QObject):
+class Bridge(Errands):
     """One engine as the window sees it. Every signal carries one record.
 
     `answered` tells who asked with a token what came of it: the record, or the error, which
@@ -49,24 +48,19 @@ class Bridge(QObject):
     answered = Signal(int, object)
     cancelled = Signal(Cancelled)
     events = Signal(str, EventPart)
-    failed = Signal(EngineError)
     unusable = Signal(EngineError)
-    broken = Signal(Exception)
 
     def __init__(self, settings: Settings, *, accepts: bool = True) -> None:
-        super().__init__()
-        self._settings, self._accepts = settings, accepts
-        self._engine: Engine | None = None
+        super().__init__(settings)
+        self._accepts = accepts
         self._making: asyncio.Future[Engine] | None = None
-        self._tasks = TaskSet(self._tell)
         self._flow = Flow(self)
         self._flow.batch.connect(self.batch)
         self._told = Told()
         self._history = EventFollower(self._read_events, self._told.has_ended, self.events.emit)
         self._last_health: Health | None = None
         self._look = asyncio.Event()
-        self._site: Any = None
-        self._trouble: EngineError | None = None  # why the ledger is not open
+        self._sample = Sample()
         self._standstill = ""  # why the list does not follow the open ledger now
         self._requests: dict[str, tuple[str, dict[str, Any]]] = {}
         self._pulse = QTimer(self, interval=HEALTH_MS)
@@ -135,26 +129,10 @@ class Bridge(QObject):
         """What the engine would refuse in this request, without starting it."""
         return Engine.problems(kind, args)
 
-    def spawn(self, work: Coroutine[Any, Any, object], *, name: str) -> None:
-        """Run `work` as one of the bridge's own tasks."""
-        self._tasks.spawn(work, name=name)
-
     @property
     def own_tasks(self) -> tuple[TaskId, ...]:
         """What this window runs or has queued."""
         return () if self._engine is None else self._engine.own_tasks
-
-    @property
-    def engine(self) -> Engine:
-        """The engine, once the ledger is open.
-
-        Raises:
-            EngineError: it is not open yet; why, if it was tried.
-        """
-        if self._engine is None:
-            root = str(self._settings.root)
-            raise self._trouble or LedgerUnusable(path=root, reason="it is still being opened")
-        return self._engine
 
     async def close(self) -> None:
         """Stop following, ask what runs here to stop, end the browser; about 5 s at most."""
@@ -165,8 +143,7 @@ class Bridge(QObject):
             (engine,) = await asyncio.gather(self._making, return_exceptions=True)
             if isinstance(engine, Engine):
                 await engine.close(CLOSE_S)
-        if self._site is not None:
-            await asyncio.to_thread(self._site.stop)
+        await self._sample.close()
 
     def show_health(self) -> None:
         """Send the engine's health if it has changed."""
@@ -272,12 +249,7 @@ class Bridge(QObject):
         self.show_health()
 
     async def _start_sample(self) -> None:
-        if self._site is None:
-            from engine.sample.site import Site  # few windows ever need it
-
-            self._site = Site(SAMPLE_PAGES)
-            await asyncio.to_thread(self._site.start)
-        await self._start("crawl", {"url": self._site.url, **SAMPLE_ARGS}, None, 0)
+        await self._start("crawl", await self._sample.request(), None, 0)
 
     async def _cancel(
         self, task_ids: list[str], reason: str | None, waiting: frozenset[str]
@@ -290,11 +262,3 @@ class Bridge(QObject):
 
     async def _read_events(self, one: str, before: Offset, since: Offset) -> History[EventRow]:
         return await self.engine.history(one, event_row, before=before, since=since)
-
-    def _tell(self, error: Exception) -> None:
-        if not isinstance(error, EngineError):
-            log.error("a task of the window failed", exc_info=error)
-            self.broken.emit(error)
-            return
-        self.failed.emit(error)
-        self.show_health()

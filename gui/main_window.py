@@ -6,118 +6,68 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import QEvent, Signal
 from PySide6.QtGui import QCloseEvent
-from PySide6.QtWidgets import (
-    QApplication,
-    QMainWindow,
-    QSplitter,
-    QToolBar,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QApplication
 
 from engine.feed import Batch
 from engine.logs import log_path
 from engine.records import Health, TaskView
-from gui.actions import Actions
 from gui.arrangement import follow_table, recall, remember
 from gui.bridge import Bridge
 from gui.copying import copy_ids, copy_rows
-from gui.details.panel import Details
+from gui.desk import Desk
 from gui.dialogs.about import About
-from gui.filter_bar import FilterBar
+from gui.features import FEATURES
 from gui.folders import ask_folder, show_folder
-from gui.list_area import ListArea, WaysOut
+from gui.frame import Frame
+from gui.list_area import WaysOut
 from gui.newcomer import Newcomer
+from gui.preferences import Preferences
 from gui.regions import step_region
 from gui.requests import Requests
 from gui.selection import Selection
 from gui.settings import Memory
-from gui.sidebar import Sidebar
-from gui.states import Banner
-from gui.status_bar import StatusBar
-from gui.task_model import TaskModel
-from gui.task_table import TaskTable
 from gui.theme import Theme, apply_theme, plain_title
 from gui.trouble import Trouble
 
-MIN_WIDTH, MIN_HEIGHT = 900, 560
-FIRST_SIZE = (1180, 760)
-SIDEBAR_WIDTH = 190
 
-
-class MainWindow(QMainWindow):
+class MainWindow(Frame):
     """One ledger, live. `close_wanted` and `folder_wanted` ask the program that made it."""
 
     close_wanted = Signal()
     folder_wanted = Signal(Path)
     loaded = Signal()
 
-    def __init__(self, bridge: Bridge, memory: Memory) -> None:
-        super().__init__()
-        self._bridge, self._memory = bridge, memory
+    def __init__(
+        self, bridge: Bridge, memory: Memory, preferences: Preferences | None = None
+    ) -> None:
+        super().__init__(Desk(bridge, memory, preferences or Preferences()))
         self._health: Health | None = None
         self._followed: str | None = None
-        self.setMinimumSize(MIN_WIDTH, MIN_HEIGHT)
-        self.resize(*FIRST_SIZE)
-        self._make_parts()
-        self._lay_out()
+        self._selection = Selection(self.model.view_of)
+        self.newcomer = Newcomer(self.table, self.news_bar, self.clear_filter)
+        self.requests = Requests(bridge, self, self.undo_bar)
+        self.trouble = Trouble(self.banner, self.choose_folder, bridge.warm)
+        self.lay_out()
         self._connect_actions()
         self._connect_parts()
         self._connect_bridge()
-        recall(self, self._memory)
+        for attach in FEATURES:
+            attach(self)
+        self.fill_menus()
+        recall(self, memory)
         self._show_selection([])
         self.acts.allow_starts(False)  # until the ledger is open
 
-    # layout
-
-    def _make_parts(self) -> None:
-        self.model = TaskModel(self)
-        self.table = TaskTable(self)
-        self.table.setModel(self.model)
-        self._selection = Selection(self.model.view_of)
-        self.sidebar, self.filter_bar = Sidebar(self), FilterBar(self)
-        self.details, self.banner, self.undo_bar = Details(self), Banner(self), Banner(self)
-        self.status, self.tools = StatusBar(self), QToolBar(self)
-        self.news_bar = Banner(self)
-        self.newcomer = Newcomer(self.table, self.news_bar, self.clear_filter)
-        self.requests = Requests(self._bridge, self, self.undo_bar)
-        self.trouble = Trouble(self.banner, self.choose_folder, self._bridge.warm)
-        ways = WaysOut(
-            new_task=self.requests.new_task,
-            sample=self._bridge.start_sample,
+    def _ways_out(self) -> WaysOut:
+        return WaysOut(
+            new_task=self.new_task,
+            sample=self.bridge.start_sample,
             open_folder=self.choose_folder,
             clear_filter=self.clear_filter,
-            rescan=self._bridge.rescan,
+            rescan=self.bridge.rescan,
         )
-        self.area = ListArea(self.table, ways, self)
-        self.acts = Actions(self)
-
-    def _lay_out(self) -> None:
-        middle = QWidget(self)
-        column = QVBoxLayout(middle)
-        column.setContentsMargins(8, 8, 8, 4)
-        column.setSpacing(6)
-        for part in (self.banner, self.filter_bar, self.area, self.news_bar, self.undo_bar):
-            column.addWidget(part, 1 if part is self.area else 0)
-        self.tall, self.wide = QSplitter(Qt.Orientation.Vertical), QSplitter()
-        self.tall.addWidget(middle)
-        self.tall.addWidget(self.details)
-        self.tall.setStretchFactor(0, 3)
-        self.tall.setStretchFactor(1, 2)
-        self.wide.addWidget(self.sidebar)
-        self.wide.addWidget(self.tall)
-        self.wide.setStretchFactor(1, 1)
-        self.wide.setSizes([SIDEBAR_WIDTH, FIRST_SIZE[0] - SIDEBAR_WIDTH])
-        for splitter in (self.tall, self.wide):
-            splitter.setChildrenCollapsible(False)
-        self.setCentralWidget(self.wide)
-        self.setStatusBar(self.status)
-        self.acts.fill_tool_bar(self.tools)
-        self.addToolBar(self.tools)
-        self.acts.fill_menu_bar()
-        self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
 
     # connections
 
@@ -146,10 +96,10 @@ class MainWindow(QMainWindow):
             "find": self.filter_bar.focus_text,
             "cancel": self.cancel_selected,
             "task_folder": self.show_task_folder,
-            "sample": self._bridge.start_sample,
-            "rescan": self._bridge.rescan,
-            "next_region": lambda: step_region(self._regions(), 1),
-            "last_region": lambda: step_region(self._regions(), -1),
+            "sample": self.bridge.start_sample,
+            "rescan": self.bridge.rescan,
+            "next_region": lambda: step_region(self.regions(), 1),
+            "last_region": lambda: step_region(self.regions(), -1),
             "log": lambda: show_folder(log_path().parent),
             "about": lambda: About(self._health, self).open(),
         }
@@ -159,7 +109,7 @@ class MainWindow(QMainWindow):
         self.table.activated_task.connect(lambda _: self.acts["details"].setChecked(True))
         self.model.counts_changed.connect(self.sidebar.show_counts)
         self.model.shown_changed.connect(lambda *_: self._show_numbers())
-        self.details.wants_events.connect(self._bridge.follow_events)
+        self.details.wants_events.connect(self.bridge.follow_events)
         self.details.wants_folder.connect(lambda _: self.show_task_folder())
         self.sidebar.facet_changed.connect(lambda _: self._filter())
         self.filter_bar.text_changed.connect(lambda _: self._filter())
@@ -173,10 +123,10 @@ class MainWindow(QMainWindow):
         self.requests.refused.connect(self.trouble.show_refusals)
 
     def _connect_bridge(self) -> None:
-        self._bridge.batch.connect(self._take_batch)
-        self._bridge.health.connect(self._show_health)
-        self._bridge.events.connect(self.details.show_events)
-        self._bridge.unusable.connect(self.area.show_trouble)
+        self.bridge.batch.connect(self._take_batch)
+        self.bridge.health.connect(self._show_health)
+        self.bridge.events.connect(self.details.show_events)
+        self.bridge.unusable.connect(self.area.show_trouble)
 
     # what the engine says
 
@@ -221,7 +171,7 @@ class MainWindow(QMainWindow):
         one = ids[0] if len(ids) == 1 else None
         if one != self._followed:
             self._followed = one
-            self._bridge.follow_events(None)
+            self.bridge.follow_events(None)
             self._show_details()
 
     def _arrange(self, *_: object) -> None:
@@ -230,7 +180,7 @@ class MainWindow(QMainWindow):
         self.filter_bar.setVisible(populated)
         shown = populated and self.acts["details"].isChecked()
         self.details.setVisible(shown)
-        self._bridge.show_events(shown)
+        self.bridge.show_events(shown)
 
     def _show_details(self) -> None:
         one = self._followed
@@ -253,13 +203,16 @@ class MainWindow(QMainWindow):
         self.filter_bar.set_text("")
         self.sidebar.select(())
 
+    def new_task(self) -> None:
+        self.requests.new_task()
+
     def cancel_selected(self) -> None:
         self.requests.cancel(self.selected)
 
     # the window itself
 
     def choose_theme(self, theme: Theme) -> None:
-        self._memory.theme = theme
+        self.memory.theme = theme
         app = QApplication.instance()
         assert isinstance(app, QApplication)
         apply_theme(app, theme)
@@ -278,12 +231,9 @@ class MainWindow(QMainWindow):
         if self._health is not None and self._followed is not None:
             show_folder(Path(self._health.root) / self._followed)
 
-    def _regions(self) -> tuple[QWidget, ...]:
-        return (self.tools, self.sidebar, self.filter_bar, self.area, self.details, self.status)
-
     def remember(self) -> None:
         """Keep how the window looks for its next start."""
-        remember(self, self._memory)
+        remember(self, self.memory)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

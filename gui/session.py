@@ -16,6 +16,7 @@ from gui.alarm import Alarm
 from gui.bridge import CLOSE_S, Bridge
 from gui.dialogs.question import Question
 from gui.main_window import MainWindow
+from gui.preferences import Preferences
 from gui.settings import Memory
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,13 @@ class Session(QObject):
     """
 
     def __init__(
-        self, settings: Settings, memory: Memory, alarm: Alarm, *, accepts: bool = True
+        self,
+        settings: Settings,
+        memory: Memory,
+        alarm: Alarm,
+        *,
+        accepts: bool = True,
+        preferences: Preferences | None = None,
     ) -> None:
         super().__init__()
         self._alarm, self._accepts = alarm, accepts
@@ -43,7 +50,7 @@ class Session(QObject):
         self._reading = QTimer(self, singleShot=True, interval=READ_WITHIN_MS)
         self._reading.timeout.connect(self._collect_lightly)
         self.bridge = Bridge(settings, accepts=accepts)
-        self.window = MainWindow(self.bridge, memory)
+        self.window = MainWindow(self.bridge, memory, preferences)
         self.window.close_wanted.connect(lambda: self._leave(None))
         self.window.folder_wanted.connect(self._leave)
         self.bridge.broken.connect(alarm.ring)

@@ -1,9 +1,9 @@
-"""The selected task in full: a head line, and tabs for its overview and its events."""
+"""The selected task in full: a head line, then overview, events and the tabs that suit it."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QGuiApplication, QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QPushButton,
@@ -19,13 +19,16 @@ from engine.attention import Standing, standing
 from engine.display import display, elide_right
 from engine.pace import STALL_MIN_MS
 from engine.records import TaskView
+from gui.desk import Desk
 from gui.details.event_rows import EventPart
 from gui.details.events import Events
 from gui.details.overview import Overview
+from gui.details.tab import DetailTab, TabKind
+from gui.details.tabs import TABS
 from gui.theme import PlainLabel, TonedLabel, heading, plain_label
 
 _HEAD_CHARS = 120
-_TABS = ("overview", "events")
+_FIRST = ("overview", "events")
 
 
 class Details(QWidget):
@@ -38,9 +41,10 @@ class Details(QWidget):
     wants_events = Signal(str)
     wants_folder = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, desk: Desk | None = None) -> None:
         super().__init__(parent)
         self._task_id = ""
+        self._view: TaskView | None = None
         self.setAccessibleName(words.say("details.name"))
         self._head = _Head(self)
         self.overview, self.events = Overview(self), Events(self)
@@ -48,8 +52,18 @@ class Details(QWidget):
         self._tabs.setDocumentMode(True)
         self._tabs.addTab(self.overview, words.say("details.overview"))
         self._tabs.addTab(self.events, words.say("details.events"))
+        self._more = [LazyTab(kind, desk, self) for kind in TABS] if desk is not None else []
+        for tab in self._more:
+            self._tabs.addTab(tab, tab.kind.title)
+        self._keys = [*_FIRST, *(tab.kind.key for tab in self._more)]
+        self._tabs.currentChanged.connect(lambda _: self._tell_tabs())
         self._nothing = plain_label(words.say("details.none"), self, tone="muted", wrap=True)
         self._nothing.setContentsMargins(12, 12, 12, 12)
+        self._lay_out()
+        self._head.folder.clicked.connect(lambda: self.wants_folder.emit(self._task_id))
+        self.events.counted.connect(self._name_events)
+
+    def _lay_out(self) -> None:
         full = QWidget(self)
         column = QVBoxLayout(full)
         column.setContentsMargins(8, 6, 8, 4)
@@ -62,8 +76,6 @@ class Details(QWidget):
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(self._pages)
-        self._head.folder.clicked.connect(lambda: self.wants_folder.emit(self._task_id))
-        self.events.counted.connect(self._name_events)
 
     @property
     def task_id(self) -> str:
@@ -72,21 +84,30 @@ class Details(QWidget):
 
     def save_state(self) -> str:
         """The chosen tab, for the next start."""
-        return _TABS[self._tabs.currentIndex()]
+        return self._keys[self._tabs.currentIndex()]
 
     def restore_state(self, state: str) -> None:
         """Choose the tab that `save_state` told; anything else changes nothing."""
-        if state in _TABS:
-            self._tabs.setCurrentIndex(_TABS.index(state))
+        if state in self._keys:
+            self._tabs.setCurrentIndex(self._keys.index(state))
+
+    def show_tab(self, number: int) -> None:
+        """Choose the tab at this place, counted from 0 among those in sight."""
+        bar = self._tabs
+        there = [at for at in range(bar.count()) if bar.isTabVisible(at)]
+        if 0 <= number < len(there):
+            bar.setCurrentIndex(there[number])
 
     def show_view(self, view: TaskView | None, stall_after_ms: float = STALL_MIN_MS) -> None:
         """Show this task as it stands; None: nothing is selected.
 
         `stall_after_ms` is what the table judges it by: `TaskModel.stall_after_ms`.
         """
+        self._view = view
         if view is None:
             self._task_id = ""
             self._pages.setCurrentIndex(0)
+            self._tell_tabs()
             return
         changed = view.task_id != self._task_id
         self._task_id = view.task_id
@@ -98,6 +119,26 @@ class Details(QWidget):
         if changed:
             self.events.start_over()
             self.wants_events.emit(self._task_id)
+        self._offer_tabs(view)
+        self._tell_tabs()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._tell_tabs()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._tell_tabs()
+
+    def _offer_tabs(self, view: TaskView) -> None:
+        for tab in self._more:
+            self._tabs.setTabVisible(self._tabs.indexOf(tab), tab.kind.suits(view))
+
+    def _tell_tabs(self) -> None:
+        """Only what is in sight hears of the task."""
+        current = self._tabs.currentWidget() if self.isVisible() else None
+        for tab in self._more:
+            tab.look(self._view if tab is current else None)
 
     def show_events(self, task_id: str, events: EventPart) -> None:
         """Add events to those shown; those of another task are left alone."""
@@ -109,6 +150,30 @@ class Details(QWidget):
     def _name_events(self, count: int) -> None:
         name = words.say("details.events.count", count=words.count(count))
         self._tabs.setTabText(1, name if count else words.say("details.events"))
+
+
+class LazyTab(QWidget):
+    """The place of a tab that is made when it is first looked at."""
+
+    def __init__(self, kind: TabKind, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.kind, self._desk = kind, desk
+        self.tab: DetailTab | None = None
+        self._looked = False
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+
+    def look(self, view: TaskView | None) -> None:
+        """Show this task from now on; None: nobody looks."""
+        if view is not None:
+            if self.tab is None:
+                self.tab = self.kind.make(self._desk, self)
+                self._column.addWidget(self.tab)
+                self.setFocusProxy(self.tab)
+            self.tab.show_task(view)
+        elif self._looked and self.tab is not None:
+            self.tab.leave()
+        self._looked = view is not None
 
 
 class _Head(QWidget):

@@ -1,0 +1,18 @@
+"""What every part of one window may use: its engine, its memory and its preferences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gui.bridge import Bridge
+from gui.preferences import Preferences
+from gui.settings import Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """`memory` keeps how the window was left, `preferences` what a person chose."""
+
+    bridge: Bridge
+    memory: Memory
+    preferences: Preferences = field(default_factory=Preferences)

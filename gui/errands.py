@@ -1,0 +1,97 @@
+"""What the window asks of its engine in the background, and where failures of that go."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from PySide6.QtCore import QObject, Signal
+
+from engine.config import Settings
+from engine.errors import EngineError, LedgerUnusable
+from engine.service import Engine
+from gui.background import TaskSet
+
+log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+
+class Errands(QObject):
+    """Owns every task that the window starts; none outlives it.
+
+    `failed` is for a person to read, `broken` is what nobody expected.
+    """
+
+    failed = Signal(EngineError)
+    broken = Signal(Exception)
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self._settings = settings
+        self._engine: Engine | None = None
+        self._trouble: EngineError | None = None  # why the ledger is not open
+        self._tasks = TaskSet(self._tell)
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, once the ledger is open.
+
+        Raises:
+            EngineError: it is not open yet; why, if it was tried.
+        """
+        if self._engine is None:
+            root = str(self._settings.root)
+            raise self._trouble or LedgerUnusable(path=root, reason="it is still being opened")
+        return self._engine
+
+    def ask(
+        self,
+        work: Callable[[Engine], Coroutine[Any, Any, _T]],
+        then: Callable[[_T], object],
+        failed: Callable[[EngineError], object] | None = None,
+        *,
+        name: str,
+    ) -> None:
+        """Ask the engine something; `then` hears the answer, on the window's own thread.
+
+        What was asked before under this name is called off first. `failed` hears an engine's
+        error; without it the window's banner tells it.
+        """
+        self._tasks.cancel(name)
+        self._tasks.spawn(self._ask(work, then, failed), name=name)
+
+    def call_off(self, name: str) -> None:
+        """End what was asked or spawned under this name; nobody hears of it."""
+        self._tasks.cancel(name)
+
+    def spawn(self, work: Coroutine[Any, Any, object], *, name: str) -> None:
+        """Run `work` until it ends or the window is closed."""
+        self._tasks.spawn(work, name=name)
+
+    def show_health(self) -> None:
+        """Something may have changed that the status bar shows."""
+
+    async def _ask(
+        self,
+        work: Callable[[Engine], Coroutine[Any, Any, _T]],
+        then: Callable[[_T], object],
+        failed: Callable[[EngineError], object] | None,
+    ) -> None:
+        try:
+            answer = await work(self.engine)
+        except EngineError as error:
+            if failed is None:
+                raise
+            failed(error)
+        else:
+            then(answer)
+
+    def _tell(self, error: Exception) -> None:
+        if not isinstance(error, EngineError):
+            log.error("a task of the window failed", exc_info=error)
+            self.broken.emit(error)
+            return
+        self.failed.emit(error)
+        self.show_health()

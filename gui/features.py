@@ -1,0 +1,16 @@
+"""What hangs on the window beside its list: each part adds its actions and connects itself.
+
+A part is a module with `attach(window)`. It is called once, when the window has its list,
+sidebar, details and bars, and before menus and toolbar are filled; it imports its dialogs
+only when they are asked for, because the first paint waits for every import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gui.main_window import MainWindow
+
+FEATURES: tuple[Callable[[MainWindow], object], ...] = ()

@@ -1,0 +1,119 @@
+"""What a person chose for good: a versioned JSON file outside of every ledger, with a backup.
+
+Written whole or not at all. A damaged file is set aside and the backup read; without one
+the defaults hold. Values of keys that this version does not know survive.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any, TypeVar
+
+import platformdirs
+from PySide6.QtCore import QObject, QSaveFile, Signal
+
+from engine.places import private_file, private_folder
+from gui.preference_table import DEFAULTS
+from gui.settings import APP_FOLDER
+
+log = logging.getLogger(__name__)
+
+VERSION = 1
+MAX_BYTES = 1024 * 1024
+_T = TypeVar("_T")
+
+
+def default_file() -> Path:
+    return Path(platformdirs.user_config_dir(APP_FOLDER, appauthor=False)) / "preferences.json"
+
+
+class Preferences(QObject):
+    """Values by key; `changed` tells which key has another value. Kept at once.
+
+    Without a file they hold until the program ends.
+    """
+
+    changed = Signal(str)
+
+    def __init__(self, file: Path | None = None) -> None:
+        super().__init__()
+        self._file = file
+        self._values: dict[str, Any] = _read(file) if file is not None else {}
+
+    def get(self, key: str, kind: type[_T]) -> _T:
+        """The value of `key`; its default where none was chosen or it is of another type."""
+        default = DEFAULTS[key]
+        value = self._values.get(key, default)
+        return value if type(value) is kind else default  # type: ignore[return-value]
+
+    def set(self, key: str, value: object) -> None:
+        """Choose `value` (anything JSON has), for now and for good."""
+        if self._values.get(key, DEFAULTS[key]) == value:
+            return
+        self._values[key] = value
+        self._save()
+        self.changed.emit(key)
+
+    def restore(self, prefix: str) -> None:
+        """The defaults again, for every key that begins so."""
+        for key in [key for key in self._values if key.startswith(prefix) and key in DEFAULTS]:
+            self.set(key, DEFAULTS[key])
+            del self._values[key]
+        self._save()
+
+    def as_text(self) -> str:
+        """All that was chosen, to be taken to another machine."""
+        return json.dumps({"version": VERSION, "values": self._values}, indent=2, sort_keys=True)
+
+    def take_text(self, text: str) -> None:
+        """Choose what `as_text` told elsewhere.
+
+        Raises:
+            ValueError: it is no such text; nothing was changed.
+        """
+        for key, value in _values_in(text).items():
+            if key in DEFAULTS:
+                self.set(key, value)
+
+    def _save(self) -> None:
+        if self._file is None:
+            return
+        try:
+            private_folder(self._file.parent)
+            if self._file.exists():
+                _write(self._file.with_suffix(".json.bak"), self._file.read_bytes())
+            _write(self._file, self.as_text().encode())
+        except OSError:
+            log.warning("the preferences cannot be kept", exc_info=True)
+
+
+def _write(file: Path, content: bytes) -> None:
+    private_file(file)
+    saved = QSaveFile(str(file))
+    if saved.open(QSaveFile.OpenModeFlag.WriteOnly):
+        saved.write(content)
+        if saved.commit():
+            return
+    raise OSError(saved.errorString())
+
+
+def _read(file: Path) -> dict[str, Any]:
+    for place in (file, file.with_suffix(".json.bak")):
+        try:
+            if place.stat().st_size <= MAX_BYTES:
+                return _values_in(place.read_text("utf-8"))
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, RecursionError):
+            log.warning("the preferences in %s cannot be read", place, exc_info=True)
+    return {}
+
+
+def _values_in(text: str) -> dict[str, Any]:
+    found = json.loads(text)
+    values = found.get("values") if isinstance(found, dict) else None
+    if not isinstance(values, dict):
+        raise ValueError("no preferences in there")
+    return values
