@@ -9,18 +9,18 @@ from PySide6.QtGui import QGuiApplication
 from engine.display import clipboard_cell
 from gui.columns import COLUMNS
 from gui.rows import Row
-from gui.task_table import TaskTable
+from gui.scope import Scope
+from gui.task_model import TaskModel
 
 
-def copy_ids(table: TaskTable) -> None:
-    """Put the selected tasks' ids on the clipboard, one a line."""
-    QGuiApplication.clipboard().setText("\n".join(table.selected_ids()))
+def copy_ids(scope: Scope) -> None:
+    """Put the ids of the tasks that are meant on the clipboard, one a line."""
+    QGuiApplication.clipboard().setText("\n".join(scope.ids()))
 
 
-def copy_rows(table: TaskTable) -> None:
-    """Put the selected rows on the clipboard, as a table."""
-    model = table.tasks
-    rows = [model.row_at(number) for number in model.rows_of(table.selected_ids())]
+def copy_rows(scope: Scope, model: TaskModel) -> None:
+    """Put the rows of the tasks that are meant on the clipboard, as a table."""
+    rows = [model.row_at(number) for number in model.rows_of(scope.ids())]
     QGuiApplication.clipboard().setText(rows_text(rows, model.now_ms()))
 
 

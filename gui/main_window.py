@@ -26,7 +26,7 @@ from gui.newcomer import Newcomer
 from gui.preferences import Preferences
 from gui.regions import step_region
 from gui.requests import Requests
-from gui.selection import Selection
+from gui.scope import Scope
 from gui.settings import Memory
 from gui.theme import Theme, apply_theme, plain_title
 from gui.trouble import Trouble
@@ -45,7 +45,7 @@ class MainWindow(Frame):
         super().__init__(Desk(bridge, memory, preferences or Preferences()))
         self._health: Health | None = None
         self._followed: str | None = None
-        self._selection = Selection(self.model.view_of)
+        self.scope = Scope(self.model, self)
         self.newcomer = Newcomer(self.table, self.news_bar, self.clear_filter)
         self.requests = Requests(bridge, self, self.undo_bar)
         self.trouble = Trouble(self.banner, self.choose_folder, bridge.warm)
@@ -89,8 +89,8 @@ class MainWindow(Frame):
             "open": self.choose_folder,
             "folder": self.show_ledger_folder,
             "quit": self.close,
-            "copy_ids": partial(copy_ids, self.table),
-            "copy_rows": partial(copy_rows, self.table),
+            "copy_ids": partial(copy_ids, self.scope),
+            "copy_rows": partial(copy_rows, self.scope, self.model),
             "all": self.table.selectAll,
             "none": self.table.clearSelection,
             "find": self.filter_bar.focus_text,
@@ -106,6 +106,7 @@ class MainWindow(Frame):
 
     def _connect_parts(self) -> None:
         self.table.selection_changed.connect(self._show_selection)
+        self.scope.changed.connect(self._show_scope)
         self.table.activated_task.connect(lambda _: self.acts["details"].setChecked(True))
         self.model.counts_changed.connect(self.sidebar.show_counts)
         self.model.shown_changed.connect(lambda *_: self._show_numbers())
@@ -137,8 +138,7 @@ class MainWindow(Frame):
         if self._followed in {*batch.gone, *(view.task_id for view in batch.views)}:
             self._show_details()
         self.newcomer.look()
-        self._selection.hear(batch)
-        self.acts["cancel"].setEnabled(self._selection.can_be_cancelled)
+        self.scope.hear(batch)
         if batch.complete:
             self.loaded.emit()
 
@@ -157,17 +157,19 @@ class MainWindow(Frame):
 
     @property
     def selected(self) -> list[TaskView]:
-        views = (self.model.view_of(task_id) for task_id in self.table.selected_ids())
-        return [view for view in views if view is not None]
+        return self.scope.views()
+
+    def _show_scope(self) -> None:
+        number, counts = len(self.scope), self.scope.counts
+        for key in ("copy_ids", "copy_rows"):
+            self.acts[key].setEnabled(bool(number))
+        self.acts["task_folder"].setEnabled(number == 1)
+        self.acts["cancel"].setEnabled(bool(counts.cancellable))
+        self._show_numbers()
 
     def _show_selection(self, ids: Sequence[str]) -> None:
         self.newcomer.forget()
-        self._selection.choose(ids)
-        for key in ("copy_ids", "copy_rows"):
-            self.acts[key].setEnabled(bool(ids))
-        self.acts["task_folder"].setEnabled(len(ids) == 1)
-        self.acts["cancel"].setEnabled(self._selection.can_be_cancelled)
-        self._show_numbers()
+        self.scope.choose(ids)
         one = ids[0] if len(ids) == 1 else None
         if one != self._followed:
             self._followed = one
@@ -192,7 +194,7 @@ class MainWindow(Frame):
     def _show_numbers(self) -> None:
         shown, total = self.model.rowCount(), self.model.total
         self.area.show_numbers(shown, total)
-        self.filter_bar.show_counts(shown, total, len(self._selection))
+        self.filter_bar.show_counts(shown, total, len(self.scope))
 
     def _filter(self) -> None:
         self.model.set_filter(self.filter_bar.text, self.sidebar.chosen)

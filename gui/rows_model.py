@@ -71,6 +71,15 @@ class RowsModel(QAbstractItemModel):
         """`how_many` rows are selected in the view decides how a new order is told to it."""
         self._selected = how_many
 
+    @property
+    def ids(self) -> list[str]:
+        """What passes the filter, in order; not to be changed, and replaced with every order."""
+        return self._order.ids
+
+    @property
+    def is_filtered(self) -> bool:
+        return self._order.is_filtered
+
     def row_of(self, task_id: str) -> int:
         """Where a task stands in the table; -1 when it is not shown."""
         return self._order.ids.index(task_id) if task_id in self._order.shown else -1
