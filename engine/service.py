@@ -155,10 +155,14 @@ class Engine(Steering):
         return await self.start(one.kind, one.args, name=one.name, parent=parent, terms=one.terms)
 
     @staticmethod
-    def problems(kind: str, args: Mapping[str, Any]) -> tuple[Problem, ...]:
+    def problems(
+        kind: str, args: Mapping[str, Any], name: str | None = None, terms: Terms = NO_TERMS
+    ) -> tuple[Problem, ...]:
         """What `start` would refuse in this request; nothing is started."""
         try:
-            check_envelope(args) if kind == ENVELOPE else admit(kind, args)
+            admit(kind, args, name, terms) if kind != ENVELOPE else check_envelope(
+                args, name, terms
+            )
         except InvalidArguments as error:
             return error.problems
         return ()

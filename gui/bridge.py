@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 from PySide6.QtCore import QTimer, Signal
 
-from engine.again import repeatable
+from engine.again import Asked, repeatable
 from engine.config import Settings
 from engine.errors import EngineError, LedgerUnusable, Problem
 from engine.feed import Batch
@@ -62,7 +62,7 @@ class Bridge(Errands):
         self._look = asyncio.Event()
         self._sample = Sample()
         self._standstill = ""  # why the list does not follow the open ledger now
-        self._requests: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._requests: dict[str, Asked] = {}
         self._pulse = QTimer(self, interval=HEALTH_MS)
         self._pulse.timeout.connect(self.show_health)
 
@@ -79,7 +79,15 @@ class Bridge(Errands):
         self, kind: str, args: Mapping[str, Any], parent: str | None = None, token: int = 0
     ) -> None:
         """Start a task: `started` or `failed`; with a token `answered` as well, or instead."""
-        self._tasks.spawn(self._start(kind, args, parent, token), name=f"start {kind}")
+        self.begin(Asked(kind, dict(args)), parent, token)
+
+    def begin(self, asked: Asked, parent: str | None = None, token: int = 0) -> None:
+        """As `start`, with a name and terms (budgets, a contract)."""
+        self._tasks.spawn(self._start(asked, parent, token), name=f"start {asked.kind}")
+
+    def remember_request(self, record: TaskRecord, asked: Asked) -> None:
+        """This window started it: Undo can bring it back with all that it was given."""
+        self._requests[record.task_id] = asked
 
     def start_again(self, record: TaskRecord) -> bool:
         """Start the request of this task once more; False if it is not known whole.
@@ -88,7 +96,7 @@ class Bridge(Errands):
         """
         request = self._requests.get(record.task_id)
         if request is not None:
-            self.start(*request, parent=record.task_id)
+            self.begin(request, record.task_id)
         elif repeatable(record):
             self._tasks.spawn(self._repeat(record.task_id), name="repeat a task")
         return request is not None or repeatable(record)
@@ -125,9 +133,9 @@ class Bridge(Errands):
         self.show_health()
 
     @staticmethod
-    def problems(kind: str, args: Mapping[str, Any]) -> tuple[Problem, ...]:
+    def problems(asked: Asked) -> tuple[Problem, ...]:
         """What the engine would refuse in this request, without starting it."""
-        return Engine.problems(kind, args)
+        return Engine.problems(asked.kind, asked.args, asked.name, asked.terms)
 
     @property
     def own_tasks(self) -> tuple[TaskId, ...]:
@@ -228,17 +236,18 @@ class Bridge(Errands):
         await warming
         self.show_health()
 
-    async def _start(
-        self, kind: str, args: Mapping[str, Any], parent: str | None, token: int
-    ) -> None:
+    async def _start(self, asked: Asked, parent: str | None = None, token: int = 0) -> None:
+        kind, args, terms = asked.kind, asked.args, asked.terms
         try:
-            record = await self.engine.start(kind, args, parent=parent)
+            record = await self.engine.start(
+                kind, args, name=asked.name, parent=parent, terms=terms
+            )
         except EngineError as error:
             if not token:
                 raise
             self.answered.emit(token, error)
             return
-        self._requests[record.task_id] = (kind, dict(args))
+        self.remember_request(record, asked)
         self.started.emit(record)
         if token:
             self.answered.emit(token, record)
@@ -249,7 +258,7 @@ class Bridge(Errands):
         self.show_health()
 
     async def _start_sample(self) -> None:
-        await self._start("crawl", await self._sample.request(), None, 0)
+        await self._start(Asked("crawl", await self._sample.request()))
 
     async def _cancel(
         self, task_ids: list[str], reason: str | None, waiting: frozenset[str]

@@ -6,17 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
-from engine.errors import EngineError, InvalidArguments
+from engine.errors import EngineError
 from engine.records import Status, TaskRecord, TaskView
 from engine.words import count
 from gui.bridge import Bridge
 from gui.cancelling import Cancelled
-from gui.dialogs.address import address_in
 from gui.dialogs.cancel import CancelDialog, plan_cancel
-from gui.dialogs.start import KIND, StartDialog
+from gui.starting import FIRST_KIND, Starting
 from gui.states import Banner, Choice
 
 UNDO_MS = 8000
@@ -32,35 +30,22 @@ class Requests(QObject):
     def __init__(self, bridge: Bridge, window: QWidget, undo_bar: Banner) -> None:
         super().__init__(window)
         self._bridge, self._window, self._undo_bar = bridge, window, undo_bar
-        self._dialog: StartDialog | None = None
-        self._token = 0  # of the request that the open dialog made: it hears of no other
+        self.starting = Starting(bridge, window)
+        self.starting.failed.connect(self.failed)
         self._undoable: tuple[TaskRecord, ...] = ()
         self._undo_timer = QTimer(self, singleShot=True, interval=UNDO_MS)
         self._undo_timer.timeout.connect(self._forget_undo)
         bridge.started.connect(lambda record: self.started.emit(record.task_id))
-        bridge.answered.connect(self._show_answer)
         bridge.failed.connect(self.failed)
         bridge.cancelled.connect(self._show_cancelled)
 
     def new_task(self, args: Mapping[str, Any] | None = None, parent: str | None = None) -> None:
         """Open the start dialog, filled with `args`; `parent` is the task that it repeats."""
-        if self._dialog is not None:
-            self._dialog.raise_()
-            return
-        dialog = self._dialog = StartDialog(self._bridge.problems, self._window)
-        if args:
-            dialog.fill(args)
-        dialog.offer_clipboard(QGuiApplication.clipboard().text())
-        self._token += 1
-        token = self._token
-        dialog.wanted.connect(lambda kind, wanted: self._bridge.start(kind, wanted, parent, token))
-        dialog.finished.connect(self._forget_dialog)
-        dialog.open()
+        self.starting.new_task(args, parent)
 
     def paste(self) -> None:
         """Open the start dialog with the address that was copied; an empty one without one."""
-        url = address_in(QGuiApplication.clipboard().text())
-        self.new_task({"url": url} if url else None)
+        self.starting.paste()
 
     def cancel(self, views: Sequence[TaskView]) -> None:
         """Cancel these tasks: one that waits at once, anything else after a question."""
@@ -95,23 +80,12 @@ class Requests(QObject):
         """Could an undo bring it back? Of a crawl by another program, what it is about at least."""
         record = view.entry
         known = isinstance(record, TaskRecord) and self._bridge.can_start_again(record)
-        return known or (alone and getattr(record, "kind", "") == KIND)
+        return known or (alone and getattr(record, "kind", "") == FIRST_KIND)
 
     def _send_cancel(
         self, ids: Sequence[str], pending: Sequence[TaskView], reason: str | None
     ) -> None:
         self._bridge.cancel(ids, reason, [view.task_id for view in pending])
-
-    def _show_answer(self, token: int, answer: TaskRecord | EngineError) -> None:
-        if self._dialog is None or token != self._token:
-            if isinstance(answer, EngineError):  # its dialog was closed meanwhile
-                self.failed.emit(answer)
-        elif isinstance(answer, TaskRecord):
-            self._dialog.accept_task(answer)
-        elif isinstance(answer, InvalidArguments):
-            self._dialog.show_refusal(answer)
-        else:
-            self._dialog.show_error(answer)
 
     def _show_cancelled(self, outcome: Cancelled) -> None:
         if outcome.refused:
@@ -133,7 +107,7 @@ class Requests(QObject):
             earlier = self._undoable
             kept = (one for one in earlier if self._bridge.can_start_again(one))
             self._undoable = (*kept, *own)
-        elif len(news) == 1 and news[0].kind == KIND and not self._undoable:
+        elif len(news) == 1 and news[0].kind == FIRST_KIND and not self._undoable:
             self._undoable = tuple(news)
         else:
             return False
@@ -152,8 +126,3 @@ class Requests(QObject):
     def _forget_undo(self) -> None:
         self._undoable = ()
         self._undo_bar.setVisible(False)
-
-    def _forget_dialog(self) -> None:
-        if self._dialog is not None:
-            self._dialog.deleteLater()
-            self._dialog = None

@@ -9,6 +9,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
+from engine.again import Asked
 from engine.display import elide_right
 from engine.errors import EngineError, InvalidArguments, Problem
 from engine.records import TaskRecord
@@ -24,14 +25,14 @@ LONGEST_OFFER = 60
 WIDTH, TALL = 580, 740
 MARGIN = 60  # pixels of the screen that stay free
 
-Check = Callable[[str, Mapping[str, Any]], tuple[Problem, ...]]
+Check = Callable[[Asked], tuple[Problem, ...]]
 
 
 class StartDialog(QDialog):
     """Asks for a crawl. `wanted` carries the request; the answer comes by `accept_task`,
     `show_refusal` or `show_error`, and only the first closes it."""
 
-    wanted = Signal(str, object)
+    wanted = Signal(object)
 
     def __init__(self, check: Check, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -53,6 +54,10 @@ class StartDialog(QDialog):
             QShortcut(QKeySequence(keys), self, self.ask).setAutoRepeat(False)
         self.form.setFocus()
         self._judge()
+
+    def show_request(self, asked: Asked, note: str = "") -> None:
+        """Show this request."""
+        self.fill(asked.args)
 
     def fill(self, args: Mapping[str, Any]) -> None:
         """Show these arguments; what is no argument of a crawl is left out."""
@@ -89,7 +94,7 @@ class StartDialog(QDialog):
         self._judge()
         if self.start.isEnabled():
             self._busy(True)
-            self.wanted.emit(KIND, self.form.request)
+            self.wanted.emit(Asked(KIND, self.form.request))
 
     def sizeHint(self) -> QSize:
         wanted, screen = super().sizeHint(), QGuiApplication.primaryScreen().availableSize()
@@ -133,7 +138,7 @@ class StartDialog(QDialog):
 
     def _judge(self) -> None:
         """Ask the engine what it would say, and show it without getting in the way of typing."""
-        problems = self._check(KIND, self.form.request)
+        problems = self._check(Asked(KIND, self.form.request))
         reason = str(problems[0]) if problems else self.tr("Start this crawl (Ctrl+Enter)")
         if not self.form["url"].value:
             reason = self.tr("Type the address of the site first.")

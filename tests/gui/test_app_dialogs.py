@@ -62,7 +62,7 @@ def test_only_what_is_an_address_is_offered_from_the_clipboard(copied: str, foun
 
 @pytest.fixture
 def dialog(qapp: QApplication, qtbot: Any) -> StartDialog:
-    dialog = StartDialog(Engine.problems)
+    dialog = StartDialog(lambda asked: Engine.problems(asked.kind, asked.args))
     qtbot.addWidget(dialog)
     dialog.show()
     return dialog
@@ -70,7 +70,7 @@ def dialog(qapp: QApplication, qtbot: Any) -> StartDialog:
 
 def asked(dialog: StartDialog) -> list[tuple[str, Mapping[str, Any]]]:
     seen: list[tuple[str, Mapping[str, Any]]] = []
-    dialog.wanted.connect(lambda kind, args: seen.append((kind, args)))
+    dialog.wanted.connect(lambda asked: seen.append((asked.kind, asked.args)))
     return seen
 
 

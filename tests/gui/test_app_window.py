@@ -18,6 +18,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QPushButton, QTabWidget
 
+from engine.again import Asked
 from engine.config import Settings
 from engine.errors import TaskNotFound
 from engine.records import EngineFields, Health, Status, TaskRecord
@@ -140,7 +141,7 @@ async def test_a_refused_request_stays_in_its_dialog_with_its_mistakes(home: Pat
         dialog = dialog_of(session)
         assert isinstance(dialog, StartDialog)
         told = heard(session.bridge.answered)
-        dialog.wanted.emit("crawl", {"url": "ftp://example.com", "max_pages": 0})
+        dialog.wanted.emit(Asked("crawl", {"url": "ftp://example.com", "max_pages": 0}))
         await told
         assert dialog.form["url"].mistake
         assert dialog.form["max_pages"].mistake
