@@ -31,6 +31,7 @@ GUI_MAY_IMPORT = frozenset(
     {"service", "records", "words", "query", "stopping", "again", "errors", "config", "feed"}
     | {"attention", "budget", "display", "messages", "pace", "refused", "sizes", "version"}
     | {"logs", "places"}
+    | {"forms", "drafts", "abilities"}  # what can be asked, a request as a file, what it may do
     | {"sample.site"}  # what the empty window offers to crawl
 )
 WRITERS = {

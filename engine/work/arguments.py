@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -81,17 +82,24 @@ def _short(name: str) -> str:
     return shown + "…" * (len(name) > 64)
 
 
-def whole(low: int, high: int) -> Reading:
+@dataclass(frozen=True, slots=True)
+class Whole:
     """A whole number from `low` to `high`; a truth value is none."""
 
-    def read(given: object) -> int:
+    low: int
+    high: int
+
+    def __call__(self, given: object) -> int:
         if isinstance(given, bool) or not isinstance(given, int):
             raise ValueError("must be a whole number")
-        if not low <= given <= high:
-            raise ValueError(f"must be between {low:,} and {high:,}")
+        if not self.low <= given <= self.high:
+            raise ValueError(f"must be between {self.low:,} and {self.high:,}")
         return given
 
-    return read
+
+def whole(low: int, high: int) -> Whole:
+    """A whole number from `low` to `high`."""
+    return Whole(low, high)
 
 
 def flag(given: object) -> bool:
@@ -101,15 +109,24 @@ def flag(given: object) -> bool:
     return given
 
 
-def one_of(*choices: str) -> Reading:
-    """One of these texts."""
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of these texts; `others` are further spellings of some of them."""
 
-    def read(given: object) -> str:
-        if given not in choices or not isinstance(given, str):
-            raise ValueError(f"must be one of {', '.join(choices)}")
+    choices: tuple[str, ...]
+    others: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, given: object) -> str:
+        if isinstance(given, str):
+            given = self.others.get(given, given)
+        if given not in self.choices or not isinstance(given, str):
+            raise ValueError(f"must be one of {', '.join(self.choices)}")
         return given
 
-    return read
+
+def one_of(*choices: str) -> OneOf:
+    """One of these texts."""
+    return OneOf(choices)
 
 
 def text(given: object) -> str:
@@ -144,9 +161,19 @@ def entries(given: object) -> list[object]:
     return list(given)
 
 
-def optional(read: Reading) -> Reading:
+@dataclass(frozen=True, slots=True)
+class Maybe:
     """What `read` reads, or null."""
-    return lambda given: None if given is None else read(given)
+
+    read: Reading
+
+    def __call__(self, given: object) -> Any:
+        return None if given is None else self.read(given)
+
+
+def optional(read: Reading) -> Maybe:
+    """What `read` reads, or null."""
+    return Maybe(read)
 
 
 def web_address(given: object) -> str:

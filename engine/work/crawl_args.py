@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import msgspec
 
@@ -11,6 +11,7 @@ from engine.errors import InvalidArguments
 from engine.work.addresses import Address, address_of, credentials_of
 from engine.work.arguments import (
     Argument,
+    OneOf,
     Table,
     flag,
     missing,
@@ -68,11 +69,8 @@ class CrawlArgs(msgspec.Struct, frozen=True):
         )
 
 
-def _engine(given: object) -> str:
-    """`cdp` is what others call the browser."""
-    return cast(str, one_of("browser", "static", "auto")("browser" if given == "cdp" else given))
-
-
+# `cdp` is what others call the browser.
+_engine = OneOf(("browser", "static", "auto"), {"cdp": "browser"})
 _PAGES = whole(1, 1_000_000)
 _DEPTH = whole(0, 100)
 # How each page is taken: what every kind that takes pages has in common.
