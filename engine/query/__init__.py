@@ -6,6 +6,7 @@ A face takes `Filter.of(text)` for what a person typed, `subject(view)` for each
 
 from __future__ import annotations
 
+from engine.query.completing import Completion, Offer, completion
 from engine.query.errors import (
     BadComparison,
     MissingPart,
@@ -17,16 +18,20 @@ from engine.query.errors import (
 )
 from engine.query.fields import FIELDS
 from engine.query.match import Filter
+from engine.query.mending import as_words, mended
 from engine.query.order import Order, SortKey, in_order, place
-from engine.query.subject import Subject, haystack, subject
+from engine.query.subject import Subject, haystack, host_of, subject
+from engine.query.syntax import term
 from engine.query.words import Match, Searched, keep, match, terms
 
 __all__ = [
     "FIELDS",
     "BadComparison",
+    "Completion",
     "Filter",
     "Match",
     "MissingPart",
+    "Offer",
     "Order",
     "QueryError",
     "QueryTooLong",
@@ -36,11 +41,16 @@ __all__ = [
     "UnclosedMark",
     "UnknownField",
     "UnknownValue",
+    "as_words",
+    "completion",
     "haystack",
+    "host_of",
     "in_order",
     "keep",
     "match",
+    "mended",
     "place",
     "subject",
+    "term",
     "terms",
 ]

@@ -12,7 +12,7 @@ from typing import Final
 from engine.attention import Facet
 from engine.lifecycle import TASK_RUN
 from engine.query.errors import BadComparison
-from engine.query.subject import Subject, is_running
+from engine.query.subject import Subject
 from engine.query.syntax import Term
 from engine.query.values import begins, contains, equals, has_glob, number, one_of, span
 
@@ -20,17 +20,27 @@ Test = Callable[[Subject, float], bool]
 
 BUDGETS: Final = {"ok": "ok", "near": "warning", "warning": "warning", "exceeded": "exceeded"}
 _TIMELESS: Final = tuple(facet.value for facet in Facet if facet is not Facet.ATTENTION)
+PHASES: Final = ("explore", "act", "verify", "recover", "done")
 STATES: Final = ("attention", "live", "ended", *_TIMELESS, *map(str.lower, TASK_RUN.steps))
+SPANS: Final = ("<10m", "<1h", "<1d", "<7d", ">1h", ">1d", ">7d")
+TOOK: Final = (">1m", ">5m", ">1h", "<10s")
 YES: Final = {"yes": True, "true": True, "no": False, "false": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field: how its value becomes a test, and an example for help and completion."""
+    """One field: how its value becomes a test, and what help and completion say of it.
+
+    `values` are offered while typing. What `ages` changes its answer as time goes on, what
+    `counts` with mere progress.
+    """
 
     make: Callable[[Term], Test]
     example: str
     help: str
+    values: tuple[str, ...] = ()
+    ages: bool = False
+    counts: bool = False
 
 
 def _plain(term: Term, example: str) -> Term:
@@ -53,7 +63,7 @@ def _status(term: Term) -> Test:
 
 def needs_attention(one: Subject, now_ms: float) -> bool:
     """Does this task need a person now?"""
-    return one.needy_from <= now_ms < one.needy_until
+    return one.needs_attention(now_ms)
 
 
 def _kind(term: Term) -> Test:
@@ -130,7 +140,7 @@ def _took(term: Term) -> Test:
     compared = span(term, ">5m")
 
     def test(one: Subject, now_ms: float) -> bool:
-        return compared((now_ms if is_running(one) else one.ended_at) - one.started_at)
+        return compared((now_ms if one.running else one.ended_at) - one.started_at)
 
     return test
 
@@ -184,27 +194,29 @@ PARTS: Final[Mapping[str, Test]] = {
     "contract": lambda one, _: one.contract,
 }
 FIELDS: Final[Mapping[str, Field]] = {
-    "status": Field(_status, "failed", "a state, attention, live or ended"),
+    "status": Field(_status, "failed", "a state, attention, live or ended", STATES),
     "kind": Field(_kind, "crawl*", "the kind of work"),
     "host": Field(_host, "*.example.com", "the host of its address, with or without the port"),
     "url": Field(_url, "/docs/", "a part of its address"),
     "id": Field(_id, "3fa1c0", "the beginning of its id"),
     "name": Field(_name, "nightly", "a part of its name"),
     "objective": Field(_objective, "prices", "a part of its objective"),
-    "phase": Field(_phase, "verify", "the phase of an envelope"),
+    "phase": Field(_phase, "verify", "the phase of an envelope", PHASES),
     "error": Field(_error, "timeout", "a part of its error, or the error's code"),
-    "code": Field(_code, "orphaned", "the error's code"),
-    "budget": Field(_budget, "exceeded", "ok, near or exceeded"),
-    "age": Field(_age, "<1h", "how long ago it was made: ms, s, m, h, d, w"),
-    "updated": Field(_updated, "<10m", "how long ago something happened"),
-    "took": Field(_took, ">5m", "how long it ran, or runs"),
-    "duration": Field(_took, ">5m", "the same as took"),
-    "done": Field(_done, ">100", "units (pages, commands) that are done"),
-    "pages": Field(_done, ">100", "the same as done"),
-    "failed": Field(_failed, ">0", "units that went wrong"),
-    "total": Field(_total, ">=1000", "units that are known of"),
-    "forced": Field(_forced, "yes", "was it completed by force: yes or no"),
-    "owner": Field(_owner, "foreign", "ours, foreign or gone"),
-    "has": Field(_has, "result", ", ".join(PARTS)),
+    "code": Field(_code, "orphaned", "the error's code", ("orphaned",)),
+    "budget": Field(_budget, "exceeded", "ok, near or exceeded", ("ok", "near", "exceeded")),
+    "age": Field(_age, "<1h", "how long ago it was made: ms, s, m, h, d, w", SPANS, ages=True),
+    "updated": Field(
+        _updated, "<10m", "how long ago something happened", SPANS, ages=True, counts=True
+    ),
+    "took": Field(_took, ">5m", "how long it ran, or runs", TOOK, ages=True),
+    "duration": Field(_took, ">5m", "the same as took", TOOK, ages=True),
+    "done": Field(_done, ">100", "units (pages, commands) that are done", counts=True),
+    "pages": Field(_done, ">100", "the same as done", counts=True),
+    "failed": Field(_failed, ">0", "units that went wrong", (">0",), counts=True),
+    "total": Field(_total, ">=1000", "units that are known of", counts=True),
+    "forced": Field(_forced, "yes", "was it completed by force: yes or no", ("yes", "no")),
+    "owner": Field(_owner, "foreign", "ours, foreign or gone", tuple(OWNERS)),
+    "has": Field(_has, "result", ", ".join(PARTS), tuple(PARTS), counts=True),
     "parent": Field(_parent, "3fa1c0", "the task that it repeats"),
 }

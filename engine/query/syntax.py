@@ -78,10 +78,19 @@ def _grouped(part: Node, inside: type[And | Or | Not]) -> str:
 
 
 def _value(value: str, quoted: bool) -> str:
-    if not quoted:
-        return value
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return in_quotes(value) if quoted else value
+
+
+def in_quotes(text: str) -> str:
+    """`text` as a query that looks for it as it stands."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+def term(key: str, value: str) -> str:
+    """A query for a field whose value is this very text, in quotes only where it must be."""
+    plain = _PLAIN.fullmatch(value) and value[:1] not in "<>=" and "*" not in value
+    return f"{key}:{value if plain else in_quotes(value)}"
 
 
 def is_plain(word: str) -> bool:

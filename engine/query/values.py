@@ -86,7 +86,8 @@ def one_of(term: Term, known: Iterable[str], also: str = "") -> str:
     near = difflib.get_close_matches(wanted, names, 1)
     hint = f"Try {term.key}:{near[0]}." if near else f"Known: {', '.join(names)}{also}."
     given = term.comparison + term.value
-    raise UnknownValue(term.at, given=given, field=term.key, hint=hint)
+    best = near[0] if near else ""
+    raise UnknownValue(term.at, given=given, field=term.key, hint=hint, near=best)
 
 
 def number(term: Term, example: str) -> Compared:

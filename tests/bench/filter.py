@@ -68,7 +68,7 @@ def spent_ms(text: str, subjects: list[Subject]) -> tuple[float, int]:
     shown = 0
     for _ in range(ROUNDS):
         began = time.process_time()
-        shown = len(Filter.of(text).keep(subjects, NOW))
+        shown = len(Filter.of(text).keep(subjects, NOW, lambda one: one))
         spent.append((time.process_time() - began) * 1000)
     return statistics.median(spent), shown
 

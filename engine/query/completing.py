@@ -1,0 +1,93 @@
+"""What may stand where somebody types: the fields, and the values of the field begun there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from engine.query.fields import FIELDS, STATES
+from engine.query.syntax import key_of, term
+
+MOST_OFFERS: Final = 12
+_BEFORE = re.compile(r"[^\s()\"]*$")
+_AFTER = re.compile(r"[^\s()\"]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """`text` in place of what was begun; `help` says what it finds, or nothing."""
+
+    text: str
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What may stand in place of the characters from `start` to `end`."""
+
+    start: int
+    end: int
+    offers: tuple[Offer, ...] = ()
+
+    def put(self, text: str, offer: Offer) -> tuple[str, int]:
+        """`text` with this offer taken, and where the cursor stands then.
+
+        A field waits for its value; behind a value the next condition may begin.
+        """
+        taken = offer.text if offer.text.endswith(":") else offer.text + " "
+        rest = text[self.end :]
+        if taken.endswith(" ") and rest.startswith(" "):
+            rest = rest[1:]
+        return text[: self.start] + taken + rest, self.start + len(taken)
+
+
+def completion(
+    text: str, cursor: int, known: Mapping[str, Iterable[str]], *, asked: bool = False
+) -> Completion:
+    """What may follow at `cursor`. `known` gives the values that tasks have, for fields whose
+    values nobody can list beforehand; `asked` offers every field where nothing was begun.
+    """
+    if _in_quotes(text[:cursor]):
+        return Completion(cursor, cursor)
+    begun = _BEFORE.search(text, 0, cursor)
+    after = _AFTER.match(text, cursor)
+    assert begun is not None  # both match nothing at all, too
+    assert after is not None
+    word = begun[0].lstrip("-")
+    start = cursor - len(word)
+    if not word and not asked:
+        return Completion(start, cursor)
+    key = key_of(word)
+    if key is None:
+        offers = _fields(word)
+    else:
+        offers = _values(key.casefold(), word[len(key) + 1 :], known)
+    fresh = [offer for offer in offers if offer.text != word]
+    return Completion(start, after.end(), tuple(fresh[:MOST_OFFERS]))
+
+
+def _in_quotes(text: str) -> bool:
+    return len(re.findall(r'(?<!\\)"', text)) % 2 == 1
+
+
+def _fields(word: str) -> Iterator[Offer]:
+    folded = word.casefold()
+    for name, field in FIELDS.items():
+        if name.startswith(folded):
+            yield Offer(f"{name}:", field.help)
+    if len(folded) > 1:  # who types a state means it
+        yield from (Offer(f"status:{state}") for state in STATES if state.startswith(folded))
+
+
+def _values(key: str, begun: str, known: Mapping[str, Iterable[str]]) -> Iterator[Offer]:
+    field = FIELDS.get(key)
+    if field is None:
+        return
+    values = [*field.values, *known.get(key, ())]
+    folded = begun.casefold()
+    near = [value for value in values if value.casefold().startswith(folded)]
+    inside = [value for value in values if folded in value.casefold() and value not in near]
+    for value in (*near, *inside):
+        yield Offer(f"{key}:{value}" if value in field.values else term(key, value))
