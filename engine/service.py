@@ -28,6 +28,7 @@ from engine.admission import (
 from engine.agents import Agents
 from engine.browser.instances import Instances
 from engine.browser.session import BrowserSession
+from engine.browser.watching import Showing
 from engine.config import Settings
 from engine.errors import (
     EngineError,
@@ -171,6 +172,11 @@ class Engine(Steering):
     def instances(self) -> Instances:
         """The living browser instances of this process."""
         return self._tools.instances
+
+    @property
+    def showing(self) -> Showing:
+        """What the browsers of this engine's running tasks show, for who looks on."""
+        return self._browser.showing
 
     async def warm(self) -> None:
         """Start the browser now, so that no task need wait; lack of one shows in `health`."""

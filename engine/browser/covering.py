@@ -11,7 +11,7 @@ import asyncio
 import json
 import math
 from base64 import b64decode, b64encode
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 TRIES: Final = 3
 MOST_MARKUP: Final = 16 * 1024 * 1024  # characters; a larger page is not looked through
 MOST_FRAMES: Final = 40
+MOST_FIELDS: Final = 100
 LOOK_S: Final = 5.0
 EDGE: Final = 3  # pixels around a text: letters stand out of their box
 _SIZE: Final = "document.documentElement ? document.documentElement.outerHTML.length : 0"
@@ -40,22 +41,29 @@ class NotCovered(Exception):
 
 
 async def covered(
-    page: Page, wire: CDPSession, echoes: Echoes, shoot: Shoot, clip: Clip | None = None
+    page: Page,
+    wire: CDPSession,
+    echoes: Echoes,
+    shoot: Shoot,
+    clip: Clip | None = None,
+    *,
+    fields: Sequence[str] = (),
 ) -> bytes:
     """The picture that `shoot` takes, with every echo in it painted over.
 
     Args:
         clip: the part of the window that the picture shows, where that is not all of it.
+        fields: selectors of what is painted over whatever stands in it.
 
     Raises:
         NotCovered: see there. playwright.Error: as `shoot` does.
     """
-    if not echoes:
+    if not echoes and not fields:
         return await shoot()
     for _ in range(TRIES):
-        before = await echo_boxes(page, wire, echoes)
+        before = await echo_boxes(page, wire, echoes) + await _field_boxes(page, fields)
         png = await shoot()
-        after = await echo_boxes(page, wire, echoes)
+        after = await echo_boxes(page, wire, echoes) + await _field_boxes(page, fields)
         if before == after:
             shown = await clip() if clip and after else None
             return await _painted(wire, png, _moved(after, shown))
@@ -71,6 +79,19 @@ async def echo_boxes(page: Page, wire: CDPSession, echoes: Echoes) -> list[Box]:
             return boxes + await _foreign(page, echoes)
     except (Error, TimeoutError, KeyError) as failed:
         raise NotCovered from failed
+
+
+async def _field_boxes(page: Page, fields: Sequence[str]) -> list[Box]:
+    """Where the window shows these elements now; one that is not there shows nothing."""
+    try:
+        async with asyncio.timeout(LOOK_S):
+            found = [one for selector in fields for one in await page.locator(selector).all()]
+            boxes = [await one.bounding_box(timeout=LOOK_S * 1000) for one in found[:MOST_FIELDS]]
+    except (Error, TimeoutError) as failed:
+        raise NotCovered from failed
+    if len(found) > MOST_FIELDS:
+        raise NotCovered
+    return [Box(box["x"], box["y"], box["width"], box["height"]) for box in boxes if box]
 
 
 async def _layout(wire: CDPSession) -> Layout:

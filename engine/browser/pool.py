@@ -21,6 +21,8 @@ from engine.errors import BrowserGone
 from engine.work.fetch import Fetched, PageOptions
 
 if TYPE_CHECKING:
+    from playwright.async_api import Page
+
     from engine.browser.launch import Chromium
     from engine.browser.session import FetcherOptions
 
@@ -46,6 +48,12 @@ class TabPool:
                 with suppress(Error, TimeoutError, NoTab):
                     return await (await self._ready()).take(url, options)
             raise BrowserGone(url=url)
+
+    @property
+    def pages(self) -> list[Page]:
+        """The tabs that are open, for who looks on."""
+        berths = [*self._leaving, *filter(None, [self._berth])]
+        return [page for berth in berths if berth.lives for page in berth.context.pages]
 
     async def close(self) -> None:
         """Close the contexts and with them every tab; bounded; harmless when called twice."""

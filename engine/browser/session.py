@@ -21,6 +21,7 @@ from engine.browser.limits import DEFAULT, Limits
 from engine.browser.locate import Found, locate
 from engine.browser.proxy import Proxy
 from engine.browser.upkeep import Upkeep
+from engine.browser.watching import Showing
 from engine.errors import BrowserFailed, BrowserMissing, ShuttingDown
 from engine.work.fetch import Credentials, Fetcher
 
@@ -51,6 +52,7 @@ class FetcherOptions(msgspec.Struct, frozen=True):
     credentials: Credentials | None = None
     block_resources: bool = True
     locale: str | None = None
+    task_id: str = ""  # of the task that may be watched at it
 
 
 class InstanceOptions(msgspec.Struct, frozen=True):
@@ -61,6 +63,7 @@ class InstanceOptions(msgspec.Struct, frozen=True):
     credentials: Credentials | None = None
     width: int = 1280
     height: int = 800
+    task_id: str = ""  # of the task that may be watched at it
 
 
 class Flavour(NamedTuple):
@@ -76,6 +79,7 @@ class BrowserSession:
     def __init__(self, path: str | None = None, limits: Limits = DEFAULT) -> None:
         """`path`: the program that the user set, or None to look for one."""
         self._path = path
+        self.showing = Showing()
         self.proxy = Proxy()  # the only way out; nothing of it runs before the first browser
         self._driver: Driver | None = None
         self._running: dict[Flavour, Chromium] = {}
@@ -112,6 +116,7 @@ class BrowserSession:
 
         flavour = Flavour(lean=options.block_resources)
         pool = TabPool(options, lambda: self._chromium(flavour))
+        self.showing.show(options.task_id, pool)
         try:
             yield pool
         finally:
@@ -128,7 +133,9 @@ class BrowserSession:
         from engine.browser.instance import open_instance
 
         flavour = Flavour(lean=False, headed=options.headed)
-        return await open_instance(options, lambda: self._chromium(flavour))
+        opened = await open_instance(options, lambda: self._chromium(flavour))
+        self.showing.show(options.task_id, opened)
+        return opened
 
     @asynccontextmanager
     async def instance(self, options: InstanceOptions) -> AsyncIterator[Instance]:

@@ -19,6 +19,7 @@ from engine import redact
 from engine.browser.egress import Policy
 from engine.browser.instances import TooManyInstances
 from engine.browser.session import InstanceOptions
+from engine.browser.watching import Unshown
 from engine.errors import EngineError, TaskFailed
 from engine.records import COMMANDS_NAME, Units
 from engine.run.command_document import Document
@@ -149,6 +150,9 @@ class _CommandRun:
         self._scrub = Scrub([*mine, *known.items()])
         known.update((value, redact.MARK) for value, _ in mine)
         stage.hidden = known.keys()
+        if stage.instance is not None:
+            unshown = Unshown(stage.hidden, stage.masked)
+            self._tools.browser.showing.show(self._context.task_id, stage.instance, unshown)
         self._task.instance_id = instance_id
 
     async def _one(self, number: int, step: Step, stage: Stage) -> None:

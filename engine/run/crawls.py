@@ -43,6 +43,7 @@ def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
             pages=args.concurrency,
             credentials=args.credentials,
             block_resources=args.block_resources,
+            task_id=context.task_id,
         )
         return tools.browser.fetcher(options)
 

@@ -25,7 +25,10 @@ async def _evidence(args: EvidenceArgs, context: Context, tools: Tools) -> Head:
     async def open_camera(
         args: EvidenceArgs, monotonic: Callable[[], float]
     ) -> AsyncIterator[Camera]:
-        async with _tab_for(args, tools) as tab, telling(context, tab.instance.options.policy):
+        async with (
+            _tab_for(args, context, tools) as tab,
+            telling(context, tab.instance.options.policy),
+        ):
             from engine.browser.evidence import camera_on
 
             async with camera_on(tab, args, monotonic) as camera:
@@ -35,7 +38,7 @@ async def _evidence(args: EvidenceArgs, context: Context, tools: Tools) -> Head:
 
 
 @asynccontextmanager
-async def _tab_for(args: EvidenceArgs, tools: Tools) -> AsyncIterator[AgentTab]:
+async def _tab_for(args: EvidenceArgs, context: Context, tools: Tools) -> AsyncIterator[AgentTab]:
     """The living tab that was named, when it is free; else one in a browser of the task's own.
 
     Raises:
@@ -46,7 +49,7 @@ async def _tab_for(args: EvidenceArgs, tools: Tools) -> AsyncIterator[AgentTab]:
             yield tab
         return
     policy = reach(tools.settings, args.url)
-    options = InstanceOptions(policy, credentials=args.credentials)
+    options = InstanceOptions(policy, credentials=args.credentials, task_id=context.task_id)
     async with tools.browser.instance(options) as instance:
         from engine.browser.agent_tab import open_tab  # Playwright: with the first need only
 

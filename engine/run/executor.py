@@ -109,10 +109,13 @@ class Executor:
             )
             runner = Runner(self._ledger, job, self._tools, context, self._note_trouble)
             self._running[job.task_id] = runner
+            showing = self._tools.browser.showing
+            showing.begin(job.task_id)
             try:
                 await runner.run()
             finally:
                 self._running.pop(job.task_id, None)
+                showing.end(job.task_id)
                 self._told(job.task_id)
 
     @asynccontextmanager

@@ -23,7 +23,7 @@ async def _snapshot(args: SnapshotArgs, context: Context, tools: Tools) -> Head:
             yield _living(tools)
             return
         policy = reach(tools.settings, *(tab.url for tab in args.tabs or ()))
-        opened = tools.browser.instance(InstanceOptions(policy))
+        opened = tools.browser.instance(InstanceOptions(policy, task_id=context.task_id))
         async with opened as instance, telling(context, policy):
             from engine.browser.snapshot import visited  # Playwright: with the first need only
 

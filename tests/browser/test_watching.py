@@ -1,0 +1,154 @@
+"""Whoever looks on sees a task's page as it is, without what was typed; else it costs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Error
+from PySide6.QtGui import QColor, QImage
+
+from engine.browser.egress import Policy
+from engine.browser.session import BrowserSession, InstanceOptions
+from engine.browser.watching import Showing, Sight, Unshown
+from engine.config import Settings
+from engine.service import Engine
+
+TASK = "00000000000000aa"
+LIMIT_S = 30.0
+COVER = QColor("#888888")
+
+
+@asynccontextmanager
+async def on_stage(site: Any, unshown: Unshown | None = None) -> AsyncIterator[tuple[Showing, Any]]:
+    """A task with one page open, as `Showing` knows it, and that page."""
+    session = BrowserSession()
+    try:
+        options = InstanceOptions(policy=Policy.for_start(site.url), width=600, height=400)
+        async with session.instance(options) as instance:
+            page = await instance.page()
+            showing = Showing()
+            showing.begin(TASK)
+            showing.show(TASK, instance, unshown)
+            yield showing, page
+    finally:
+        await session.aclose()
+
+
+async def first_picture(showing: Showing, number: int = 0) -> Sight:
+    async with asyncio.timeout(LIMIT_S), aclosing(showing.watch(TASK, number)) as sights:
+        async for sight in sights:
+            if sight.picture:
+                return sight
+    raise AssertionError("nothing was to be seen")
+
+
+def colour_at(picture: bytes, x: int, y: int) -> QColor:
+    image = QImage.fromData(picture)
+    assert not image.isNull()
+    return image.pixelColor(x, y)
+
+
+async def test_a_running_crawl_can_be_watched_until_it_ends(tmp_path: Path, pages: Any) -> None:
+    pages["/"] = "<body style='background:#00ff00'>slow<script>fetch('/wait')</script>"
+    engine = Engine(Settings.at(home=tmp_path), accepts=True)
+    await engine.open()
+    try:
+        asked = {"url": pages.url, "maxPages": 1, "engine": "browser", "wait_for": "#never"}
+        record = await engine.start("crawl", asked)
+        seen: list[Sight] = []
+        async with asyncio.timeout(60), aclosing(engine.showing.watch(record.task_id)) as sights:
+            async for sight in sights:
+                seen.append(sight)
+                if sight.picture and colour_at(sight.picture, 300, 300).green() > 200:
+                    await engine.cancel(record.task_id)
+        shown = [one for one in seen if one.picture]
+        assert shown[-1].address == f"{pages.url}/"
+        assert [one.number for one in shown[-1].pages] == [shown[-1].page]
+        assert engine.showing.pages(record.task_id) == ()
+    finally:
+        await engine.close()
+
+
+async def test_a_task_that_does_not_run_shows_nothing() -> None:
+    showing = Showing()
+    showing.show(TASK, object())  # type: ignore[arg-type]
+    assert [sight async for sight in showing.watch(TASK)] == []
+    assert showing.pages(TASK) == ()
+
+
+async def test_what_is_seen_follows_the_page_from_one_address_to_the_next(site: Any) -> None:
+    async with on_stage(site) as (showing, page):
+        await page.goto(f"{site.url}/page/1")
+        first = await first_picture(showing)
+        await page.goto(f"{site.url}/page/2")
+        assert first.address.endswith("/page/1")
+        assert (await first_picture(showing)).address.endswith("/page/2")
+
+
+async def test_one_of_several_pages_can_be_chosen_and_a_closed_one_is_left(site: Any) -> None:
+    async with on_stage(site) as (showing, page):
+        await page.goto(f"{site.url}/page/1")
+        other = await page.context.new_page()
+        await other.close()
+        one = showing.pages(TASK)[0]
+        assert (await first_picture(showing, one.number)).page == one.number
+        assert (await first_picture(showing, one.number + 99)).page == one.number
+
+
+async def test_who_stops_looking_leaves_nothing_in_the_browser(
+    site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with on_stage(site) as (showing, page):
+        await page.goto(site.url)
+        opened: list[Any] = []
+        really = page.context.new_cdp_session
+
+        async def noted(of: Any) -> Any:
+            opened.append(await really(of))
+            return opened[-1]
+
+        monkeypatch.setattr(page.context, "new_cdp_session", noted)
+        await first_picture(showing)
+        (wire,) = opened
+        with pytest.raises(Error):
+            await wire.send("Page.enable")
+
+
+@pytest.mark.parametrize("unshown", [Unshown(values=["geheim123"]), Unshown(fields=["#f"])])
+async def test_what_was_typed_is_painted_over(site: Any, unshown: Unshown) -> None:
+    field = "position:fixed;left:100px;top:100px;width:200px;height:40px;background:#ff0000"
+    async with on_stage(site, unshown) as (showing, page):
+        await page.goto(site.url)
+        await page.set_content(f"<input id=f style='{field}'>")
+        await page.fill("#f", "geheim123")
+        picture = (await first_picture(showing)).picture
+        assert colour_at(picture, 280, 130) == COVER
+        assert colour_at(picture, 400, 300) == QColor("white")
+
+
+async def test_what_is_typed_while_somebody_looks_is_not_seen_either(site: Any) -> None:
+    values: list[str] = []
+    async with on_stage(site, Unshown(values)) as (showing, page):
+        await page.goto(site.url)
+        await page.set_content("<p style='position:fixed;left:0;top:0;background:#ff0000'>x</p>")
+        async with asyncio.timeout(LIMIT_S), aclosing(showing.watch(TASK)) as sights:
+            async for sight in sights:
+                if not sight.picture:
+                    continue
+                if not values:
+                    values.append("geheim123")
+                    await page.evaluate("document.querySelector('p').textContent = 'geheim123'")
+                    continue
+                assert colour_at(sight.picture, 4, 26) == COVER
+                break
+
+
+async def test_the_address_is_told_without_what_was_typed(site: Any) -> None:
+    async with on_stage(site, Unshown(["geheim123"])) as (showing, page):
+        await page.goto(f"{site.url}/page/1?q=geheim123")
+        assert "geheim123" not in showing.pages(TASK)[0].address
