@@ -6,14 +6,19 @@ that silently lacks a password would be another task.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
+from typing import Any, Final
 
 from engine.admission import NO_TERMS, Terms
 from engine.errors import EngineError
-from engine.records import ENVELOPE, TaskRecord
+from engine.records import ENVELOPE, TASK_RUN, TaskId, TaskRecord, TaskView
 from engine.redact import MARK
+from engine.run.kinds import KINDS
+
+STARTABLE: Final = frozenset({*KINDS, ENVELOPE})
 
 
 class CannotRepeat(EngineError):
@@ -85,6 +90,26 @@ def asked(record: TaskRecord, contract: Mapping[str, Any] | None = None) -> Aske
     return Asked(record.kind, dict(args), engine.name, terms)
 
 
+def known(record: TaskRecord) -> Asked:
+    """As much of a request as the record tells, for a person to complete.
+
+    What was taken out as secret is left out whole: its mark must never be typed into a page.
+    """
+    engine = record.engine
+    whole = engine.args if engine is not None and engine.args is not None else record.args_summary
+    cut = whole.get("_truncated") is True
+    args = {} if cut else {name: given for name, given in whole.items() if not holds_mark(given)}
+    objective = None if holds_mark(record.objective) else record.objective
+    policy = None if holds_mark(record.policy) else record.policy
+    terms = Terms(
+        objective=objective,
+        phase=_first_phase(record),
+        policy=policy,
+        enforce=engine.enforce if engine is not None else False,
+    )
+    return Asked(record.kind, args, engine.name if engine is not None else None, terms)
+
+
 def repeatable(record: TaskRecord) -> bool:
     """Is the request of this task known whole, as far as its own record tells?"""
     try:
@@ -92,6 +117,72 @@ def repeatable(record: TaskRecord) -> bool:
     except CannotRepeat:
         return False
     return True
+
+
+class Chance(StrEnum):
+    """What asking a task once more comes to, as far as its own record tells."""
+
+    STARTS = "starts"
+    LED = "led"  # starts, and then waits for an agent to drive it
+    ASKS = "asks"  # not known whole: what is missing must be given by hand
+    LIVE = "live"  # has not ended
+    GOAL = "goal"  # a task run: a goal that others work for, nothing that could be started
+    STRANGE = "strange"  # of a kind that another program knows how to run, not this one
+    LOST = "lost"  # unreadable, or in a state that we do not know
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """A set of tasks sorted by what asking each once more comes to; nothing was started.
+
+    `whys` counts what keeps the ones that ask from starting, by the code of the error.
+    """
+
+    chances: Mapping[Chance, tuple[TaskView, ...]]
+    whys: Mapping[str, int]
+
+    def of(self, *chances: Chance) -> tuple[TaskView, ...]:
+        return tuple(view for each in chances for view in self.chances.get(each, ()))
+
+    @property
+    def ids(self) -> tuple[TaskId, ...]:
+        """Those that can be started as they were, in the order they were given."""
+        return tuple(view.task_id for view in self.of(Chance.STARTS, Chance.LED))
+
+
+def repeats(
+    views: Iterable[TaskView], remembers: Callable[[str], bool] = lambda _: False
+) -> Repeats:
+    """A dry run: what would be started, and what keeps the others from it.
+
+    `remembers` tells which requests the asking process still knows whole, secrets included.
+    """
+    groups: dict[Chance, list[TaskView]] = {}
+    whys: Counter[str] = Counter()
+    for view in views:
+        found, why = _chance(view, remembers)
+        groups.setdefault(found, []).append(view)
+        if why:
+            whys[why] += 1
+    return Repeats({each: tuple(found) for each, found in groups.items()}, whys)
+
+
+def _chance(view: TaskView, remembers: Callable[[str], bool]) -> tuple[Chance, str]:
+    record = view.entry
+    if not isinstance(record, TaskRecord):
+        return Chance.LOST, ""
+    if record.kind == TASK_RUN:
+        return Chance.GOAL, ""
+    if not record.is_terminal:
+        return (Chance.LIVE if record.is_live else Chance.LOST), ""
+    if record.kind not in STARTABLE:
+        return Chance.STRANGE, ""
+    if not remembers(record.task_id):
+        try:
+            asked(record)
+        except CannotRepeat as error:
+            return Chance.ASKS, error.code
+    return (Chance.LED if record.kind == ENVELOPE else Chance.STARTS), ""
 
 
 def _first_phase(record: TaskRecord) -> str | None:

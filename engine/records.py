@@ -25,6 +25,7 @@ COMMANDS_NAME = "commands.json"
 DOCUMENTS = frozenset({COMMANDS_NAME})  # what a kind may keep beside its units
 
 ENVELOPE = "browser_task"  # the kind without a body of ours: an agent drives it from outside
+TASK_RUN = "task_run"  # no task of the ledger but a goal that tasks work for, listed beside them
 
 
 class Status(StrEnum):
@@ -214,6 +215,22 @@ class History(msgspec.Struct, Generic[T], frozen=True):
     next_offset: int
     skipped: int = 0
     earlier: int | None = None
+
+
+class UnitTime(msgspec.Struct, frozen=True, gc=False):
+    """A finished unit's time: a page by its address (`began` is then not known), or a command."""
+
+    label: str
+    took_ms: float
+    began: float | None = None
+    failed: bool = False
+
+
+class UnitTimes(msgspec.Struct, frozen=True):
+    """Units in the order in which they were finished; go on at `next_offset`."""
+
+    units: tuple[UnitTime, ...]
+    next_offset: int
 
 
 class Health(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -94,15 +94,32 @@ class Bridge(Errands):
 
         Memory holds those of this window with their secrets, a record only without.
         """
-        request = self._requests.get(record.task_id)
-        if request is not None:
-            self.begin(request, record.task_id)
-        elif repeatable(record):
-            self._tasks.spawn(self._repeat(record.task_id), name="repeat a task")
-        return request is not None or repeatable(record)
+        if not self.can_start_again(record):
+            return False
+        self._tasks.spawn(self._repeat(record.task_id), name="repeat a task")
+        return True
 
     def can_start_again(self, record: TaskRecord) -> bool:
-        return record.task_id in self._requests or repeatable(record)
+        return self.remembers(record.task_id) or repeatable(record)
+
+    def remembers(self, task_id: str) -> bool:
+        """Did this window start it, and so know its request whole, secrets included?"""
+        return task_id in self._requests
+
+    async def repeat(self, task_id: str) -> TaskRecord:
+        """Start this task's request as a new task, with its secrets where they are remembered.
+
+        Raises:
+            CannotRepeat, and what a start can raise.
+        """
+        asked = self._requests.get(task_id)
+        if asked is None:
+            return await self.engine.rerun(task_id)
+        record = await self.engine.start(
+            asked.kind, asked.args, name=asked.name, parent=task_id, terms=asked.terms
+        )
+        self.remember_request(record, asked)
+        return record
 
     def cancel(
         self, task_ids: Iterable[str], reason: str | None = None, waiting: Iterable[str] = ()
@@ -254,7 +271,7 @@ class Bridge(Errands):
         self.show_health()
 
     async def _repeat(self, task_id: str) -> None:
-        self.started.emit(await self.engine.rerun(task_id))
+        self.started.emit(await self.repeat(task_id))
         self.show_health()
 
     async def _start_sample(self) -> None:

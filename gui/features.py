@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from gui import rerunning
+
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
 
-FEATURES: tuple[Callable[[MainWindow], object], ...] = ()
+FEATURES: tuple[Callable[[MainWindow], object], ...] = (rerunning.attach,)

@@ -116,6 +116,17 @@ def _refresh() -> QPainterPath:
     return path
 
 
+def _again() -> QPainterPath:
+    """An arrow that turns back to where it came from: once more."""
+    path = QPainterPath()
+    path.moveTo(5, 9)
+    path.lineTo(15, 9)
+    path.arcTo(QRectF(10, 9, 10, 10), 90, -180)
+    path.lineTo(9, 19)
+    path.addPath(_lines(((9, 4.5), (4.5, 9), (9, 13.5)))())
+    return path
+
+
 def _warning() -> QPainterPath:
     path = _lines(((12, 4), (21, 19.5), (3, 19.5), (12, 4)), ((12, 10), (12, 14)))()
     path.addEllipse(QPointF(12, 16.8), 0.3, 0.3)
@@ -144,6 +155,7 @@ def _info() -> QPainterPath:
 _PATHS: Final[dict[str, Callable[[], QPainterPath]]] = {
     "new": _lines(((12, 5), (12, 19)), ((5, 12), (19, 12))),
     "stop": _cross_in_circle,
+    "rerun": _again,
     "refresh": _refresh,
     "folder": _lines(
         ((3, 18.5), (3, 5.5), (9.5, 5.5), (12, 8.5), (21, 8.5), (21, 18.5), (3, 18.5))

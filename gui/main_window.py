@@ -15,8 +15,10 @@ from engine.logs import log_path
 from engine.records import Health, TaskView
 from gui.arrangement import follow_table, recall, remember
 from gui.bridge import Bridge
+from gui.bulk_work import BulkWork
 from gui.copying import copy_ids, copy_rows
 from gui.desk import Desk
+from gui.desktop.arrivals import Arrivals
 from gui.dialogs.about import About
 from gui.features import FEATURES
 from gui.folders import ask_folder, show_folder
@@ -25,6 +27,7 @@ from gui.list_area import WaysOut
 from gui.newcomer import Newcomer
 from gui.preferences import Preferences
 from gui.regions import step_region
+from gui.reports import Reports
 from gui.requests import Requests
 from gui.scope import Scope
 from gui.settings import Memory
@@ -49,7 +52,10 @@ class MainWindow(Frame):
         self.newcomer = Newcomer(self.table, self.news_bar, self.clear_filter)
         self.requests = Requests(bridge, self, self.undo_bar)
         self.trouble = Trouble(self.banner, self.choose_folder, bridge.warm)
+        self.arrivals = Arrivals(self)
         self.lay_out()
+        self.bulk = BulkWork(bridge, self.middle, self)
+        self.reports = Reports(self)
         self._connect_actions()
         self._connect_parts()
         self._connect_bridge()

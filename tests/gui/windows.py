@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from PySide6.QtCore import SignalInstance
+from PySide6.QtCore import QEvent, QObject, SignalInstance
 from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QWidget
 
 from engine.config import Settings
@@ -18,6 +18,7 @@ from gui.session import Session
 from gui.settings import Memory
 
 WAIT_S = 30.0
+T = TypeVar("T", bound=QDialog)
 
 
 @asynccontextmanager
@@ -67,6 +68,32 @@ def dialog_of(session: Session) -> QDialog:
     ]
     assert len(active) == 1, active
     return active[0]
+
+
+class _Shown(QObject):
+    """Tells of the next dialog of a kind that appears."""
+
+    def __init__(self, kind: type[QDialog], told: asyncio.Future[Any]) -> None:
+        super().__init__()
+        self._kind, self._told = kind, told
+        app().installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        fits = event.type() == QEvent.Type.Show and isinstance(watched, self._kind)
+        if fits and not self._told.done():
+            self._told.set_result(watched)
+        return False
+
+
+@contextmanager
+def appearing(kind: type[T]) -> Iterator[asyncio.Future[T]]:
+    """A future for the dialog of this kind that what is done inside brings up."""
+    told: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    watch = _Shown(kind, told)
+    try:
+        yield told
+    finally:
+        app().removeEventFilter(watch)
 
 
 def press(dialog: QWidget, words: str) -> None:

@@ -1,0 +1,109 @@
+"""Asking tasks once more: one at once, many after a dry run, and what is missing by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from engine.again import Chance, Repeats, known, repeats
+from engine.records import TaskRecord, TaskView
+from engine.service import Engine
+from engine.words import count
+from gui.bulk_work import Outcome
+
+if TYPE_CHECKING:
+    from gui.main_window import MainWindow
+
+
+def attach(window: MainWindow) -> Rerunning:
+    """Add the actions, and enable them by what is chosen."""
+    return Rerunning(window)
+
+
+class Rerunning(QObject):
+    """Owns the dry run of one window and what is started after it."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window, self._bridge = window, window.bridge
+        acts = window.acts
+        self._one = acts.add("rerun", self.tr("&Re-run"), ["Ctrl+R"], "rerun", self.tr("Re-run"))
+        self._many = acts.add("rerun_many", self.tr("Re-run all that are &listed…"))
+        self._one.triggered.connect(lambda: self.ask(window.scope.views()))
+        self._many.triggered.connect(lambda: self.ask(self._listed()))
+        window.scope.changed.connect(self._show_ability)
+        window.bridge.health.connect(lambda _: self._show_ability())
+        window.model.shown_changed.connect(lambda *_: self._show_ability())
+        self._show_ability()
+
+    def ask(self, views: Sequence[TaskView]) -> None:
+        """Look at what re-running these would come to; one that is known whole just starts."""
+        remembers = self._bridge.remembers
+
+        async def look(_: Engine) -> Repeats:
+            return await asyncio.to_thread(repeats, views, remembers)
+
+        self._bridge.ask(look, self._decide, name="dry run")
+
+    def start(self, found: Repeats) -> None:
+        """Start what the dry run said would start, a few at a time."""
+        said = self.tr("Starting again: {0} of {1} tasks")
+        repeat = self._bridge.repeat
+        self._window.bulk.run(found.ids, lambda _, one: repeat(one), self._tell, said)
+
+    def _decide(self, found: Repeats) -> None:
+        alone = sum(map(len, found.chances.values())) == 1
+        asking = found.of(Chance.ASKS)
+        if alone and found.ids:
+            self.start(found)
+        elif alone and asking:
+            self._complete_by_hand(asking[0])
+        elif found.chances:
+            self._question(found)
+
+    def _question(self, found: Repeats) -> None:
+        from gui.dialogs.rerun import RerunDialog  # few first paints need it
+
+        dialog = RerunDialog(found, self._window)
+
+        def act(answer: str) -> None:
+            if answer == "rerun":
+                self.start(found)
+            dialog.deleteLater()
+
+        dialog.when_answered(act)
+        dialog.open()
+
+    def _complete_by_hand(self, view: TaskView) -> None:
+        assert isinstance(view.entry, TaskRecord)
+        note = self.tr("What was secret, or too long to be kept, has to be given again.")
+        self._window.requests.starting.open(known(view.entry), view.task_id, note=note)
+
+    def _tell(self, outcome: Outcome[TaskRecord]) -> None:
+        started = len(outcome.done)
+        if started == 1:
+            self._bridge.started.emit(outcome.done[0])  # it is shown, and chosen
+        if outcome.refused:
+            number = len(outcome.refused)
+            title = (
+                self.tr("1 task could not be re-run")
+                if number == 1
+                else self.tr("{0} tasks could not be re-run").format(count(number))
+            )
+            self._window.reports.tell(title, outcome.refused)
+        elif started > 1:
+            words = self.tr("{0} tasks were started again.").format(count(started))
+            self._window.reports.say(words)
+
+    def _listed(self) -> list[TaskView]:
+        model = self._window.model
+        found = map(model.view_of, model.ids)
+        return [view for view in found if view is not None]
+
+    def _show_ability(self) -> None:
+        accepts = self._window.acts["new"].isEnabled()
+        self._one.setEnabled(accepts and self._window.scope.counts.ended > 0)
+        self._many.setEnabled(accepts and self._window.model.rowCount() > 0)
