@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, TypeVar
 from engine.errors import ResultMissing
 from engine.export.exports import Exports
 from engine.feed import Batch, Feed
+from engine.past import Past
 from engine.query import Filter
 from engine.records import (
     EventSlice,
@@ -43,6 +44,7 @@ class Looking:
         self._names = Names()
         self._feeds: set[Feed] = set()
         self.exports = Exports(root)
+        self.past = Past(root)
         self.retention = Retention(root)
 
     def owns(self, task_id: str) -> bool:
@@ -131,14 +133,15 @@ class Looking:
     async def history(
         self,
         task_id: str,
-        make: Callable[[TaskEvent], T],
+        make: Callable[[TaskEvent, int], T],
         *,
         before: int | None = None,
         since: int | None = None,
     ) -> History[T]:
         """The newest 1,000 events, or those before (since) a byte of the file, for eyes.
 
-        Each is made into what is shown by `make`, in a worker thread, and then forgotten.
+        Each is made into what is shown by `make` (which is told at which byte its line begins),
+        in a worker thread, and then forgotten.
         """
         task_id = await self.ledger_id(task_id)
         read = partial(self._ledger.history, before=before, since=since)

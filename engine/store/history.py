@@ -18,7 +18,7 @@ from engine.store import journal
 from engine.store.files import MIB, READ_FLAGS, Folder
 
 T = TypeVar("T")
-Make = Callable[[TaskEvent], T]
+Make = Callable[[TaskEvent, int], T]  # with the byte at which its line begins
 
 AT_ONCE: Final = 1000  # events
 LINE_CAP: Final = 64 * 1024  # of a longer line only the head is read
@@ -77,10 +77,10 @@ def _read(fd: int, start: int, end: int, make: Make[T], most: int = 0) -> Histor
     events: list[T] = []
     skipped, at = 0, start
     for text, size, behind in _lines(fd, start, end):
-        at = behind
+        begun, at = at, behind
         event = _event(text, size)
         if event is not None:
-            events.append(make(event))
+            events.append(make(event, begun))
         elif size > len(text) or text.strip():
             skipped += 1
         if most and len(events) + skipped >= most:

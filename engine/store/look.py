@@ -22,12 +22,14 @@ from engine.records import (
     TaskId,
     TaskRecord,
     Units,
+    UnitTimes,
     Unreadable,
 )
-from engine.store import history, journal, listing, meta, opening, outcome
+from engine.store import history, journal, listing, meta, opening, outcome, seeking, timing
 from engine.store.files import MIB, Folder, Unusable
 from engine.store.lease import Lease
 from engine.store.machine import wall_ms
+from engine.store.seeking import Found, Needle
 
 T = TypeVar("T")
 
@@ -81,6 +83,21 @@ class LedgerLook:
         with root:
             return list(listing.entries(root, ids, self._now_ms()))
 
+    def stamped(self, ids: Iterable[str]) -> list[tuple[TaskRecord | Unreadable, Stamp | None]]:
+        """The same; of what is live with the stamp of what was read."""
+        root = self._open_root()
+        if root is None:
+            return []
+        with root:
+            return list(listing.stamped(root, ids, self._now_ms()))
+
+    def names(self) -> Iterator[TaskId]:
+        """Every task folder there is, looked into or not, in no order."""
+        root = self._open_root()
+        if root is not None:
+            with root:
+                yield from listing.task_ids(root)
+
     def scan(self) -> Iterator[tuple[TaskId, Stamp | None]]:
         """Every task with the stamp of its meta.json (None: it has none): one cheap pass."""
         root = self._open_root()
@@ -126,14 +143,15 @@ class LedgerLook:
     def history(
         self,
         task_id: str,
-        make: Callable[[TaskEvent], T],
+        make: Callable[[TaskEvent, int], T],
         *,
         before: int | None = None,
         since: int | None = None,
     ) -> History[T]:
         """The newest events, each made into what is shown of it; or a part of the others.
 
-        `before` is the byte at which that part ends, `since` the one at which it begins.
+        `make` is told the event and the byte at which its line begins; `before` is the byte at
+        which that part ends, `since` the one at which it begins.
         """
         with self._task(task_id) as folder, self._readable(task_id, EVENTS_NAME):
             if before is not None:
@@ -141,6 +159,26 @@ class LedgerLook:
             if since is not None:
                 return history.later(folder, EVENTS_NAME, since, make)
             return history.newest(folder, EVENTS_NAME, make)
+
+    def find_events(self, task_id: str, needle: Needle, since: int = 0) -> Found:
+        """Where a text stands in the events, some MiB from byte `since` on; see `seeking`."""
+        with self._task(task_id) as folder, self._readable(task_id, EVENTS_NAME):
+            return seeking.find(folder, EVENTS_NAME, needle, since)
+
+    def event_place(self, task_id: str, ts_ms: float) -> int:
+        """The byte at which the first event stands that is not before `ts_ms`."""
+        with self._task(task_id) as folder, self._readable(task_id, EVENTS_NAME):
+            return seeking.place_of(folder, EVENTS_NAME, ts_ms)
+
+    def event_blocks(self, task_id: str) -> Iterator[tuple[bytes, int]]:
+        """All events as they stand, piece by piece, each with the size of the file."""
+        with self._task(task_id) as folder, self._readable(task_id, EVENTS_NAME):
+            yield from seeking.blocks(folder, EVENTS_NAME)
+
+    def unit_times(self, task_id: str, since: int = 0) -> UnitTimes:
+        """How long finished units took, some MiB of them from byte `since` on; see `timing`."""
+        with self._task(task_id) as folder, self._readable(task_id, PAGES_NAME):
+            return timing.read(folder, PAGES_NAME, since)
 
     def tail_units(
         self, task_id: str, from_offset: int = 0
@@ -161,6 +199,21 @@ class LedgerLook:
         """The same as whole JSON objects in bytes, for `assemble`."""
         with self._task(task_id) as folder, self._readable(task_id, PAGES_NAME):
             yield from journal.page_lines(folder, PAGES_NAME, offset)
+
+    def placed_pages(self, task_id: str, offset: int = 0) -> Iterator[tuple[bytes, int]]:
+        """As `raw_pages`, each with the byte at which the next one begins."""
+        with self._task(task_id) as folder, self._readable(task_id, PAGES_NAME):
+            yield from journal.placed_pages(folder, PAGES_NAME, offset)
+
+    def files(self, task_id: str) -> list[tuple[str, int, float]]:
+        """Every file of the task (name, bytes, changed at in ms), those in `artifacts/` last."""
+        with self._task(task_id) as folder:
+            return outcome.listed(folder)
+
+    def open_file(self, task_id: str, name: str) -> BinaryIO:
+        """One of `files`, open for reading. Raises TaskUnreadable where it cannot be."""
+        with self._task(task_id) as folder, self._readable(task_id, name):
+            return outcome.open_listed(folder, name)
 
     def open_result(self, task_id: str) -> BinaryIO:
         """result.json by its place (never by `result_path`). Raises ResultMissing."""

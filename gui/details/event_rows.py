@@ -19,6 +19,7 @@ from gui.details.budget_facts import advice_words, budget_names
 
 _TEXT_CHARS = 600
 _HEAD_CHARS = 300
+_UNIT_CHARS = 400
 _CLIPPED = "_clipped"  # `engine.store.history` names it so
 REFUSED = "refused"  # the switch of what a browser was refused; in the file it is a `log`
 TONES = {
@@ -33,7 +34,11 @@ TONES = {
 
 
 class EventRow(msgspec.Struct, frozen=True, gc=False):
-    """One event, ready to be shown. `guarded` is its line for the clipboard where that differs."""
+    """One event, ready to be shown. `guarded` is its line for the clipboard where that differs.
+
+    `place` is the byte at which its line begins, `ts` its time (ms since 1970; 0: not known),
+    `took_ms` what it says itself of how long it took, `unit` the unit that it ended.
+    """
 
     at: str
     kind: str
@@ -42,6 +47,10 @@ class EventRow(msgspec.Struct, frozen=True, gc=False):
     tone: str
     guarded: str = ""
     refused: Refusal | None = None
+    place: int = -1
+    ts: float = 0
+    took_ms: float | None = None
+    unit: str = ""
 
     @property
     def line(self) -> str:
@@ -62,9 +71,9 @@ class EventPart(msgspec.Struct, frozen=True):
     earlier: int | None = None
 
 
-def event_row(event: TaskEvent) -> EventRow:
+def event_row(event: TaskEvent, place: int = -1) -> EventRow:
     """What one line of events.jsonl says, in words; unknown kinds and fields are shown too."""
-    refused = refusal(event)
+    refused, data = refusal(event), event.data or {}
     kind = REFUSED if refused else event.kind
     row = EventRow(
         at=_clock(event.ts),
@@ -73,6 +82,10 @@ def event_row(event: TaskEvent) -> EventRow:
         text=refusal_words(refused) if refused else display(_text(event), _TEXT_CHARS),
         tone=TONES[REFUSED] if refused else _tone(event),
         refused=refused,
+        place=place,
+        ts=moment(event.ts) or 0,
+        took_ms=moment(data.get("durationMs")) if event.kind == "tool_call" else None,
+        unit=display(_str(data.get("message")), _UNIT_CHARS) if event.kind == "progress" else "",
     )
     # Here, where a thread has the time for it: all of them may be copied at once.
     guarded = "\t".join(map(clipboard_cell, (row.at, row.name, row.text)))

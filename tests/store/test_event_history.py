@@ -27,7 +27,7 @@ def kept(folder: Path, data: bytes) -> Folder:
     return Folder.at(str(folder))
 
 
-def ts(event: TaskEvent) -> float:
+def ts(event: TaskEvent, place: int = 0) -> float:
     return event.ts
 
 
@@ -48,7 +48,7 @@ def test_the_newest_thousand_come_first_and_the_lines_before_them_are_counted(
 def test_of_an_endless_line_its_head_and_its_size_are_told(tmp_path: Path) -> None:
     long = line(2)[:-3] + b"x" * (20 * MIB) + b'"}}'
     with kept(tmp_path, line(1) + b"\n" + long + b"\n" + line(3) + b"\n") as folder:
-        _, clipped, last = newest(folder, NAME, lambda event: event).events
+        _, clipped, last = newest(folder, NAME, lambda event, _: event).events
         assert (clipped.ts, clipped.kind, last.ts) == (2, "log", 3)
         assert clipped.data is not None
         assert clipped.data["_bytes"] == len(long)
@@ -96,6 +96,14 @@ def test_a_file_without_one_line_end_is_passed_over_once(
         with (tmp_path / NAME).open("ab") as file:
             file.write(b"\n" + line(5) + b"\n")
         assert later(folder, NAME, found.next_offset, ts).events == (5,)
+
+
+def test_each_event_is_told_with_the_byte_at_which_its_line_begins(tmp_path: Path) -> None:
+    data = b"".join(line(n) + b"\n" for n in range(20)) + b"torn\n" + line(20) + b"\n"
+    with kept(tmp_path, data) as folder:
+        told = newest(folder, NAME, lambda event, place: (event.ts, place), 5).events
+    assert [number for number, _ in told] == [17, 18, 19, 20]
+    assert all(data[place:].startswith(line(number)) for number, place in told)
 
 
 def test_no_file_has_no_history(tmp_path: Path) -> None:
