@@ -42,6 +42,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "column.age": "Age",
     "column.updated": "Updated",
     "column.id": "Id",
+    "attention.help": "It waits for a person to help it",
+    "attention.contract": "Its contract is not met",
     "attention.unreadable": "Its folder cannot be read",
     "attention.orphaned": "Its owner is gone and it was not reaped yet",
     "attention.failed": "It failed in the last 24 hours",

@@ -14,6 +14,7 @@ from engine.budget.fold import (
     lasted_ms,
     no_calls,
     rises,
+    runs_out_at,
     verdict,
 )
 from engine.budget.policy import BUDGETS, allows, defaulted, problems
@@ -36,5 +37,6 @@ __all__ = [
     "no_calls",
     "problems",
     "rises",
+    "runs_out_at",
     "verdict",
 ]

@@ -272,6 +272,23 @@ def lasted_ms(meta: Mapping[str, Any], now_ms: float) -> float:
     return min(measured + max(0, until_ms - at), max(measured, told))
 
 
+def runs_out_at(meta: Mapping[str, Any]) -> float | None:
+    """When (ms since 1970) a task that goes on is over its limit of time; None without one."""
+    limit = _policy(meta).get("maxWallMs")
+    if limit is None:
+        return None
+    limit += 1  # at the limit it is not over it yet
+    by_clock = _began_ms(meta) + float(limit)
+    ours = meta.get("engine")
+    given = ours if isinstance(ours, Mapping) else {}
+    measured, at = _number(given.get("lasted_ms")), _number(given.get("lasted_at"))
+    if measured is None or at is None:
+        return by_clock
+    if measured >= limit:
+        return at
+    return max(at + limit - measured, by_clock)  # as `lasted_ms` takes the lesser of the two
+
+
 def _began_ms(meta: Mapping[str, Any]) -> float:
     """An envelope runs from its making; a task with a body may have waited for a slot first."""
     claimed = None if _is_envelope(meta) else _number(meta.get("started_at"))

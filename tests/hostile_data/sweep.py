@@ -18,7 +18,7 @@ import msgspec
 
 from engine import words
 from engine.again import repeatable
-from engine.attention import facets, reasons, spell, standing
+from engine.attention import changes_at, facets, reasons, seen, standing
 from engine.cli import facts, show
 from engine.cli.escaped import json_text
 from engine.cli.goals import LINES
@@ -183,7 +183,8 @@ def _words(view: TaskView) -> None:
     said.append(json_text(show.view_data(view)))
     needs = reasons(view, NOW_MS)
     facets(view, standing(view), needs)
-    spell(view)
+    changes_at(view, NOW_MS)
+    said += [seen(view, reason) for reason in needs]
     if isinstance(view.entry, TaskRecord):
         said.append(words.error_text(view.entry))
         repeatable(view.entry)
