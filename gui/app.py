@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QLibraryInfo, QLocale, QTranslator
-from PySide6.QtWidgets import QApplication
 
 from engine.config import Settings
 from engine.errors import EngineError
@@ -20,6 +19,9 @@ from engine.logs import log_path, log_to_file
 from engine.places import private_folder
 from engine.version import VERSION
 from gui.alarm import Alarm, log_qt_messages
+from gui.desktop.arrivals import Opener
+from gui.desktop.forward import token_in
+from gui.desktop.wishes import SCHEME, Wish, here, wish_of
 from gui.icons import window_icon
 from gui.instance import Instance
 from gui.loop import run
@@ -51,17 +53,18 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _report(*run(app, self_test(app, settings.browser_path)))
         if options.shot:
             return _report(*run(app, shoot(app, settings, options.shot, options.scene)))
-        return run(app, _windows(app, settings, new_window=options.new_window))
+        wish = wish_of(options.what, here(), token_in(os.environ))
+        return run(app, _windows(app, settings, wish, new_window=options.new_window))
     except (asyncio.CancelledError, KeyboardInterrupt):
         if options.self_test or options.shot:
             _say("Ended by a signal before it was done.", wrong=True)
         return 130  # ended by a signal, everything closed
 
 
-def make_application() -> QApplication:
+def make_application() -> Opener:
     """The one application object, named so that desktops know whose window this is."""
     _name_for_the_task_bar()
-    app = QApplication([APP_NAME])
+    app = Opener([APP_NAME])
     app.setWindowIcon(window_icon())
     app.setApplicationName(APP_NAME)
     app.setApplicationDisplayName("OpenChrome Monitor")
@@ -95,7 +98,7 @@ def platform_for(environ: Mapping[str, str], platform: str) -> dict[str, str]:
     return {"QT_QPA_PLATFORM": ";".join([*screens, "offscreen"])}
 
 
-async def _windows(app: QApplication, settings: Settings, *, new_window: bool) -> int:
+async def _windows(app: Opener, settings: Settings, wish: Wish, *, new_window: bool) -> int:
     """One window after the other, as the user opens folders; the exit code."""
     memory, alarm = Memory(), Alarm()
     preferences = Preferences(preference_file())
@@ -105,28 +108,30 @@ async def _windows(app: QApplication, settings: Settings, *, new_window: bool) -
     app.styleHints().colorSchemeChanged.connect(lambda _: apply_theme(app, memory.theme))
     instance = Instance(settings.root)
     if not new_window and not instance.claim():
-        return _hand_over(instance, settings.root)
+        return _hand_over(instance, settings.root, wish)
     while True:
         session = Session(settings, memory, alarm, preferences=preferences)
-        instance.called.connect(session.come_forward)
-        session.open()
+        instance.called.connect(session.called)
+        app.asked.connect(session.open_address)
+        session.open(wish)
         try:
             folder = await session.ended()
         finally:
+            app.asked.disconnect(session.open_address)
             session.window.remember()
             await session.close()
             instance.release()
         if folder is None:
             return 0
-        settings = replace(settings, root=folder)
+        settings, wish = replace(settings, root=folder), Wish()
         instance = Instance(folder)
         if not new_window and not instance.claim():
-            return _hand_over(instance, folder)
+            return _hand_over(instance, folder, Wish())
 
 
-def _hand_over(instance: Instance, root: Path) -> int:
-    """Let the window that shows this ledger already come forward."""
-    if instance.hand_over({"raise": True}):
+def _hand_over(instance: Instance, root: Path, wish: Wish) -> int:
+    """Let the window that shows this ledger already come forward and do what was asked."""
+    if instance.hand_over(wish.message()):
         return 0
     _say(
         f"Another window already shows {root}, but it does not answer. "
@@ -141,6 +146,12 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         prog=APP_NAME,
         description="Watch and run browser tasks in a window.",
         epilog="Without a screen the window is drawn on an invisible one; `octask` needs none.",
+    )
+    parser.add_argument(
+        "what",
+        nargs="*",
+        metavar="WHAT",
+        help=f"an address or a file to start from, or a link {SCHEME}://task/ID to show",
     )
     parser.add_argument("--root", type=_folder, metavar="DIR", help="the folder with the tasks")
     parser.add_argument("--home", type=_folder, metavar="DIR", help="the folder of everything")

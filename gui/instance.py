@@ -1,4 +1,4 @@
-"""One window per ledger: a second start hands over to the first and ends.
+"""One window per ledger: a second start hands over what it was asked for to the first and ends.
 
 The lock lies outside the ledger (a ledger may be on a read-only or shared disk) and dies with
 its process. What is handed over is one JSON line over a socket that only this user may use.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from engine.places import private_file, private_folder
 from gui.settings import APP_FOLDER
 
 ANSWER_MS = 2000
-MAX_BYTES = 64 * 1024
+ANY_PROCESS = -1  # ASFW_ANY
+MAX_BYTES = 8 * 1024 * 1024  # of one message: a command line holds a quarter of it at most
 
 
 def _key(root: Path) -> str:
@@ -59,7 +61,8 @@ class Instance(QObject):
         return True
 
     def hand_over(self, message: dict[str, Any]) -> bool:
-        """Ask the ledger's window to come forward; False when it does not answer in 2 s."""
+        """Ask the ledger's window to do this; False when it does not answer in 2 s."""
+        _let_others_come_forward()
         socket = QLocalSocket()
         socket.connectToServer(self._name)
         if not socket.waitForConnected(ANSWER_MS):
@@ -105,6 +108,14 @@ class Instance(QObject):
             socket.write(b"ok\n")
             socket.flush()
         socket.disconnectFromServer()
+
+
+def _let_others_come_forward() -> None:
+    """On Windows only who has the focus may pass it on; the window it goes to is not known."""
+    if sys.platform == "win32":
+        import ctypes
+
+        ctypes.windll.user32.AllowSetForegroundWindow(ANY_PROCESS)
 
 
 def _user() -> str:

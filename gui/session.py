@@ -14,6 +14,8 @@ from engine.config import Settings
 from engine.words import count
 from gui.alarm import Alarm
 from gui.bridge import CLOSE_S, Bridge
+from gui.desktop.forward import come_forward
+from gui.desktop.wishes import Wish, here, wish_in, wish_of
 from gui.dialogs.question import Question
 from gui.main_window import MainWindow
 from gui.preferences import Preferences
@@ -57,7 +59,7 @@ class Session(QObject):
         self.window.loaded.connect(self._collect_lightly)
         alarm.window, alarm.quit_wanted = self.window, lambda: self._end(None)
 
-    def open(self) -> None:
+    def open(self, wish: Wish | None = None) -> None:
         """Show the window at once; the ledger and the browser come after its first paint."""
         gc.disable()  # all that the first reading makes is kept: collecting finds nothing there
         self._reading.start()
@@ -66,6 +68,8 @@ class Session(QObject):
         QTimer.singleShot(0, self.bridge, self.bridge.open)
         if self._accepts:
             self.bridge.opened.connect(self._warming.start)
+        if wish is not None:
+            self.window.arrivals.take(wish)
 
     async def ended(self) -> Path | None:
         """Wait until the user leaves; the folder to open next, if that is why."""
@@ -87,13 +91,18 @@ class Session(QObject):
         self.window.hide()
         self.window.deleteLater()
 
-    def come_forward(self, message: object = None) -> None:
+    def called(self, message: object = None) -> None:
         """Another start of the program handed over to this window."""
-        window = self.window
-        window.setWindowState(window.windowState() & ~window.windowState().WindowMinimized)
-        window.show()
-        window.raise_()
-        window.activateWindow()
+        self.take(wish_in(message))
+
+    def open_address(self, address: str) -> None:
+        """The desktop asks a program that runs already (macOS does it this way)."""
+        self.take(wish_of([address], here()))
+
+    def take(self, wish: Wish) -> None:
+        """Come forward and do what was asked for."""
+        come_forward(self.window, wish.token)
+        self.window.arrivals.take(wish)
 
     def _remember(self, _: object) -> None:
         self.window.remember()

@@ -80,6 +80,7 @@ ENVIRONMENT = {
 }
 PRINTERS = {
     "engine/cli/": "the command line",
+    "gui/desktop/forward.py": "hands the desktop's leave to come forward to Qt, which reads it there",
     "engine/sample/site.py": "says at which port it serves",
 }
 BROAD_CATCHERS = {

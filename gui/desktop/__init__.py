@@ -1,0 +1,1 @@
+"""The desktop around the window: other starts, links, tray, notifications, sleep, its end."""

@@ -1,0 +1,110 @@
+"""What comes to a window from outside: another start's wish, a link, a file from the desktop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QObject, Signal
+from PySide6.QtGui import QFileOpenEvent
+from PySide6.QtWidgets import QApplication
+
+from engine.errors import TaskNotFound
+from gui.desktop.wishes import Wish
+
+if TYPE_CHECKING:
+    from gui.main_window import MainWindow
+
+
+class Opener(QApplication):
+    """An application that hears what macOS asks it to open; `asked` carries the address."""
+
+    asked = Signal(str)
+
+    def event(self, event: QEvent) -> bool:
+        # overridden, not an event filter: a filter would be asked about every event there is
+        if isinstance(event, QFileOpenEvent):
+            self.asked.emit(event.url().toString())
+            return True
+        return super().event(event)
+
+
+class Arrivals(QObject):
+    """Grants wishes: shows a task as soon as the list is read, opens dialogs, runs nothing.
+
+    `open_files` and `open_urls` show what was handed over; whoever can do better than the start
+    dialog puts itself there.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._awaited: tuple[str, ...] = ()
+        self._read = False
+        self.open_urls: Callable[[tuple[str, ...]], object] = self._open_first
+        self.open_files: Callable[[tuple[str, ...]], object] = self._do_not_know
+        self._to_open = Wish()
+        self._opened = False
+        window.loaded.connect(self._end_reading)
+        window.bridge.opened.connect(self._open)
+
+    def take(self, wish: Wish) -> None:
+        """Do what was asked for; tasks may have to wait until the list is read."""
+        if wish.strange:
+            self._say(self.tr("This cannot be opened"), wish.strange)
+        if wish.tasks:
+            self._awaited = wish.tasks
+            self._show_tasks()
+        self._to_open = Wish(urls=wish.urls, files=wish.files)
+        if self._opened:
+            self._open()
+
+    def show_tasks(self, task_ids: tuple[str, ...]) -> bool:
+        """Select these tasks, past a filter that hides them; False when none is in the list."""
+        window = self._window
+        known = [one for one in task_ids if window.model.view_of(one) is not None]
+        if not known:
+            return False
+        if any(window.model.row_of(one) < 0 for one in known):
+            window.clear_filter()
+        window.table.select_ids(known)
+        window.table.setFocus()
+        window.acts["details"].setChecked(True)
+        return True
+
+    def _show_tasks(self) -> None:
+        if not self._awaited:
+            return
+        if self.show_tasks(self._awaited):
+            self._awaited = ()
+        elif self._read:
+            task_id, self._awaited = self._awaited[0], ()
+            root = self._window.bridge.look_at_health().root
+            self._window.trouble.show_error(TaskNotFound(task_id=task_id, root=root))
+
+    def _end_reading(self) -> None:
+        self._read = True
+        self._show_tasks()
+
+    def _open(self) -> None:
+        """Show what may be started, once the ledger can take it."""
+        self._opened = True
+        wish, self._to_open = self._to_open, Wish()
+        if not wish.urls and not wish.files:
+            return
+        if not self._window.acts["new"].isEnabled():
+            self._say(self.tr("Nothing new can be started here"), (*wish.urls, *wish.files))
+            return
+        if wish.urls:
+            self.open_urls(wish.urls)
+        if wish.files:
+            self.open_files(wish.files)
+
+    def _open_first(self, urls: tuple[str, ...]) -> None:
+        self._window.requests.new_task({"url": urls[0]})
+
+    def _do_not_know(self, files: tuple[str, ...]) -> None:
+        self._say(self.tr("This cannot be opened"), files)
+
+    def _say(self, title: str, words: tuple[str, ...]) -> None:
+        self._window.news_bar.tell(title, "\n".join(words), tone_name="warning")

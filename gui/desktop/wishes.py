@@ -1,0 +1,113 @@
+"""What a start of the program asks a window for: tasks to show, addresses and files to open.
+
+Words come from a command line, from a link on any web page, or from another process of this
+user. So a wish can only ever show something: nothing in it starts, cancels or deletes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
+
+SCHEME = "openchrome-monitor"
+MOST_WORDS = 500
+MOST_CHARS = 8192  # of one word: longer than any path or address that works
+_TASK = re.compile(r"task/([0-9a-f]{16})/?")
+_LISTS = ("tasks", "urls", "files", "strange")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was asked for; empty means: come forward. `files` are absolute paths.
+
+    `strange` is what could not be understood; `token` is the desktop's leave to take the focus.
+    """
+
+    tasks: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    strange: tuple[str, ...] = ()
+    token: str = ""
+
+    def message(self) -> dict[str, Any]:
+        """The wish as it is handed to another process."""
+        lists = {name: list(getattr(self, name)) for name in _LISTS}
+        return {"raise": True, "token": self.token, **lists}
+
+
+def link_to(task_id: str) -> str:
+    """The link that opens a window of this program at the task."""
+    return f"{SCHEME}://task/{task_id}"
+
+
+def here() -> Path:
+    """The folder that names of files count from; the home folder where that one is gone."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path.home()
+
+
+def wish_of(words: Iterable[str], folder: Path, token: str = "") -> Wish:
+    """Sort what was given on a command line; names of files count from `folder`."""
+    sorted_in: dict[str, list[str]] = {name: [] for name in _LISTS}
+    for word in list(words)[:MOST_WORDS]:
+        name, value = _understand(word[:MOST_CHARS], folder)
+        sorted_in[name].append(value)
+    return _wish({name: tuple(values) for name, values in sorted_in.items()}, token)
+
+
+def wish_in(message: object) -> Wish:
+    """The wish that another process handed over; what has the wrong shape is left out."""
+    if not isinstance(message, Mapping):
+        return Wish()
+    token = message.get("token")
+    lists = {name: _texts(message.get(name)) for name in _LISTS}
+    wish = _wish(lists, token if isinstance(token, str) else "")
+    tasks = tuple(one for one in wish.tasks if _TASK.fullmatch(f"task/{one}"))
+    return replace(wish, tasks=tasks, files=tuple(filter(os.path.isabs, wish.files)))
+
+
+def _wish(lists: Mapping[str, tuple[str, ...]], token: str) -> Wish:
+    return Wish(lists["tasks"], lists["urls"], lists["files"], lists["strange"], token[:MOST_CHARS])
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        return ()
+    return tuple(
+        one for one in value[:MOST_WORDS] if isinstance(one, str) and len(one) <= MOST_CHARS
+    )
+
+
+def _understand(word: str, folder: Path) -> tuple[str, str]:
+    """Which list of a wish the word belongs in, and its value there."""
+    scheme = word.partition(":")[0].lower()
+    if scheme == SCHEME:
+        rest = unquote(word.partition(":")[2]).lstrip("/")
+        found = _TASK.fullmatch(rest)
+        return ("tasks", found[1]) if found else ("strange", word)
+    if scheme in ("http", "https") and "://" in word:
+        return "urls", word
+    if scheme == "file":
+        return _file_of(word)
+    if not word.strip() or "\0" in word:
+        return "strange", word
+    return "files", os.path.abspath(os.path.join(folder, word))
+
+
+def _file_of(address: str) -> tuple[str, str]:
+    """A desktop hands files over as addresses; those of other machines are not meant."""
+    try:
+        parts = urlsplit(address)
+        path = url2pathname(parts.path)
+    except ValueError:
+        return "strange", address
+    local = parts.netloc in ("", "localhost") and os.path.isabs(path) and "\0" not in path
+    return ("files", path) if local else ("strange", address)
