@@ -152,6 +152,41 @@ def _info() -> QPainterPath:
     return path
 
 
+def _eye() -> QPainterPath:
+    path = QPainterPath(QPointF(2.5, 12))
+    path.quadTo(QPointF(12, 1), QPointF(21.5, 12))
+    path.quadTo(QPointF(12, 23), QPointF(2.5, 12))
+    path.addEllipse(QPointF(12, 12), 3, 3)
+    return path
+
+
+def _globe() -> QPainterPath:
+    path = _lines(((3, 12), (21, 12)))()
+    path.addEllipse(QPointF(12, 12), 9, 9)
+    path.addEllipse(QPointF(12, 12), 4, 9)
+    return path
+
+
+def _record() -> QPainterPath:
+    path = QPainterPath()
+    path.addEllipse(QPointF(12, 12), 9, 9)
+    path.addEllipse(QPointF(12, 12), 3.5, 3.5)
+    return path
+
+
+def _camera() -> QPainterPath:
+    path = _round(QRectF(3, 7, 18, 12), runs=(((8.5, 7), (10, 4.5), (14, 4.5), (15.5, 7)),))()
+    path.addEllipse(QPointF(12, 13), 3.2, 3.2)
+    return path
+
+
+def _agent() -> QPainterPath:
+    path = _round(QRectF(4, 8, 16, 11), runs=(((12, 8), (12, 4)), ((9.5, 15.8), (14.5, 15.8))))()
+    path.addEllipse(QPointF(9, 12.2), 0.6, 0.6)
+    path.addEllipse(QPointF(15, 12.2), 0.6, 0.6)
+    return path
+
+
 _PATHS: Final[dict[str, Callable[[], QPainterPath]]] = {
     "new": _lines(((12, 5), (12, 19)), ((5, 12), (19, 12))),
     "stop": _cross_in_circle,
@@ -168,7 +203,38 @@ _PATHS: Final[dict[str, Callable[[], QPainterPath]]] = {
     "less": _lines(((6, 9), (12, 15), (18, 9))),
     "warning": _warning,
     "search": _search,
+    "watch": _eye,
     "info": _info,
+    "globe": _globe,
+    "record": _record,
+    "camera": _camera,
+    "agent": _agent,
+    "tabs": _round(QRectF(3, 9, 13, 11), runs=(((7, 5), (20, 5), (20, 16)),)),
+    "steps": _lines(
+        ((4, 6.5), (6, 8.5), (9, 4.5)),
+        ((12, 7), (20, 7)),
+        ((12, 12), (20, 12)),
+        ((12, 17), (20, 17)),
+        ((5, 12), (8, 12)),
+        ((5, 17), (8, 17)),
+    ),
+    "up": _lines(((12, 19), (12, 5)), ((6, 11), (12, 5), (18, 11))),
+    "down": _lines(((12, 5), (12, 19)), ((6, 13), (12, 19), (18, 13))),
+    "star": _lines(
+        (
+            (12, 3.5),
+            (14.6, 9),
+            (20.6, 9.8),
+            (16.2, 14),
+            (17.3, 20),
+            (12, 17.1),
+            (6.7, 20),
+            (7.8, 14),
+            (3.4, 9.8),
+            (9.4, 9),
+            (12, 3.5),
+        )
+    ),
     "list": _lines(((4, 7), (20, 7)), ((4, 12), (20, 12)), ((4, 17), (14, 17))),
 }
 _NAMES: Final = {
