@@ -28,7 +28,7 @@ from engine.admission import (
 from engine.agents import Agents
 from engine.browser.instances import Instances
 from engine.browser.session import BrowserSession
-from engine.browser.watching import Showing
+from engine.browser.watching import Showing, Sight
 from engine.config import Settings
 from engine.errors import (
     EngineError,
@@ -294,4 +294,4 @@ class Engine(Steering):
             log.info("the browser is not warm: %s", error)
 
 
-__all__ = ["Batch", "Engine"]
+__all__ = ["Batch", "Engine", "Sight"]

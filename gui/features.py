@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gui import rerunning
+from gui import page_watching, rerunning
 
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
 
-FEATURES: tuple[Callable[[MainWindow], object], ...] = (rerunning.attach,)
+FEATURES: tuple[Callable[[MainWindow], object], ...] = (
+    rerunning.attach,
+    page_watching.attach,
+)

@@ -55,13 +55,15 @@ class OpenPage(msgspec.Struct, frozen=True):
 class Sight(msgspec.Struct, frozen=True):
     """What is to be seen now. `picture` is a JPEG or PNG; empty: as before.
 
-    `page` is the number of the tab that is shown, 0 when none is open.
+    `page` is the number of the tab that is shown, 0 when none is open; `covered` says that
+    what was typed is painted over.
     """
 
     page: int = 0
     address: str = ""
     picture: bytes = b""
     pages: tuple[OpenPage, ...] = ()
+    covered: bool = False
 
 
 class Showing:
@@ -124,7 +126,8 @@ class Showing:
                 # What is typed from now on must not be seen: begin again, with care.
                 if task_id not in self._tasks or bool(hide) is not careful:
                     return
-                yield Sight(number, _address(page, hide), picture, self.pages(task_id))
+                pages = self.pages(task_id)
+                yield Sight(number, _address(page, hide), picture, pages, careful)
 
     def _found(self, task_id: str) -> list[tuple[int, Page, Unshown]]:
         known = self._numbers.get(task_id, {})

@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
-from gui.details.tab import TabKind
+from typing import TYPE_CHECKING
 
-TABS: tuple[TabKind, ...] = ()
+from PySide6.QtWidgets import QWidget
+
+from gui.details.tab import DetailTab, TabKind
+from gui.page_watching import has_page
+
+if TYPE_CHECKING:
+    from gui.desk import Desk
+
+
+def _page(desk: Desk, parent: QWidget) -> DetailTab:
+    from gui.details.page_tab import PageTab
+
+    return PageTab(desk, parent)
+
+
+TABS: tuple[TabKind, ...] = (TabKind("page", _page, has_page),)

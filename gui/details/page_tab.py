@@ -1,0 +1,244 @@
+"""The Page tab: what a task's page looks like now, with its address above. Nothing while unseen."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtGui import QImage, QPainter, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
+
+from engine.display import display, elide_middle
+from engine.records import TaskView, Unreadable
+from engine.service import Engine, Sight
+from gui.desk import Desk
+from gui.details.tab import DetailTab
+from gui.page_watching import can_be_watched
+from gui.theme import TonedLabel, plain_keys, plain_label
+
+RESIZED_MS = 400  # a window that is being dragged asks for one size only: its last
+MOST_IN_LIST = 80  # characters of an address
+LEAST = QSize(320, 200)
+
+
+class PageTab(DetailTab):
+    """Watches while it is in sight; what was seen last stays until another task is shown."""
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(desk, parent)
+        self._task_id = ""
+        self._watching = False
+        self._chosen = 0
+        self._picture = _Picture(self)
+        self._state = TonedLabel("", "muted", self)
+        self._pages = QComboBox(self)
+        self._address = QLineEdit(self)
+        self._nothing = plain_label("", self, tone="muted", wrap=True)
+        self._resized = QTimer(self, interval=RESIZED_MS, singleShot=True)
+        self._lay_out()
+        self._pages.activated.connect(lambda at: self._choose(int(self._pages.itemData(at))))
+        self._resized.timeout.connect(self._watch_anew)
+
+    def _lay_out(self) -> None:
+        self._address.setReadOnly(True)
+        self._address.setAccessibleName(self.tr("Address of the page"))
+        self._address.setPlaceholderText(self.tr("No page is open"))
+        self._pages.setAccessibleName(self.tr("Pages of this task"))
+        self._pages.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        self._pages.setMinimumContentsLength(24)
+        head = QHBoxLayout()
+        head.setSpacing(8)
+        head.addWidget(self._address, 1)
+        head.addWidget(self._pages)
+        head.addWidget(self._state)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(8, 8, 8, 8)
+        column.setSpacing(6)
+        column.addLayout(head)
+        column.addWidget(self._nothing)
+        column.addWidget(self._picture, 1)
+        self._pages.hide()
+
+    @property
+    def state(self) -> str:
+        """What is said of the picture, or instead of one."""
+        return self._nothing.text() or self._state.text()
+
+    def show_task(self, view: TaskView) -> None:
+        if view.task_id != self._task_id:
+            self.leave()
+            self._task_id, self._chosen = view.task_id, 0
+            self._clear()
+        if not can_be_watched(view):
+            self.leave()
+            self._say_why_not(view)
+        elif not self._watching:
+            self._watch()
+
+    def leave(self) -> None:
+        """Nobody looks: the browser is not asked for pictures any more."""
+        self._watching = False
+        self._resized.stop()
+        self.desk.bridge.call_off(self._errand)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self._watching:
+            self._resized.start()
+
+    @property
+    def _errand(self) -> str:
+        return f"watch a page {id(self)}"
+
+    def _choose(self, number: int) -> None:
+        self._chosen = number
+        self._watch_anew()
+
+    def _watch_anew(self) -> None:
+        if self._watching:
+            self._watch()
+
+    def _watch(self) -> None:
+        self._watching = True
+        room = self._picture.room
+        task_id, chosen = self._task_id, self._chosen
+
+        async def watch(engine: Engine) -> None:
+            size = (room.width(), room.height())
+            async with aclosing(engine.showing.watch(task_id, chosen, size)) as sights:
+                async for sight in sights:
+                    await self._take(sight, room)
+
+        self.desk.bridge.ask(watch, lambda _: self._has_ended(), name=self._errand)
+
+    async def _take(self, sight: Sight, room: QSize) -> None:
+        """Show what was seen; decoding takes some ms, and so a thread."""
+        image = await asyncio.to_thread(_decoded, sight.picture, room) if sight.picture else None
+        if image is not None:
+            self._picture.show_image(image)
+        self._show_head(sight)
+        if not sight.page:
+            self._tell(self.tr("No page is open in a browser just now."))
+        elif sight.covered:
+            self._live(self.tr("● Live, what was typed is covered"))
+        else:
+            self._live(self.tr("● Live"))
+
+    def _show_head(self, sight: Sight) -> None:
+        if self._address.text() != sight.address:
+            self._address.setText(sight.address)
+            self._address.setCursorPosition(0)
+        self._pages.setVisible(len(sight.pages) > 1)
+        if self._pages.view().isVisible():
+            return  # a list that somebody chooses from must not change under the hand
+        names = [self.tr("Newest page")]
+        numbers = [0]
+        for page in sight.pages:
+            names.append(plain_keys(elide_middle(display(page.address), MOST_IN_LIST)))
+            numbers.append(page.number)
+        if [self._pages.itemText(at) for at in range(self._pages.count())] != names:
+            self._pages.clear()
+            for name, number in zip(names, numbers, strict=True):
+                self._pages.addItem(name, number)
+        if self._chosen not in numbers:
+            self._chosen = 0
+        self._pages.setCurrentIndex(numbers.index(self._chosen))
+
+    def _has_ended(self) -> None:
+        self._watching = False
+        self._pages.hide()
+        if self._picture.has_image:
+            self._live(self.tr("Last seen"), "muted")
+
+    def _say_why_not(self, view: TaskView) -> None:
+        self._pages.hide()
+        if self._picture.has_image:
+            self._live(self.tr("Last seen"), "muted")
+            return
+        self._tell(self._why_not(view))
+
+    def _why_not(self, view: TaskView) -> str:
+        entry = view.entry
+        if isinstance(entry, Unreadable) or entry.is_terminal:
+            return self.tr("The task has ended: no page of it is open any more.")
+        if not view.ours:
+            return self.tr(
+                "Another program runs this task. Only pages of tasks that run in this window "
+                "can be watched."
+            )
+        if entry.kind == "recording":
+            return self.tr(
+                "A recording has a window of its own. It is not shown here, because what is "
+                "typed there is repeated nowhere."
+            )
+        return self.tr("The task waits for its turn: nothing is open yet.")
+
+    def _live(self, words: str, tone: str = "good") -> None:
+        self._state.show_tone(tone)
+        self._state.show_text(words)
+        self._nothing.show_text("")
+        self._nothing.hide()
+
+    def _tell(self, words: str) -> None:
+        self._state.show_text("")
+        self._nothing.show_text(words)
+        self._nothing.show()
+
+    def _clear(self) -> None:
+        self._picture.show_image(None)
+        self._address.setText("")
+        self._state.show_text("")
+        self._nothing.show_text("")
+
+
+def _decoded(data: bytes, room: QSize) -> QImage | None:
+    """The picture no larger than `room`; None for what is no picture. For a thread."""
+    image = QImage.fromData(data)
+    if image.isNull():
+        return None
+    if image.width() > room.width() or image.height() > room.height():
+        shrink, smooth = Qt.AspectRatioMode.KeepAspectRatio, Qt.TransformationMode
+        image = image.scaled(room, shrink, smooth.SmoothTransformation)
+    return image
+
+
+class _Picture(QWidget):
+    """An image in the middle, never larger than it was taken."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._image: QImage | None = None
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setAccessibleName(self.tr("What the page looks like"))
+
+    @property
+    def room(self) -> QSize:
+        """Pixels of the screen that it has."""
+        return (self.size() * self.devicePixelRatio()).expandedTo(LEAST)
+
+    @property
+    def has_image(self) -> bool:
+        return self._image is not None
+
+    def show_image(self, image: QImage | None) -> None:
+        self._image = image
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._image is None:
+            return
+        painter = QPainter(self)
+        ratio = self.devicePixelRatio()
+        whole = self._image.size() / ratio
+        shown = whole.scaled(self.size(), Qt.AspectRatioMode.KeepAspectRatio)
+        shown = shown if shown.width() < whole.width() else whole
+        box = self.rect()
+        box.setSize(shown)
+        box.moveLeft((self.width() - shown.width()) // 2)
+        painter.drawImage(box, self._image)
+        painter.setPen(self.palette().color(QPalette.ColorRole.Mid))
+        painter.drawRect(box.adjusted(0, 0, -1, -1))
+        painter.end()
