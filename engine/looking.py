@@ -15,6 +15,7 @@ from engine.export.exports import Exports
 from engine.feed import Batch, Feed
 from engine.past import Past
 from engine.query import Filter
+from engine.reading.desk import Reading
 from engine.records import (
     EventSlice,
     History,
@@ -44,6 +45,7 @@ class Looking:
         self._names = Names()
         self._feeds: set[Feed] = set()
         self.exports = Exports(root)
+        self.reading = Reading(root)
         self.past = Past(root)
         self.retention = Retention(root)
 

@@ -32,6 +32,9 @@ GUI_MAY_IMPORT = frozenset(
     | {"attention", "budget", "display", "messages", "pace", "refused", "sizes", "version"}
     | {"logs", "places"}
     | {"forms", "drafts", "abilities"}  # what can be asked, a request as a file, what it may do
+    | {"units", "reading.pages", "reading.files", "reading.differences"}
+    | {"reading.json_tree", "reading.json_search", "goals.views", "export.exporter"}
+    | {"forcing"}  # what calling tasks complete would meet
     | {"sample.site"}  # what the empty window offers to crawl
 )
 WRITERS = {
@@ -77,10 +80,10 @@ ENVIRONMENT = {
     "gui/app.py": "the window turns variables into settings",
     "gui/loop.py": "tells qasync which Qt to take, before it is imported",
     "gui/instance.py": "tells the users of one Windows machine apart",
+    "gui/desktop/forward.py": "hands the desktop's leave to come forward to Qt, which reads it there",
 }
 PRINTERS = {
     "engine/cli/": "the command line",
-    "gui/desktop/forward.py": "hands the desktop's leave to come forward to Qt, which reads it there",
     "engine/sample/site.py": "says at which port it serves",
 }
 BROAD_CATCHERS = {

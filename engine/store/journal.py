@@ -134,9 +134,15 @@ def _split(fd: int, at: int, cap: int, whole: bool) -> Iterator[tuple[bytes | No
 
 def page_lines(folder: Folder, name: str, offset: int) -> Iterator[bytes]:
     """Each whole page as it stands in the file; what is none is passed over."""
-    for found, _ in lines(folder, name, offset, cap=PAGE_CAP):
+    for found, _ in placed_pages(folder, name, offset):
+        yield found
+
+
+def placed_pages(folder: Folder, name: str, offset: int) -> Iterator[tuple[bytes, int]]:
+    """As `page_lines`, each with the byte behind its line: where to go on."""
+    for found, behind in lines(folder, name, offset, cap=PAGE_CAP):
         if found and _is_object(found):
-            yield found
+            yield found, behind
 
 
 def page(found: bytes) -> dict[str, Any]:

@@ -205,10 +205,10 @@ class LedgerLook:
         with self._task(task_id) as folder, self._readable(task_id, PAGES_NAME):
             yield from journal.placed_pages(folder, PAGES_NAME, offset)
 
-    def files(self, task_id: str) -> list[tuple[str, int, float]]:
+    def files(self, task_id: str) -> tuple[tuple[str, int, float], ...]:
         """Every file of the task (name, bytes, changed at in ms), those in `artifacts/` last."""
         with self._task(task_id) as folder:
-            return outcome.listed(folder)
+            return tuple(outcome.listed(folder))
 
     def open_file(self, task_id: str, name: str) -> BinaryIO:
         """One of `files`, open for reading. Raises TaskUnreadable where it cannot be."""

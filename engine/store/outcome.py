@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, BinaryIO, Final
@@ -18,6 +19,7 @@ from engine.store.opening import discard
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE | re.ASCII)
 _NAME_LENGTH: Final = 100
+MOST_LISTED: Final = 20_000  # files of one folder that are shown
 ARTIFACT_CAP: Final = 64 * 1024 * 1024  # bytes; our own pictures stop at 8 MiB
 _TOLD: Final = ("url", "final_url", "error", "title", "content")
 
@@ -95,6 +97,44 @@ def read_artifact(folder: Folder, name: str) -> bytes | None:
             return artifacts.read(name, ARTIFACT_CAP)
     except (OSError, Unusable):
         return None
+
+
+def listed(folder: Folder) -> list[tuple[str, int, float]]:
+    """The regular files of a task (name, bytes, changed at in ms), those in `artifacts/` last.
+
+    What begins with a dot is a lock or half written; links are passed over. Raises OSError.
+    """
+    found = _listed(folder, "")
+    with suppress(OSError), folder.enter(ARTIFACTS_NAME) as artifacts:
+        found += _listed(artifacts, f"{ARTIFACTS_NAME}/")
+    return found
+
+
+def _listed(folder: Folder, before: str) -> list[tuple[str, int, float]]:
+    found = []
+    for name in sorted(folder.names())[:MOST_LISTED]:
+        if not _is_plain(name):
+            continue
+        with suppress(OSError):
+            facts = folder.facts(name)
+            if stat.S_ISREG(facts.st_mode):
+                found.append((before + name, facts.st_size, facts.st_mtime_ns / 1e6))
+    return found
+
+
+def open_listed(folder: Folder, name: str) -> BinaryIO:
+    """One of `listed`, open for reading. Raises Unusable, OSError."""
+    inside, artifact = name.rpartition("/")[::2]
+    if inside not in ("", ARTIFACTS_NAME) or not _is_plain(artifact):
+        raise Unusable("this is no file of the task")
+    if not inside:
+        return os.fdopen(folder.open(artifact, READ_FLAGS), "rb")
+    with folder.enter(ARTIFACTS_NAME) as artifacts:
+        return os.fdopen(artifacts.open(artifact, READ_FLAGS), "rb")
+
+
+def _is_plain(name: str) -> bool:
+    return bool(name) and name[0] != "." and name != "lock" and not set(name) & set("/\\:\0")
 
 
 def safe_name(name: str) -> str:

@@ -1,0 +1,42 @@
+"""A real ledger to look into, and files in it that nobody has written properly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.reading.desk import Reading
+from engine.store.lease import Lease
+from engine.store.ledger import Ledger
+
+
+@pytest.fixture
+def ledger(home: Path) -> Iterator[Ledger]:
+    root = home / "tasks"
+    root.mkdir()
+    lease = Lease.acquire(root)
+    yield Ledger(root, lease=lease)
+    lease.release()
+
+
+@pytest.fixture
+def reading(ledger: Ledger) -> Reading:
+    return Reading(ledger.root)
+
+
+@pytest.fixture
+def with_file(ledger: Ledger) -> Callable[[str, Any], str]:
+    """Makes a task with one more file (text as it is, all else as JSON); its id."""
+
+    def make(name: str, what: Any) -> str:
+        task_id = ledger.create("crawl", {"url": "http://site.test/"}).task_id
+        ledger.claim(task_id)
+        text = what if isinstance(what, str) else json.dumps(what)
+        (ledger.root / task_id / name).write_text(text, encoding="utf-8")
+        return task_id
+
+    return make
