@@ -10,7 +10,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 import msgspec
@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 FIRST = 100  # a screen or two, at once
 PART = 500
+MANY = 20_000
 PULSE_S = 0.25  # progress of live tasks: 4 Hz is as fast as eyes read numbers
 NOTHING = Difference()
 
@@ -56,7 +57,9 @@ class Feed:
         self.watch = watch
         self._ledger = ledger
         self._picture = Picture(ledger, ours)
-        self._todo: list[TaskId] = []
+        self._todo: Sequence[TaskId] = ()
+        self._done = 0
+        self._read: Callable[[Sequence[TaskId]], Difference] = self._picture.load
         self._loading = True
         self._closed = threading.Event()
 
@@ -122,16 +125,26 @@ class Feed:
             self._loading = not len(self._picture)
             yield self._survey
             size = FIRST
-            while self._todo:
-                part, self._todo = self._todo[:size], self._todo[size:]
+            while part := self._todo[self._done : self._done + size]:
+                self._done += len(part)
                 size = PART
-                yield partial(self._picture.load, part)
+                yield partial(self._read, part)
         if pulse:
             yield self._picture.pulse
 
     def _survey(self) -> Difference:
-        """Compare all stamps; what differs is read in the next steps."""
-        self._todo, gone = self._picture.survey()
+        """Compare all stamps; what differs is read in the next steps.
+
+        The newest first, but in a ledger so large that only looking who is the newest would
+        keep all rows waiting.
+        """
+        gone: tuple[TaskId, ...] = ()
+        self._done = 0
+        if not len(self._picture) and len(names := self._picture.names()) > MANY:
+            self._todo, self._read = names, self._picture.meet
+        else:
+            self._todo, gone = self._picture.survey()
+            self._read = self._picture.load
         return Difference(gone=gone)
 
     async def _looked(self, look: Callable[[], Difference], watch: Watch) -> Difference:
@@ -139,7 +152,7 @@ class Feed:
             return await asyncio.to_thread(look)
         except LedgerUnusable:
             # With no descriptor left, say, nothing is known: the next rescan will tell.
-            self._todo = []
+            self._todo, self._done = (), 0
             return Difference(gone=self._picture.clear()) if watch.state == "gone" else NOTHING
         except OSError as error:  # of one task: the steps behind this one go on
             log.warning("a part of the ledger could not be looked at: %s", error)
@@ -147,7 +160,7 @@ class Feed:
 
     def _batch(self, difference: Difference) -> Batch:
         loaded = len(self._picture)
-        left = len(self._todo) if self._loading else 0
+        left = len(self._todo) - self._done if self._loading else 0
         return Batch(
             views=difference.views,
             gone=difference.gone,

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from engine.errors import LedgerUnusable
-from engine.records import META_NAME, Stamp, TaskId, TaskRecord, Unreadable
+from engine.records import META_NAME, TERMINAL, Stamp, TaskId, TaskRecord, Unreadable
 from engine.store import meta
 from engine.store.depth import may_be_deep
 from engine.store.files import (
@@ -134,6 +134,34 @@ def entries(root: Folder, ids: Iterable[str], now_ms: int) -> Iterator[TaskRecor
             yield record
         elif (found := _read(root, task_id, now_ms, meta.glance)) is not None:
             yield found.entry
+
+
+def stamped(
+    root: Folder, ids: Iterable[str], now_ms: int
+) -> Iterator[tuple[TaskRecord | Unreadable, Stamp | None]]:
+    """The same with the stamps of those that are live: what has ended stays as it is.
+
+    For whoever has not seen the ledger before. A stamp for each would take a sixth longer.
+    """
+    root_fd, glimpse, mark = root.fd, meta.glimpse, None
+    for task_id in ids:
+        record = None
+        if root_fd is not None:
+            try:
+                fd = os.open(f"{task_id}/{META_NAME}", READ_FLAGS, dir_fd=root_fd)
+                try:
+                    data = os.pread(fd, SMALL_BYTES, 0)
+                    record = None if may_be_deep(data) else glimpse(data)
+                    ended = record is not None and record.status in TERMINAL
+                    mark = None if ended else _known(os.fstat(fd))
+                finally:
+                    os.close(fd)
+            except (OSError, *meta.REFUSED):
+                record = None
+        if record is not None and record.task_id == task_id:
+            yield record, mark
+        elif (found := _read(root, task_id, now_ms, meta.glance)) is not None:
+            yield found.entry, found.stamp
 
 
 def read_many(

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
-from typing import TypeVar
+from itertools import chain
 
 from engine.errors import EngineError
 from engine.records import (
@@ -27,26 +26,14 @@ from engine.records import (
 )
 from engine.store.look import LedgerLook
 from engine.store.reaper import owner_is_dead
+from engine.store.slices import slices
 
-AT_ONCE = 32  # about a millisecond of reading
-BUSY_S = 0.002
-REST_S = 0.0002  # long enough for a waiting thread to wake up and take the GIL
+MEET_AT_ONCE = 128
+SURE_NS = 60 * 10**9  # a file's time may be that much older than its place in the folder
 VERDICT_S = 3.0  # how old the word on an owner's life may get
 TURN = 500  # live tasks looked at in one pulse
 
-Item = TypeVar("Item")
 Entry = TaskRecord | Unreadable
-
-
-def slices(items: Iterable[Item]) -> Iterator[tuple[Item, ...]]:
-    """`items` in small parts, with a short rest for other threads after every few ms of work."""
-    source = iter(items)
-    until = time.perf_counter() + BUSY_S
-    while part := tuple(islice(source, AT_ONCE)):
-        yield part
-        if time.perf_counter() >= until:
-            time.sleep(REST_S)
-            until = time.perf_counter() + BUSY_S
 
 
 @dataclass(slots=True)
@@ -84,6 +71,7 @@ class Picture:
         self._unfinished: set[TaskId] = set()
         self._surveyed: dict[TaskId, Stamp | None] = {}
         self._round: list[TaskId] = []
+        self._met_at_ns = 0
 
     def __len__(self) -> int:
         return len(self._views)
@@ -104,6 +92,7 @@ class Picture:
         gone = tuple(task_id for task_id in self._views if task_id not in found)
         for task_id in (*gone, *(self._unfinished - found.keys())):
             self._forget(task_id)
+        self._adopt(found)
         known = self._stamps.get
         changed = [
             task_id for task_id, stamp in found.items() if known(task_id) != stamp or not stamp
@@ -111,6 +100,10 @@ class Picture:
         changed.sort(key=lambda task_id: _written(found[task_id]), reverse=True)
         self._surveyed = {task_id: found[task_id] for task_id in changed}
         return changed, gone
+
+    def names(self) -> list[TaskId]:
+        """Who is there, in no order: for a first look at more than can be waited for."""
+        return [task_id for part in slices(self._ledger.names()) for task_id in part]
 
     def clear(self) -> tuple[TaskId, ...]:
         """Forget all; tells who was shown."""
@@ -127,6 +120,41 @@ class Picture:
             task_ids,
             lambda part: ((one, stamp(TaskId(one.task_id))) for one in self._ledger.entries(part)),
         )
+
+    def _adopt(self, found: Mapping[TaskId, Stamp | None]) -> None:
+        """Give what `meet` left without a stamp the one it has now: what has ended stays as it
+        is. Only what was written since is read again."""
+        met_at_ns, self._met_at_ns = self._met_at_ns, 0
+        if not met_at_ns:
+            return
+        for task_id in self._views.keys() - self._stamps.keys():
+            stamp = found.get(task_id)
+            if stamp is not None and stamp.mtime_ns < met_at_ns - SURE_NS:
+                self._stamps[task_id] = stamp
+
+    def meet(self, task_ids: Sequence[TaskId]) -> Difference:
+        """Read what was never seen before, as `names` told it. Raises LedgerUnusable."""
+        self._met_at_ns = self._met_at_ns or time.time_ns()
+        views: list[TaskView] = []
+        for part in slices(task_ids, MEET_AT_ONCE):
+            read = self._ledger.stamped(part)
+            views += [
+                # as `_view` would, at a fifth of the time
+                TaskView(entry, entry.units)
+                if stamp is None and type(entry) is TaskRecord
+                else self._meet(entry, stamp)
+                for entry, stamp in read
+            ]
+            if len(read) != len(part):
+                for task_id in set(part).difference(entry.task_id for entry, _ in read):
+                    self._went(task_id)
+        self._views.update((view.entry.task_id, view) for view in views)  # type: ignore[misc]
+        return Difference(tuple(views))
+
+    def _meet(self, entry: Entry, stamp: Stamp | None) -> TaskView:
+        task_id = TaskId(entry.task_id)
+        self._stamps[task_id] = None if isinstance(entry, Unreadable) else stamp
+        return self._view(task_id, entry)
 
     def look(self, task_ids: Iterable[TaskId]) -> Difference:
         """Read these tasks again. Raises LedgerUnusable."""

@@ -80,6 +80,23 @@ def on_disk(root: Path) -> dict[str, str]:
     }
 
 
+async def test_a_ledger_too_large_to_be_sorted_first_is_told_whole_and_then_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.feed.MANY", 100)
+    for number in range(PART + 200):
+        write_meta(tmp_path, number, "COMPLETED" if number else "RUNNING")
+    async with reading(tmp_path) as reader:
+        await reader.until(lambda: reader.batches and reader.batches[-1].complete)
+        assert len(reader.views) == reader.batches[-1].total == PART + 200
+        told = [batch.loaded for batch in reader.batches]
+        assert told == sorted(told)
+        assert {batch.total for batch in reader.batches} == {PART + 200}
+        write_meta(tmp_path, 0, "COMPLETED")
+        write_meta(tmp_path, PART + 200)
+        await reader.until(lambda: reader.is_(0, "COMPLETED") and reader.is_(PART + 200, "RUNNING"))
+
+
 async def test_everything_comes_newest_first_and_a_small_part_at_once(tmp_path: Path) -> None:
     for number in range(1_300):
         folder = write_meta(tmp_path, number, "COMPLETED")

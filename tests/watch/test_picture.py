@@ -1,7 +1,11 @@
 """The picture is read once: a survey names only what has changed since."""
 
+import os
 from pathlib import Path
 
+import msgspec
+
+from engine.records import TaskId
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 from engine.store.look import LedgerLook
@@ -39,3 +43,35 @@ def test_a_task_of_this_process_is_its_own_before_it_has_reached_the_queue(tmp_p
     finally:
         lease.release()
     assert (view.ours, view.foreign, view.orphaned) == (True, False, False)
+
+
+def aged(folder: Path, seconds: float = 3_600) -> None:
+    """As if its meta.json had been written that much earlier."""
+    file = folder / "meta.json"
+    written = file.stat().st_mtime - seconds
+    os.utime(file, (written, written))
+
+
+def test_what_a_large_ledger_holds_is_met_once_and_not_read_again(tmp_path: Path) -> None:
+    for number in range(20):
+        aged(write_meta(tmp_path, number, "COMPLETED" if number % 2 else "FAILED"))
+    aged(write_meta(tmp_path, 20, "PENDING"))
+    (tmp_path / task_id(21)).mkdir()
+    look = LedgerLook(tmp_path)
+    picture, careful = Picture(look, lambda _: False), Picture(look, lambda _: False)
+    met = picture.meet(picture.names())
+    seen = careful.load(careful.survey()[0])
+    assert set(map(msgspec.json.encode, met.views)) == set(map(msgspec.json.encode, seen.views))
+    assert picture.survey() == ([task_id(21)], ())  # it has no meta.json yet
+
+
+def test_what_was_written_while_a_large_ledger_was_met_is_read_again(tmp_path: Path) -> None:
+    for number in range(5):
+        aged(write_meta(tmp_path, number, "FAILED"))
+    picture = Picture(LedgerLook(tmp_path), lambda _: False)
+    picture.meet(picture.names())
+    write_meta(tmp_path, 3, "FAILED", note="another program wrote into an ended task")
+    assert picture.survey() == ([task_id(3)], ())
+    picture.load([TaskId(task_id(3))])
+    aged(write_meta(tmp_path, 4, "COMPLETED"))
+    assert picture.survey() == ([task_id(4)], ())
