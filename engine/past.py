@@ -25,7 +25,7 @@ class Past:
     async def find(self, task_id: str, text: str, since: int = 0) -> Found:
         """The events whose lines hold `text`, in capitals or not, some MiB from byte `since` on.
 
-        Ask again from `next_offset` while that is below `size`.
+        Ask again from `next_offset` until it stands still: a last line may lack its end.
         """
         return await asyncio.to_thread(lambda: self._look.find_events(task_id, Needle(text), since))
 

@@ -128,11 +128,16 @@ class Bridge(Errands):
         work = self._cancel(list(task_ids), reason, frozenset(waiting))
         self._tasks.spawn(work, name="cancel")
 
-    def follow_events(self, task_id: str | None) -> None:
-        """Send the events of this task, from its first one on, and of no other any more."""
+    def follow_events(self, task_id: str | None, place: int = -1) -> None:
+        """Send the events of this task, the newest first, and of no other any more; with a
+        `place` (a byte of the file) those around it only."""
         self._tasks.cancel("events")
-        if task_id is not None:
-            self._tasks.spawn(self._history.follow(task_id), name="events")
+        if task_id is None:
+            return
+        history = self._history
+        whole = place < 0
+        told = history.follow(task_id) if whole else history.look_at(task_id, place)
+        self._tasks.spawn(told, name="events")
 
     def show_events(self, shown: bool) -> None:
         """Read events only while somebody can see them."""

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from gui.bridge import Bridge
 from gui.preferences import Preferences
 from gui.settings import Memory
+from gui.time_range import TimeRange
 
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """`memory` keeps how the window was left, `preferences` what a person chose."""
+    """`memory` keeps how the window was left, `preferences` what a person chose; `span` is the
+    part of the selected task's time that its details show."""
 
     bridge: Bridge
     memory: Memory
     preferences: Preferences = field(default_factory=Preferences)
+    span: TimeRange = field(default_factory=TimeRange)

@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 Offset = int | None  # a byte of the file
 EVENTS_S = 0.25  # how soon a line that somebody appended is seen in the details
 LAST_LOOKS = 4  # after the end of a task: its last event follows its last state
+AROUND = 5  # parts to each side of a place that somebody wants to see
 AGAIN_S = 2.0  # until what could not be read is tried again
 
 
@@ -100,6 +101,21 @@ class EventFollower:
                 self._tell(task_id, EventPart(older.events, older.skipped, older=True))
                 continue
             await self._pause(quiet)
+
+    async def look_at(self, task_id: str, place: int) -> None:
+        """Tell the events around byte `place`, which begins a line, and nothing else."""
+        self._task_id = task_id
+        later = await self._part(task_id, None, place)
+        self._tell(task_id, EventPart(later.events, later.skipped))
+        start = place
+        for _ in range(AROUND):
+            if start:
+                older = await self._part(task_id, start, None)
+                start = older.start
+                self._tell(task_id, EventPart(older.events, older.skipped, older=True))
+            since, later = later.next_offset, await self._part(task_id, None, later.next_offset)
+            if later.next_offset != since:
+                self._tell(task_id, EventPart(later.events, later.skipped))
 
     async def _part(self, task_id: str, before: int | None, since: int | None) -> History[EventRow]:
         while True:

@@ -25,7 +25,7 @@ _PROGRESS: Final = re.compile(r"(\d+)/(\d+)")
 
 
 class Found(msgspec.Struct, frozen=True):
-    """`places` are the bytes at which lines begin; go on at `next_offset` while below `size`."""
+    """`places` are the bytes at which lines begin; go on at `next_offset` until it stands still."""
 
     places: tuple[int, ...]
     next_offset: int
@@ -102,7 +102,9 @@ def _pieces(fd: int, since: int, size: int, lap: int) -> Iterator[_Piece]:
             kept = kept[-lap:]
             continue
         whole, kept = kept[:end], kept[end:]
-        yield _Piece(whole.lower(), base, begun, base + end)
+        # A last line without its end may grow: it is looked at now, and once more later.
+        ended = whole.rfind(b"\n") + 1
+        yield _Piece(whole.lower(), base, begun, base + ended if ended else begun)
         begun = base + end
 
 

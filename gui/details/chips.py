@@ -42,6 +42,11 @@ class Chips(QWidget):
             chip.setText(words.say("events.chip", name=name, count=words.count(number)))
         self._place()
 
+    def show_all(self) -> None:
+        """Switch every kind on."""
+        for chip in self._chips.values():
+            chip.setChecked(True)
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._place()

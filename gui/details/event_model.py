@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication
 
 from engine import words
@@ -19,6 +22,7 @@ _ROOT = QModelIndex()
 _DISPLAY = int(Qt.ItemDataRole.DisplayRole)
 _TOOL_TIP = int(Qt.ItemDataRole.ToolTipRole)
 _COLOUR = int(Qt.ItemDataRole.ForegroundRole)
+_FONT = int(Qt.ItemDataRole.FontRole)
 _SPOKEN = int(Qt.ItemDataRole.AccessibleTextRole)
 _ALIGNMENT = int(Qt.ItemDataRole.TextAlignmentRole)
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
@@ -26,6 +30,9 @@ KEPT = 50_000  # events; older ones stay in the file: a million would take 300 M
 MOST_KINDS = 10  # kinds of a stranger's with a switch of their own
 OTHER = ""  # the switch of all further kinds
 TITLES = ("time", "kind", "text")
+
+
+_place = attrgetter("place")
 
 
 class EventModel(QAbstractTableModel):
@@ -36,6 +43,8 @@ class EventModel(QAbstractTableModel):
         self._rows: list[EventRow] = []
         self._shown: list[EventRow] = []
         self._hidden: frozenset[str] = frozenset()
+        self._span: tuple[float, float] | None = None
+        self._marked: frozenset[int] = frozenset()
         self._dropped = 0
         self.kinds: Counter[str] = Counter()
 
@@ -94,6 +103,31 @@ class EventModel(QAbstractTableModel):
             self.dataChanged.emit(self.index(0, 0), self.index(0, len(TITLES) - 1))
 
     @property
+    def kept(self) -> list[EventRow]:
+        """All events that are here, shown or not, in the order of the file; not to be changed."""
+        return self._rows
+
+    def row_of(self, place: int) -> int | None:
+        """Where the event stands whose line begins at byte `place`; None if it is not shown."""
+        at = bisect_left(self._shown, place, lo=self._top, key=_place)
+        found = at < len(self._shown) and self._shown[at].place == place
+        return at if found else None
+
+    def has(self, place: int) -> bool:
+        """Is that event here, shown or not?"""
+        at = bisect_left(self._rows, place, key=_place)
+        return at < len(self._rows) and self._rows[at].place == place
+
+    def mark(self, places: frozenset[int]) -> None:
+        """Put these events into bold type: they hold what somebody looks for."""
+        if places == self._marked:
+            return
+        self._marked = places
+        if self._shown:
+            last = self.index(len(self._shown) - 1, len(TITLES) - 1)
+            self.dataChanged.emit(self.index(0, 0), last, [_FONT])
+
+    @property
     def _top(self) -> int:
         """Where the first event stands: behind the row that says how many were left out."""
         return 1 if self._dropped else 0
@@ -123,6 +157,8 @@ class EventModel(QAbstractTableModel):
         return kind if own else OTHER
 
     def _passes(self, row: EventRow) -> bool:
+        if self._span is not None and not self._span[0] <= row.ts <= self._span[1]:
+            return False
         return not self._hidden or self._switch(row.kind) not in self._hidden
 
     def clear(self) -> None:
@@ -133,8 +169,17 @@ class EventModel(QAbstractTableModel):
         self.endResetModel()
 
     def hide_kinds(self, hidden: frozenset[str]) -> None:
-        self.beginResetModel()
+        """Show all events but those of these kinds."""
         self._hidden = hidden
+        self._choose()
+
+    def keep_to(self, span: tuple[float, float] | None) -> None:
+        """Show only what was in that time (ms since 1970); None: everything."""
+        self._span = span
+        self._choose()
+
+    def _choose(self) -> None:
+        self.beginResetModel()
         self._shown = [self._earlier()] if self._dropped else []
         self._shown += filter(self._passes, self._rows)
         self.endResetModel()
@@ -159,6 +204,8 @@ class EventModel(QAbstractTableModel):
             return plain_tip(text) if column == 2 else None
         if role == _SPOKEN:
             return f"{row.at}, {row.name}. {row.text}"
+        if role == _FONT and row.place in self._marked:
+            return _bold()
         if role == _COLOUR and column == 1 and row.tone:
             return tone(row.tone, QApplication.palette())
         return None
@@ -169,3 +216,9 @@ class EventModel(QAbstractTableModel):
         if role == _DISPLAY:
             return words.say(f"events.{TITLES[section]}")
         return _LEFT if role == _ALIGNMENT else None
+
+
+def _bold() -> QFont:
+    font = QApplication.font()
+    font.setBold(True)
+    return font

@@ -1,27 +1,24 @@
-"""The Events tab: a task's history as it grows. Follow keeps the newest in sight."""
+"""The Events tab: a task's history as it grows. Follow keeps the newest in sight; what is looked
+for is found in all of the file, and shown with what stands around it."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QItemSelectionModel, Qt, Signal
-from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent, QShortcut
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QCheckBox,
-    QHBoxLayout,
-    QHeaderView,
-    QPushButton,
-    QTableView,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from engine import words
+from engine.service import Engine
+from gui.desk import Desk
 from gui.details.chips import Chips
+from gui.details.event_find import EventFinder
 from gui.details.event_model import EventModel
 from gui.details.event_rows import EventPart
+from gui.details.event_saving import SaveLog
+from gui.details.event_table import EventTable
+from gui.details.find_bar import FindBar
+from gui.details.part_bar import PartBar
 from gui.theme import plain_label, plain_tip
-
-_TIME_CHARS, _KIND_CHARS = 14, 20
 
 
 class Events(QWidget):
@@ -29,33 +26,43 @@ class Events(QWidget):
 
     counted = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, desk: Desk | None = None) -> None:
         super().__init__(parent)
+        self._desk, self._task_id = desk, ""
         self.model = EventModel(self)
-        self.table = _EventTable(self.model, self)
+        self.table = EventTable(self.model, self)
+        self.finder = EventFinder(desk, self)
+        self.finding = FindBar(self.finder, self)
+        self.part = PartBar(self)
         self.follow = QCheckBox(words.say("events.follow"), self)
         self.follow.setToolTip(plain_tip(words.say("events.follow.hint")))
         self.follow.setChecked(True)
         self._skipped = plain_label("", self, tone="warning")
         self._nothing = plain_label(words.say("events.none"), self, tone="muted")
+        self._saved = plain_label("", self, tone="muted")
         self._copy = QPushButton(words.say("events.copy"), self)
+        self.save = SaveLog(desk, self.lines, lambda: self._task_id, self._saved)
         self._chips = Chips(self)
         self.pill = QPushButton(self.table.viewport())
         self.pill.hide()
-        self._unseen = 0
+        self._unseen, self._lost, self._wanted = 0, 0, -1
         self._lay_out()
         self._connect()
         self.start_over()
 
     def _lay_out(self) -> None:
         top = QHBoxLayout()
-        top.addWidget(self._chips, 1)
-        for widget in (self._nothing, self._skipped, self.follow, self._copy):
+        top.addWidget(self.finding, 1)
+        for widget in (self._nothing, self._skipped, self._saved, self.follow):
             top.addWidget(widget)
+        top.addWidget(self.save)
+        top.addWidget(self._copy)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 6, 0, 0)
         column.setSpacing(6)
         column.addLayout(top)
+        column.addWidget(self._chips)
+        column.addWidget(self.part)
         column.addWidget(self.table, 1)
 
     def _connect(self) -> None:
@@ -63,55 +70,151 @@ class Events(QWidget):
         QShortcut(QKeySequence.StandardKey.Copy, self.table, self.copy).setContext(
             Qt.ShortcutContext.WidgetShortcut
         )
+        for key, step in (("F3", 1), ("Shift+F3", -1)):
+            shortcut = QShortcut(QKeySequence(key), self, lambda step=step: self.finding.step(step))
+            shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         self.pill.clicked.connect(lambda: self.follow.setChecked(True))
         self.follow.toggled.connect(self._follow_changed)
         self.table.scrolled_by_hand.connect(self._scrolled)
-        self.table.resized.connect(self._place_pill)
+        self.table.resized.connect(self._stay)
         self._chips.changed.connect(self._filter)
+        self.finding.wanted.connect(lambda text: self.finder.look_for(self._task_id, text))
+        self.finding.stepped.connect(self._step)
+        self.finding.left.connect(self.table.setFocus)
+        self.finder.changed.connect(lambda: self.model.mark(frozenset(self.finder.places)))
+        self.part.back.connect(self._back_to_the_newest)
+        if self._desk is not None:
+            self.part.all_time.connect(self._desk.span.clear)
+            self._desk.span.changed.connect(self._keep_to_span)
 
-    def start_over(self) -> None:
+    def start_over(self, task_id: str = "") -> None:
         """Forget everything: another task is shown from now on."""
+        self._task_id = task_id
+        self.finding.field.clear()
+        self.finder.look_for(task_id, "")
+        self.save.call_off()
+        self._saved.show_text("")
+        self._empty()
+        self.follow.setChecked(True)
+
+    def _empty(self) -> None:
+        self.part.show_place(False)
         self.model.clear()
         self._chips.clear()
-        self._unseen = self._lost = 0
-        self.follow.setChecked(True)
+        self._unseen, self._lost, self._wanted = 0, 0, -1
         self._show_state()
 
     def add(self, part: EventPart) -> None:
         """Take what the file has grown by, or what stands before; follow the newest only if it
         was in sight, else leave what is read where it is."""
         self._lost += part.skipped
-        before = self.model.rowCount()
+        before, new = self.model.rowCount(), 0
         if part.older:
-            lines = len(part.rows) + part.skipped
-            new = 0
-            self.model.add_older(part.rows, lines)
+            self.model.add_older(part.rows, len(part.rows) + part.skipped)
         else:
             new = self.model.add(part.rows)
+            self.finder.go_on()
         if part.earlier is not None:
             self.model.stand_behind(part.earlier)
         self._chips.show_counts(self.model.kinds)
         if self.follow.isChecked():
             self.table.scrollToBottom()
         else:
-            self._unseen += new
+            self._unseen += new if self._wanted < 0 else 0
             self.table.scroll_by(self.model.rowCount() - before - new)
+        self._show_wanted()
         self._show_state()
 
+    def lines(self) -> list[str]:
+        """The marked events, or all that are shown, as tab-separated text."""
+        chosen = self.table.marked_rows()
+        rows = chosen if len(chosen) > 1 else range(self.model.rowCount())
+        return [self.model.row_at(row).line for row in rows]
+
     def copy(self) -> None:
-        """The marked events, or all that are shown, as tab-separated text on the clipboard."""
+        """The marked events, or all that are shown, to the clipboard."""
         chosen = self.table.marked_rows() or range(self.model.rowCount())
-        lines = (self.model.row_at(row).line for row in chosen)
-        QGuiApplication.clipboard().setText("\n".join(lines))
+        text = "\n".join(self.model.row_at(row).line for row in chosen)
+        QGuiApplication.clipboard().setText(text)
+
+    # what is looked for
+
+    def _step(self, way: int) -> None:
+        here = self.table.current_place()
+        place = self.finder.beside(here, way)
+        if place is not None:
+            self.show_place(place)
+            self.finding.show_current(self.finder.number_of(place))
+
+    def show_place(self, place: int) -> None:
+        """Show the event whose line begins at byte `place`, wherever in the file that is."""
+        self.follow.setChecked(False)
+        if self.model.has(place):
+            self._reveal(place)
+        elif self._desk is not None:
+            self._empty()
+            self._wanted = place
+            self.part.show_place(True)
+            self._desk.bridge.follow_events(self._task_id, place)
+
+    def _reveal(self, place: int) -> None:
+        row = self.model.row_of(place)
+        if row is None:  # what a switch or a range of time hides is what was asked for now
+            self._chips.show_all()
+            if self._desk is not None and self.model.row_of(place) is None:
+                self._desk.span.clear()
+            row = self.model.row_of(place)
+        if row is not None:
+            self.table.show_row(row)
+
+    def _show_wanted(self) -> None:
+        if self._wanted >= 0 and self.model.has(self._wanted) and self.table.current_place() < 0:
+            self._reveal(self._wanted)
+
+    def _back_to_the_newest(self) -> None:
+        if self._desk is not None:
+            self._empty()
+            self._desk.bridge.follow_events(self._task_id)
+        self.follow.setChecked(True)
+
+    # which part of the time
+
+    def _keep_to_span(self) -> None:
+        assert self._desk is not None
+        span = self._desk.span.range
+        self.part.show_span(span)
+        self.model.keep_to(span)
+        kept = self.model.kept
+        if span is not None:
+            self.follow.setChecked(False)
+            self.table.scrollToTop()
+            if kept and kept[0].place > 0 and span[0] < kept[0].ts:
+                self._fetch(span[0])
+        elif self.follow.isChecked():
+            self.table.scrollToBottom()
+
+    def _fetch(self, ts_ms: float) -> None:
+        """The events of that time are not here: get them."""
+        assert self._desk is not None
+        task_id = self._task_id
+
+        async def work(engine: Engine) -> int:
+            return await engine.past.place_of(task_id, ts_ms)
+
+        self._desk.bridge.ask(work, self.show_place, name="find a moment")
+
+    # what is followed
 
     def _follow_changed(self, on: bool) -> None:
+        if on and self.part.is_place:
+            self._back_to_the_newest()
         if on:
             self._unseen = 0
             self.table.scrollToBottom()
         self._show_state()
 
     def _scrolled(self, at_end: bool) -> None:
-        self.follow.setChecked(at_end)
+        self.follow.setChecked(at_end and not self.part.is_place)
 
     def _filter(self, hidden: frozenset[str]) -> None:
         self.model.hide_kinds(hidden)
@@ -126,79 +229,16 @@ class Events(QWidget):
         self.pill.setVisible(self._unseen > 0)
         self.pill.setText(words.say("events.new", count=words.count(self._unseen)))
         self._place_pill()
-        self.counted.emit(self.model.total)
+        if not self.part.is_place:
+            self.counted.emit(self.model.total)
+
+    def _stay(self) -> None:
+        """The list became higher or lower: what was in sight stays there."""
+        if self.follow.isChecked():
+            self.table.scrollToBottom()
+        self._place_pill()
 
     def _place_pill(self) -> None:
         size, room = self.pill.sizeHint(), self.table.viewport()
         left, top = (room.width() - size.width()) // 2, room.height() - size.height() - 6
         self.pill.setGeometry(left, top, size.width(), size.height())
-
-
-class _EventTable(QTableView):
-    """Tells when a person, not new rows, moved the list."""
-
-    scrolled_by_hand = Signal(bool)
-    resized = Signal()
-
-    def __init__(self, model: EventModel, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setModel(model)
-        self.setAccessibleName(words.say("details.events"))
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setTabKeyNavigation(False)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
-        self.setCornerButtonEnabled(False)
-        rows, header = self.verticalHeader(), self.horizontalHeader()
-        rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        rows.setDefaultSectionSize(self.fontMetrics().height() + 6)
-        rows.hide()
-        header.setHighlightSections(False)
-        # It would ask whether each column is selected, all rows through, at every repaint.
-        header.setSelectionModel(QItemSelectionModel(model, header))
-        header.setStretchLastSection(True)
-        character = self.fontMetrics().averageCharWidth()
-        header.resizeSection(0, _TIME_CHARS * character + 16)
-        header.resizeSection(1, _KIND_CHARS * character)
-        self.verticalScrollBar().actionTriggered.connect(lambda _: self._tell(True))
-        self._by_hand = False
-        self.verticalScrollBar().valueChanged.connect(lambda _: self._tell(False))
-
-    def marked_rows(self) -> list[int]:
-        """From top to bottom; by spans, because an index for each of 50,000 rows takes time."""
-        selection = self.selectionModel().selection()
-        spans = (selection.at(number) for number in range(selection.size()))
-        return sorted({row for span in spans for row in range(span.top(), span.bottom() + 1)})
-
-    def scroll_by(self, rows: int) -> None:
-        """Move with what came or went above what is read."""
-        self.updateGeometries()  # else the bar still ends where it ended before
-        bar = self.verticalScrollBar()
-        bar.setValue(bar.value() + rows)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self.resized.emit()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        before = self.verticalScrollBar().value()
-        super().keyPressEvent(event)
-        # A key moves the current row, and that the list: no action announces it.
-        if self.verticalScrollBar().value() != before:
-            self._judge()
-
-    def _tell(self, started: bool) -> None:
-        # An action (wheel, key, drag) is announced before the bar moves; rows that are
-        # added move it without one.
-        if started:
-            self._by_hand = True
-            return
-        if self._by_hand:
-            self._by_hand = False
-            self._judge()
-
-    def _judge(self) -> None:
-        bar = self.verticalScrollBar()
-        self.scrolled_by_hand.emit(bar.value() >= bar.maximum())

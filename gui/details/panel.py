@@ -47,7 +47,7 @@ class Details(QWidget):
         self._view: TaskView | None = None
         self.setAccessibleName(words.say("details.name"))
         self._head = _Head(self)
-        self.overview, self.events = Overview(self), Events(self)
+        self.overview, self.events = Overview(self), Events(self, desk)
         self._tabs = QTabWidget(self)
         self._tabs.setDocumentMode(True)
         self._tabs.addTab(self.overview, words.say("details.overview"))
@@ -117,7 +117,7 @@ class Details(QWidget):
         self.overview.show_view(view, stall_after_ms)
         self._pages.setCurrentIndex(1)
         if changed:
-            self.events.start_over()
+            self.events.start_over(self._task_id)
             self.wants_events.emit(self._task_id)
         self._offer_tabs(view)
         self._tell_tabs()

@@ -390,7 +390,7 @@ def test_a_strangers_kinds_share_a_switch_and_fit_into_the_smallest_window(
     events.show_events(task_id(1), part(*odd, TaskEvent(NOW, "failed")))
     assert events.minimumSizeHint().width() < 900
     QApplication.processEvents()
-    chips = {chip.text(): chip for chip in events.events.findChildren(QToolButton)}
+    chips = {chip.text(): chip for chip in events.events._chips.findChildren(QToolButton)}
     assert len(chips) == 12
     assert "Failed (1)" in chips
     assert all(chip.geometry().right() < 900 for chip in chips.values())

@@ -31,11 +31,10 @@ def everywhere(folder: Folder, text: str, most: int) -> list[int]:
     at = 0
     while True:
         part = find(folder, NAME, Needle(text), at, most)
-        found += part.places
-        assert part.next_offset > at or part.size == at
-        at = part.next_offset
-        if at >= part.size:
+        found += [place for place in part.places if place not in found[-1:]]
+        if part.next_offset == at:
             return found
+        at = part.next_offset
 
 
 def starts(data: bytes, wanted: bytes) -> list[int]:

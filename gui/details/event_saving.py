@@ -1,0 +1,114 @@
+"""“Save log…”: what the table shows as lines of text, or the whole file as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QStandardPaths, QTimer, Signal
+from PySide6.QtWidgets import QFileDialog, QMenu, QToolButton
+
+from engine.errors import EngineError
+from engine.service import Engine
+from engine.sizes import size_words
+from gui.desk import Desk
+from gui.theme import PlainLabel, plain_tip
+
+NAME = "save events"
+LOOK_MS = 100
+
+
+class SaveLog(QToolButton):
+    """A button with a menu of two; while a file is written it says how far, and cancels.
+
+    `lines` gives the events that are shown, `task_id` whose they are, at the moment of use.
+    """
+
+    saved = Signal(str)
+
+    def __init__(
+        self,
+        desk: Desk | None,
+        lines: Callable[[], list[str]],
+        task_id: Callable[[], str],
+        told: PlainLabel,
+    ) -> None:
+        super().__init__()
+        self._desk, self._lines, self._task_id, self._told = desk, lines, task_id, told
+        self._far = (0, 0)
+        self._menu = QMenu(self)
+        self._menu.addAction(self.tr("&This view…")).triggered.connect(lambda: self.ask(False))
+        self._menu.addAction(self.tr("&Everything…")).triggered.connect(lambda: self.ask(True))
+        self._look = QTimer(self, interval=LOOK_MS)
+        self._look.timeout.connect(self._show_progress)
+        self.clicked.connect(self._click)
+        self._rest()
+
+    def ask(self, everything: bool) -> None:
+        """Ask for the place of a file, and write it there."""
+        ending = "jsonl" if everything else "txt"
+        folder = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
+        title = self.tr("Save all events") if everything else self.tr("Save the events shown")
+        dialog = QFileDialog(self.window(), title, folder)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix(ending)
+        dialog.selectFile(f"events-{self._task_id()}.{ending}")
+        dialog.fileSelected.connect(lambda place: self.save(Path(place), everything))
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def save(self, place: Path, everything: bool) -> None:
+        """Write to `place`; `saved` tells when it stands there whole."""
+        if self._desk is None:
+            return
+        task_id, self._far = self._task_id(), (0, 0)
+        lines = [] if everything else self._lines()
+
+        async def work(engine: Engine) -> int:
+            if everything:
+                return await engine.past.save_events(task_id, place, self._note)
+            return await engine.past.save_lines(lines, place)
+
+        self.setMenu(None)  # type: ignore[arg-type]
+        self.setPopupMode(QToolButton.ToolButtonPopupMode.DelayedPopup)
+        self.setText(self.tr("Cancel saving"))
+        self._look.start()
+        then = lambda size: self._done(place, size)  # noqa: E731
+        self._desk.bridge.ask(work, then, self._fail, name=NAME)
+
+    def call_off(self) -> None:
+        """Write no further: another task is shown. Nothing is left of half a file."""
+        if self._desk is not None and self._look.isActive():
+            self._desk.bridge.call_off(NAME)
+            self._rest()
+
+    def _note(self, done: int, size: int) -> None:
+        self._far = (done, size)  # from a thread: the timer looks at it
+
+    def _click(self) -> None:
+        if self._look.isActive():
+            self.call_off()
+            self._told.show_text(self.tr("Not saved."))
+
+    def _show_progress(self) -> None:
+        done, size = self._far
+        if size:
+            self._told.show_text(self.tr("Saving: {0} %").format(100 * done // size))
+
+    def _done(self, place: Path, size: int) -> None:
+        told = self.tr("Saved {0} as {1}").format(size_words(size), place.name)
+        self._told.show_text(told)
+        self._told.setToolTip(plain_tip(str(place)))
+        self._rest()
+        self.saved.emit(str(place))
+
+    def _fail(self, error: EngineError) -> None:
+        self._told.show_text(f"{error} {error.advice}".strip())
+        self._rest()
+
+    def _rest(self) -> None:
+        self._look.stop()
+        self.setMenu(self._menu)
+        self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.setText(self.tr("Save log"))
+        self.setEnabled(self._desk is not None)
