@@ -12,8 +12,10 @@ from engine.comet import LinkedRuns, Runs
 from engine.config import Settings
 from engine.envelopes import Envelopes, EnvelopeState, Lasting, has_budget, state_of
 from engine.errors import EngineError
-from engine.goals.completing import Force
+from engine.forcing import Prospect, whoami
+from engine.goals.completing import force_of
 from engine.goals.desk import Goals
+from engine.goals.enforcing import Force
 from engine.goals.views import RunView
 from engine.keeper import Keeper
 from engine.looking import Looking
@@ -116,6 +118,23 @@ class Steering(Looking):
             NotATaskId, TaskNotFound, TaskRemoved, TaskUnreadable.
         """
         return await wait_terminal(self._ledger, await self.ledger_id(task_id), timeout_ms)
+
+    async def prospect(self, subject: str, *, named: bool = False) -> Prospect:
+        """What completing this would meet; `named` also lists what is missing. Writes nothing.
+
+        Raises:
+            NotAnId, NotATaskId, TaskNotFound, RecordUnreadable.
+        """
+        subject = await self.ledger_id(subject)
+        return await asyncio.to_thread(self.goals.prospect, subject, named=named)
+
+    def force(self, reason: str, by: str = "") -> Force:
+        """A force, checked, with its reason as it will be kept; without `by` whoever sits here.
+
+        Raises:
+            InvalidArguments: the reason is blank, or too short.
+        """
+        return force_of(reason, by or self.settings.agent_id or whoami())
 
     async def complete(
         self, subject: str, *, status: Status = Status.COMPLETED, force: Force | None = None

@@ -31,7 +31,7 @@ GUI_MAY_IMPORT = frozenset(
     {"service", "records", "words", "query", "stopping", "again", "errors", "config", "feed"}
     | {"attention", "budget", "display", "messages", "pace", "refused", "sizes", "version"}
     | {"logs", "places"}
-    | {"forms", "drafts", "abilities"}  # what can be asked, a request as a file, what it may do
+    | {"forms", "drafts", "abilities", "address_list"}  # requests as forms, files and lists
     | {"units", "reading.pages", "reading.files", "reading.differences"}
     | {"reading.json_tree", "reading.json_search", "goals.views", "export.exporter"}
     | {"forcing"}  # what calling tasks complete would meet

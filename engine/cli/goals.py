@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -18,20 +16,12 @@ from engine.cli.phrases import say
 from engine.cli.show import now_ms
 from engine.config import Settings
 from engine.display import display
+from engine.forcing import whoami
 from engine.records import TERMINAL
 from engine.verbs import Verb
 
 LONGEST = 200  # characters of a text from outside on one line
 Lines = Callable[[Mapping[str, Any]], Iterator[str]]
-
-
-def whoami() -> str:
-    """Who types, for what is kept for ever."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError, ImportError):  # a user id without a name
-        user = "unknown"
-    return f"{user}@{platform.node()}"
 
 
 def answer(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:

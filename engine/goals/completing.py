@@ -8,14 +8,15 @@ task run and in the events. What is terminal is never forced. Source: seed 001.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
-from engine.bulk import Contract, Guard, guard
+from engine.bulk import Guard, guard
 from engine.errors import EngineError
 from engine.goals import run_requests, run_steps
 from engine.goals.contracts import Contracts, Held
+from engine.goals.enforcing import Act, Force, enforced, marked, written
 from engine.goals.errors import BulkCompletionRefused, CannotComplete
 from engine.goals.hints import premature
 from engine.goals.requests import Update, force_reason
@@ -27,16 +28,7 @@ from engine.records import ENVELOPE, TERMINAL, Status, TaskRecord
 from engine.store import changes
 from engine.store.ledger import Ledger
 
-Act = Callable[[], TaskRecord]
-
 ENDINGS: Final = {"COMPLETED": "completed", "FAILED": "failed", "CANCELLED": "cancelled"}
-
-
-class Force(NamedTuple):
-    """Somebody's word against a guard; see `force_of`, which checks it."""
-
-    reason: str
-    by: str
 
 
 def force_of(reason: str | None, by: str) -> Force:
@@ -129,7 +121,11 @@ class Completing:
         with self._contracts.hold(link) as held:
             if guard(held.contract).allowed or raw.get("status") in TERMINAL:
                 return finish()
-            return _enforced(held, force, self._ledger(), str(raw["task_id"]), finish)
+            ledger, task_id = self._ledger(), str(raw["task_id"])
+            now_ms = held.now_ms()
+            return enforced(
+                held, force, ledger, task_id, lambda: marked(ledger, task_id, now_ms, finish)
+            )
 
     def _crawl(self, raw: Mapping[str, Any], task_id: str, force: Force | None) -> TaskRecord:
         """Ask the crawl's runner to commit COMPLETED at its next unit."""
@@ -147,7 +143,7 @@ class Completing:
             def ask() -> TaskRecord:
                 return ledger.mutate(task_id, lambda raw: _ask(raw, task_id, now_ms), durable=True)
 
-            return _enforced(held, force, ledger, task_id, ask)
+            return enforced(held, force, ledger, task_id, ask)
 
     def _end_bound(
         self, run: HeldRun, held: Held, end: tuple[dict[str, Any], str], force: Force | None
@@ -169,7 +165,7 @@ class Completing:
             held.force(force.reason, force.by)
         run_steps.mirror(run.raw, held.contract)
         try:
-            forced = _written(held.contract) if refused else None
+            forced = written(held.contract) if refused else None
             _end(run, fields, status, forced, msgspec.to_builtins(said))
         except BaseException:
             if refused:
@@ -207,34 +203,6 @@ def _end(
     run.event(ENDINGS[status], {**told, "forced": forced} if forced else told, durable=True)
 
 
-def _enforced(held: Held, force: Force, ledger: Ledger, task_id: str, act: Act) -> TaskRecord:
-    """Write down the force, then `act`; if that is refused, nobody has forced anything.
-
-    But for one case: who ended the task at this very moment found the force and passed by it.
-    """
-    before = held.contract
-    forced = held.force(force.reason, force.by)
-    counts = True
-    try:
-        return act()
-    except BaseException:
-        counts = not guard(before).allowed and _is_completed(ledger, task_id)
-        if not counts:
-            held.restore(before)
-        raise
-    finally:
-        if counts:
-            said = {**msgspec.to_builtins(guard(before)), "forced": _written(forced)}
-            ledger.note(task_id, [("guard", said)], durable=True)
-
-
-def _is_completed(ledger: Ledger, task_id: str) -> bool:
-    try:
-        return ledger.read_raw(task_id).get("status") == Status.COMPLETED
-    except EngineError:
-        return False
-
-
 def _refusal_of_task(ledger: Ledger, task_id: str, said: Guard) -> BulkCompletionRefused:
     fires = _refusals(ledger, task_id) + 1
     ledger.note(task_id, [("guard", {**msgspec.to_builtins(said), "fire_count": fires})])
@@ -270,8 +238,3 @@ def _cannot(task_id: str, reason: str, way_out: str) -> CannotComplete:
 
 def _forced(force: Force | None, now_ms: int) -> dict[str, Any] | None:
     return {"reason": force.reason, "by": force.by, "at": now_ms} if force else None
-
-
-def _written(contract: Contract) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(contract.forced)
-    return found

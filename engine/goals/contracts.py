@@ -98,11 +98,19 @@ class Contracts:
 
     def items(self, contract_id: str) -> tuple[list[str], list[str]]:
         """The items that were named beforehand, and the first 100 of them without a word."""
+        wanted, missing = self._named(contract_id)
+        return wanted, missing[:MISSING_NAMED]
+
+    def missing(self, contract_id: str) -> list[str]:
+        """All items that were named beforehand and that nobody has said a word on."""
+        return self._named(contract_id)[1]
+
+    def _named(self, contract_id: str) -> tuple[list[str], list[str]]:
         name = item_log.log_name(contract_id)
         with self._found(), self.shelf.opened() as folder:
             wanted = list(item_log.named(folder, name))
             said = item_log.last_words(folder, name) if wanted else {}
-        return wanted, [item for item in wanted if item not in said][:MISSING_NAMED]
+        return wanted, [item for item in wanted if item not in said]
 
     def names(self, contract_id: str) -> tuple[str, ...]:
         """The items that were named beforehand, where these are all that are expected."""

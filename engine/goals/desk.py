@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import EngineError
-from engine.goals import contracts, run_folders
+from engine.forcing import Prospect
+from engine.goals import contracts, prospects, run_folders
 from engine.goals.completing import Completing
 from engine.goals.contracts import Contracts
 from engine.goals.crawling import ContractCompanion, start_for
@@ -37,6 +38,7 @@ class Goals:
         self, home: Path, ledger: Callable[[], Ledger], now_ms: Callable[[], int] = wall_ms
     ) -> None:
         self.folders = (home / contracts.FOLDER, home / run_folders.FOLDER)
+        self._ledger = ledger
         self._shelf = Contracts(home, now_ms)
         folders = RunFolders(home, now_ms)
         self.contracts = ContractDesk(self._shelf, folders)
@@ -80,6 +82,12 @@ class Goals:
         if named and whole:
             given |= {"items": named, "expected_total": None}
         return {name: value for name, value in given.items() if value not in (None, "")}
+
+    def prospect(self, subject: str, *, named: bool = False) -> Prospect:
+        """What completing this task or task run would meet; see `goals.prospects`."""
+        if self.runs.has(subject):
+            return prospects.of_run(self.runs, self._shelf, subject, named=named)
+        return prospects.of_task(self._ledger(), self._shelf, subject, named=named)
 
     def companion(self, contract_id: str, task_id: str) -> ContractCompanion:
         """What records the pages of a crawl that carries a contract."""

@@ -11,7 +11,8 @@ import msgspec
 from msgspec import to_builtins
 
 from engine.errors import InvalidArguments, Problem
-from engine.goals.completing import Force, force_of
+from engine.goals.completing import force_of
+from engine.goals.enforcing import Force
 from engine.goals.views import contract_data, run_data
 from engine.records import TERMINAL, Status, TaskRecord, Unreadable
 from engine.service import Engine

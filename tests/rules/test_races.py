@@ -13,8 +13,8 @@ import pytest
 from engine.envelopes import Envelopes
 from engine.envelopes.request import envelope_request
 from engine.errors import EngineError
-from engine.goals.completing import Force
 from engine.goals.desk import Goals
+from engine.goals.enforcing import Force
 from engine.records import EngineFields, Status, TaskRecord
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
