@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from engine import words
+from engine.query import QueryError
 from gui.theme import plain_label
 
 # Typing is not held up by the list: it is filtered when the fingers rest this long.
@@ -34,9 +35,14 @@ class FilterBar(QWidget):
         self._typing = QTimer(self)
         self._typing.setSingleShot(True)
         self._typing.timeout.connect(self._tell)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
+        self._mistake = plain_label(tone="bad", wrap=True, parent=self)
+        self._mistake.hide()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        row = QHBoxLayout()
         row.setSpacing(10)
+        column.addLayout(row)
+        column.addWidget(self._mistake)
         row.addWidget(self._box, 1)
         row.addWidget(self._numbers)
         self.setFocusProxy(self._box)
@@ -54,6 +60,11 @@ class FilterBar(QWidget):
         """Put the keys here; what stands in the box is marked, not cleared."""
         self._box.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self._box.selectAll()
+
+    def show_mistake(self, error: QueryError | None) -> None:
+        """Say what is wrong with the text, or nothing."""
+        self._mistake.show_text(f"{error} {error.advice}".strip() if error is not None else "")
+        self._mistake.setVisible(error is not None)
 
     def show_counts(self, shown: int, total: int, selected: int = 0) -> None:
         """`Showing 214 of 12,480 · 3 selected`, beside the box."""

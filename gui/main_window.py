@@ -24,6 +24,7 @@ from gui.features import FEATURES
 from gui.folders import ask_folder, show_folder
 from gui.frame import Frame
 from gui.list_area import WaysOut
+from gui.narrowing import Narrowing
 from gui.newcomer import Newcomer
 from gui.preferences import Preferences
 from gui.regions import step_region
@@ -49,6 +50,7 @@ class MainWindow(Frame):
         self._health: Health | None = None
         self._followed: str | None = None
         self.scope = Scope(self.model, self)
+        self.narrowing = Narrowing(self.model, self.sidebar, self.filter_bar, self)
         self.newcomer = Newcomer(self.table, self.news_bar, self.clear_filter)
         self.requests = Requests(bridge, self, self.undo_bar)
         self.trouble = Trouble(self.banner, self.choose_folder, bridge.warm)
@@ -118,8 +120,7 @@ class MainWindow(Frame):
         self.model.shown_changed.connect(lambda *_: self._show_numbers())
         self.details.wants_events.connect(self.bridge.follow_events)
         self.details.wants_folder.connect(lambda _: self.show_task_folder())
-        self.sidebar.facet_changed.connect(lambda _: self._filter())
-        self.filter_bar.text_changed.connect(lambda _: self._filter())
+        self.narrowing.changed.connect(self._show_numbers)
         self.filter_bar.left.connect(self.table.setFocus)
         self.table.menu_wanted.connect(self.acts.fill_context_menu)
         follow_table(self.acts, self.table)
@@ -201,10 +202,6 @@ class MainWindow(Frame):
         shown, total = self.model.rowCount(), self.model.total
         self.area.show_numbers(shown, total)
         self.filter_bar.show_counts(shown, total, len(self.scope))
-
-    def _filter(self) -> None:
-        self.model.set_filter(self.filter_bar.text, self.sidebar.chosen)
-        self._show_numbers()
 
     def clear_filter(self) -> None:
         """Show every task again."""

@@ -6,7 +6,8 @@ the thousands of rows out of sight cost nothing, and sorting never compares "2 m
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from sys import intern
 from typing import Any
 
 import msgspec
@@ -22,12 +23,14 @@ from engine.attention import (
     reasons,
     stalls_at,
     standing,
+    unseen,
     updated_at,
 )
 from engine.display import display
 from engine.pace import STALL_MIN_MS, Pace
-from engine.query import haystack
+from engine.query import haystack, host_of
 from engine.records import Status, TaskRecord, TaskView, Units, Unreadable
+from gui.budget_gauge import fullest
 
 FACET_BIT = {facet: 1 << number for number, facet in enumerate(Facet)}
 # A running task never shows more than this, whatever it claims.
@@ -42,8 +45,9 @@ _NO_RECORD = TaskRecord(task_id="")
 class Row(msgspec.Struct, frozen=True, gc=False):
     """What the table knows of one task. Times are ms since 1970, `rate` is units a second.
 
-    `calm`, `rank`, `folded_name`, `share` and `newness` are there to sort by: a field is
-    read six times faster than a function of the row is called.
+    `needs` leaves out what was acknowledged; `quiet` says that all of it was. `worst` is the
+    fullest budget, 1 at its limit. `calm`, `rank`, `folded_name`, `share` and `newness` are
+    there to sort by: a field is read six times faster than a function of the row is called.
     """
 
     task_id: str
@@ -60,6 +64,9 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     rank: int
     live: bool
     running: bool
+    stalled: bool = False
+    quiet: bool = False
+    worst: float | None = None
     done: int | None = None
     total: int | None = None
     rate: float | None = None
@@ -69,23 +76,27 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     newness: float | None = None
     updated_at: float | None = None
     stalls_at: float | None = None
+    host: str = ""
+    budget: str = ""
 
     @property
     def fraction(self) -> float | None:
         """How much is done, 0 to 1; None while nobody knows the total."""
         return None if self.share is None or self.share < 0 else self.share
 
-    @property
-    def stalled(self) -> bool:
-        return Reason.STALLED in self.needs
 
+def make_row(
+    view: TaskView, pace: Pace | None, now_ms: float, acknowledged: Collection[str] = ()
+) -> Row:
+    """Everything the table needs of `view`, with its speed from `pace` where it runs.
 
-def make_row(view: TaskView, pace: Pace | None, now_ms: float) -> Row:
-    """Everything the table needs of `view`, with its speed from `pace` where it runs."""
+    `acknowledged` is what a person has seen of its needs: `engine.attention.seen`.
+    """
     entry = view.entry
     state = standing(view)
     after = pace.stall_after_ms if pace is not None else STALL_MIN_MS
-    needs = reasons(view, now_ms, after)
+    found = reasons(view, now_ms, after)
+    needs = unseen(view, found, acknowledged) if acknowledged else found
     name = _full_name(view)
     record = entry if isinstance(entry, TaskRecord) else _NO_RECORD
     row = Row(
@@ -99,10 +110,15 @@ def make_row(view: TaskView, pace: Pace | None, now_ms: float) -> Row:
         haystack=haystack(view),
         facets=_mask(facets(view, state, needs)),
         needs=needs,
-        calm=_CALM[needs[0]] if needs else len(_CALM),
+        calm=_CALM[needs[0]] if needs else len(_CALM) + (not found),
         rank=_RANK[state],
         live=record.is_live,
         running=record.status == Status.RUNNING,
+        stalled=Reason.STALLED in found,
+        quiet=bool(found) and not needs,
+        worst=fullest(record, now_ms),
+        host=intern(host_of(view)),  # many tasks have one host: it is kept once
+        budget=record.budget_status or "",
         **_times(view, record, after),
     )
     return row if view.units is None else _with_units(row, view.units, pace)
@@ -170,9 +186,3 @@ def _mask(found: Iterable[Facet]) -> int:
     for facet in found:
         mask |= FACET_BIT[facet]
     return mask
-
-
-def facet_mask(wanted: Iterable[str]) -> int:
-    """The bits of these facets; 0 (everything passes) for none, for All and for unknown ones."""
-    known = {Facet(name) for name in wanted if name in Facet._value2member_map_}
-    return 0 if Facet.ALL in known else _mask(known)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from engine.query import SortKey
+from engine.query import Filter, SortKey
 from engine.records import TaskView
 from gui.columns import COLUMNS
+from gui.facets import FacetCounts
 from gui.rows import Row
 from gui.rows_model import RowsModel, runs, wall_ms
 
@@ -34,7 +35,7 @@ class TaskModel(RowsModel):
         self._look: Callable[[], tuple[int, int]] | None = None
         self._held = False
         self._said: dict[str, list[str]] = {}
-        self._told: tuple[dict[str, int], int] = ({}, -1)
+        self._told: tuple[dict[str, int], int, int] = ({}, -1, -1)
         self._resort = QTimer(self)
         self._resort.setSingleShot(True)
         self._resort.timeout.connect(self.settle)
@@ -52,15 +53,17 @@ class TaskModel(RowsModel):
                 continue
             before, after = order.take(view, now)
             task_id = after.task_id
-            was_shown = task_id in order.shown
+            listed = task_id in order.shown
+            was_shown = listed and task_id not in left  # a batch may tell of one task twice
             if before is None or before.haystack is not after.haystack:
-                passes = order.passes(after)
+                passes = order.passes(after, now)
             else:
                 passes = was_shown
             if not passes:
                 if was_shown:
                     left.add(task_id)
-            elif was_shown and before is not None:
+            elif listed and before is not None:
+                left.discard(task_id)
                 first = changed[task_id][0] if task_id in changed else before
                 changed[task_id] = (first, after)
             else:
@@ -91,17 +94,28 @@ class TaskModel(RowsModel):
             order.forget(task_id)
         self._tell()
 
-    def set_filter(self, text: str, statuses: Iterable[str] = ()) -> None:
-        """Show only tasks in which every word of `text` occurs and that have one of the facets."""
-        self._order.set_filter(text, statuses)
-        ids = self._order.arranged(self._now_ms())
-        self._unsorted = False
-        if ids == self._order.ids:
+    def set_filter(self, wanted: Filter) -> None:
+        """Show only the tasks that pass."""
+        order, now = self._order, self._now_ms()
+        order.set_filter(wanted)
+        ids = None if self._unsorted else order.narrowed(now)
+        if ids is None:
+            ids, self._unsorted = order.arranged(now), False
+        if ids == order.ids:
             return
         self.beginResetModel()
-        self._order.replace(ids)
+        order.replace(ids)
         self.endResetModel()
         self._tell()
+
+    def filter_again(self) -> None:
+        """Time or progress may have changed who passes: let in and take out just these."""
+        order = self._order
+        passing = {row.task_id: row for row in order.passing(self._now_ms())}
+        left = order.shown - passing.keys()
+        arrived = [row for task_id, row in passing.items() if task_id not in order.shown]
+        order.shown |= {row.task_id for row in arrived}
+        self._apply(arrived, left, {})
 
     def set_sort(self, keys: Sequence[SortKey]) -> None:
         """Order by these columns (key, descending), the first counting most."""
@@ -127,6 +141,11 @@ class TaskModel(RowsModel):
     def look_through(self, rows_in_sight: Callable[[], tuple[int, int]]) -> None:
         """Cells outside the rows that `rows_in_sight` tells (first, last) need no repaint."""
         self._look = rows_in_sight
+
+    def acknowledge(self, seen: Mapping[str, Collection[str]], ids: Iterable[str]) -> None:
+        """`seen` is what was acknowledged of all tasks; of these it has changed just now."""
+        self._order.acknowledged = seen
+        self.put_many(self._order.to_judge(ids))
 
     def tick(self) -> None:
         """Time went on: repaint the cells in sight that it alone changes."""
@@ -169,6 +188,16 @@ class TaskModel(RowsModel):
     def counts(self) -> dict[str, int]:
         """How many tasks each facet has; kept while tasks change, never counted anew."""
         return self._order.counts
+
+    @property
+    def facets(self) -> FacetCounts:
+        """How many tasks each kind, host, budget and age has."""
+        return self._order.facets
+
+    @property
+    def filter(self) -> Filter:
+        """What the list is narrowed to now."""
+        return self._order.filter
 
     @property
     def total(self) -> int:
@@ -224,10 +253,9 @@ class TaskModel(RowsModel):
 
     def _tell(self) -> None:
         counts, shown = self._order.counts, len(self._order.ids)
-        if counts == self._told[0] and shown == self._told[1]:
-            return
-        new_counts = counts != self._told[0]
-        self._told = (counts, shown)
-        if new_counts:
+        now, before = (counts, self._order.facets.version, shown), self._told
+        self._told = now
+        if now[:2] != before[:2]:
             self.counts_changed.emit(counts)
-        self.shown_changed.emit(shown, self.total)
+        if now[0] != before[0] or shown != before[2]:
+            self.shown_changed.emit(shown, self.total)

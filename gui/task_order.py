@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import count
 
-from engine.attention import FAILED_RECENTLY_MS, Facet, Reason
+from engine.attention import Facet, changes_at
 from engine.pace import STALL_MIN_MS, Pace
-from engine.query import Order, SortKey, in_order, place, terms
+from engine.query import Filter, Order, SortKey, in_order, place
 from engine.records import Status, TaskRecord, TaskView
+from gui.asked import asked
 from gui.columns import COLUMN_AT, COLUMNS
-from gui.rows import FACET_BIT, Row, facet_mask, make_row, moved_on
+from gui.facets import FacetCounts
+from gui.rows import FACET_BIT, Row, make_row, moved_on
 
 NEWEST_FIRST: tuple[SortKey, ...] = (("age", False),)
 
@@ -32,14 +34,18 @@ class TaskOrder:
         # News of progress that nobody has looked at yet: a row out of sight is not made anew
         # for each of them (20 µs), only when it comes into sight, is due or is sorted by.
         self.unread: dict[str, TaskView] = {}
+        # What a person has seen of the needs of a task, by id: `engine.attention.seen`.
+        self.acknowledged: Mapping[str, Collection[str]] = {}
+        self._judge_anew: set[str] = set()
         self._alarms: list[tuple[float, str]] = []
         self._alarm_of: dict[str, float] = {}
         self._paces: dict[str, Pace] = {}
         self._counts = dict.fromkeys(Facet, 0)
         self._arrival: dict[str, int] = {}
         self._next_arrival = count()
-        self._terms: tuple[str, ...] = ()
-        self._mask = 0
+        self.facets = FacetCounts()
+        self.filter = Filter.of("")
+        self._narrowed = False
         self.sort_keys: tuple[SortKey, ...] = ()
         self._orders: tuple[Order, ...] = ()
         self.set_sort(NEWEST_FIRST)
@@ -51,15 +57,15 @@ class TaskOrder:
 
     @property
     def is_filtered(self) -> bool:
-        return bool(self._terms or self._mask)
+        return bool(self.filter.parts)
 
     def put_aside(self, view: TaskView, now_ms: float) -> bool:
         """Keep mere progress of a known task for later; False when more than that is new."""
         row = self.rows.get(view.entry.task_id)
         if row is None or row.stalls_at is None or row.stalled or view.units is None:
             return False
-        if now_ms >= row.stalls_at:  # whether it stalls has to be judged now
-            return False
+        if now_ms >= row.stalls_at or row.task_id in self._judge_anew:
+            return False  # whether it needs attention has to be judged now
         old = row.view
         same = old.entry is view.entry or old.entry == view.entry
         if not same or old.orphaned != view.orphaned or old.foreign != view.foreign:
@@ -93,11 +99,16 @@ class TaskOrder:
         self.unread.pop(task_id, None)
         before = self.rows.get(task_id)
         pace = self._pace(task_id, view, now_ms)
-        after = moved_on(before, view, pace, now_ms) if before is not None and pace else None
+        after = None
+        if before is not None and pace and task_id not in self._judge_anew:
+            after = moved_on(before, view, pace, now_ms)
+        # Progress moves the time away; a row is asked again when its old time has come.
+        if after is None or task_id not in self._alarm_of:
+            self._watch(view, now_ms)
         if after is None:
-            after = make_row(view, pace, now_ms)
+            after = make_row(view, pace, now_ms, self.acknowledged.get(task_id, ()))
+            self._judge_anew.discard(task_id)
             self._count(before, after)
-        self._watch(after)
         if before is None:
             self._arrival[task_id] = next(self._next_arrival)
         self.rows[task_id] = after
@@ -111,15 +122,14 @@ class TaskOrder:
         self._count(row, None)
         self._paces.pop(task_id, None)
         self.unread.pop(task_id, None)
+        self._judge_anew.discard(task_id)
         self._alarm_of.pop(task_id, None)
         del self._arrival[task_id]
         return True
 
-    def passes(self, row: Row) -> bool:
+    def passes(self, row: Row, now_ms: float) -> bool:
         """Does this row pass the filter?"""
-        if self._mask and not row.facets & self._mask:
-            return False
-        return all(term in row.haystack for term in self._terms)
+        return not self.filter.parts or self.filter.passes(asked(row), now_ms)
 
     def due(self, now_ms: float) -> list[TaskView]:
         """The tasks whose need for attention may change now, only because time has passed."""
@@ -129,15 +139,24 @@ class TaskOrder:
             if self._alarm_of.get(task_id) != at:
                 continue
             del self._alarm_of[task_id]
-            due.append(self.unread.get(task_id, self.rows[task_id].view))
+            due.extend(self.to_judge((task_id,)))
         return due
+
+    def to_judge(self, ids: Iterable[str]) -> list[TaskView]:
+        """The newest word about these tasks, whose needs are judged anew when it is taken."""
+        known = [task_id for task_id in ids if task_id in self.rows]
+        self._judge_anew.update(known)
+        return [self.unread.get(task_id, self.rows[task_id].view) for task_id in known]
 
     @property
     def has_running(self) -> bool:
         return bool(self._paces)
 
-    def set_filter(self, text: str, statuses: Iterable[str]) -> None:
-        self._terms, self._mask = terms(text), facet_mask(statuses)
+    def set_filter(self, wanted: Filter) -> None:
+        # Only what was in sight can still be, if nothing but a change lets anything in.
+        was = self.filter
+        self._narrowed = wanted.narrows(was) and not (was.ages or was.counts)
+        self.filter = wanted
 
     def set_sort(self, keys: Sequence[SortKey]) -> None:
         """Order by these columns; unknown ones are left out, none at all means newest first."""
@@ -150,18 +169,23 @@ class TaskOrder:
         """Does progress alone move rows?"""
         return any(COLUMNS[COLUMN_AT[key]].moves for key, _ in self.sort_keys)
 
-    def arranged(self, now_ms: float) -> list[str]:
-        """The ids that pass the filter, in order, made from scratch."""
-        if self.follows_progress:
+    def narrowed(self, now_ms: float) -> list[str] | None:
+        """Those of `ids` that pass the new filter as well; None where more than these may."""
+        if not self._narrowed or self.filter.counts:
+            return None
+        rows = map(self.rows.__getitem__, self.ids)
+        return [row.task_id for row in self.filter.keep(rows, now_ms, asked)]
+
+    def passing(self, now_ms: float) -> list[Row]:
+        """All rows that pass the filter now, in no order."""
+        if self.follows_progress or self.filter.counts:
             for task_id in list(self.unread):
                 self.catch_up(task_id, now_ms)
-        rows: Iterable[Row] = self.rows.values()
-        if self._mask:
-            mask = self._mask
-            rows = [row for row in rows if row.facets & mask]
-        for term in self._terms:
-            rows = [row for row in rows if term in row.haystack]
-        return [row.task_id for row in in_order(list(rows), self._orders)]
+        return self.filter.keep(self.rows.values(), now_ms, asked)
+
+    def arranged(self, now_ms: float) -> list[str]:
+        """The ids that pass the filter, in order, made from scratch."""
+        return [row.task_id for row in in_order(self.passing(now_ms), self._orders)]
 
     def replace(self, ids: list[str]) -> None:
         self.ids, self.shown = ids, set(ids)
@@ -196,26 +220,18 @@ class TaskOrder:
             pace.seen(view.units.done, view.last_event_at or now_ms)
         return pace
 
-    def _watch(self, row: Row) -> None:
-        """Keep in mind when time alone will change whether this row needs attention."""
-        at = _due_at(row)
-        # News mostly move the time away; a row is asked again when its old time has come.
-        if at < self._alarm_of.get(row.task_id, math.inf):
-            self._alarm_of[row.task_id] = at
-            heappush(self._alarms, (at, row.task_id))
+    def _watch(self, view: TaskView, now_ms: float) -> None:
+        """Keep in mind when time alone will change whether this task needs attention."""
+        task_id = view.entry.task_id
+        at = changes_at(view, now_ms, self.stall_after_ms(task_id))
+        if at is not None and at < self._alarm_of.get(task_id, math.inf):
+            self._alarm_of[task_id] = at
+            heappush(self._alarms, (at, task_id))
 
     def _count(self, before: Row | None, after: Row | None) -> None:
+        self.facets.move(before, after)
         was, now = before.facets if before else 0, after.facets if after else 0
         if was == now:
             return
         for facet, bit in FACET_BIT.items():
             self._counts[facet] += bool(now & bit) - bool(was & bit)
-
-
-def _due_at(row: Row) -> float:
-    """When time alone changes whether this row needs attention."""
-    if row.stalls_at is not None and not row.stalled:
-        return row.stalls_at
-    if Reason.FAILED in row.needs and row.updated_at is not None:
-        return row.updated_at + FAILED_RECENTLY_MS
-    return math.inf

@@ -46,7 +46,7 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
     """
 
     view: TaskView
-    stall_after_ms: float = STALL_MIN_MS
+    stall_after_ms: float
 
     def needs_attention(self, now_ms: float) -> bool:
         """Does this task need a person now?"""
@@ -193,8 +193,12 @@ def host_of(view: TaskView) -> str:
     entry = view.entry
     if isinstance(entry, Unreadable):
         return ""
-    found = _NETLOC.match(entry.url)
-    return found[1].casefold() if found is not None else ""
+    for name in ADDRESSES:
+        address = entry.args_summary.get(name)
+        found = _NETLOC.match(address) if isinstance(address, str) else None
+        if found is not None and found[1]:
+            return found[1].casefold()
+    return ""
 
 
 def _known(value: float | None) -> float:

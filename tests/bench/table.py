@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from engine.query import Filter
 from engine.records import TaskRecord, TaskView, Units
 from tests.bench.report import report, share
 
@@ -35,7 +36,14 @@ SORTS = (
     [("status", False)],
     [("status", False), ("task", False)],
 )
-FILTERS = ("host7", "host7 99", "h", "")
+FILTERS = (
+    *("host7", "host7 99", "h", ""),
+    *(
+        "status:failed",
+        "kind:crawl host:host7.example",
+        "(status:failed OR status:running) age:<7h",
+    ),
+)
 
 
 def made_views(count: int, now_ms: float) -> list[TaskView]:
@@ -117,13 +125,16 @@ class Bench:
         for text in FILTERS:
             times = []
             for _ in range(5):
-                self.model.set_filter("no such thing", ())
-                times.append(cpu_ms(partial(self.model.set_filter, text, ())))
+                self.model.set_filter(Filter.of("no-such-thing"))
+                times.append(cpu_ms(partial(self._type, text)))
                 self.app.processEvents()
             self.note(f"filter '{text}'", f"filter_{text.replace(' ', '_') or 'cleared'}", times)
         frames = [self.turn(self.table.viewport().update) for _ in range(30)]
         self.note("whole frame", "frame", frames)
         self.flood()
+
+    def _type(self, text: str) -> None:
+        self.model.set_filter(Filter.of(text))
 
     def flood(self) -> None:
         """20,000 progress reports a second over all tasks, flushed 25 times a second."""

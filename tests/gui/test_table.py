@@ -9,6 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
+from engine.query import Filter
 from gui.columns import COLUMN_AT, COLUMNS
 from gui.task_model import TaskModel
 from gui.task_table import IDLE_TICK_MS, LIVE_TICK_MS, TaskTable
@@ -71,7 +72,7 @@ def test_selection_and_current_task_survive_a_filter_that_shows_them(table: Task
     table.select_ids([task_id(4), task_id(9), task_id(10)])
     said: list[list[str]] = []
     table.selection_changed.connect(said.append)
-    table.tasks.set_filter("", ("failed",))
+    table.tasks.set_filter(Filter.of("status:failed"))
     assert table.selected_ids() == [task_id(4), task_id(9)]
     assert table.current_id() == task_id(4)
     assert said == [[task_id(4), task_id(9)]]

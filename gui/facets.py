@@ -1,0 +1,151 @@
+"""What the list can be narrowed to by a click, and how many tasks have it. Knows no Qt.
+
+A facet is a state by its bare name, or else a condition of the filter language, such as
+`kind:crawl`. Facets of one group widen each other, those of two groups narrow each other.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import nlargest
+from typing import Final
+
+from engine.attention import Facet
+from engine.query import term
+from engine.records import TaskRecord
+from gui.rows import Row
+
+STATUS, KIND, HOST, BUDGET, AGE = "status", "kind", "host", "budget", "age"
+GROUPS: Final = (STATUS, KIND, HOST, BUDGET, AGE)
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+AGES: Final[Mapping[str, float]] = {
+    "age:<1h": HOUR_MS,
+    "age:<1d": DAY_MS,
+    "age:<7d": 7 * DAY_MS,
+}
+OLDER: Final = "age:>=7d"
+BUDGETS: Final = {"ok": "ok", "warning": "near", "exceeded": "exceeded"}  # on disk -> as asked
+_STATES: Final = frozenset(facet.value for facet in Facet if facet is not Facet.ALL)
+# A kind or a host longer than this is not offered: no query has room for several of them.
+_LONGEST = 255
+
+
+def group_of(facet: str) -> str:
+    """The group of a facet; empty for what is none."""
+    if facet in _STATES:
+        return STATUS
+    group, colon, value = facet.partition(":")
+    return group if colon and value and group in GROUPS[1:] else ""
+
+
+def query_of(facets: Iterable[str]) -> str:
+    """The query for these facets; empty for none."""
+    groups: dict[str, list[str]] = {}
+    for facet in facets:
+        group = group_of(facet)
+        if group:
+            groups.setdefault(group, []).append(f"status:{facet}" if group == STATUS else facet)
+    return " ".join(
+        f"({' OR '.join(each)})" if len(each) > 1 else each[0] for each in groups.values()
+    )
+
+
+class FacetCounts:
+    """Kept while tasks come, change and go, never counted anew. `version` tells changes apart."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._values: Counter[str] = Counter()
+        self._named: dict[tuple[str, str], str] = {}
+        self._groups: dict[str, set[str]] = {KIND: set(), HOST: set(), BUDGET: set()}
+        self._made: list[float] = []
+        self._new: list[float] = []
+
+    def move(self, before: Row | None, after: Row | None) -> None:
+        """A row has changed, come (`before` is None) or gone."""
+        was = _marks(before) if before is not None else ()
+        now = _marks(after) if after is not None else ()
+        if was == now:
+            return
+        self.version += 1
+        for mark in was:
+            self._add(mark, -1)
+        for mark in now:
+            self._add(mark, 1)
+        old = before.created_at if before is not None else None
+        new = after.created_at if after is not None else None
+        if old == new:
+            return
+        if old is not None:
+            self._forget(old)
+        if new is not None:
+            self._new.append(new)
+
+    def of(self, facet: str, now_ms: float) -> int:
+        """How many tasks have this facet (no state: those are counted with the rows)."""
+        if group_of(facet) == AGE:
+            return self._aged(facet, now_ms)
+        return self._values[facet]
+
+    def known(self, group: str) -> frozenset[str]:
+        """Every facet of the group that a task has."""
+        return frozenset(self._groups.get(group, ()))
+
+    def most(self, group: str, number: int) -> list[str]:
+        """The facets of the group that most tasks have, most first."""
+        return nlargest(number, sorted(self._groups[group]), key=self._values.__getitem__)
+
+    def size(self, group: str) -> int:
+        """How many facets of the group there are."""
+        return len(self._groups[group])
+
+    def _add(self, mark: tuple[str, str], by: int) -> None:
+        facet = self._named.get(mark)
+        if facet is None:
+            facet = self._named[mark] = term(*mark)
+        self._values[facet] += by
+        if self._values[facet] > 0:
+            self._groups[mark[0]].add(facet)
+        else:
+            del self._values[facet], self._named[mark]
+            self._groups[mark[0]].discard(facet)
+
+    def _aged(self, facet: str, now_ms: float) -> int:
+        self._settle()
+        within = AGES.get(facet)
+        if within is None:
+            return bisect_right(self._made, now_ms - AGES["age:<7d"])
+        return len(self._made) - bisect_right(self._made, now_ms - within)
+
+    def _forget(self, made: float) -> None:
+        self._settle()
+        at = bisect_left(self._made, made)
+        if at < len(self._made) and self._made[at] == made:
+            del self._made[at]
+
+    def _settle(self) -> None:
+        if len(self._new) > 8:
+            self._made.extend(self._new)
+            self._made.sort()
+        else:
+            for made in self._new:
+                insort(self._made, made)
+        self._new.clear()
+
+
+def _marks(row: Row) -> tuple[tuple[str, str], ...]:
+    return tuple(_of(row))
+
+
+def _of(row: Row) -> Iterator[tuple[str, str]]:
+    entry = row.view.entry
+    if not isinstance(entry, TaskRecord):
+        return
+    if 0 < len(entry.kind) <= _LONGEST:
+        yield KIND, entry.kind
+    if 0 < len(row.host) <= _LONGEST:
+        yield HOST, row.host
+    if row.budget in BUDGETS:
+        yield BUDGET, BUDGETS[row.budget]

@@ -1,0 +1,72 @@
+"""What the list is narrowed to: the facets chosen at its side and what stands in the filter box."""
+
+from __future__ import annotations
+
+import time
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from engine.query import Filter, QueryError
+from gui.facets import query_of
+from gui.filter_bar import FilterBar
+from gui.sidebar import Sidebar
+from gui.task_model import TaskModel
+
+# Who passes a filter of ages or of progress is asked anew so often, and in at most a
+# fiftieth of the time.
+AGAIN_MS = 2000
+_AGAIN_SHARE = 50
+
+
+class Narrowing(QObject):
+    """Puts facets and text together to one filter. A text with a mistake changes nothing."""
+
+    changed = Signal()
+
+    def __init__(
+        self, model: TaskModel, sidebar: Sidebar, bar: FilterBar, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._model, self._sidebar, self._bar = model, sidebar, bar
+        self._typed = Filter.of("")
+        self._again = QTimer(self, singleShot=True)
+        self._again.timeout.connect(self._filter_again)
+        sidebar.facet_changed.connect(lambda _: self.apply())
+        bar.text_changed.connect(lambda _: self.apply())
+
+    @property
+    def text(self) -> str:
+        """The whole filter as one query: what `octask list --query` takes, too."""
+        return self._model.filter.text
+
+    def apply(self) -> None:
+        """Filter by what is chosen and typed now."""
+        try:
+            self._typed = Filter.of(self._bar.text)
+            mistake = None
+        except QueryError as error:
+            mistake = error
+        self._bar.show_mistake(mistake)
+        wanted = joined(query_of(self._sidebar.chosen), self._typed.text)
+        if wanted.text == self._model.filter.text:
+            return
+        self._model.set_filter(wanted)
+        self._pace(0)
+        self.changed.emit()
+
+    def _filter_again(self) -> None:
+        began = time.perf_counter()
+        self._model.filter_again()
+        self._pace(int((time.perf_counter() - began) * 1000))
+
+    def _pace(self, took_ms: int) -> None:
+        wanted = self._model.filter
+        if wanted.ages or wanted.counts:
+            self._again.start(max(AGAIN_MS, took_ms * _AGAIN_SHARE))
+        else:
+            self._again.stop()
+
+
+def joined(*queries: str) -> Filter:
+    """What passes all of these."""
+    return Filter.of(" ".join(f"({query})" for query in queries if query))
