@@ -4,4 +4,21 @@ from __future__ import annotations
 
 DEFAULTS: dict[str, object] = {
     "appearance.theme": "system",  # system, light, dark
+    "force.reasons": [],  # the last reasons of a force, as they were kept
+    "start.presets": [],  # requests kept by name
+    "start.recent": [],  # the last that were started, without secrets
+    "appearance.contrast": "system",  # system, more
+    "desktop.tray": True,  # a sign in the tray, where the desktop has one
+    "desktop.close_to_tray": False,  # closing the window hides it there
+    "desktop.start_hidden": False,  # in the tray, without one minimised
+    "desktop.quit_with_tasks": "ask",  # ask, keep (in the tray), cancel
+    "desktop.keep_awake": True,  # the machine does not sleep while tasks run here
+    "notify.failed": "popup",  # popup, list, none
+    "notify.attention": "popup",
+    "notify.completed": "list",
+    "notify.cancelled": "none",
+    "notify.while_active": False,  # pop-ups also while the window has the focus
+    "notify.sound": False,
+    "notify.quiet_from": "",  # HH:MM of local time; no pop-ups from then on …
+    "notify.quiet_until": "",  # … until then
 }
