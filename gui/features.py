@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gui import page_watching, rerunning
+from gui import forcing, page_watching, palette, rerunning
 
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
 
 FEATURES: tuple[Callable[[MainWindow], object], ...] = (
     rerunning.attach,
+    forcing.attach,
     page_watching.attach,
+    palette.attach,
 )

@@ -7,7 +7,7 @@ rows asks millions, `list.sort` none.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
@@ -75,6 +75,11 @@ class RowsModel(QAbstractItemModel):
     def ids(self) -> list[str]:
         """What passes the filter, in order; not to be changed, and replaced with every order."""
         return self._order.ids
+
+    @property
+    def rows(self) -> Mapping[str, Row]:
+        """Every known task, also those that the filter hides; some may be a little behind."""
+        return self._order.rows
 
     @property
     def is_filtered(self) -> bool:
