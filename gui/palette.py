@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 RECENT = 8
 MOST = 40  # of each: nobody reads on
 MOST_TASKS = 12
+BY_ITS_MENU = 60  # points less for what answers by the name of its menu only
 LEAST_LETTERS = 2  # one letter finds tasks by the thousand
 SLICE_S = 0.002
 MEMORY = "palette"
@@ -38,6 +39,7 @@ class Entry:
     run: Callable[[], object]
     icon: QIcon | None = None
     enabled: bool = True
+    name: str = ""  # without the menu it stands in, which alone finds too much
 
 
 def attach(window: MainWindow) -> Palette:
@@ -82,7 +84,7 @@ class Palette(QObject):
         text = self.tr("{0}: {1}").format(menu, name) if menu else name
         hint = self.tr("on") if act.isCheckable() and act.isChecked() else ""
         icon = None if act.icon().isNull() else act.icon()
-        return Entry(key, text, keys or hint, act.trigger, icon, act.isEnabled())
+        return Entry(key, text, keys or hint, act.trigger, icon, act.isEnabled(), name)
 
     def _within(self, name: str, menu: QMenu) -> Iterator[Entry]:
         menu.aboutToShow.emit()  # some are filled when they open
@@ -127,11 +129,19 @@ def ranked(entries: Sequence[Entry], typed: str, recent: Sequence[str]) -> list[
     places = {key: at for at, key in enumerate(recent)}
     found = []
     for at, entry in enumerate(entries):
-        points = score(typed, entry.text)
+        points = _points(entry, typed)
         if points is not None:
             place = places.get(entry.key, len(places))
             found.append((not entry.enabled, -points, place, at))
     return [entries[at] for *_, at in sorted(found)][:MOST]
+
+
+def _points(entry: Entry, typed: str) -> int | None:
+    whole = score(typed, entry.text)
+    if not entry.name or entry.name == entry.text or whole is None:
+        return whole
+    own = score(typed, entry.name)
+    return whole - BY_ITS_MENU if own is None else own
 
 
 class TaskFinder(QObject):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, QSize, Qt, Signal
+from PySide6.QtGui import QIcon, QKeyEvent, QPixmap, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import (
     QApplication,
     QDialog,
@@ -23,6 +23,7 @@ from gui.theme import plain_label, tone
 WIDTH, HEIGHT = 620, 420
 FROM_TOP = 70
 MOST_CHARS = 90
+ROW_PAD = 9
 _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 
 
@@ -42,6 +43,9 @@ class PaletteDialog(QDialog):
         self._entries, self._recent, self._finder = entries, recent, finder
         self._commands: list[Entry] = []
         self._shown: list[Entry] = []
+        blank = QPixmap(16, 16)  # so that all names begin at one line
+        blank.fill(Qt.GlobalColor.transparent)
+        self._blank = QIcon(blank)
         self.setWindowTitle(self.tr("Command palette"))
         self.resize(WIDTH, HEIGHT)
         self._field = QLineEdit(self)
@@ -110,8 +114,8 @@ class PaletteDialog(QDialog):
 
     def _line(self, entry: Entry) -> list[QStandardItem]:
         name = QStandardItem(elide_right(display(entry.text), MOST_CHARS))
-        if entry.icon is not None:
-            name.setIcon(entry.icon)
+        name.setIcon(entry.icon or self._blank)
+        name.setSizeHint(QSize(0, self.fontMetrics().height() + ROW_PAD))
         hint = QStandardItem(display(entry.hint))
         hint.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         hint.setForeground(tone("muted", self.palette()))

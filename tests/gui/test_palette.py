@@ -42,6 +42,14 @@ def test_what_was_used_last_comes_first_and_what_cannot_be_done_last() -> None:
     assert [one.text for one in ranked(every, "cop id", ["copy rows"])] == ["Copy ids"]
 
 
+def test_the_name_of_a_menu_finds_less_than_a_name_of_its_own() -> None:
+    inner = Entry("c", "Columns: Kind", "", lambda: None, name="Kind")
+    assert [one.text for one in ranked([inner, entry("Copy ids")], "co", [])] == [
+        "Copy ids",
+        "Columns: Kind",
+    ]
+
+
 async def test_typing_and_enter_do_what_the_action_does(tmp_path: Path) -> None:
     async with opened(tmp_path / "home") as session:
         dialog = opened_palette(session)
