@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -156,6 +157,9 @@ async def test_a_running_task_that_is_cancelled_leaves_an_aborted_run(
     async with opened(home) as engine:
         record = await engine.start("crawl", {"url": site.url, **slow})
         await running(engine, record.task_id)
+        async with asyncio.timeout(10):  # the run follows its task, a moment later
+            while only_run(home)["status"] == "pending":
+                await asyncio.sleep(0.01)
         assert only_run(home)["status"] == "running"
         assert len(marks(home)) == 1
         await engine.cancel(record.task_id, "seen enough")
