@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Final
 
 from engine.attention import Facet
-from engine.pace import STALL_MIN_MS
 from engine.query import Subject
-from engine.query.subject import ADDRESSES
 from engine.records import LIVE, Unreadable
 from gui.rows import FACET_BIT, Row
 
-_ALSO = ADDRESSES[1]  # a second address, which few have
+_NEEDY: Final = FACET_BIT[Facet.ATTENTION]
 
 
 class RowSubject(Subject, frozen=True, gc=False):
@@ -28,17 +27,16 @@ class RowSubject(Subject, frozen=True, gc=False):
 
     @property
     def states(self) -> frozenset[str]:
-        entry = self.view.entry
-        status = None if isinstance(entry, Unreadable) else entry.status
-        return _states(self.row.facets & ~FACET_BIT[Facet.ATTENTION], status)
+        status = None if isinstance(self.view.entry, Unreadable) else self.row.about.status
+        return _states(self.row.facets & ~_NEEDY, status)
 
     @property
     def hosts(self) -> frozenset[str]:
-        return super().hosts if _ALSO in self.record.args_summary else _hosts(self.row.host)
+        return self.row.about.hosts
 
 
 def asked(row: Row) -> RowSubject:
-    return RowSubject(row.view, STALL_MIN_MS, row)
+    return RowSubject(row.view, 0, row)
 
 
 @lru_cache(maxsize=512)
@@ -47,9 +45,3 @@ def _states(mask: int, status: str | None) -> frozenset[str]:
     if status is None:
         return frozenset(words | {""})
     return frozenset(words | {status.casefold(), "live" if status in LIVE else "ended"})
-
-
-@lru_cache(maxsize=4096)
-def _hosts(host: str) -> frozenset[str]:
-    bare, _, port = host.rpartition(":")
-    return frozenset({host, bare} if port.isdecimal() else {host}) - {""}

@@ -9,13 +9,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from heapq import nlargest
 from typing import Final
 
 from engine.attention import Facet
 from engine.query import term
-from engine.records import TaskRecord
 from gui.rows import Row
+from gui.traits import NONE, Traits
 
 STATUS, KIND, HOST, BUDGET, AGE = "status", "kind", "host", "budget", "age"
 GROUPS: Final = (STATUS, KIND, HOST, BUDGET, AGE)
@@ -65,15 +66,10 @@ class FacetCounts:
 
     def move(self, before: Row | None, after: Row | None) -> None:
         """A row has changed, come (`before` is None) or gone."""
-        was = _marks(before) if before is not None else ()
-        now = _marks(after) if after is not None else ()
-        if was == now:
-            return
-        self.version += 1
-        for mark in was:
-            self._add(mark, -1)
-        for mark in now:
-            self._add(mark, 1)
+        was = before.about if before is not None else NONE
+        now = after.about if after is not None else NONE
+        if was is not now:
+            self._move(was, now)
         old = before.created_at if before is not None else None
         new = after.created_at if after is not None else None
         if old == new:
@@ -100,6 +96,13 @@ class FacetCounts:
     def size(self, group: str) -> int:
         """How many facets of the group there are."""
         return len(self._groups[group])
+
+    def _move(self, was: Traits, now: Traits) -> None:
+        self.version += 1
+        for mark in _marks(was):
+            self._add(mark, -1)
+        for mark in _marks(now):
+            self._add(mark, 1)
 
     def _add(self, mark: tuple[str, str], by: int) -> None:
         facet = self._named.get(mark)
@@ -135,17 +138,15 @@ class FacetCounts:
         self._new.clear()
 
 
-def _marks(row: Row) -> tuple[tuple[str, str], ...]:
-    return tuple(_of(row))
+@lru_cache(maxsize=4096)
+def _marks(about: Traits) -> tuple[tuple[str, str], ...]:
+    return tuple(_each(about))
 
 
-def _of(row: Row) -> Iterator[tuple[str, str]]:
-    entry = row.view.entry
-    if not isinstance(entry, TaskRecord):
-        return
-    if 0 < len(entry.kind) <= _LONGEST:
-        yield KIND, entry.kind
-    if 0 < len(row.host) <= _LONGEST:
-        yield HOST, row.host
-    if row.budget in BUDGETS:
-        yield BUDGET, BUDGETS[row.budget]
+def _each(about: Traits) -> Iterator[tuple[str, str]]:
+    if 0 < len(about.kind) <= _LONGEST:
+        yield KIND, about.kind
+    if 0 < len(about.host) <= _LONGEST:
+        yield HOST, about.host
+    if about.budget in BUDGETS:
+        yield BUDGET, BUDGETS[about.budget]

@@ -7,7 +7,6 @@ the thousands of rows out of sight cost nothing, and sorting never compares "2 m
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from sys import intern
 from typing import Any
 
 import msgspec
@@ -28,9 +27,10 @@ from engine.attention import (
 )
 from engine.display import display
 from engine.pace import STALL_MIN_MS, Pace
-from engine.query import haystack, host_of
+from engine.query import haystack
 from engine.records import Status, TaskRecord, TaskView, Units, Unreadable
 from gui.budget_gauge import fullest
+from gui.traits import NONE, Traits, traits
 
 FACET_BIT = {facet: 1 << number for number, facet in enumerate(Facet)}
 # A running task never shows more than this, whatever it claims.
@@ -78,6 +78,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     stalls_at: float | None = None
     host: str = ""
     budget: str = ""
+    about: Traits = NONE
 
     @property
     def fraction(self) -> float | None:
@@ -97,6 +98,7 @@ def make_row(
     after = pace.stall_after_ms if pace is not None else STALL_MIN_MS
     found = reasons(view, now_ms, after)
     needs = unseen(view, found, acknowledged) if acknowledged else found
+    about = traits(view, _mask(facets(view, state, needs)))
     name = _full_name(view)
     record = entry if isinstance(entry, TaskRecord) else _NO_RECORD
     row = Row(
@@ -108,7 +110,7 @@ def make_row(
         folded_name=name.casefold(),
         kind=display(record.kind, 60),
         haystack=haystack(view),
-        facets=_mask(facets(view, state, needs)),
+        facets=about.facets,
         needs=needs,
         calm=_CALM[needs[0]] if needs else len(_CALM) + (not found),
         rank=_RANK[state],
@@ -117,8 +119,9 @@ def make_row(
         stalled=Reason.STALLED in found,
         quiet=bool(found) and not needs,
         worst=fullest(record, now_ms),
-        host=intern(host_of(view)),  # many tasks have one host: it is kept once
-        budget=record.budget_status or "",
+        host=about.host,
+        budget=about.budget,
+        about=about,
         **_times(view, record, after),
     )
     return row if view.units is None else _with_units(row, view.units, pace)

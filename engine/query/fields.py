@@ -32,7 +32,8 @@ class Field:
     """One field: how its value becomes a test, and what help and completion say of it.
 
     `values` are offered while typing. What `ages` changes its answer as time goes on, what
-    `counts` with mere progress.
+    `counts` with mere progress. An `alike` field has one answer for all tasks of one state,
+    kind, host and budget; what a `said` field looks for stands in the haystack, too.
     """
 
     make: Callable[[Term], Test]
@@ -41,6 +42,8 @@ class Field:
     values: tuple[str, ...] = ()
     ages: bool = False
     counts: bool = False
+    alike: bool = False
+    said: bool = False
 
 
 def _plain(term: Term, example: str) -> Term:
@@ -193,18 +196,23 @@ PARTS: Final[Mapping[str, Test]] = {
     "parent": lambda one, _: bool(one.parent),
     "contract": lambda one, _: one.contract,
 }
+SINCE: Final = {"age": "created_at", "updated": "updated_at"}  # what counts from a moment
 FIELDS: Final[Mapping[str, Field]] = {
-    "status": Field(_status, "failed", "a state, attention, live or ended", STATES),
-    "kind": Field(_kind, "crawl*", "the kind of work"),
-    "host": Field(_host, "*.example.com", "the host of its address, with or without the port"),
-    "url": Field(_url, "/docs/", "a part of its address"),
-    "id": Field(_id, "3fa1c0", "the beginning of its id"),
-    "name": Field(_name, "nightly", "a part of its name"),
-    "objective": Field(_objective, "prices", "a part of its objective"),
+    "status": Field(_status, "failed", "a state, attention, live or ended", STATES, alike=True),
+    "kind": Field(_kind, "crawl*", "the kind of work", alike=True),
+    "host": Field(
+        _host, "*.example.com", "the host of its address, with or without the port", alike=True
+    ),
+    "url": Field(_url, "/docs/", "a part of its address", said=True),
+    "id": Field(_id, "3fa1c0", "the beginning of its id", said=True),
+    "name": Field(_name, "nightly", "a part of its name", said=True),
+    "objective": Field(_objective, "prices", "a part of its objective", said=True),
     "phase": Field(_phase, "verify", "the phase of an envelope", PHASES),
-    "error": Field(_error, "timeout", "a part of its error, or the error's code"),
+    "error": Field(_error, "timeout", "a part of its error, or the error's code", said=True),
     "code": Field(_code, "orphaned", "the error's code", ("orphaned",)),
-    "budget": Field(_budget, "exceeded", "ok, near or exceeded", ("ok", "near", "exceeded")),
+    "budget": Field(
+        _budget, "exceeded", "ok, near or exceeded", ("ok", "near", "exceeded"), alike=True
+    ),
     "age": Field(_age, "<1h", "how long ago it was made: ms, s, m, h, d, w", SPANS, ages=True),
     "updated": Field(
         _updated, "<10m", "how long ago something happened", SPANS, ages=True, counts=True

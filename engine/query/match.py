@@ -7,21 +7,31 @@ first: 100,000 tasks are a matter of milliseconds.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from typing import TypeVar
+from operator import attrgetter
+from typing import Protocol, TypeVar
 
 from engine.query.errors import UnknownField
-from engine.query.fields import FIELDS, Test
+from engine.query.fields import FIELDS, SINCE, Test
 from engine.query.parse import parse
-from engine.query.subject import Subject, subject
+from engine.query.subject import CUT, Subject, subject
 from engine.query.syntax import And, Node, Not, Or, Term, Text, written
-from engine.query.values import glob, has_glob
+from engine.query.values import Compared, glob, has_glob, span
 from engine.query.words import Searched
 from engine.records import TaskView
 
-S = TypeVar("S", bound=Searched)
+
+class Listed(Searched, Protocol):
+    """A row of a list: `about` is one and the same for all rows of one state, kind, host and
+    budget, and may change only together with these."""
+
+    @property
+    def about(self) -> Hashable: ...
+
+
+S = TypeVar("S", bound=Listed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +46,9 @@ class Filter:
     text: str
     words: tuple[str, ...] = ()
     tests: tuple[Test, ...] = ()
+    alike: tuple[Test, ...] = ()
+    since: tuple[tuple[str, Compared], ...] = ()
+    hints: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     conditions: frozenset[str] = frozenset()
     ages: bool = False
@@ -52,17 +65,20 @@ class Filter:
         parts = node.parts if isinstance(node, And) else (node,)
         words = [each for each in parts if isinstance(each, Text) and _is_word(each)]
         rest = [each for each in parts if each not in words]
-        folded = tuple(word.value.casefold() for word in words)
-        tests = tuple(map(_test, rest))
+        made = [(each, _test(each)) for each in rest]
         asked = [FIELDS[key] for key in _keys(node)]  # all known: their tests are made
+        since = [each for each in rest if isinstance(each, Term) and each.key in SINCE]
         return cls(
-            written(node),
-            folded,
-            tests,
-            tuple(map(written, parts)),
-            frozenset(map(written, rest)),
-            any(field.ages for field in asked),
-            any(field.counts for field in asked),
+            text=written(node),
+            words=tuple(word.value.casefold() for word in words),
+            tests=tuple(test for each, test in made if not _is_alike(each) and each not in since),
+            alike=tuple(test for each, test in made if _is_alike(each)),
+            since=tuple((SINCE[each.key], span(each, "")) for each in since),
+            hints=tuple(map(_hint, filter(_is_said, rest))),
+            parts=tuple(map(written, parts)),
+            conditions=frozenset(map(written, rest)),
+            ages=any(field.ages for field in asked),
+            counts=any(field.counts for field in asked),
         )
 
     def passes(self, one: Subject, now_ms: float) -> bool:
@@ -71,26 +87,75 @@ class Filter:
             text = one.haystack
             if not all(word in text for word in self.words):
                 return False
-        return all(test(one, now_ms) for test in self.tests)
+        if not all(compared(now_ms - getattr(one, name)) for name, compared in self.since):
+            return False
+        return all(test(one, now_ms) for test in (*self.alike, *self.tests))
 
     def shows(self, view: TaskView, now_ms: float) -> bool:
         """As `passes`, for a task that was not asked before."""
         return self.passes(subject(view), now_ms)
 
     def keep(self, found: Iterable[S], now_ms: float, ask: Callable[[S], Subject]) -> list[S]:
-        """Those that match, in their order. `ask` makes one of them ready to be asked."""
+        """Those that match, in their order. `ask` makes one of them ready to be asked.
+
+        What all of one `about` share is asked once for them, moments are compared as they
+        are, and only what is left is asked one by one.
+        """
         kept = list(found)
         for word in self.words:
             kept = [one for one in kept if word in one.haystack]
+        if self.alike:
+            some = {one.about: one for one in kept}
+            good = {about for about, one in some.items() if self._are_alike(ask(one), now_ms)}
+            kept = [one for one in kept if one.about in good]
+        for name, compared in self.since:
+            moments = list(map(attrgetter(name), kept))
+            kept = [
+                one
+                for one, at in zip(kept, moments, strict=True)
+                if at is not None and compared(now_ms - at)
+            ]
+        for hint in self.hints:  # a long text is cut off in the haystack
+            kept = [one for one in kept if hint in one.haystack or len(one.haystack) > CUT]
         for test in self.tests:
             kept = [one for one in kept if test(ask(one), now_ms)]
         return kept
+
+    def _are_alike(self, one: Subject, now_ms: float) -> bool:
+        return all(test(one, now_ms) for test in self.alike)
 
     def narrows(self, wider: Filter) -> bool:
         """Does everything that passes this pass `wider`, at the same time and beyond doubt?"""
         return self.conditions >= wider.conditions and all(
             any(word in longer for longer in self.words) for word in wider.words
         )
+
+
+def _is_alike(node: Node) -> bool:
+    """Is it only about what tasks of one `about` share?"""
+    if isinstance(node, Text):
+        return False
+    return all(FIELDS[key].alike for key in _keys(node)) and not any(_texts(node))
+
+
+def _is_said(node: Node) -> bool:
+    if not isinstance(node, Term) or has_glob(node.value, node.quoted):
+        return False
+    return FIELDS[node.key].said
+
+
+def _hint(node: Node) -> str:
+    return node.value.casefold() if isinstance(node, Term) else ""
+
+
+def _texts(node: Node) -> Iterator[Text]:
+    if isinstance(node, Text):
+        yield node
+    elif isinstance(node, Not):
+        yield from _texts(node.part)
+    elif isinstance(node, (And, Or)):
+        for part in node.parts:
+            yield from _texts(part)
 
 
 def _keys(node: Node) -> Iterator[str]:

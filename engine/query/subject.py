@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Hashable
 from typing import Final
 
 import msgspec
@@ -29,7 +30,7 @@ from engine.records import (
 UNKNOWN: Final = math.nan
 ADDRESSES: Final = ("url", "sitemap_url")
 _SAID: Final = ("sitemap_url", "label", "objective")  # what a list calls a task by
-_MAX_HAYSTACK = 2000
+CUT: Final = 2000  # characters of one text in the haystack
 _NETLOC = re.compile(r"[a-z][a-z0-9+.-]*:/*(?:[^/?#@]*@)?([^/?#]*)", re.I)
 _PORT = re.compile(r":\d+$")
 _NO_RECORD = TaskRecord(task_id="")
@@ -51,6 +52,11 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
     def needs_attention(self, now_ms: float) -> bool:
         """Does this task need a person now?"""
         return bool(reasons(self.view, now_ms, self.stall_after_ms))
+
+    @property
+    def about(self) -> Hashable:
+        """Nobody is taken to be like it."""
+        return id(self)
 
     @property
     def record(self) -> TaskRecord:
@@ -185,7 +191,7 @@ def haystack(view: TaskView) -> str:
         parts += [entry.engine.name or "", entry.engine.command_task_id or ""]
     if entry.error is not None:
         parts += [entry.error.code or "", entry.error.message]
-    return "\n".join(part[:_MAX_HAYSTACK] for part in parts).casefold()
+    return "\n".join(part[:CUT] for part in parts).casefold()
 
 
 def host_of(view: TaskView) -> str:
