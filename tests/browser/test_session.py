@@ -25,23 +25,12 @@ from tests.browser.conftest import Made, Making, Pages
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-_STRANGERS: set[psutil.Process] = set()
-
-
-@pytest.fixture(autouse=True)
-def what_ran_before() -> None:
-    """Other modules' programs may live as long as this process of pytest does."""
-    _STRANGERS.clear()
-    _STRANGERS.update(psutil.Process().children(recursive=True))
-
-
 def below(pid: int) -> list[psutil.Process]:
     """The browser's processes, and the driver's, that run below `pid`."""
     try:
-        found = psutil.Process(pid).children(recursive=True)
+        return psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:
         return []
-    return [process for process in found if process not in _STRANGERS]
 
 
 def the_browser(pid: int) -> psutil.Process:

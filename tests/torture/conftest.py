@@ -13,9 +13,9 @@ from tests.owned_ledger import lease, ledger, root, task_id
 __all__ = ["lease", "ledger", "root", "stage", "task_id"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # other modules count their processes
 def stage() -> Iterator[Stage]:
-    """One that strace may watch, for all tests of this process."""
+    """One that strace may watch, for all tests of a module."""
     if missing := why_not():
         pytest.skip(missing)
     with Stage() as one:
