@@ -10,14 +10,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gui import forcing, page_watching, palette, rerunning
+from gui import (
+    appearance,
+    backstage,
+    forcing,
+    page_watching,
+    palette,
+    rerunning,
+    sort_menu,
+    start_actions,
+)
+from gui.desktop import news
 
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
 
 FEATURES: tuple[Callable[[MainWindow], object], ...] = (
+    start_actions.attach,
+    sort_menu.attach,
     rerunning.attach,
     forcing.attach,
     page_watching.attach,
+    kinship.attach,
     palette.attach,
+    appearance.attach,
+    backstage.attach,
+    news.attach,
 )

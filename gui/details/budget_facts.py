@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from engine import budget
-from engine.budget import Gauge
+from engine.budget import Gauge, Level
 from engine.display import display
 from engine.messages import ENGLISH
 from engine.records import TaskRecord
@@ -24,6 +24,31 @@ class Fact:
     tone: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class GaugeLine:
+    """One budget as it stands: `fraction` is 1 at its limit."""
+
+    name: str
+    used: str
+    fraction: float
+    level: Level
+
+
+def gauge_lines(record: TaskRecord, now_ms: float) -> list[GaugeLine]:
+    """Every budget that was set, and those by default of which something is used already.
+
+    Judged at `now_ms`: time runs out also while nothing is called.
+    """
+    if not record.policy:
+        return []
+    gauges = budget.at(_meta(record), now_ms).gauges
+    return [
+        GaugeLine(_name(gauge.key), _used(gauge), gauge.value / gauge.limit, gauge.level)
+        for gauge in gauges
+        if gauge.limit and (gauge.key in record.policy or gauge.level != "ok" or gauge.value)
+    ]
+
+
 def budget_facts(record: TaskRecord, now_ms: float) -> Iterator[Fact]:
     """The budgets and what is advised, by the edges that the engine itself knows (seed 004)."""
     if not record.policy:
@@ -31,9 +56,7 @@ def budget_facts(record: TaskRecord, now_ms: float) -> Iterator[Fact]:
         return
     standing = budget.at(_meta(record), now_ms)
     said = _standing_words(standing.status, standing.exceeded)
-    wanted = [g for g in standing.gauges if g.key in record.policy or g.level != "ok"]
-    gauges = [gauge_words(gauge) for gauge in wanted if gauge.limit is not None]
-    yield Fact("budget", " · ".join([said, *gauges]), _TONES.get(standing.status, ""))
+    yield Fact("budget", said, _TONES.get(standing.status, ""))
     yield Fact("advice", advice_words(standing.recommended_next) if record.is_live else "")
 
 
@@ -48,11 +71,11 @@ def advice_words(advice: str | None) -> str:
     return say(message) if message in ENGLISH else display(advice or "", 200)
 
 
-def gauge_words(gauge: Gauge) -> str:
-    """One budget: `tool calls 41 of 50`, `time 2 min 05 s of 10 min 00 s`."""
+def _used(gauge: Gauge) -> str:
+    """`41 of 50`, `2 min 05 s of 10 min 00 s`."""
     timed = gauge.key.endswith("Ms")
     used, limit = (took(n) if timed else count(n) for n in (gauge.value, gauge.limit or 0))
-    return say("budget.used", name=_name(gauge.key), used=used, limit=limit)
+    return say("budget.used", name="", used=used, limit=limit).strip()
 
 
 def _name(key: str) -> str:

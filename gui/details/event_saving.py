@@ -25,6 +25,7 @@ class SaveLog(QToolButton):
     """
 
     saved = Signal(str)
+    ended = Signal()  # saved or not
 
     def __init__(
         self,
@@ -101,10 +102,12 @@ class SaveLog(QToolButton):
         self._told.setToolTip(plain_tip(str(place)))
         self._rest()
         self.saved.emit(str(place))
+        self.ended.emit()
 
     def _fail(self, error: EngineError) -> None:
         self._told.show_text(f"{error} {error.advice}".strip())
         self._rest()
+        self.ended.emit()
 
     def _rest(self) -> None:
         self._look.stop()

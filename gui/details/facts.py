@@ -8,7 +8,8 @@ from typing import Any
 
 from engine import words
 from engine.attention import Reason, moment, reasons, updated_at
-from engine.display import display, display_lines
+from engine.display import display, display_lines, elide_right
+from engine.messages import ENGLISH
 from engine.pace import STALL_MIN_MS
 from engine.records import EngineFields, TaskRecord, TaskView, Unreadable
 from engine.refused import Refusals
@@ -17,6 +18,10 @@ from gui.details.budget_facts import Fact, budget_facts
 from gui.details.event_rows import refusal_words
 
 _ARGS_CHARS = 16_000
+# Of one line of arguments: breaking one of 16,000 letters took the window 50 ms. All of them
+# stand in the file.
+_ARG_CHARS = 600
+_LIMITS = frozenset({"max_pages", "budget", "max_actions"})
 MOST_REFUSED = 20  # addresses; all of them stand among the events
 
 
@@ -27,9 +32,9 @@ FIELDS = (
     "forced",
     "objective",
     "progress",
+    "ended_by",
     "refused",
     "budget",
-    "phase",
     "advice",
     "created",
     "started",
@@ -78,8 +83,6 @@ def _record_facts(view: TaskView, record: TaskRecord, now_ms: float) -> Iterator
         yield Fact("progress", words.progress_spoken(record.kind, view.units))
     yield from _times(view, record, now_ms)
     yield Fact("owner", _owner(view))
-    if record.phase:
-        yield Fact("phase", display(record.phase, 40))
     yield from budget_facts(record, now_ms)
     yield Fact("kind", display(record.kind, 80))
     yield Fact("id", display(record.task_id))
@@ -87,6 +90,14 @@ def _record_facts(view: TaskView, record: TaskRecord, now_ms: float) -> Iterator
         yield from _links(record.engine)
     if record.odd:
         yield Fact("odd", say("odd.fields", names=", ".join(map(display, record.odd))), "warning")
+
+
+def ended_by(kind: str, word: str) -> Fact | None:
+    """What ended a task by itself (a limit, mostly), from the word in its result."""
+    message = f"ended.{'recording' if kind == 'recording' else 'crawl'}.{word}"
+    if message not in ENGLISH:
+        return None
+    return Fact("ended_by", say(message), "warning" if word in _LIMITS else "")
 
 
 def refused_text(refused: Refusals) -> str:
@@ -160,4 +171,5 @@ def arguments_text(args: dict[str, Any]) -> str:
         return say("field.args.truncated", size=display(str(args.get("_bytes", "?")), 20))
     shown = {key: value for key, value in args.items() if key != "__task_nonce"}
     text = json.dumps(shown, ensure_ascii=False, indent=2, default=str)
-    return display_lines(text, _ARGS_CHARS)
+    lines = display_lines(text, _ARGS_CHARS).split("\n")
+    return "\n".join(elide_right(line, _ARG_CHARS) for line in lines)

@@ -35,19 +35,21 @@ class Details(QWidget):
     """Shows one task, or that none is selected.
 
     `wants_events` asks for the events of a task from their beginning, `wants_folder` that
-    its folder be opened.
+    its folder be opened, `wants_task` that another task be shown; `shown` tells of every look.
     """
 
     wants_events = Signal(str)
     wants_folder = Signal(str)
+    wants_task = Signal(str)
+    shown = Signal(TaskView)
 
     def __init__(self, parent: QWidget | None = None, desk: Desk | None = None) -> None:
         super().__init__(parent)
-        self._task_id = ""
+        self._task_id, self._desk = "", desk
         self._view: TaskView | None = None
         self.setAccessibleName(words.say("details.name"))
         self._head = _Head(self)
-        self.overview, self.events = Overview(self), Events(self, desk)
+        self.overview, self.events = Overview(self, desk), Events(self, desk)
         self._tabs = QTabWidget(self)
         self._tabs.setDocumentMode(True)
         self._tabs.addTab(self.overview, words.say("details.overview"))
@@ -62,6 +64,7 @@ class Details(QWidget):
         self._lay_out()
         self._head.folder.clicked.connect(lambda: self.wants_folder.emit(self._task_id))
         self.events.counted.connect(self._name_events)
+        self.overview.links.wanted.connect(self.wants_task)
 
     def _lay_out(self) -> None:
         full = QWidget(self)
@@ -114,6 +117,8 @@ class Details(QWidget):
         self._head.show_view(view)
         if changed:
             self.overview.start_over()
+            if self._desk is not None:
+                self._desk.span.clear()
         self.overview.show_view(view, stall_after_ms)
         self._pages.setCurrentIndex(1)
         if changed:
@@ -121,6 +126,7 @@ class Details(QWidget):
             self.wants_events.emit(self._task_id)
         self._offer_tabs(view)
         self._tell_tabs()
+        self.shown.emit(view)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
