@@ -14,6 +14,7 @@ from gui import (
     appearance,
     backstage,
     forcing,
+    kinship,
     page_watching,
     palette,
     rerunning,
