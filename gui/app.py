@@ -19,6 +19,7 @@ from engine.logs import log_path, log_to_file
 from engine.places import private_folder
 from engine.version import VERSION
 from gui.alarm import Alarm, log_qt_messages
+from gui.backstage import as_chosen
 from gui.desktop.arrivals import Opener
 from gui.desktop.forward import token_in
 from gui.desktop.wishes import SCHEME, Wish, here, wish_of
@@ -110,14 +111,17 @@ async def _windows(app: Opener, settings: Settings, wish: Wish, *, new_window: b
     if not new_window and not instance.claim():
         return _hand_over(instance, settings.root, wish)
     while True:
-        session = Session(settings, memory, alarm, preferences=preferences)
+        chosen = as_chosen(settings, preferences)
+        session = Session(chosen, memory, alarm, preferences=preferences)
         instance.called.connect(session.called)
         app.asked.connect(session.open_address)
+        app.told_to_quit.connect(session.leaving.obey)
         session.open(wish)
         try:
             folder = await session.ended()
         finally:
             app.asked.disconnect(session.open_address)
+            app.told_to_quit.disconnect(session.leaving.obey)
             session.window.remember()
             await session.close()
             instance.release()

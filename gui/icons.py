@@ -145,6 +145,13 @@ def _search() -> QPainterPath:
     return path
 
 
+def _sliders() -> QPainterPath:
+    path = _lines(((4, 8), (12, 8)), ((18, 8), (20, 8)), ((4, 16), (6, 16)), ((12, 16), (20, 16)))()
+    path.addEllipse(QPointF(15, 8), 2.5, 2.5)
+    path.addEllipse(QPointF(9, 16), 2.5, 2.5)
+    return path
+
+
 def _info() -> QPainterPath:
     path = _lines(((12, 11), (12, 16.5)))()
     path.addEllipse(QPointF(12, 12), 9, 9)
@@ -187,10 +194,24 @@ def _agent() -> QPainterPath:
     return path
 
 
+def _bell() -> QPainterPath:
+    path = QPainterPath(QPointF(4.5, 17.5))
+    path.lineTo(QPointF(6.5, 15))
+    path.lineTo(QPointF(6.5, 10.5))
+    path.cubicTo(QPointF(6.5, 3), QPointF(17.5, 3), QPointF(17.5, 10.5))
+    path.lineTo(QPointF(17.5, 15))
+    path.lineTo(QPointF(19.5, 17.5))
+    path.closeSubpath()
+    path.moveTo(QPointF(10, 20.5))
+    path.lineTo(QPointF(14, 20.5))
+    return path
+
+
 _PATHS: Final[dict[str, Callable[[], QPainterPath]]] = {
     "new": _lines(((12, 5), (12, 19)), ((5, 12), (19, 12))),
     "stop": _cross_in_circle,
     "rerun": _again,
+    "force": _lines(((5, 12.5), (10, 17.5), (19, 6.5)), ((5, 21), (19, 21))),
     "refresh": _refresh,
     "folder": _lines(
         ((3, 18.5), (3, 5.5), (9.5, 5.5), (12, 8.5), (21, 8.5), (21, 18.5), (3, 18.5))
@@ -203,6 +224,8 @@ _PATHS: Final[dict[str, Callable[[], QPainterPath]]] = {
     "less": _lines(((6, 9), (12, 15), (18, 9))),
     "warning": _warning,
     "search": _search,
+    "settings": _sliders,
+    "bell": _bell,
     "watch": _eye,
     "info": _info,
     "globe": _globe,

@@ -47,7 +47,7 @@ class PageWatching(QObject):
         self._act.triggered.connect(self._show)
         self._chosen = ""
         window.table.selection_changed.connect(self._choose)
-        window.bridge.batch.connect(lambda _: self._show_ability())
+        window.bridge.batch.connect(self._show_ability)  # no lambda: it would outlive the window
         self._show_ability()
 
     def _choose(self, ids: Sequence[str]) -> None:
@@ -58,6 +58,6 @@ class PageWatching(QObject):
         self._window.acts["details"].setChecked(True)
         self._window.details.restore_state("page")
 
-    def _show_ability(self) -> None:
+    def _show_ability(self, _: object = None) -> None:
         view = self._window.model.view_of(self._chosen) if self._chosen else None
         self._act.setEnabled(view is not None and can_be_watched(view))

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 DEFAULTS: dict[str, object] = {
     "appearance.theme": "system",  # system, light, dark
+    "appearance.letters": 100,  # percent of the desktop's size
+    "appearance.density": "normal",  # compact, normal, roomy: the rows of the list
+    "engine.slots": 0,  # tasks at once; 0 is as many as suit this machine
+    "browser.path": "",  # the program; empty: look for one
+    "retention.days": 30,  # what is offered to be cleared away: older than so many days …
+    "retention.keep": 0,  # … but never the newest so many
+    "retention.gigabytes": 0,  # … and what is over so many; 0 is no limit
     "force.reasons": [],  # the last reasons of a force, as they were kept
     "start.presets": [],  # requests kept by name
     "start.recent": [],  # the last that were started, without secrets

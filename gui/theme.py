@@ -209,8 +209,8 @@ def plain_label(
 
 def heading(text: str, parent: QWidget | None = None, *, grow: float = 1.15) -> PlainLabel:
     """A label that leads: `grow` times the size of the text below it, and bolder."""
-    label = PlainLabel(text, parent)
-    label.setFont(scaled(label.font(), grow, bold=True))
+    label = _Heading(text, parent)
+    label.grow(grow)
     return label
 
 
@@ -237,6 +237,21 @@ def plain_title(text: str) -> str:
 def plain_keys(text: str) -> str:
     """`text` for a button, a tab or a menu, where an & would make the next letter a shortcut."""
     return display(text).replace("&", "&&")
+
+
+class _Heading(PlainLabel):
+    """Keeps its proportion to the text when the size of all letters is changed."""
+
+    _share = 1.0
+
+    def grow(self, share: float) -> None:
+        self._share = share
+        self.setFont(scaled(QApplication.font(), share, bold=True))
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ApplicationFontChange:
+            self.grow(self._share)
 
 
 class TonedLabel(PlainLabel):

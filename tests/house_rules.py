@@ -36,6 +36,7 @@ GUI_MAY_IMPORT = frozenset(
     | {"reading.json_tree", "reading.json_search", "goals.views", "export.exporter"}
     | {"forcing"}  # what calling tasks complete would meet
     | {"sample.site"}  # what the empty window offers to crawl
+    | {"doctor", "retention.pruning", "retention.rules"}  # faces of their own, shown as dialogs
 )
 WRITERS = {
     "engine/store/files.py": "the only writer of ledger files",
@@ -80,6 +81,7 @@ ENVIRONMENT = {
     "gui/app.py": "the window turns variables into settings",
     "gui/loop.py": "tells qasync which Qt to take, before it is imported",
     "gui/instance.py": "tells the users of one Windows machine apart",
+    "gui/desktop/bus.py": "where the desktop's bus listens",
     "gui/desktop/forward.py": "hands the desktop's leave to come forward to Qt, which reads it there",
 }
 PRINTERS = {

@@ -19,15 +19,20 @@ from engine.logs import log_path
 from engine.store.ledger import Ledger
 from engine.version import VERSION
 
-__all__ = ["Finding", "Report", "examine"]
+__all__ = ["Finding", "Report", "browser", "examine", "looks"]
 
 LIBRARIES = ("PySide6-Essentials", "qasync", "playwright", "watchdog", "filelock", "aiohttp")
 
 
 def examine(settings: Settings) -> Report:
     """Look at everything; takes up to about 5 s (the browser is asked for its version)."""
-    looks: tuple[Callable[[Settings], list[Finding]], ...] = (
-        _browser,
+    return Report(tuple(finding for look in looks() for finding in look(settings)))
+
+
+def looks() -> tuple[Callable[[Settings], list[Finding]], ...]:
+    """All that is looked at, one after the other; for who shows how far it is. For threads."""
+    return (
+        browser,
         _ledger,
         environment.place,
         environment.locks,
@@ -36,10 +41,10 @@ def examine(settings: Settings) -> Report:
         _versions,
         _log,
     )
-    return Report(tuple(finding for look in looks for finding in look(settings)))
 
 
-def _browser(settings: Settings) -> list[Finding]:
+def browser(settings: Settings) -> list[Finding]:
+    """The browser that a task would get, with its version (up to 5 s)."""
     seen = describe(settings.browser_path)
     if seen.found is None:
         looked = ", ".join(place.where for place in seen.places)

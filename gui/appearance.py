@@ -1,0 +1,80 @@
+"""Theme, size of the letters and height of the rows, as they are chosen: at once, and for good."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import QApplication
+
+from gui.row_delegate import row_height
+from gui.theme import Theme
+
+if TYPE_CHECKING:
+    from gui.main_window import MainWindow
+
+THEME, LETTERS, DENSITY = "appearance.theme", "appearance.letters", "appearance.density"
+DENSITIES: Final = {"compact": -5, "normal": 0, "roomy": 8}  # pixels of a row more or less
+_BASE = "letters of the desktop, in points"
+
+
+def attach(window: MainWindow) -> Appearance:
+    """Let the window look as it was chosen, now and whenever something else is chosen."""
+    return Appearance(window)
+
+
+class Appearance(QObject):
+    """Applies what the preferences say; the menu of themes writes into them."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window, self._preferences = window, window.desk.preferences
+        if window.memory.text("theme"):  # chosen before there were preferences, or elsewhere
+            self._preferences.set(THEME, window.memory.theme.value)
+        else:
+            self._show_theme()
+        for theme, act in window.acts.themes.items():
+            act.triggered.connect(lambda _=False, theme=theme: self._choose(theme))
+        self._preferences.changed.connect(self._apply)
+        for key in (LETTERS, DENSITY):
+            self._apply(key)
+
+    def _choose(self, theme: Theme) -> None:
+        self._preferences.set(THEME, theme.value)
+
+    def _apply(self, key: str) -> None:
+        if key == THEME:
+            self._show_theme()
+        elif key == LETTERS:
+            self._size_letters()
+        if key in (LETTERS, DENSITY):
+            QTimer.singleShot(0, self, self._size_rows)  # after the table took its new letters
+
+    def _show_theme(self) -> None:
+        try:
+            theme = Theme(self._preferences.get(THEME, str))
+        except ValueError:
+            return  # of another version
+        self._window.acts.themes[theme].setChecked(True)
+        if self._window.memory.theme is not theme:
+            self._window.choose_theme(theme)
+
+    def _size_letters(self) -> None:
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        font = QFont(app.font())
+        base = app.property(_BASE)
+        if not isinstance(base, float):
+            base = font.pointSizeF()
+            app.setProperty(_BASE, base)
+        wanted = base * self._preferences.get(LETTERS, int) / 100
+        if abs(font.pointSizeF() - wanted) > 0.01:
+            font.setPointSizeF(wanted)
+            app.setFont(font)
+
+    def _size_rows(self) -> None:
+        table = self._window.table
+        more = DENSITIES.get(self._preferences.get(DENSITY, str), 0)
+        height = row_height(table.fontMetrics().height()) + more
+        table.verticalHeader().setDefaultSectionSize(height)

@@ -1,0 +1,70 @@
+"""What is behind the list: settings, doctor, shortcuts, numbers, help. Dialogs on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QDialog
+
+from engine.config import Settings
+from gui.preferences import Preferences
+
+if TYPE_CHECKING:
+    from gui.main_window import MainWindow
+
+
+def as_chosen(settings: Settings, preferences: Preferences) -> Settings:
+    """The engine's settings with what a person chose; what was asked for at the start wins."""
+    slots = preferences.get("engine.slots", int)
+    path = settings.browser_path or preferences.get("browser.path", str) or None
+    return replace(settings, slots=slots if slots > 0 else settings.slots, browser_path=path)
+
+
+def attach(window: MainWindow) -> Backstage:
+    """Add the actions."""
+    return Backstage(window)
+
+
+class Backstage(QObject):
+    """Opens each dialog once; a second wish brings the open one forward."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._open: dict[str, QDialog] = {}
+        settings = self._add(
+            "settings", self.tr("&Settings…"), ["Ctrl+,"], "settings", self.tr("Settings")
+        )
+        settings.setMenuRole(QAction.MenuRole.PreferencesRole)
+
+    def show(self, key: str) -> None:
+        """Open the dialog of this action."""
+        if key in self._open:
+            self._open[key].raise_()
+            self._open[key].activateWindow()
+            return
+        dialog = self._open[key] = self._make(key)()
+        dialog.finished.connect(lambda _: self._forget(key))
+        dialog.open()
+
+    def _add(
+        self, key: str, text: str, keys: list[str], sign: str = "", short: str = ""
+    ) -> QAction:
+        action = self._window.acts.add(key, text, keys, sign, short)
+        action.triggered.connect(lambda: self.show(key))
+        return action
+
+    def _make(self, key: str) -> Callable[[], QDialog]:
+        return {"settings": self._settings}[key]
+
+    def _settings(self) -> QDialog:
+        from gui.dialogs.settings import SettingsDialog
+
+        return SettingsDialog(self._window)
+
+    def _forget(self, key: str) -> None:
+        self._open.pop(key).deleteLater()

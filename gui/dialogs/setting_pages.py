@@ -1,0 +1,190 @@
+"""The settings as data: which pages there are, and what stands on each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QWidget
+
+from gui.dialogs.setting_controls import Choice, Clock, Control, File, Number, Switch
+
+if TYPE_CHECKING:
+    from gui.main_window import MainWindow
+
+# Kept with the other preferences, but chosen where they are used.
+CHOSEN_ELSEWHERE = frozenset(
+    {
+        "force.reasons",
+        "start.presets",
+        "start.recent",
+    }
+)
+MOST_SLOTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One line: a preference with its control, or (without a key) a part of its own."""
+
+    key: str
+    label: str
+    control: Control | Callable[[MainWindow], QWidget]
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """`prefix` begins the keys that the page's defaults are restored for."""
+
+    title: str
+    prefixes: tuple[str, ...]
+    items: tuple[Item, ...]
+
+
+class SettingPages(QObject):
+    """Makes the pages in the language of the window."""
+
+    def pages(self) -> tuple[Page, ...]:
+        """In the order in which they are listed."""
+        return (
+            self._general(),
+            self._appearance(),
+            self._engine(),
+            self._notices(),
+            self._retention(),
+            self._advanced(),
+        )
+
+    def _general(self) -> Page:
+        tr = self.tr
+        quitting = Choice(
+            (
+                ("ask", tr("Ask")),
+                ("keep", tr("Keep them running in the tray")),
+                ("cancel", tr("Cancel them and quit")),
+            )
+        )
+        items = (
+            Item("desktop.start_hidden", tr("At the start"), Switch(tr("Start out of sight"))),
+            Item(
+                "desktop.tray",
+                tr("Tray"),
+                Switch(tr("Show a sign in the tray")),
+                tr("Only where the desktop has a tray."),
+            ),
+            Item(
+                "desktop.close_to_tray", "", Switch(tr("Closing the window hides it in the tray"))
+            ),
+            Item("desktop.quit_with_tasks", tr("Quitting while tasks run"), quitting),
+            Item(
+                "desktop.keep_awake",
+                tr("Sleep"),
+                Switch(tr("Keep the machine awake while tasks run in this window")),
+            ),
+        )
+        return Page(tr("General"), ("desktop.",), items)
+
+    def _appearance(self) -> Page:
+        tr = self.tr
+        themes = (("system", tr("As the system")), ("light", tr("Light")), ("dark", tr("Dark")))
+        contrasts = (("system", tr("As the system")), ("more", tr("More contrast")))
+        heights = (
+            ("compact", tr("Compact")),
+            ("normal", tr("Normal")),
+            ("roomy", tr("Roomy")),
+        )
+        items = (
+            Item("appearance.theme", tr("Theme"), Choice(themes)),
+            Item("appearance.contrast", tr("Contrast"), Choice(contrasts)),
+            Item(
+                "appearance.letters",
+                tr("Size of letters"),
+                Number(70, 200, " %"),
+                tr("Of the size that the desktop has chosen."),
+            ),
+            Item("appearance.density", tr("Rows of the list"), Choice(heights)),
+        )
+        return Page(tr("Appearance"), ("appearance.",), items)
+
+    def _engine(self) -> Page:
+        from gui.dialogs.setting_parts import BrowserTest, OpenAgain
+
+        tr = self.tr
+        items = (
+            Item(
+                "engine.slots",
+                tr("Tasks at once"),
+                Number(0, MOST_SLOTS, "", tr("As suits this machine")),
+                tr("The others wait for their turn."),
+            ),
+            Item(
+                "browser.path",
+                tr("Browser"),
+                File(tr("Look for Chrome, Edge or Chromium"), tr("Browse…")),
+                tr("The program that opens pages. Empty: the first one that is found."),
+            ),
+            Item("", "", BrowserTest),
+            Item("", "", OpenAgain),
+        )
+        return Page(tr("Engine and browser"), ("engine.", "browser."), items)
+
+    def _notices(self) -> Page:
+        tr = self.tr
+        ways = Choice(
+            (
+                ("popup", tr("Pop up, and list")),
+                ("list", tr("List only")),
+                ("none", tr("Not at all")),
+            )
+        )
+        items = (
+            Item("notify.failed", tr("Failed tasks"), ways),
+            Item("notify.attention", tr("Tasks that need attention"), ways),
+            Item("notify.completed", tr("Completed tasks"), ways),
+            Item("notify.cancelled", tr("Cancelled tasks"), ways),
+            Item("notify.while_active", "", Switch(tr("Pop up also while I look at the window"))),
+            Item("notify.sound", "", Switch(tr("With a sound"))),
+            Item("notify.quiet_from", tr("Quiet from"), Clock(tr("never, or as 22:00"))),
+            Item("notify.quiet_until", tr("Quiet until"), Clock(tr("never, or as 07:30"))),
+        )
+        return Page(tr("Notifications"), ("notify.",), items)
+
+    def _retention(self) -> Page:
+        from gui.dialogs.clearing import Clearing
+
+        tr = self.tr
+        none = tr("No limit")
+        items = (
+            Item(
+                "retention.days",
+                tr("Older than"),
+                Number(0, 3650, tr(" days"), none),
+                tr("Counted from a task’s end. What runs or waits always stays."),
+            ),
+            Item("retention.gigabytes", tr("More than"), Number(0, 9999, tr(" GB"), none)),
+            Item(
+                "retention.keep",
+                tr("Never the newest"),
+                Number(0, 1_000_000, tr(" tasks"), tr("No exception")),
+            ),
+            Item("", "", Clearing),
+        )
+        return Page(tr("Clearing away"), ("retention.",), items)
+
+    def _advanced(self) -> Page:
+        from gui.dialogs.setting_parts import CarryOver, Diagnostics
+
+        tr = self.tr
+        items = (
+            Item(
+                "",
+                tr("All settings"),
+                CarryOver,
+                tr("Exported as one file, without anything secret."),
+            ),
+            Item("", tr("When something is wrong"), Diagnostics),
+        )
+        return Page(tr("Advanced"), (), items)

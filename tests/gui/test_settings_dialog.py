@@ -1,0 +1,194 @@
+"""The settings: every preference has its control, what is chosen holds at once, search finds it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QLineEdit,
+    QListWidget,
+    QPushButton,
+    QSpinBox,
+    QWidget,
+)
+
+from engine.config import Settings
+from engine.service import Engine
+from gui.backstage import as_chosen
+from gui.dialogs.clearing import Clearing
+from gui.dialogs.setting_pages import CHOSEN_ELSEWHERE, SettingPages
+from gui.dialogs.setting_parts import BrowserTest, CarryOver
+from gui.dialogs.settings import SettingsDialog
+from gui.preference_table import DEFAULTS
+from gui.preferences import Preferences
+from gui.session import Session
+from tests.gui.windows import app, opened, press
+
+
+def settings_of(session: Session) -> SettingsDialog:
+    session.window.acts["settings"].trigger()
+    return session.window.findChildren(SettingsDialog)[-1]
+
+
+def editor(dialog: QWidget, name: str) -> QWidget:
+    (found,) = (one for one in dialog.findChildren(QWidget) if one.accessibleName() == name)
+    return found
+
+
+def pages(dialog: SettingsDialog) -> list[str]:
+    names = dialog.findChildren(QListWidget)[0]
+    items = [names.item(at) for at in range(names.count())]
+    return [item.text() for item in items if not item.isHidden()]
+
+
+def test_every_preference_is_in_the_settings_or_chosen_where_it_is_used(qapp: object) -> None:
+    there = {item.key for page in SettingPages().pages() for item in page.items}
+    assert set(DEFAULTS) - there - CHOSEN_ELSEWHERE == set()
+    assert there - set(DEFAULTS) <= {""}
+    assert set(DEFAULTS) >= CHOSEN_ELSEWHERE
+
+
+async def test_what_is_chosen_holds_at_once_and_is_taken_back_per_page(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as session:
+        preferences, table = session.window.desk.preferences, session.window.table
+        before = table.verticalHeader().defaultSectionSize()
+        dialog = settings_of(session)
+        rows = editor(dialog, "Rows of the list")
+        assert isinstance(rows, QComboBox)
+        rows.setFocus()
+        QTest.keyClick(rows, Qt.Key.Key_Down)
+        assert preferences.get("appearance.density", str) == "roomy"
+        while table.verticalHeader().defaultSectionSize() <= before:
+            await asyncio.sleep(0)
+        dialog.show_page("Appearance")
+        press(dialog, "Restore this page’s defaults")
+        assert rows.currentText() == "Normal"
+        while table.verticalHeader().defaultSectionSize() != before:
+            await asyncio.sleep(0)
+        dialog.accept()
+
+
+async def test_theme_and_menu_of_themes_say_the_same(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as session:
+        dialog = settings_of(session)
+        theme = editor(dialog, "Theme")
+        assert isinstance(theme, QComboBox)
+        themes = {act.text(): act for act in session.window.acts.themes.values()}
+        themes["&Dark"].trigger()
+        assert theme.currentText() == "Dark"
+        session.window.desk.preferences.set("appearance.theme", "light")
+        assert themes["&Light"].isChecked()
+        assert session.window.memory.theme.value == "light"
+        dialog.accept()
+
+
+async def test_letters_grow_everywhere_and_shrink_again(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as session:
+        before = app().font().pointSizeF()
+        dialog = settings_of(session)
+        size = editor(dialog, "Size of letters")
+        assert isinstance(size, QSpinBox)
+        size.setValue(150)
+        assert app().font().pointSizeF() == pytest.approx(before * 1.5)
+        size.setValue(100)
+        assert app().font().pointSizeF() == pytest.approx(before)
+        dialog.accept()
+
+
+async def test_search_finds_a_setting_on_its_page_and_hides_the_rest(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as session:
+        dialog = settings_of(session)
+        field = dialog.findChildren(QLineEdit)[0]
+        QTest.keyClicks(field, "sound")
+        assert pages(dialog) == ["Notifications"]
+        shown = [box.text() for box in dialog.findChildren(QCheckBox) if box.isVisible()]
+        assert shown == ["With a sound"]
+        field.setText("no such thing")
+        assert pages(dialog) == []
+        field.clear()
+        assert len(pages(dialog)) == len(SettingPages().pages())
+        dialog.accept()
+
+
+async def test_a_time_that_is_none_is_not_kept(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as session:
+        dialog = settings_of(session)
+        dialog.show_page("Notifications")
+        field = editor(dialog, "Quiet from")
+        QTest.keyClicks(field, "29:00")
+        QTest.keyClick(field, Qt.Key.Key_Return)
+        assert session.window.desk.preferences.get("notify.quiet_from", str) in ("", "2:00")
+        assert isinstance(field, QLineEdit)
+        field.setText("22:30")
+        QTest.keyClick(field, Qt.Key.Key_Return)
+        assert session.window.desk.preferences.get("notify.quiet_from", str) == "22:30"
+        dialog.accept()
+
+
+async def test_settings_go_to_another_machine_and_rubbish_changes_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as session:
+        preferences = session.window.desk.preferences
+        part = CarryOver(session.window)
+        preferences.set("appearance.density", "roomy")
+        part.export_to(str(tmp_path / "out.json"))
+        preferences.set("appearance.density", "normal")
+        (tmp_path / "rubbish.json").write_text("[1, 2")
+        part.import_from(str(tmp_path / "rubbish.json"))
+        assert "nothing was changed" in part.said.text()
+        assert preferences.get("appearance.density", str) == "normal"
+        part.import_from(str(tmp_path / "out.json"))
+        assert preferences.get("appearance.density", str) == "roomy"
+        assert json.loads((tmp_path / "out.json").read_text())["version"] == 1
+        part.deleteLater()
+
+
+async def test_a_browser_that_is_not_there_is_told_by_its_test(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as session:
+        session.window.desk.preferences.set("browser.path", str(tmp_path / "nowhere"))
+        part = BrowserTest(session.window)
+        press(part, "Test the browser")
+        while part.said.text() in ("", "Looking…"):
+            await asyncio.sleep(0.01)
+        assert "nowhere" in part.said.text()
+        part.deleteLater()
+
+
+async def test_only_what_a_preview_showed_is_cleared_away(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    engine = Engine(Settings.at(home=home), accepts=True)
+    await engine.open()
+    record = await engine.start("crawl", {"url": "http://127.0.0.1:9/", "engine": "static"})
+    await engine.wait(record.task_id)
+    await engine.close()
+    async with opened(home) as session:
+        preferences = session.window.desk.preferences
+        part = Clearing(session.window)
+        clear = next(one for one in part.findChildren(QPushButton) if "trash" in one.text())
+        press(part, "Preview what would go")
+        while "Looking" in part.said.text():
+            await asyncio.sleep(0.01)
+        assert part.said.text() == "Nothing would go."
+        assert not clear.isEnabled()
+        preferences.set("retention.days", 0)
+        press(part, "Preview what would go")
+        assert part.said.text() == "Without a limit nothing goes."
+        assert (home / "tasks" / record.task_id).is_dir()
+        part.deleteLater()
+
+
+def test_what_was_asked_for_at_the_start_wins_over_what_was_chosen(tmp_path: Path) -> None:
+    preferences = Preferences()
+    preferences.set("engine.slots", 7)
+    preferences.set("browser.path", "/opt/b")
+    settings = as_chosen(Settings.at(home=tmp_path), preferences)
+    assert (settings.slots, settings.browser_path) == (7, "/opt/b")
+    preferences.set("engine.slots", 0)
+    given = Settings(home=tmp_path, root=tmp_path, slots=3, browser_path="/mine")
+    assert as_chosen(given, preferences) == given
