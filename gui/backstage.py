@@ -40,6 +40,7 @@ class Backstage(QObject):
             "settings", self.tr("&Settings…"), ["Ctrl+,"], "settings", self.tr("Settings")
         )
         settings.setMenuRole(QAction.MenuRole.PreferencesRole)
+        self._add("doctor", self.tr("&Doctor…"), [])
 
     def show(self, key: str) -> None:
         """Open the dialog of this action."""
@@ -59,12 +60,17 @@ class Backstage(QObject):
         return action
 
     def _make(self, key: str) -> Callable[[], QDialog]:
-        return {"settings": self._settings}[key]
+        return {"settings": self._settings, "doctor": self._doctor}[key]
 
     def _settings(self) -> QDialog:
         from gui.dialogs.settings import SettingsDialog
 
         return SettingsDialog(self._window)
+
+    def _doctor(self) -> QDialog:
+        from gui.dialogs.doctor import DoctorDialog
+
+        return DoctorDialog(self._window)
 
     def _forget(self, key: str) -> None:
         self._open.pop(key).deleteLater()

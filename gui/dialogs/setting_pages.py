@@ -170,7 +170,7 @@ class SettingPages(QObject):
                 tr("Never the newest"),
                 Number(0, 1_000_000, tr(" tasks"), tr("No exception")),
             ),
-            Item("", "", Clearing),
+            Item("", "", Clearing, tr("Nothing goes by itself: only what a preview showed.")),
         )
         return Page(tr("Clearing away"), ("retention.",), items)
 

@@ -27,7 +27,8 @@ from gui.theme import heading, plain_label
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
 
-SIZE = QSize(780, 560)
+SIZE = QSize(780, 520)
+NAME_HEIGHT = 26
 LIST_WIDTH = 180
 LABEL_WIDTH = 150
 
@@ -53,6 +54,7 @@ class SettingsDialog(QDialog):
         self._sheets = [_Sheet(page, window, self) for page in self._pages]
         for sheet in self._sheets:
             self._names.addItem(sheet.page.title)
+            self._names.item(self._names.count() - 1).setSizeHint(QSize(0, NAME_HEIGHT))
             self._stack.addWidget(sheet)
         self._restore = QPushButton(self.tr("Restore this page’s defaults"), self)
         self._lay_out()
