@@ -224,6 +224,7 @@ _PATHS: Final[dict[str, Callable[[], QPainterPath]]] = {
     "less": _lines(((6, 9), (12, 15), (18, 9))),
     "warning": _warning,
     "search": _search,
+    "bell": _bell,
     "settings": _sliders,
     "bell": _bell,
     "watch": _eye,

@@ -37,9 +37,10 @@ from gui.trouble import Trouble
 
 
 class MainWindow(Frame):
-    """One ledger, live. `close_wanted` and `folder_wanted` ask the program that made it."""
+    """One ledger, live. `close_wanted`, `quit_wanted` and `folder_wanted` ask the program that made it."""
 
     close_wanted = Signal()
+    quit_wanted = Signal()
     folder_wanted = Signal(Path)
     loaded = Signal()
 
@@ -96,7 +97,7 @@ class MainWindow(Frame):
             "paste": self.requests.paste,
             "open": self.choose_folder,
             "folder": self.show_ledger_folder,
-            "quit": self.close,
+            "quit": self.quit_wanted.emit,
             "copy_ids": partial(copy_ids, self.scope),
             "copy_rows": partial(copy_rows, self.scope, self.model),
             "all": self.table.selectAll,

@@ -11,12 +11,12 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
 from engine.config import Settings
-from engine.words import count
 from gui.alarm import Alarm
 from gui.bridge import CLOSE_S, Bridge
+from gui.desktop.citizen import Citizen
 from gui.desktop.forward import come_forward
+from gui.desktop.leaving import Leaving
 from gui.desktop.wishes import Wish, here, wish_in, wish_of
-from gui.dialogs.question import Question
 from gui.main_window import MainWindow
 from gui.preferences import Preferences
 from gui.settings import Memory
@@ -46,15 +46,18 @@ class Session(QObject):
         super().__init__()
         self._alarm, self._accepts = alarm, accepts
         self._ended: asyncio.Future[Path | None] = asyncio.get_running_loop().create_future()
-        self._question: Question | None = None
         self._warming = QTimer(self, singleShot=True, interval=WARM_AFTER_MS)
         self._warming.timeout.connect(self._warm)
         self._reading = QTimer(self, singleShot=True, interval=READ_WITHIN_MS)
         self._reading.timeout.connect(self._collect_lightly)
         self.bridge = Bridge(settings, accepts=accepts)
         self.window = MainWindow(self.bridge, memory, preferences)
-        self.window.close_wanted.connect(lambda: self._leave(None))
-        self.window.folder_wanted.connect(self._leave)
+        self._citizen = Citizen(self.window) if accepts else None
+        self.leaving = self._citizen.leaving if self._citizen else Leaving(self.window, None)
+        self.leaving.left.connect(self._end)
+        self.window.close_wanted.connect(self.leaving.close)
+        self.window.quit_wanted.connect(self.leaving.quit)
+        self.window.folder_wanted.connect(self.leaving.open_folder)
         self.bridge.broken.connect(alarm.ring)
         self.window.loaded.connect(self._collect_lightly)
         alarm.window, alarm.quit_wanted = self.window, lambda: self._end(None)
@@ -63,8 +66,11 @@ class Session(QObject):
         """Show the window at once; the ledger and the browser come after its first paint."""
         gc.disable()  # all that the first reading makes is kept: collecting finds nothing there
         self._reading.start()
-        self.window.show()
-        _application().commitDataRequest.connect(self._remember)  # the desktop session ends
+        if self._citizen is not None:
+            self._citizen.show_first()
+        else:
+            self.window.show()
+        _application().commitDataRequest.connect(self._end_session)
         QTimer.singleShot(0, self.bridge, self.bridge.open)
         if self._accepts:
             self.bridge.opened.connect(self._warming.start)
@@ -81,8 +87,10 @@ class Session(QObject):
         self._warming.stop()
         self._reading.stop()
         gc.enable()
-        _application().commitDataRequest.disconnect(self._remember)
+        _application().commitDataRequest.disconnect(self._end_session)
         self.window.setEnabled(False)
+        if self._citizen is not None:
+            self._citizen.close()
         try:
             async with asyncio.timeout(CLOSE_S + PATIENCE_S):
                 await self.bridge.close()
@@ -104,8 +112,8 @@ class Session(QObject):
         come_forward(self.window, wish.token)
         self.window.arrivals.take(wish)
 
-    def _remember(self, _: object) -> None:
-        self.window.remember()
+    def _end_session(self, _: object) -> None:
+        self.leaving.end_session()
 
     def _collect_lightly(self) -> None:
         """Collect garbage again, without looking at what was read: 0.3 s at 100,000 tasks."""
@@ -117,42 +125,6 @@ class Session(QObject):
     def _warm(self) -> None:
         if not self._ended.done() and not self.bridge.look_at_health().read_only:
             self.bridge.warm()
-
-    def _leave(self, folder: Path | None) -> None:
-        """End the session, after a question if work of this window would end with it."""
-        if self._ended.done() or self._question is not None:
-            return
-        running = len(self.bridge.own_tasks)
-        if not running:
-            self._end(folder)
-            return
-        question = self._question = Question(self.window)
-        headline = (
-            self.tr("1 task is running in this window.")
-            if running == 1
-            else self.tr("{0} tasks are running in this window.").format(count(running))
-        )
-        title, leave, stay = self._words_for(folder)
-        question.ask(title, headline)
-        question.add_text(self.tr("Cancelled tasks keep their finished pages."))
-        question.add_button("quit", leave)
-        question.add_button("stay", stay, default=True)
-        question.when_answered(lambda answer: self._answered(answer, folder))
-        question.open()
-
-    def _words_for(self, folder: Path | None) -> tuple[str, str, str]:
-        """The question's title and its two answers: to quit is not to open another folder."""
-        if folder is None:
-            return self.tr("Quit"), self.tr("Cancel tasks and quit"), self.tr("Don’t quit")
-        leave = self.tr("Cancel tasks and open it")
-        return self.tr("Open another folder"), leave, self.tr("Stay here")
-
-    def _answered(self, answer: str, folder: Path | None) -> None:
-        if self._question is not None:
-            self._question.deleteLater()
-            self._question = None
-        if answer == "quit":
-            self._end(folder)
 
     def _end(self, folder: Path | None) -> None:
         if not self._ended.done():

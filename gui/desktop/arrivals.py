@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, Signal
+from PySide6.QtCore import QEvent, QMetaMethod, QObject, Signal
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication
 
@@ -17,14 +17,26 @@ if TYPE_CHECKING:
 
 
 class Opener(QApplication):
-    """An application that hears what macOS asks it to open; `asked` carries the address."""
+    """An application that hears what the desktop asks of it.
+
+    `asked` carries an address to open (macOS does it this way); `told_to_quit` is a log-out, or
+    Quit in the dock.
+    """
 
     asked = Signal(str)
+    told_to_quit = Signal()
 
     def event(self, event: QEvent) -> bool:
         # overridden, not an event filter: a filter would be asked about every event there is
         if isinstance(event, QFileOpenEvent):
             self.asked.emit(event.url().toString())
+            return True
+        heard = self.isSignalConnected(QMetaMethod.fromSignal(self.told_to_quit))
+        if event.type() == QEvent.Type.Quit and heard:
+            # Qt would close every window, and ours do not close before their work has ended;
+            # ignored, because macOS would end the process as soon as this returns
+            event.ignore()
+            self.told_to_quit.emit()
             return True
         return super().event(event)
 

@@ -1,0 +1,121 @@
+"""Pop-ups of the desktop: over its bus where there is one, else beside the tray's sign."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QSystemTrayIcon
+
+from engine.display import display, display_lines
+from gui.desktop.bus import BusError
+from gui.desktop.bus_wire import SIGNAL, Message, Variant
+from gui.desktop.session_bus import SessionBus, method
+
+TITLE_CHARS, BODY_CHARS = 120, 500
+SHOWN_MS = 10_000
+_SERVICE, _PATH = "org.freedesktop.Notifications", "/org/freedesktop/Notifications"
+_NOTIFY = method(_SERVICE, _PATH, "Notify")
+_ABLE = method(_SERVICE, _PATH, "GetCapabilities")
+_MOST_KEPT = 100
+_CALM, _URGENT = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Popup:
+    """What is shown, and the tasks that a click on it leads to."""
+
+    title: str
+    body: str = ""
+    task_ids: tuple[str, ...] = ()
+    urgent: bool = False
+    sound: bool = False
+
+
+class Popups(QObject):
+    """Shows pop-ups. `clicked` carries the tasks, and the desktop's leave to come forward."""
+
+    clicked = Signal(tuple, str)
+
+    def __init__(
+        self, bus: SessionBus, tray: Callable[[], QSystemTrayIcon | None], parent: QObject
+    ) -> None:
+        super().__init__(parent)
+        self._bus, self._tray = bus, tray
+        self._shown: dict[int, tuple[str, ...]] = {}
+        self._tokens: dict[int, str] = {}
+        self._able: list[str] | None = None
+        self._last: tuple[str, ...] = ()
+        self._joined: QSystemTrayIcon | None = None
+
+    def show(self, popup: Popup) -> None:
+        """Show it as well as this desktop can; where it cannot, the window's own list must do."""
+        self._bus.try_to(lambda: self._show(popup), name="a pop-up")
+
+    async def _show(self, popup: Popup) -> None:
+        try:
+            await self._notify(popup)
+        except BusError:
+            self._show_beside_tray(popup)
+
+    async def _notify(self, popup: Popup) -> None:
+        """By the desktop's own service for notifications. Raises BusError."""
+        able = await self._abilities()
+        body = display_lines(popup.body, BODY_CHARS)
+        if "body-markup" in able:  # and only then: elsewhere &lt; would be read as it stands
+            body = html.escape(body, quote=False)
+        hints = {
+            "desktop-entry": Variant("s", QGuiApplication.desktopFileName()),
+            "urgency": Variant("y", _URGENT if popup.urgent else _CALM),
+            "suppress-sound": Variant("b", not popup.sound),
+        }
+        (number,) = await self._bus.call(
+            *(_NOTIFY, "susssasa{sv}i", QGuiApplication.applicationDisplayName(), 0),
+            *(QGuiApplication.desktopFileName(), display(popup.title, TITLE_CHARS), body),
+            *(["default", self.tr("Show")] if popup.task_ids else [], hints, -1),
+        )
+        self._shown[number] = popup.task_ids
+        while len(self._shown) > _MOST_KEPT:
+            self._shown.pop(next(iter(self._shown)))
+
+    async def _abilities(self) -> list[str]:
+        """What the service can show; asking also starts it. Raises BusError."""
+        if self._able is None:
+            for member, hear in (
+                ("ActionInvoked", self._take_click),
+                ("ActivationToken", self._take_token),
+                ("NotificationClosed", self._take_end),
+            ):
+                signal = Message(SIGNAL, sender=_SERVICE, interface=_SERVICE, member=member)
+                await self._bus.listen(signal, hear)
+            (self._able,) = await self._bus.call(_ABLE)
+        return self._able
+
+    def _take_token(self, signal: Message) -> None:
+        if signal.body[0] in self._shown:  # comes before the click that it belongs to
+            self._tokens[signal.body[0]] = signal.body[1]
+
+    def _take_click(self, signal: Message) -> None:
+        number = signal.body[0]
+        if number in self._shown:
+            self.clicked.emit(self._shown[number], self._tokens.pop(number, ""))
+
+    def _take_end(self, signal: Message) -> None:
+        self._shown.pop(signal.body[0], None)
+        self._tokens.pop(signal.body[0], None)
+
+    def _show_beside_tray(self, popup: Popup) -> None:
+        tray = self._tray()
+        if tray is None or not QSystemTrayIcon.supportsMessages():
+            return
+        if tray is not self._joined:
+            self._joined = tray
+            tray.messageClicked.connect(lambda: self.clicked.emit(self._last, ""))
+        self._last = popup.task_ids
+        signs = QSystemTrayIcon.MessageIcon
+        sign = signs.Warning if popup.urgent else signs.Information
+        title, body = display(popup.title, TITLE_CHARS), display_lines(popup.body, BODY_CHARS)
+        tray.showMessage(title, body, sign, SHOWN_MS)

@@ -1,0 +1,188 @@
+"""The sign in the desktop's tray, where there is one, and the way back from it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QGuiApplication, QIcon, QPainter, QPixmap
+from PySide6.QtWidgets import QMenu, QSystemTrayIcon
+
+from engine.display import display
+from engine.records import Health
+from engine.words import count
+from gui.desktop.bus import BusError
+from gui.desktop.forward import come_forward
+from gui.desktop.session_bus import SessionBus, method
+from gui.icons import window_icon
+
+if TYPE_CHECKING:
+    from gui.main_window import MainWindow
+
+LOOK_MS = 5000  # how long a hidden window may go without a tray before it comes back
+SIGN_SIZES = (16, 22, 32, 44, 64)
+ALERT = QColor(0xE0, 0x5A, 0x00)
+_WATCHER = "org.kde.StatusNotifierWatcher"
+_HAS_OWNER = method("org.freedesktop.DBus", "/org/freedesktop/DBus", "NameHasOwner")
+
+
+class Tray(QObject):
+    """Shows that the program runs, how much, and whether something needs a person.
+
+    `quit_wanted` and `new_wanted` are its menu's; `came_back` says that a hidden window had to be
+    shown again, because the tray is gone.
+    """
+
+    quit_wanted = Signal()
+    came_back = Signal()
+
+    def __init__(self, window: MainWindow, bus: SessionBus) -> None:
+        super().__init__(window)
+        self._window, self._bus = window, bus
+        self._running = self._attention = 0
+        self._by_bus = False
+        self._icon: QSystemTrayIcon | None = None
+        self._menu = QMenu(window)
+        self._looking = QTimer(self, interval=LOOK_MS)
+        self._looking.timeout.connect(self._look)
+        window.bridge.health.connect(self._show_health)
+        window.model.counts_changed.connect(self._show_counts)
+        window.desk.preferences.changed.connect(self._follow_preference)
+
+    @property
+    def available(self) -> bool:
+        """Is there a tray now, and is our sign wanted in it? Asked anew each time: trays go."""
+        wanted = self._window.desk.preferences.get("desktop.tray", bool)
+        return wanted and QSystemTrayIcon.isSystemTrayAvailable()
+
+    @property
+    def icon(self) -> QSystemTrayIcon | None:
+        """The sign, for messages beside it; None where none is wanted."""
+        return self._icon
+
+    def show(self) -> None:
+        """Put the sign into the tray; where there is none yet, as soon as one comes."""
+        if self._icon is not None or not self._window.desk.preferences.get("desktop.tray", bool):
+            return
+        self._fill_menu()
+        self._icon = QSystemTrayIcon(self)
+        self._icon.setContextMenu(self._menu)
+        self._icon.activated.connect(self._act)
+        self._redraw()
+        self._icon.show()
+
+    def hide(self) -> None:
+        """Take the sign away: the window is about to close."""
+        self._looking.stop()
+        if self._icon is not None:
+            self._icon.hide()
+            self._icon.deleteLater()
+            self._icon = None
+
+    def hide_window(self) -> bool:
+        """Hide the window, if there is a way back to it; False if there is none."""
+        if not self.available or self._icon is None:
+            return False
+        self._window.hide()
+        self._bus.try_to(self._find_watcher, name="the tray's watcher")
+        self._looking.start()
+        return True
+
+    def show_window(self) -> None:
+        self._looking.stop()
+        come_forward(self._window)
+
+    def _fill_menu(self) -> None:
+        self._menu.clear()
+        self._menu.addAction(self.tr("&Show the window")).triggered.connect(self.show_window)
+        self._menu.addAction(self.tr("&New task…")).triggered.connect(self._new_task)
+        self._menu.addSeparator()
+        self._menu.addAction(self.tr("&Quit")).triggered.connect(self.quit_wanted)
+
+    def _new_task(self) -> None:
+        self.show_window()
+        self._window.acts["new"].trigger()
+
+    def _act(self, reason: QSystemTrayIcon.ActivationReason) -> None:
+        if reason != QSystemTrayIcon.ActivationReason.Trigger or sys.platform == "darwin":
+            return  # on macOS a click opens the menu
+        if self._window.isVisible() and not self._window.isMinimized():
+            self.hide_window()
+        else:
+            self.show_window()
+
+    def _follow_preference(self, key: str) -> None:
+        if key != "desktop.tray":
+            return
+        if self._window.desk.preferences.get(key, bool):
+            self.show()
+            return
+        self.hide()
+        if not self._window.isVisible():
+            self.show_window()
+
+    def _look(self) -> None:
+        """While the window is hidden: a tray that went away must not take it along."""
+        if self._window.isVisible():
+            self._looking.stop()
+        elif not QSystemTrayIcon.isSystemTrayAvailable():
+            self._come_back()
+        elif self._by_bus:  # Qt asks the bus for a tray once in its life
+            self._bus.try_to(self._find_watcher, name="the tray's watcher")
+
+    async def _find_watcher(self) -> None:
+        try:
+            (there,) = await self._bus.call(_HAS_OWNER, "s", _WATCHER)
+        except BusError:
+            there = False
+        gone, self._by_bus = self._by_bus and not there, bool(there)
+        if gone and not self._window.isVisible():
+            self._come_back()
+
+    def _come_back(self) -> None:
+        self.show_window()
+        self.came_back.emit()
+
+    def _show_health(self, health: Health) -> None:
+        if health.running != self._running:
+            self._running = health.running
+            self._redraw()
+
+    def _show_counts(self, counts: dict[str, int]) -> None:
+        if counts.get("attention", 0) != self._attention:
+            self._attention = counts.get("attention", 0)
+            self._redraw()
+
+    def _redraw(self) -> None:
+        if self._icon is not None:
+            self._icon.setToolTip(self.words)
+            self._icon.setIcon(_sign(self._attention > 0))
+
+    @property
+    def words(self) -> str:
+        """What the sign says when it is pointed at."""
+        name = display(QGuiApplication.applicationDisplayName())
+        lines = [name, self.tr("{0} running here").format(count(self._running))]
+        if self._attention:
+            lines.append(self.tr("{0} need attention").format(count(self._attention)))
+        return "\n".join(lines)
+
+
+def _sign(alert: bool) -> QIcon:
+    """The program's sign; with a dot that something needs a person."""
+    whole = window_icon()
+    if not alert:
+        return whole
+    found = QIcon()
+    for size in SIGN_SIZES:
+        pixmap = QPixmap(whole.pixmap(size, size))
+        painter = QPainter(pixmap)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.GlobalColor.white)
+        painter.setBrush(ALERT)
+        radius = max(3, size // 5)
+        painter.drawEllipse(QPoint(size - radius - 1, radius + 1), radius, radius)
+        painter.end()
+        found.addPixmap(pixmap)
+    return found
