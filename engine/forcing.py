@@ -16,6 +16,8 @@ from engine.attention import Standing, standing
 from engine.bulk import Guard
 from engine.records import ENVELOPE, TASK_RUN, TERMINAL, TaskRecord, TaskView
 
+__all__ = ["Bar", "Chance", "Guard", "Prospect", "may_be_completed", "whoami"]
+
 
 class Chance(StrEnum):
     """What completing it would take."""

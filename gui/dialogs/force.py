@@ -1,0 +1,223 @@
+"""Calling tasks complete although something is missing: what is missing, and who answers for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QPushButton, QWidget
+
+from engine.forcing import Bar, Chance, Guard, Prospect
+from engine.words import count
+from gui.dialogs.question import Question
+from gui.dialogs.task_list import TaskList
+from gui.theme import plain_label
+
+WIDTH = 620
+LEAST_REASON, MOST_REASON = 10, 500  # characters
+
+
+class ReasonBox(QWidget):
+    """Why it is forced: typed, or one of the last reasons; says how long it is."""
+
+    def __init__(self, recent: Sequence[str], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.field = QComboBox(self)
+        self.field.setEditable(True)
+        self.field.addItems(list(recent))
+        self.field.setCurrentIndex(-1)
+        self.field.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.field.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        line = self.field.lineEdit()
+        assert line is not None
+        line.setMaxLength(MOST_REASON)
+        line.setPlaceholderText(self.tr("At least {0} characters").format(LEAST_REASON))
+        self.field.setAccessibleName(self.tr("Reason, kept for ever"))
+        self._length = plain_label(tone="muted", parent=self)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.field, 1)
+        row.addWidget(self._length)
+        self.setFocusProxy(self.field)
+        self.field.editTextChanged.connect(self._show_length)
+        self._show_length()
+
+    @property
+    def reason(self) -> str:
+        return self.field.currentText().strip()
+
+    @property
+    def is_enough(self) -> bool:
+        return len(self.reason) >= LEAST_REASON
+
+    def _show_length(self) -> None:
+        self._length.show_text(f"{len(self.reason)}/{MOST_REASON}")
+
+
+class ForceDialog(Question):
+    """One or many. To go on instead is the default; Enter never forces.
+
+    `prospects` and `names` (by subject) are what was asked for; `never` counts the tasks that
+    were chosen and could not be completed by anybody.
+    """
+
+    def __init__(
+        self,
+        prospects: Sequence[Prospect],
+        names: dict[str, str],
+        recent: Sequence[str] = (),
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setMinimumWidth(WIDTH)
+        self._all, self._names = prospects, names
+        self._forced = [one for one in prospects if one.chance is Chance.FORCE]
+        self._allowed = [one for one in prospects if one.chance is Chance.ALLOWED]
+        self.reason = ReasonBox(recent, self)
+        self.sure = QCheckBox(
+            self.tr("I understand that the result will be marked as forced, for ever"), self
+        )
+        self.list: TaskList | None = None
+        self.ask(self.tr("Force-complete"), self._asked_of())
+        for line, tone in self._lines():
+            self.add_text(line, tone)
+        self._add_list()
+        self._add_buttons()
+        self._judge()
+
+    def _asked_of(self) -> str:
+        if len(self._all) > 1:
+            number = count(len(self._forced) + len(self._allowed))
+            return self.tr("Complete {0} tasks?").format(number)
+        one = self._all[0]
+        name = self._names.get(one.subject, one.subject)
+        if one.chance is Chance.NEVER:
+            return self.tr("“{0}” cannot be completed").format(name)
+        missing = one.guard.missing_count if one.guard is not None else None
+        if one.chance is Chance.ALLOWED:
+            return self.tr("Complete “{0}”?").format(name)
+        if missing == 1:
+            return self.tr("Complete “{0}” although 1 item is missing?").format(name)
+        if missing:
+            said = self.tr("Complete “{0}” although {1} items are missing?")
+            return said.format(name, count(missing))
+        return self.tr("Complete “{0}” although it is not done?").format(name)
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        """Sentences and their tones."""
+        if len(self._all) == 1:
+            yield from self._lines_of_one(self._all[0])
+            return
+        never = len(self._all) - len(self._forced) - len(self._allowed)
+        said = (
+            (len(self._forced), self.tr("{0} need force: their contracts are not met.")),
+            (len(self._allowed), self.tr("{0} may be completed as they are, without force.")),
+            (never, self.tr("{0} cannot be completed: they are left as they are.")),
+        )
+        yield from ((words.format(count(number)), "") for number, words in said if number)
+
+    def _lines_of_one(self, one: Prospect) -> Iterator[tuple[str, str]]:
+        if one.bar is not None:
+            yield self._why_never(one.bar), ""
+        elif one.guard is None and one.chance is Chance.FORCE:
+            yield self.tr("Its contract cannot be read: nobody knows what is missing."), ""
+        elif one.guard is None:
+            yield self.tr("It has no contract: nothing stands against it."), ""
+        else:
+            yield self._counts(one.guard), ""
+            yield one.guard.reason, "muted"
+            if one.guard.allowed and one.chance is Chance.FORCE:
+                yield self.tr("It still runs, and would go on by itself."), ""
+            elif one.chance is Chance.FORCE:
+                yield self.tr("Better: {0}").format(one.guard.suggested_next_action), ""
+
+    def _counts(self, guard: Guard) -> str:
+        known = guard.expected_total
+        total = self.tr("not known") if known is None else count(known)
+        parts = [self.tr("expected {0}").format(total)]
+        parts.append(self.tr("done {0}").format(count(guard.completed_count)))
+        parts.append(self.tr("failed {0}").format(count(guard.failed_count)))
+        if guard.skipped_count:
+            parts.append(self.tr("skipped {0}").format(count(guard.skipped_count)))
+        if guard.missing_count is not None:
+            parts.append(self.tr("missing {0}").format(count(guard.missing_count)))
+        return " · ".join(parts)
+
+    def _why_never(self, bar: Bar) -> str:
+        return {
+            Bar.ENDED: self.tr("It has ended; what has ended is never changed."),
+            Bar.WAITING: self.tr("It has not begun yet. It can be cancelled."),
+            Bar.STOPPING: self.tr("It was asked to stop, and will end as cancelled."),
+            Bar.ALONE: self.tr("It has no contract: it completes by itself, at its end."),
+            Bar.UNREADABLE: self.tr("Its contract cannot be read. It can be cancelled."),
+        }[bar]
+
+    def _add_list(self) -> None:
+        """What is missing of one; of many, how much each misses."""
+        if len(self._all) > 1:
+            rows: list[tuple[str, ...]] = [self._line_of(one) for one in self._all]
+            self.list = TaskList((self.tr("Task"), self.tr("Missing")), rows, self)
+        elif self._all[0].missing and self._forced:
+            rows = [(item,) for item in self._all[0].missing]
+            self.list = TaskList((self.tr("Missing items"),), rows, self)
+            self.list.setColumnWidth(0, WIDTH)
+        if self.list is not None:
+            self.body.addWidget(self.list)
+
+    def _line_of(self, one: Prospect) -> tuple[str, str]:
+        name = self._names.get(one.subject, one.subject)
+        if one.bar is not None:
+            return name, self._why_never(one.bar)
+        if one.chance is Chance.ALLOWED:
+            return name, self.tr("nothing: no force is needed")
+        missing = one.guard.missing_count if one.guard is not None else None
+        return name, self.tr("not known") if missing is None else count(missing)
+
+    def _add_buttons(self) -> None:
+        if self.list is not None and len(self._all) == 1:
+            copy = QPushButton(self.tr("Copy all {0}").format(count(len(self._all[0].missing))))
+            copy.setAutoDefault(False)
+            copy.clicked.connect(self.list.copy_all)
+            self.body.addWidget(copy, 0, Qt.AlignmentFlag.AlignLeft)
+        if self._forced:
+            name = plain_label(self.tr("Reason"), self)
+            name.setBuddy(self.reason.field)
+            self.body.addWidget(name)
+            self.body.addWidget(self.reason)
+            self.body.addWidget(self.sure)
+            self.force = self.add_button("force", self.tr("Force-complete"))
+            self.force.setAutoDefault(False)  # Enter must never reach it
+            self.reason.field.editTextChanged.connect(self._judge)
+            self.sure.toggled.connect(self._judge)
+            self.add_button("leave", self.tr("Continue instead"), default=True)
+            return
+        self.reason.hide()
+        self.sure.hide()
+        if self._allowed:
+            self.add_button("complete", self.tr("Complete"))
+            self.add_button("leave", self.tr("Not yet"), default=True)
+        else:
+            self.add_button("leave", self.tr("Close"), default=True)
+
+    def _judge(self) -> None:
+        """What is still needed stands in the button's tip."""
+        if not self._forced:
+            return
+        needed = []
+        if not self.reason.is_enough:
+            needed.append(self.tr("Give a reason of at least {0} characters").format(LEAST_REASON))
+        if not self.sure.isChecked():
+            needed.append(self.tr("Tick that you understand"))
+        self.force.setEnabled(not needed)
+        self.force.setToolTip("\n".join(needed))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter after a reason leads on: the default button would throw it away."""
+        enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if enter and self.focusWidget() in (self.reason.field, self.reason.field.lineEdit()):
+            self.sure.setFocus()
+        else:
+            super().keyPressEvent(event)

@@ -1,0 +1,122 @@
+"""Completing by hand, by force where a contract stands against it: asked first, kept for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject
+
+from engine.errors import EngineError
+from engine.forcing import Chance, Prospect, may_be_completed
+from engine.records import TaskView
+from engine.service import Engine
+from engine.words import count, task_name
+from gui.bulk_work import Outcome
+
+if TYPE_CHECKING:
+    from gui.main_window import MainWindow
+
+RECENT, KEPT_REASONS = "force.reasons", 5
+MOST_LOOKED_AT = 500  # tasks to enable the action; beyond that the dialog tells
+
+
+def attach(window: MainWindow) -> Forcing:
+    """Add the action, and enable it by what is chosen."""
+    return Forcing(window)
+
+
+class Forcing(QObject):
+    """Owns the question of one window, and what is done after it."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window, self._bridge = window, window.bridge
+        text, short = self.tr("&Force-complete…"), self.tr("Force-complete…")
+        self._act = window.acts.add("force", text, ["Ctrl+Shift+F"], "force", short)
+        self._act.triggered.connect(lambda: self.ask(window.scope.views()))
+        window.scope.changed.connect(self._show_ability)
+        window.bridge.health.connect(lambda _: self._show_ability())
+        self._show_ability()
+
+    def ask(self, views: Sequence[TaskView]) -> None:
+        """Look at what stands against each, and then ask. Nothing is written before."""
+        chosen = [view for view in views if may_be_completed(view)]
+        if not chosen:
+            return
+        names = {str(view.task_id): task_name(view) for view in chosen}
+        alone = len(chosen) == 1
+
+        async def look(engine: Engine, one: str) -> Prospect:
+            return await engine.prospect(one, named=alone)
+
+        def then(outcome: Outcome[Prospect]) -> None:
+            if outcome.refused:
+                self._window.reports.tell(self.tr("Some could not be looked at"), outcome.refused)
+            if outcome.done and not outcome.left:
+                self._question(outcome.done, names)
+
+        said = self.tr("Looking at what is missing: {0} of {1} tasks")
+        self._window.bulk.run(names, look, then, said)
+
+    def complete(self, prospects: Sequence[Prospect], reason: str) -> None:
+        """Complete these, by force those that need it."""
+        needing = {one.subject for one in prospects if one.chance is Chance.FORCE}
+        subjects = [one.subject for one in prospects if one.chance is not Chance.NEVER]
+
+        async def act(engine: Engine, one: str) -> Any:
+            return await engine.complete(
+                one, force=engine.force(reason) if one in needing else None
+            )
+
+        if needing:
+            try:
+                self._remember(self._bridge.engine.force(reason).reason)  # redacted by now
+            except EngineError as error:
+                self._bridge.failed.emit(error)
+                return
+        said = self.tr("Completing: {0} of {1} tasks")
+        self._window.bulk.run(subjects, act, self._tell, said)
+
+    def _question(self, prospects: Sequence[Prospect], names: dict[str, str]) -> None:
+        from gui.dialogs.force import ForceDialog  # few first paints need it
+
+        recent = self._window.desk.preferences.get(RECENT, list)
+        dialog = ForceDialog(prospects, names, recent, self._window)
+
+        def act(answer: str) -> None:
+            if answer in ("force", "complete"):
+                self.complete(prospects, dialog.reason.reason)
+            dialog.deleteLater()
+
+        dialog.when_answered(act)
+        dialog.open()
+
+    def _remember(self, reason: str) -> None:
+        preferences = self._window.desk.preferences
+        recent = [one for one in preferences.get(RECENT, list) if one != reason]
+        preferences.set(RECENT, [reason, *recent][:KEPT_REASONS])
+
+    def _tell(self, outcome: Outcome[Any]) -> None:
+        number, refused = len(outcome.done), outcome.refused
+        if refused:
+            title = (
+                self.tr("1 task could not be completed")
+                if len(refused) == 1
+                else self.tr("{0} tasks could not be completed").format(count(len(refused)))
+            )
+            self._window.reports.tell(title, refused)
+        elif number:
+            words = (
+                self.tr("1 task was called complete.")
+                if number == 1
+                else self.tr("{0} tasks were called complete.").format(count(number))
+            )
+            self._window.reports.say(words)
+
+    def _show_ability(self) -> None:
+        scope, view_of = self._window.scope, self._window.model.view_of
+        views = map(view_of, scope.ids()[:MOST_LOOKED_AT])
+        found = any(view is not None and may_be_completed(view) for view in views)
+        writable = self._window.acts["new"].isEnabled()
+        self._act.setEnabled(writable and (found or len(scope) > MOST_LOOKED_AT))

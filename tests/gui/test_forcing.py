@@ -1,0 +1,213 @@
+"""Force-complete: what is missing is seen first, a reason is given, and Enter never does it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton
+
+from engine.admission import Terms
+from engine.bulk import Contract, guard
+from engine.forcing import Bar, Chance, Prospect
+from engine.records import TaskRecord
+from gui.dialogs.force import MOST_REASON, ForceDialog
+from gui.forcing import Forcing
+from gui.session import Session
+from tests.gui.task_views import task_id
+from tests.gui.windows import appearing, heard, opened, press, until
+
+REASON = "the site was switched off for good"
+ONE = task_id(1)
+MISSING = tuple(f"https://a.example/{number}" for number in range(76))
+
+
+def prospect(number: int = 1, done: int = 41, total: int | None = 120, **given: Any) -> Prospect:
+    contract = Contract(contract_id="0" * 16, expected_total=total, completed_total=done, **given)
+    said = guard(contract)
+    chance = Chance.ALLOWED if said.allowed else Chance.FORCE
+    return Prospect(subject=task_id(number), chance=chance, guard=said)
+
+
+def short_of_76() -> Prospect:
+    found = prospect(failed_total=3)
+    return Prospect(subject=ONE, chance=Chance.FORCE, guard=found.guard, missing=MISSING)
+
+
+def shown(qtbot: Any, *given: Prospect, recent: tuple[str, ...] = ()) -> ForceDialog:
+    names = {task_id(number): f"shop {number}" for number in range(9)}
+    dialog = ForceDialog(given, names, recent)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    return dialog
+
+
+def said_in(dialog: ForceDialog) -> list[str]:
+    return [label.text() for label in dialog.findChildren(QLabel) if label.isVisible()]
+
+
+def buttons(dialog: ForceDialog) -> list[str]:
+    return [one.text() for one in dialog.findChildren(QPushButton) if one.isVisible()]
+
+
+def test_it_says_what_is_missing_in_numbers_and_names(qapp: QApplication, qtbot: Any) -> None:
+    dialog = shown(qtbot, short_of_76())
+    said = said_in(dialog)
+    assert "Complete “shop 1” although 76 items are missing?" in said
+    assert "expected 120 · done 41 · failed 3 · missing 76" in said
+    assert any(text.startswith("Better: Continue processing") for text in said)
+    press(dialog, "Copy all 76")
+    assert QGuiApplication.clipboard().text().splitlines() == list(MISSING)
+
+
+def test_it_can_be_forced_only_with_a_reason_and_by_who_understands(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    dialog = shown(qtbot, short_of_76())
+    assert not dialog.force.isEnabled()
+    QTest.keyClicks(dialog.reason.field, "too short")
+    dialog.sure.setChecked(True)
+    assert not dialog.force.isEnabled()
+    assert "10 characters" in dialog.force.toolTip()
+    QTest.keyClicks(dialog.reason.field, "er")
+    assert dialog.force.isEnabled()
+    dialog.sure.setChecked(False)
+    assert not dialog.force.isEnabled()
+    assert f"11/{MOST_REASON}" in said_in(dialog)
+
+
+def test_enter_leads_from_the_reason_to_the_tick_and_never_forces(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    dialog = shown(qtbot, short_of_76())
+    dialog.activateWindow()
+    dialog.reason.field.setFocus()
+    QTest.keyClicks(dialog.reason.field, REASON)
+    QTest.keyClick(dialog.reason.field, Qt.Key.Key_Return)
+    assert dialog.isVisible()
+    assert dialog.focusWidget() is dialog.sure
+    dialog.sure.setChecked(True)
+    dialog.force.setFocus()
+    QTest.keyClick(dialog.force, Qt.Key.Key_Return)
+    assert dialog.answer == "leave"
+
+
+def test_the_last_reasons_are_offered_and_none_is_filled_in(qapp: QApplication, qtbot: Any) -> None:
+    dialog = shown(qtbot, short_of_76(), recent=(REASON,))
+    assert dialog.reason.reason == ""
+    assert dialog.reason.field.itemText(0) == REASON
+
+
+def test_what_needs_no_force_asks_for_no_reason(qapp: QApplication, qtbot: Any) -> None:
+    dialog = shown(qtbot, prospect(done=120))
+    assert buttons(dialog) == ["Complete", "Not yet"]
+    assert "Complete “shop 1”?" in said_in(dialog)
+
+
+@pytest.mark.parametrize("bar", list(Bar))
+def test_what_can_never_be_completed_says_why(qapp: QApplication, qtbot: Any, bar: Bar) -> None:
+    dialog = shown(qtbot, Prospect(subject=ONE, chance=Chance.NEVER, bar=bar))
+    assert buttons(dialog) == ["Close"]
+    assert "“shop 1” cannot be completed" in said_in(dialog)
+
+
+def test_many_share_one_reason_and_the_list_says_what_each_misses(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    never = Prospect(subject=task_id(4), chance=Chance.NEVER, bar=Bar.ENDED)
+    given = (prospect(1), prospect(2, done=100), prospect(3, done=120), never)
+    dialog = shown(qtbot, *given)
+    said = said_in(dialog)
+    assert "Complete 3 tasks?" in said
+    assert "2 need force: their contracts are not met." in said
+    assert "1 may be completed as they are, without force." in said
+    assert "1 cannot be completed: they are left as they are." in said
+    assert dialog.list is not None
+    found = [dialog.list.topLevelItem(row) for row in range(4)]
+    assert [item.text(1) for item in found if item][:2] == ["79", "20"]
+
+
+async def an_envelope(session: Session, **contract: Any) -> str:
+    terms = Terms(contract=contract or None)
+    args = {"objective": "Buy the lot"}
+    record = await session.bridge.engine.start("browser_task", args, terms=terms)
+    model = session.window.model
+    await until(lambda: model.view_of(record.task_id), session.bridge.batch)
+    return str(record.task_id)
+
+
+def status_of(session: Session, one: str) -> str:
+    view = session.window.model.view_of(one)
+    return view.entry.status if view and isinstance(view.entry, TaskRecord) else ""
+
+
+async def test_an_envelope_is_forced_from_the_window_by_keyboard(home: Path) -> None:
+    async with opened(home) as session:
+        window = session.window
+        one = await an_envelope(session, expected_total=9)
+        window.table.select_ids([one])
+        with appearing(ForceDialog) as told:
+            window.acts["force"].trigger()
+            dialog = await told
+        QTest.keyClicks(dialog.reason.field, REASON)
+        QTest.keyClick(dialog.sure, Qt.Key.Key_Space)
+        QTest.keyClick(dialog.force, Qt.Key.Key_Space)
+        await until(lambda: status_of(session, one) == "COMPLETED", session.bridge.batch)
+        view = window.model.view_of(one)
+        assert view is not None
+        assert isinstance(view.entry, TaskRecord)
+        assert view.entry.engine is not None
+        assert view.entry.engine.forced_at is not None
+        kept = session.bridge.engine.goals.contracts.get(str(view.entry.engine.contract_id))
+        assert kept.contract.forced is not None
+        assert kept.contract.forced.reason == REASON
+        assert window.desk.preferences.get("force.reasons", list) == [REASON]
+        assert not window.acts["force"].isEnabled()
+
+
+async def test_a_secret_in_a_reason_is_not_remembered(home: Path) -> None:
+    async with opened(home) as session:
+        window = session.window
+        one = await an_envelope(session, expected_total=9)
+        asked = await session.bridge.engine.prospect(one)
+        told = heard(session.bridge.batch)
+        forcing = window.findChild(Forcing)
+        assert forcing is not None
+        forcing.complete([asked], "see https://u:hush@a.example/")
+        await told
+        assert "hush" not in str(window.desk.preferences.get("force.reasons", list))
+
+
+async def test_many_are_completed_with_force_only_where_it_is_needed(home: Path) -> None:
+    async with opened(home) as session:
+        window = session.window
+        ids = [await an_envelope(session, expected_total=9), await an_envelope(session)]
+        window.table.select_ids(ids)
+        with appearing(ForceDialog) as told:
+            window.acts["force"].trigger()
+            dialog = await told
+        QTest.keyClicks(dialog.reason.field, REASON)
+        dialog.sure.click()
+        dialog.force.click()
+        await until(
+            lambda: {status_of(session, one) for one in ids} == {"COMPLETED"}, session.bridge.batch
+        )
+        records = [window.model.view_of(one) for one in ids]
+        forced = [view.entry.engine.forced_at is not None for view in records if view]  # type: ignore[union-attr]
+        assert forced == [True, False]
+
+
+async def test_to_continue_instead_changes_nothing(home: Path) -> None:
+    async with opened(home) as session:
+        window = session.window
+        one = await an_envelope(session, expected_total=9)
+        window.table.select_ids([one])
+        with appearing(ForceDialog) as told:
+            window.acts["force"].trigger()
+            dialog = await told
+        press(dialog, "Continue instead")
+        assert (await session.bridge.engine.prospect(one)).chance is Chance.FORCE
