@@ -11,8 +11,9 @@ from typing import Final
 
 from engine.attention import Reason, Standing, moment, standing, updated_at
 from engine.display import display
-from engine.messages import ENGLISH
 from engine.records import ENVELOPE, TaskRecord, TaskView, Units, Unreadable
+from engine.saying import count as count
+from engine.saying import say as say
 
 NONE: Final = "–"
 _NAME_LIMIT = 300
@@ -28,16 +29,6 @@ UNIT_NOUNS: Final = {
     "commands": "commands",
     ENVELOPE: "calls",
 }
-
-
-def say(message_id: str, /, **fields: object) -> str:
-    """The message with its fields filled in; an unknown id raises `KeyError` (a bug)."""
-    return ENGLISH[message_id].format(**fields)
-
-
-def count(number: int) -> str:
-    """12480 → `12,480`."""
-    return f"{number:,}"
 
 
 def status_word(view: TaskView) -> str:

@@ -30,7 +30,7 @@ SEAMS = {
 GUI_MAY_IMPORT = frozenset(
     {"service", "records", "words", "query", "stopping", "again", "errors", "config", "feed"}
     | {"attention", "budget", "display", "messages", "pace", "refused", "sizes", "version"}
-    | {"logs", "places"}
+    | {"logs", "places", "saying"}
     | {"forms", "drafts", "abilities", "address_list"}  # requests as forms, files and lists
     | {"units", "reading.pages", "reading.files", "reading.differences"}
     | {"reading.json_tree", "reading.json_search", "goals.views", "export.exporter"}

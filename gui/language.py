@@ -1,0 +1,139 @@
+"""The language of the window: every text by its English, the engine's by id.
+
+`translations/CODE.json` holds `messages` (by message id), `errors` (by code: title, sentence,
+advice) and `window` (by the English that stands in `tr()`). What is missing there is said in
+English. Source texts are code: `tests/words/test_translations.py` holds that none is forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QLibraryInfo, QLocale, QObject, Qt, QTranslator
+from PySide6.QtWidgets import QApplication
+
+from engine import saying
+from engine.errors import EngineError
+from engine.messages import ENGLISH
+
+FOLDER = Path(__file__).parent / "translations"
+NAMES = {"en": "English", "de": "Deutsch"}
+PSEUDO = "xx"  # every text marked, accented and a third longer: what is not has no translation
+_ACCENTS = str.maketrans("AEIOUaeiouncs", "ÅÉÎÖÛåéîöûñçš")
+
+
+class Texts:
+    """One language's texts; `window` gives None for what it does not know."""
+
+    def __init__(self, found: Mapping[str, Any]) -> None:
+        self.messages: Mapping[str, str] = found.get("messages", {})
+        self.errors: Mapping[str, Mapping[str, str]] = found.get("errors", {})
+        self._window: Mapping[str, str] = found.get("window", {})
+
+    def window(self, source: str) -> str | None:
+        return self._window.get(source)
+
+    def error(self, code: str, part: str, english: str) -> str:
+        return self.errors.get(code, {}).get(part, english)
+
+
+class _Pseudo(Texts):
+    """English in disguise, to find what was forgotten and what has too little room."""
+
+    def __init__(self) -> None:
+        super().__init__({"messages": {key: disguised(text) for key, text in ENGLISH.items()}})
+
+    def window(self, source: str) -> str | None:
+        return disguised(source)
+
+    def error(self, code: str, part: str, english: str) -> str:
+        return disguised(english)
+
+
+def disguised(text: str) -> str:
+    """`Show {0} tasks` → `[Šhöw {0} tåšks ···]`; what stands in braces stays."""
+    if not text:
+        return text
+    parts = text.replace("}", "{").split("{")
+    inner = [f"{{{part}}}" if at % 2 else part.translate(_ACCENTS) for at, part in enumerate(parts)]
+    return f"[{''.join(inner)} {'·' * (len(text) // 3)}]"
+
+
+class _Translator(QTranslator):
+    """Answers `tr()`: one English sentence has one translation, wherever it stands."""
+
+    def __init__(self, texts: Texts, parent: QObject) -> None:
+        super().__init__(parent)
+        self._texts = texts
+
+    def isEmpty(self) -> bool:
+        return False
+
+    def translate(
+        self, context: str, source: str, disambiguation: str | None = None, n: int = -1
+    ) -> str | None:
+        return self._texts.window(source)
+
+
+def chosen(preference: str, system: str = "") -> str:
+    """The code of the language to speak: what was chosen, else the system's, else English."""
+    if preference in NAMES or preference == PSEUDO:
+        return preference
+    own = (system or QLocale.system().name()).partition("_")[0]
+    return own if own in NAMES else "en"
+
+
+def speak(app: QApplication, code: str) -> None:
+    """Say everything in this language from now on: once, before the first widget is made."""
+    spoken = _SPOKEN[0] = texts(code)
+    locale = QLocale.system() if QLocale.system().name().startswith(code) else QLocale(code)
+    saying.use(spoken.messages, group=locale.groupSeparator())
+    folder = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
+    qt = QTranslator(app)
+    if qt.load(locale, "qtbase", "_", folder):
+        app.installTranslator(qt)
+    if code != "en":
+        app.installTranslator(_Translator(spoken, app))
+    right_to_left = locale.textDirection() == Qt.LayoutDirection.RightToLeft
+    app.setLayoutDirection(
+        Qt.LayoutDirection.RightToLeft if right_to_left else Qt.LayoutDirection.LeftToRight
+    )
+
+
+@lru_cache(maxsize=4)
+def texts(code: str) -> Texts:
+    """The texts of a language; none for English, which stands in the code."""
+    if code == PSEUDO:
+        return _Pseudo()
+    if code not in NAMES or code == "en":
+        return Texts({})
+    return Texts(json.loads((FOLDER / f"{code}.json").read_text("utf-8")))
+
+
+_SPOKEN = [Texts({})]
+
+
+def title(error: EngineError) -> str:
+    """What went wrong, in a few words."""
+    return _SPOKEN[0].error(error.code, "title", error.title)
+
+
+def sentence(error: EngineError) -> str:
+    """What went wrong. What quotes somebody else's words does it in their language."""
+    template = _SPOKEN[0].error(error.code, "sentence", "")
+    return template.format(**error.fields) if template else str(error)
+
+
+def advice(error: EngineError) -> str:
+    """What can be done now; empty when there is nothing."""
+    template = _SPOKEN[0].error(error.code, "advice", error.advice_text)
+    return template.format(**error.fields)
+
+
+def told(error: EngineError) -> str:
+    """What went wrong and what can be done, as one text."""
+    return f"{sentence(error)} {advice(error)}".strip()
