@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from engine import redact
@@ -23,6 +24,7 @@ TERMS: Final = ("objective", "phase", "policy", "enforce", "contract", "metadata
 _LINKS: Final = ("task_run_id", "task_thread_id", "workflow_id", "agent_id")
 _TOP: Final = ("kind", "args", "name", *TERMS, *_LINKS)
 _ENVELOPE_ARGS: Final = ("objective", "phase", "policy")
+_BEFORE_JSON: Final = b"\xef\xbb\xbf \t\r\n"
 _LENGTHS: Final = ("text_length", "key_length")  # what a kept command says of what it typed
 
 
@@ -40,8 +42,15 @@ def document(asked: Asked) -> dict[str, Any]:
 
 
 def text_of(asked: Asked) -> str:
-    """`document` for eyes."""
-    return json.dumps(document(asked), indent=2, ensure_ascii=False)
+    """`document` for eyes: signs that lie are written as escapes."""
+    text = json.dumps(document(asked), indent=2, ensure_ascii=False)
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(one if one.isprintable() or one == "\n" else _escaped(one) for one in text)
+
+
+def _escaped(sign: str) -> str:
+    return json.dumps(sign)[1:-1]
 
 
 def read(data: bytes, name: str) -> Asked:
@@ -51,6 +60,44 @@ def read(data: bytes, name: str) -> Asked:
         InvalidArguments: it is larger than 1 MiB, no JSON (with line and column), or no request.
     """
     return asked_of(read_document(data, name))
+
+
+def content(data: bytes, name: str) -> Asked | str:
+    """What a file or a copied text holds: a request, or lines of addresses (as text).
+
+    Raises:
+        InvalidArguments: it looks like JSON, and is no request; or it is too large, or no text.
+    """
+    if data.lstrip(_BEFORE_JSON)[:1] in (b"{", b"["):
+        found = read_document(data, name)
+        if isinstance(found, list) and found and all(isinstance(one, str) for one in found):
+            return "\n".join(found)
+        return asked_of(found)
+    if len(data) > MAX_BYTES:
+        raise InvalidArguments((Problem(name, "too_large", "is larger than 1 MiB"),))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        problem = Problem(name, "not_utf8", "is neither a task in JSON nor a list of addresses")
+        raise InvalidArguments((problem,)) from None
+
+
+def file_content(path: Path) -> Asked | str:
+    """`content` of a file that a person chose; blocks, for a thread.
+
+    Raises:
+        InvalidArguments: it cannot be read, is no plain file, or as `content`.
+    """
+    try:
+        if not path.is_file():
+            reason = "is not a file" if path.exists() else "is not there"
+            raise InvalidArguments((Problem(path.name, "no_file", reason),))
+        with path.open("rb") as source:
+            data = source.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise InvalidArguments((Problem(path.name, "no_file", reason),)) from error
+    return content(data, path.name)
 
 
 def asked_of(given: object) -> Asked:
@@ -154,7 +201,9 @@ __all__ = [
     "Asked",
     "Terms",
     "asked_of",
+    "content",
     "document",
+    "file_content",
     "lacks",
     "levelled",
     "read",

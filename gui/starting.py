@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QMimeData, QObject, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QFileDialog, QWidget
 
-from engine.again import Asked
+from engine.again import Asked, CannotRepeat, known
+from engine.display import display
+from engine.drafts import content, file_content
 from engine.errors import EngineError, InvalidArguments
-from engine.records import TaskRecord
+from engine.records import TaskRecord, TaskView
+from engine.service import Engine
 from gui.bridge import Bridge
 from gui.dialogs.address import address_in
+from gui.estimate import Estimate
+from gui.frame import Frame
+from gui.preferences import Preferences
+from gui.presets import Presets
+from gui.volley import Volley
 
 if TYPE_CHECKING:
     from gui.dialogs.start import StartDialog
 
-FIRST_KIND = "crawl"
+FIRST_KIND: Final = "crawl"
+FILES: Final = "(*.json *.txt *.csv);;(*)"
 
 
 class Starting(QObject):
@@ -31,37 +42,152 @@ class Starting(QObject):
         self._bridge, self._window = bridge, window
         self._dialog: StartDialog | None = None
         self._token = 0  # of the request that the open dialog made: it hears of no other
+        self._wanted: Asked | None = None
+        preferences = window.desk.preferences if isinstance(window, Frame) else Preferences()
+        self.presets = Presets(preferences, self)
+        self._estimate = Estimate(bridge, self)
+        self._volley = Volley(bridge, self)
+        self._volley.progress.connect(self._show_progress)
+        self._volley.ended.connect(self._end_list)
         bridge.answered.connect(self._show_answer)
+
+    # ways to begin
 
     def new_task(self, args: Mapping[str, Any] | None = None, parent: str | None = None) -> None:
         """Open the start dialog for a crawl with `args`; `parent` is the task that it repeats."""
         self.open(Asked(FIRST_KIND, dict(args or {})), parent)
 
-    def open(self, asked: Asked, parent: str | None = None, *, note: str = "") -> None:
+    def open(
+        self, asked: Asked, parent: str | None = None, *, note: str = "", whole: bool = False
+    ) -> None:
         """Open the start dialog filled with `asked`; `note` says what a person should know of it.
 
-        Nothing is started before they say so.
+        What its form cannot show is left out, or kept if `whole`. Nothing is started before a
+        person says so.
         """
         if self._dialog is not None:
+            self._dialog.show_request(asked, note, whole=whole)
             self._dialog.raise_()
             return
         from gui.dialogs.start import StartDialog  # few first paints need it
 
-        dialog = self._dialog = StartDialog(self._bridge.problems, self._window)
-        dialog.show_request(asked, note)
-        dialog.offer_clipboard(QGuiApplication.clipboard().text())
-        self._token += 1
-        token = self._token
-        dialog.wanted.connect(lambda wanted: self._bridge.begin(wanted, parent, token))
+        dialog = self._dialog = StartDialog(self._bridge.problems, self.presets, self._window)
+        dialog.about_changed.connect(self._tell_estimate)
+        dialog.show_request(asked, note, whole=whole)
+        dialog.addresses.offer_text(QGuiApplication.clipboard().text())
+        dialog.wanted.connect(lambda wanted: self._begin(wanted, parent))
+        dialog.many_wanted.connect(self._volley.start)
+        dialog.stop_wanted.connect(self._volley.stop)
+        dialog.file_wanted.connect(self.open_file)
+        dialog.dropped.connect(self.take)
         dialog.finished.connect(self._forget_dialog)
         dialog.open()
 
+    def open_list(self, text: str = "") -> None:
+        """Open the start dialog for many addresses at once."""
+        self.new_task()
+        if self._dialog is not None:
+            self._dialog.addresses.start_list(text)
+
     def paste(self) -> None:
-        """Open the start dialog with the address that was copied; an empty one without one."""
-        url = address_in(QGuiApplication.clipboard().text())
-        self.new_task({"url": url} if url else None)
+        """Open the start dialog with what was copied: an address, many, a task, or nothing."""
+        mime = QGuiApplication.clipboard().mimeData()
+        if mime is None or not self.take(mime):
+            self.new_task()
+
+    def take(self, mime: QMimeData) -> bool:
+        """Show what was copied or dropped; False if there is nothing to start in it."""
+        files = [Path(url.toLocalFile()) for url in mime.urls() if url.isLocalFile()]
+        if files:
+            self.open_path(files[0])
+            return True
+        text = mime.text().strip()
+        return bool(text) and self._take_text(text, self.tr("The copied text"), quiet=True)
+
+    def open_file(self) -> None:
+        """Ask for a file with a task, or with addresses."""
+        dialog = QFileDialog(self._dialog or self._window, self.tr("Open a task file"))
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.setNameFilter(self.tr("Tasks and lists of addresses {0}").format(FILES))
+        dialog.fileSelected.connect(lambda name: self.open_path(Path(name)))
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def open_path(self, path: Path) -> None:
+        """Read a file and show what is in it; nothing of it runs."""
+
+        async def read(_: Engine) -> Asked | str:
+            return await asyncio.to_thread(file_content, path)
+
+        self._bridge.ask(
+            read,
+            lambda found: self._show_found(found, path.name),
+            self._refuse,
+            name="read a task file",
+        )
+
+    def duplicate(self, view: TaskView) -> None:
+        """Open the start dialog with what this task was asked to do."""
+        record = view.entry
+        if not isinstance(record, TaskRecord):
+            return
+
+        def complete(error: EngineError) -> None:
+            if not isinstance(error, CannotRepeat):
+                self._refuse(error)
+                return
+            note = self.tr("What was secret, or too long to be kept, has to be given again.")
+            self.open(known(record), note=note)
+
+        async def ask(engine: Engine) -> Asked:
+            return await engine.asked(record.task_id)
+
+        self._bridge.ask(
+            ask, lambda asked: self.open(asked, whole=True), complete, name="duplicate"
+        )
+
+    # what was found
+
+    def _take_text(self, text: str, name: str, *, quiet: bool) -> bool:
+        """An address, several, or a task in JSON; a quiet refusal opens an empty form."""
+        if address_in(text):
+            self.new_task({"url": address_in(text)})
+            return True
+        if not text.startswith(("{", "[")) and not any(map(address_in, text.split("\n")[:50])):
+            return not quiet
+        try:
+            self._show_found(content(text.encode("utf-8", "replace"), name), name)
+        except InvalidArguments as error:
+            self._refuse(error)
+        return True
+
+    def _show_found(self, found: Asked | str, name: str) -> None:
+        if isinstance(found, str):
+            self.open_list(found)
+            return
+        from engine.abilities import abilities
+        from gui.dialogs.may_do import MayDo
+
+        head = self.tr("From {0}. Nothing of it has run yet.").format(display(name, 80))
+        lines = MayDo(self).lines(abilities(found))
+        self.open(found, note="\n".join([head, *lines]), whole=True)
+
+    def _refuse(self, error: EngineError) -> None:
+        if self._dialog is not None:
+            self._dialog.show_error(error)
+        else:
+            self.failed.emit(error)
+
+    # the answer
+
+    def _begin(self, wanted: Asked, parent: str | None) -> None:
+        self._token += 1
+        self._wanted = wanted
+        self._bridge.begin(wanted, parent, self._token)
 
     def _show_answer(self, token: int, answer: TaskRecord | EngineError) -> None:
+        if isinstance(answer, TaskRecord) and token == self._token and self._wanted is not None:
+            self.presets.remember(self._wanted)
         if self._dialog is None or token != self._token:
             if isinstance(answer, EngineError):  # its dialog was closed meanwhile
                 self.failed.emit(answer)
@@ -72,7 +198,22 @@ class Starting(QObject):
         else:
             self._dialog.show_error(answer)
 
+    def _show_progress(self, done: int, total: int) -> None:
+        if self._dialog is not None:
+            self._dialog.footer.show_progress(done, total)
+
+    def _end_list(self, started: int, error: EngineError | None) -> None:
+        if self._dialog is not None:
+            self._dialog.end_list(started, error)
+        elif error is not None:
+            self.failed.emit(error)
+
+    def _tell_estimate(self, asked: Asked | None) -> None:
+        if self._dialog is not None:
+            self._dialog.footer.tell(self._estimate.words(asked) if asked else "")
+
     def _forget_dialog(self) -> None:
+        self._token += 1
         if self._dialog is not None:
             self._dialog.deleteLater()
             self._dialog = None

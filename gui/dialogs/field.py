@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, Signal
@@ -15,11 +16,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.display import display
+from engine.display import display, display_lines
+from gui.dialogs.editors import OwnEditor, Patterns, SecretLine
 from gui.theme import MOST_CHARS, plain_label
 
 EDITOR_HEIGHT = 28
 MOST_LINES = 500
+MOST_PROSE = 1_000_000  # a script is shown whole
+MOST_NUMBER = 2_000_000_000  # what a spin box can hold
 
 
 class Field(QWidget):
@@ -40,7 +44,7 @@ class Field(QWidget):
         editor.setAccessibleName(name)
         editor.setAccessibleDescription(hint)
         editor.installEventFilter(self)
-        if not isinstance(editor, QPlainTextEdit | QCheckBox):
+        if not isinstance(editor, QPlainTextEdit | QCheckBox | OwnEditor):
             editor.setMinimumHeight(EDITOR_HEIGHT)
         if isinstance(editor, QLineEdit):
             editor.setTextMargins(3, 0, 3, 0)
@@ -76,26 +80,21 @@ class Field(QWidget):
         return False
 
 
-class Patterns(QPlainTextEdit):
-    """Several patterns, one a line; Tab goes on to the next field."""
-
-    LINES = 3
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setTabChangesFocus(True)
-        frame = 2 * self.frameWidth() + 8
-        self.setFixedHeight(self.fontMetrics().lineSpacing() * self.LINES + frame)
-
-
 def number(least: int, most: int, value: int, suffix: str = "") -> QSpinBox:
     """A spin box; the mouse wheel changes it only when it has the focus."""
     box = QSpinBox()
-    box.setRange(least, most)
+    box.setRange(least, min(most, MOST_NUMBER))
     box.setValue(value)
     box.setSuffix(suffix)
     box.setGroupSeparatorShown(True)
     box.setMinimumWidth(120)
+    return box
+
+
+def number_or_none(least: int, most: int, none: str, suffix: str = "") -> QSpinBox:
+    """As `number`, but at its lowest step it says `none` and means that nothing is set."""
+    box = number(least - 1, most, least - 1, suffix)
+    box.setSpecialValueText(none)
     return box
 
 
@@ -109,6 +108,8 @@ def choice(options: tuple[tuple[str, str], ...]) -> QComboBox:
 
 def _changes(editor: QWidget) -> Any:
     """The signal that says: something else stands there now."""
+    if isinstance(editor, OwnEditor):
+        return editor.edited
     if isinstance(editor, QSpinBox):
         return editor.valueChanged
     if isinstance(editor, QComboBox):
@@ -120,15 +121,22 @@ def _changes(editor: QWidget) -> Any:
 
 
 def _read(editor: QWidget) -> Any:
+    if isinstance(editor, OwnEditor):
+        return editor.read()
     if isinstance(editor, QSpinBox):
-        return editor.value()
+        nothing = editor.specialValueText() and editor.value() == editor.minimum()
+        return None if nothing else editor.value()
     if isinstance(editor, QComboBox):
         return editor.currentData()
     if isinstance(editor, QCheckBox):
         return editor.isChecked()
+    if isinstance(editor, Patterns):
+        return editor.lines()
     if isinstance(editor, QPlainTextEdit):
-        return [line.strip() for line in editor.toPlainText().splitlines() if line.strip()]
+        return editor.toPlainText().strip()
     assert isinstance(editor, QLineEdit)
+    if isinstance(editor, SecretLine):
+        return editor.reference() or editor.text()
     return editor.text().strip()
 
 
@@ -138,16 +146,34 @@ def _write(editor: QWidget, value: Any) -> None:
     Signs that lie (a direction override in an address) are replaced here too, in sight: what
     stands in the field is what is asked for.
     """
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if isinstance(editor, QSpinBox) and whole:
-        editor.setValue(min(value, editor.maximum()))
+    if isinstance(editor, OwnEditor):
+        editor.put(value)
+    elif isinstance(editor, QSpinBox):
+        _write_number(editor, value)
     elif isinstance(editor, QComboBox):
         at = editor.findData(value) if isinstance(value, str) else -1
         editor.setCurrentIndex(at if at >= 0 else editor.currentIndex())
     elif isinstance(editor, QCheckBox) and isinstance(value, bool):
         editor.setChecked(value)
-    elif isinstance(editor, QPlainTextEdit) and isinstance(value, list | tuple):
-        lines = (display(line, MOST_CHARS) for line in value[:MOST_LINES] if isinstance(line, str))
-        editor.setPlainText("\n".join(lines))
+    else:
+        _write_text(editor, value)
+
+
+def _write_text(editor: QWidget, value: Any) -> None:
+    if isinstance(editor, Patterns):
+        lines = value[:MOST_LINES] if isinstance(value, list | tuple) else ()
+        shown = [display(line, MOST_CHARS) for line in lines if isinstance(line, str)]
+        editor.setPlainText("\n".join(shown) if lines or value == [] else editor.toPlainText())
+    elif isinstance(editor, SecretLine) and isinstance(value, Mapping):
+        editor.show_reference(value)
+    elif isinstance(editor, QPlainTextEdit) and isinstance(value, str):
+        editor.setPlainText(display_lines(value, MOST_PROSE))
     elif isinstance(editor, QLineEdit) and isinstance(value, str):
         editor.setText(display(value, MOST_CHARS))
+
+
+def _write_number(editor: QSpinBox, value: Any) -> None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        editor.setValue(max(editor.minimum(), min(value, editor.maximum())))
+    elif value is None and editor.specialValueText():
+        editor.setValue(editor.minimum())

@@ -11,6 +11,7 @@ from PySide6.QtGui import QShortcut
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton
 
+from engine.again import Asked
 from engine.errors import InvalidArguments, LedgerWriteFailed, Problem
 from engine.records import Status, TaskRecord, TaskView, Unreadable
 from engine.service import Engine
@@ -18,6 +19,8 @@ from gui.dialogs.address import address_in, complete
 from gui.dialogs.cancel import CancelDialog, can_be_cancelled, plan_cancel
 from gui.dialogs.question import Question
 from gui.dialogs.start import StartDialog
+from gui.preferences import Preferences
+from gui.presets import Presets
 
 ID = "0123456789abcdef"
 
@@ -60,9 +63,13 @@ def test_only_what_is_an_address_is_offered_from_the_clipboard(copied: str, foun
     assert address_in(copied) == found
 
 
+def judged(asked: Asked) -> tuple[Problem, ...]:
+    return Engine.problems(asked.kind, asked.args, asked.name, asked.terms)
+
+
 @pytest.fixture
 def dialog(qapp: QApplication, qtbot: Any) -> StartDialog:
-    dialog = StartDialog(lambda asked: Engine.problems(asked.kind, asked.args))
+    dialog = StartDialog(judged, Presets(Preferences()))
     qtbot.addWidget(dialog)
     dialog.show()
     return dialog
@@ -101,7 +108,7 @@ def test_the_forms_own_values_are_the_engines_defaults(dialog: StartDialog) -> N
     from engine.work.crawl_args import parse_crawl
 
     dialog.fill({"url": "https://example.com/"})
-    assert parse_crawl(dialog.form.request) == parse_crawl({"url": "https://example.com/"})
+    assert parse_crawl(dialog.form.asked.args) == parse_crawl({"url": "https://example.com/"})
 
 
 def test_a_mistake_shows_under_its_field_only_after_the_field_was_left(dialog: StartDialog) -> None:
@@ -153,7 +160,7 @@ def test_a_crawl_is_asked_for_once_however_often_the_keys_repeat(dialog: StartDi
 
 
 def test_a_copied_address_is_offered_and_taken_by_one_click(dialog: StartDialog) -> None:
-    dialog.offer_clipboard("example.com/copied")
+    dialog.addresses.offer_text("example.com/copied")
     assert dialog.offer.isVisible()
     dialog.offer.click()
     assert dialog.form["url"].value == "https://example.com/copied"
@@ -161,7 +168,7 @@ def test_a_copied_address_is_offered_and_taken_by_one_click(dialog: StartDialog)
 
 
 def test_arguments_of_the_wrong_shape_from_a_folder_change_nothing(dialog: StartDialog) -> None:
-    before = dialog.form.request
+    before = dialog.form.asked.args
     dialog.fill(
         {
             "max_pages": "many",
@@ -172,11 +179,11 @@ def test_arguments_of_the_wrong_shape_from_a_folder_change_nothing(dialog: Start
             "unknown": 1,
         }
     )
-    assert dialog.form.request == before
+    assert dialog.form.asked.args == before
 
 
 def test_markup_in_an_offered_address_is_shown_literally(dialog: StartDialog) -> None:
-    dialog.offer_clipboard("https://example.com/<b>x</b>&y")
+    dialog.addresses.offer_text("https://example.com/<b>x</b>&y")
     assert "<b>" in dialog.offer.text()
     assert "&&y" in dialog.offer.text()
 

@@ -1,0 +1,222 @@
+"""A command task as a form: its words, the table of its commands, and the one that is edited."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from PySide6.QtCore import QItemSelectionModel, Qt, Signal
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QLineEdit,
+    QPushButton,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.errors import Problem
+from gui.dialogs.command_fields import CommandFields
+from gui.dialogs.command_rows import INTENTION, NUMBER, CommandRows
+from gui.dialogs.field import Field
+from gui.dialogs.fold import grid_of
+from gui.icons import icon
+
+FIRST: Final = {
+    "tool_name": "browser_navigate",
+    "intention": "",
+    "args": {"action": "goto", "url": ""},
+}
+TABLE_HEIGHT: Final = 170
+_PLACE: Final = re.compile(r"commands\[(\d+)\](?:\.(.*))?", re.DOTALL)
+_WORDS: Final = ("task_name", "task_intention")
+
+
+class CommandForm(QWidget):
+    """Everything that nobody edits stays as it was given."""
+
+    changed = Signal()
+    left = Signal(str)
+    kind = "commands"
+    others = ()
+    is_unfolded = False
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._given: dict[str, Any] = {}
+        self._problems: tuple[Problem, ...] = ()
+        self._fields = {
+            "task_name": Field("task_name", self.tr("Task"), QLineEdit()),
+            "task_intention": Field("task_intention", self.tr("What it is for"), QLineEdit()),
+        }
+        self.rows = CommandRows(self)
+        self.table = self._make_table()
+        self.one = CommandFields(self)
+        self.under_first = QVBoxLayout()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(12)
+        column.addLayout(grid_of(*self._fields.values()))
+        column.addLayout(self.under_first)
+        column.addWidget(self.table)
+        column.addLayout(self._make_buttons())
+        column.addWidget(self.one)
+        for field in self._fields.values():
+            field.changed.connect(self.changed)
+            field.left.connect(lambda key=field.key: self.left.emit(key))
+        self.one.edited.connect(self._write)
+        self._show_one()
+        self.setFocusProxy(self._fields["task_name"].editor)
+
+    def __getitem__(self, key: str) -> Field:
+        return self._fields[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._fields
+
+    @property
+    def args(self) -> dict[str, Any]:
+        """The task's document as it stands."""
+        words = {key: field.value for key, field in self._fields.items()}
+        kept = {key: value for key, value in words.items() if value or key in self._given}
+        return {**self._given, **kept, "commands": list(self.rows.commands)}
+
+    def fill(self, args: Mapping[str, Any], *, whole: bool = False) -> None:
+        """Show a task's document."""
+        self._given = dict(args) if whole or "commands" in args else {}
+        for key, field in self._fields.items():
+            words = args.get(key)
+            field.value = words if isinstance(words, str) else ""
+        commands = args.get("commands")
+        self.rows.show(commands if isinstance(commands, list | tuple) else ())
+        self._select(0)
+        self.changed.emit()
+
+    def problem_fields(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Show each mistake in its row and under its field; returns those that belong to none."""
+        self._problems = tuple(problems)
+        by_row: dict[int, list[str]] = {}
+        rest: list[Problem] = []
+        for problem in self._problems:
+            found = _PLACE.fullmatch(problem.path)
+            if found:
+                by_row.setdefault(int(found[1]), []).append(f"{found[2] or ''} {problem.message}")
+            elif problem.path not in self._fields:
+                rest.append(problem)
+        for key, field in self._fields.items():
+            said = [one.message for one in self._problems if one.path == key]
+            field.show_mistake("; ".join(said))
+        self.rows.show_mistakes({at: "; ".join(said) for at, said in by_row.items()})
+        self._show_problems_of_one()
+        return rest
+
+    @property
+    def current(self) -> int:
+        """The row that is edited; -1 without one."""
+        index = self.table.currentIndex()
+        return index.row() if index.isValid() else -1
+
+    def add(self) -> None:
+        """A new command behind the one that is edited."""
+        at = self.current + 1
+        self.rows.insert(at, FIRST)
+        self._select(at)
+        self.one.intention.editor.setFocus()
+        self.changed.emit()
+
+    def duplicate(self) -> None:
+        at = self.current
+        if at >= 0 and isinstance(self.rows.commands[at], Mapping):
+            self.rows.insert(at + 1, self.rows.commands[at])
+            self._select(at + 1)
+            self.changed.emit()
+
+    def remove(self) -> None:
+        at = self.current
+        if at >= 0:
+            self.rows.remove(at)
+            self._select(min(at, self.rows.rowCount() - 1))
+            self.changed.emit()
+
+    def shift(self, by: int) -> None:
+        """The command that is edited, up or down."""
+        at = self.current
+        if at >= 0:
+            self._select(self.rows.move(at, by))
+            self.changed.emit()
+
+    def _make_table(self) -> QTableView:
+        table = QTableView(self)
+        table.setModel(self.rows)
+        table.setAccessibleName(self.tr("Commands, in the order in which they run"))
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        table.setTabKeyNavigation(False)
+        table.verticalHeader().hide()
+        table.setWordWrap(False)
+        header = table.horizontalHeader()
+        header.setStretchLastSection(True)
+        header.setHighlightSections(False)
+        header.setSectionResizeMode(NUMBER, QHeaderView.ResizeMode.Fixed)
+        table.setColumnWidth(NUMBER, 52)
+        for column in range(1, INTENTION + 1):
+            table.setColumnWidth(column, 190)
+        table.setMinimumHeight(TABLE_HEIGHT)
+        table.selectionModel().currentRowChanged.connect(lambda *_: self._show_one())
+        return table
+
+    def _make_buttons(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        wanted = (
+            (self.tr("Add command"), "new", self.add, ""),
+            (self.tr("Duplicate"), "", self.duplicate, ""),
+            (self.tr("Remove"), "", self.remove, "Del"),
+            (self.tr("Up"), "up", lambda: self.shift(-1), "Alt+Up"),
+            (self.tr("Down"), "down", lambda: self.shift(1), "Alt+Down"),
+        )
+        for words, sign, act, keys in wanted:
+            button = QPushButton(words, self)
+            button.setAutoDefault(False)
+            if sign:
+                button.setIcon(icon(sign))
+            button.clicked.connect(lambda _=False, act=act: act())
+            row.addWidget(button)
+            if keys:
+                button.setToolTip(keys)
+                shortcut = QShortcut(QKeySequence(keys), self.table, act)
+                shortcut.setContext(Qt.ShortcutContext.WidgetShortcut)
+        row.addStretch()
+        return row
+
+    def _select(self, at: int) -> None:
+        flags = QItemSelectionModel.SelectionFlag
+        index = self.rows.index(at, 0) if 0 <= at < self.rows.rowCount() else self.rows.index(-1, 0)
+        self.table.selectionModel().setCurrentIndex(
+            index, flags.ClearAndSelect | flags.Rows if index.isValid() else flags.Clear
+        )
+        self._show_one()
+
+    def _show_one(self) -> None:
+        at = self.current
+        self.one.setVisible(at >= 0)
+        if at >= 0:
+            self.one.show_command(self.rows.commands[at])
+            self._show_problems_of_one()
+
+    def _show_problems_of_one(self) -> None:
+        mine = []
+        for problem in self._problems:
+            found = _PLACE.fullmatch(problem.path)
+            if found and int(found[1]) == self.current:
+                mine.append(Problem(found[2] or "tool_name", problem.code, problem.message))
+        self.one.show_problems(mine)
+
+    def _write(self, command: Mapping[str, Any]) -> None:
+        at = self.current
+        if at >= 0:
+            self.rows.replace(at, command)
+            self.changed.emit()

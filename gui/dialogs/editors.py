@@ -1,0 +1,155 @@
+"""Editors that Qt does not have: lists of lines, free text, seconds, several of a few, secrets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDoubleSpinBox,
+    QHBoxLayout,
+    QLineEdit,
+    QPlainTextEdit,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.display import display
+from gui.theme import MOST_CHARS
+
+SECOND = 1000
+
+
+class Patterns(QPlainTextEdit):
+    """Several texts, one a line; Tab goes on to the next field."""
+
+    LINES = 3
+
+    def __init__(self, lines: int = LINES) -> None:
+        super().__init__()
+        self.setTabChangesFocus(True)
+        frame = 2 * self.frameWidth() + 8
+        self.setFixedHeight(self.fontMetrics().lineSpacing() * lines + frame)
+
+    def lines(self) -> list[str]:
+        """What stands there, without blank lines."""
+        return [line.strip() for line in self.toPlainText().splitlines() if line.strip()]
+
+
+class Prose(QPlainTextEdit):
+    """One text of several lines; Tab goes on to the next field."""
+
+    def __init__(self, lines: int = 3) -> None:
+        super().__init__()
+        self.setTabChangesFocus(True)
+        frame = 2 * self.frameWidth() + 8
+        self.setMinimumHeight(self.fontMetrics().lineSpacing() * lines + frame)
+        self.setMaximumHeight(self.fontMetrics().lineSpacing() * max(lines, 5) + frame)
+
+
+class OwnEditor(QWidget):
+    """An editor that reads and shows its value itself."""
+
+    edited = Signal()
+
+    def read(self) -> Any:
+        """What stands there, as a request wants it."""
+        raise NotImplementedError
+
+    def put(self, value: Any) -> None:
+        """Show `value`; one of another shape changes nothing."""
+        raise NotImplementedError
+
+
+class Seconds(OwnEditor):
+    """A length of time: seconds for eyes, milliseconds in the request, None at the lowest step."""
+
+    def __init__(self, least_ms: int, most_ms: int, value_ms: int | None, none: str = "") -> None:
+        super().__init__()
+        self._box = _SecondsBox(self)
+        self._none = none
+        least = 0.0 if none else least_ms / SECOND
+        self._box.setRange(least, most_ms / SECOND)
+        self._box.setSpecialValueText(none)
+        self._box.setSuffix(self.tr(" s", "seconds"))
+        self.put(value_ms)
+        self._box.valueChanged.connect(lambda _: self.edited.emit())
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self._box)
+        self.setFocusProxy(self._box)
+
+    def setAccessibleName(self, name: str) -> None:
+        super().setAccessibleName(name)
+        self._box.setAccessibleName(name)
+
+    def read(self) -> int | None:
+        if self._none and self._box.value() == self._box.minimum():
+            return None
+        return round(self._box.value() * SECOND)
+
+    def put(self, value: Any) -> None:
+        if isinstance(value, int) and not isinstance(value, bool):
+            self._box.setValue(value / SECOND)
+        elif value is None and self._none:
+            self._box.setValue(self._box.minimum())
+
+
+class _SecondsBox(QDoubleSpinBox):
+    """Shows no zeros that say nothing."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setDecimals(3)
+        self.setMinimumHeight(28)
+        self.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
+
+    def textFromValue(self, value: float) -> str:
+        whole = self.locale().toString(value, "f", 3)
+        point = self.locale().decimalPoint()
+        return whole.rstrip("0").rstrip(point) if point in whole else whole
+
+
+class Several(OwnEditor):
+    """Any of a few: a box to tick for each."""
+
+    def __init__(self, options: Sequence[tuple[str, str]], chosen: Sequence[str]) -> None:
+        super().__init__()
+        self._boxes = {value: QCheckBox(words, self) for value, words in options}
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        for value, box in self._boxes.items():
+            box.setChecked(value in chosen)
+            box.toggled.connect(lambda _: self.edited.emit())
+            column.addWidget(box)
+        self.setFocusProxy(next(iter(self._boxes.values())))
+
+    def read(self) -> list[str]:
+        return [value for value, box in self._boxes.items() if box.isChecked()]
+
+    def put(self, value: Any) -> None:
+        if isinstance(value, list | tuple):
+            for name, box in self._boxes.items():
+                box.setChecked(name in value)
+
+
+class SecretLine(QLineEdit):
+    """A text, or the name of a place where it is kept: `{"secret": "env:NAME"}`."""
+
+    def reference(self) -> dict[str, Any] | None:
+        """The name of the place, where that is what stands here."""
+        text = self.text().strip()
+        if not text.startswith("{") or "secret" not in text:
+            return None
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return None
+        return found if isinstance(found, dict) and "secret" in found else None
+
+    def show_reference(self, value: Mapping[str, Any]) -> None:
+        self.setText(display(json.dumps(dict(value), ensure_ascii=False), MOST_CHARS))

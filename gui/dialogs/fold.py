@@ -1,0 +1,70 @@
+"""A part of a form that is folded away until it is wanted; a mistake in it unfolds it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QToolButton, QVBoxLayout, QWidget
+
+from gui.dialogs.field import Field
+from gui.icons import icon
+
+
+class Fold(QWidget):
+    """A heading that shows and hides what is in `column`."""
+
+    unfolded = Signal(bool)
+
+    def __init__(self, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.inner = QWidget(self)
+        self.column = QVBoxLayout(self.inner)
+        self.column.setContentsMargins(22, 2, 0, 8)
+        self.column.setSpacing(10)
+        self.inner.setVisible(False)
+        self.toggle = QToolButton(self)
+        self.toggle.setText(title)
+        self.toggle.setIcon(icon("more"))
+        self.toggle.setCheckable(True)
+        self.toggle.setAutoRaise(True)
+        self.toggle.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.toggle.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.toggle.toggled.connect(self._show)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(2)
+        column.addWidget(self.toggle, 0, Qt.AlignmentFlag.AlignLeft)
+        column.addWidget(self.inner)
+
+    @property
+    def is_unfolded(self) -> bool:
+        return self.toggle.isChecked()
+
+    def unfold(self) -> None:
+        self.toggle.setChecked(True)
+
+    def holds(self, widget: QWidget) -> bool:
+        """Is it one of those that are folded away with this?"""
+        return self.inner.isAncestorOf(widget)
+
+    def _show(self, shown: bool) -> None:
+        self.toggle.setIcon(icon("less" if shown else "more"))
+        self.inner.setVisible(shown)
+        self.unfolded.emit(shown)
+
+
+def grid_of(*fields: Field, columns: int = 2) -> QGridLayout:
+    """Fields side by side, each name above its editor; boxes to tick carry their own words."""
+    grid = QGridLayout()
+    grid.setHorizontalSpacing(16)
+    grid.setVerticalSpacing(10)
+    for place, field in enumerate(fields):
+        cell = QVBoxLayout()
+        cell.setSpacing(4)
+        if field.name.text():
+            cell.addWidget(field.name)
+        cell.addWidget(field)
+        cell.addStretch()
+        grid.addLayout(cell, place // columns, place % columns)
+    for column in range(columns):
+        grid.setColumnStretch(column, 1)
+    return grid

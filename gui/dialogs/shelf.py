@@ -1,0 +1,121 @@
+"""Beside the form: presets, what was started last, and files; one click fills the form."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QListWidget, QListWidgetItem, QPushButton, QVBoxLayout, QWidget
+
+from engine.again import Asked
+from engine.display import display, elide_middle
+from gui.dialogs.kind_words import FormWords
+from gui.icons import icon
+from gui.presets import Kept, Presets
+from gui.theme import plain_label, plain_tip
+
+WIDTH: Final = 200
+TITLE_CHARS: Final = 44
+_KEPT = Qt.ItemDataRole.UserRole
+
+
+class Shelf(QWidget):
+    """`chosen` carries what was clicked on; `file_wanted` asks for a file."""
+
+    chosen = Signal(object)
+    file_wanted = Signal()
+
+    def __init__(self, presets: Presets, words: FormWords, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._presets = presets
+        self._titles = {each.kind: each.title for each in words.kinds()}
+        self._signs = {each.kind: each.sign for each in words.kinds()}
+        self.presets = self._list(self.tr("Presets"))
+        self.recent = self._list(self.tr("Recent"))
+        self._forget = QAction(self.tr("Forget this preset"), self.presets)
+        self._forget.setShortcut("Del")
+        self._forget.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+        self._forget.triggered.connect(self._forget_current)
+        self.presets.addAction(self._forget)
+        clear = QAction(self.tr("Forget all of these"), self.recent)
+        clear.triggered.connect(presets.forget_recent)
+        self.recent.addAction(clear)
+        self._file = QPushButton(self.tr("From a file…"), self)
+        self._file.setIcon(icon("folder"))
+        self._file.setAutoDefault(False)
+        self._file.clicked.connect(self.file_wanted)
+        self._none = plain_label(
+            self.tr("None yet. The star below keeps what is in the form."), tone="muted", wrap=True
+        )
+        self._lay_out()
+        presets.changed.connect(self.refresh)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Show the lists as they are now."""
+        self._fill(self.presets, self._presets.presets)
+        self._fill(self.recent, self._presets.recent)
+        self._none.setVisible(not self.presets.count())
+        self.presets.setVisible(bool(self.presets.count()))
+
+    def _lay_out(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(6)
+        column.addWidget(plain_label(self.tr("Presets")))
+        column.addWidget(self._none)
+        column.addWidget(self.presets, 2)
+        column.addWidget(plain_label(self.tr("Recent")))
+        column.addWidget(self.recent, 3)
+        column.addWidget(self._file)
+        self.setFixedWidth(WIDTH)
+
+    def _list(self, name: str) -> QListWidget:
+        listed = QListWidget(self)
+        listed.setAccessibleName(name)
+        listed.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        listed.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        listed.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        listed.itemClicked.connect(self._choose)
+        listed.itemActivated.connect(self._choose)
+        return listed
+
+    def _fill(self, listed: QListWidget, entries: tuple[Kept, ...]) -> None:
+        listed.clear()
+        for kept in entries:
+            item = QListWidgetItem(self._title(kept))
+            item.setIcon(icon(self._signs.get(kept.asked.kind, "list")))
+            item.setToolTip(plain_tip(self._tip(kept)))
+            item.setData(_KEPT, kept)
+            listed.addItem(item)
+
+    def _title(self, kept: Kept) -> str:
+        return display(elide_middle(kept.title or about(kept.asked), TITLE_CHARS))
+
+    def _tip(self, kept: Kept) -> str:
+        said = self.tr("{0}: {1}").format(
+            self._titles.get(kept.asked.kind, kept.asked.kind), about(kept.asked)
+        )
+        lost = self.tr("Something in it was secret and was not kept.")
+        return f"{said}\n{lost}" if kept.lost else said
+
+    def _choose(self, item: QListWidgetItem) -> None:
+        self.chosen.emit(item.data(_KEPT))
+
+    def _forget_current(self) -> None:
+        item = self.presets.currentItem()
+        if item is not None:
+            self._presets.forget(item.data(_KEPT).title)
+
+
+def about(asked: Asked) -> str:
+    """What a request is about, in a few words of its own."""
+    args = asked.args
+    told = (
+        asked.name,
+        *(args.get(name) for name in ("url", "sitemap_url", "task_name", "objective", "label")),
+        asked.terms.objective,
+    )
+    found = next((one for one in told if isinstance(one, str) and one.strip()), asked.kind)
+    return found.removeprefix("https://")

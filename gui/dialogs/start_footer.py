@@ -1,0 +1,128 @@
+"""The foot of the start dialog: what to expect, keeping a preset, and the buttons."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLineEdit,
+    QProgressBar,
+    QPushButton,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.words import count
+from gui.dialogs.question import BUTTON
+from gui.icons import icon
+from gui.presets import MOST_TITLE
+from gui.theme import plain_label, plain_tip
+
+
+class StartFooter(QWidget):
+    """`keep_wanted` carries the name under which the form is to be kept."""
+
+    keep_wanted = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.expected = 0  # how many tasks the list that is being started makes
+        self._number = 0
+        self._told = plain_label(tone="muted", wrap=True)
+        self.progress = QProgressBar(self)
+        self.progress.setVisible(False)
+        self.progress.setAccessibleName(self.tr("Tasks started"))
+        self.star = QToolButton(self)
+        self.star.setIcon(icon("star"))
+        self.star.setText(self.tr("Keep as preset"))
+        self.star.setAccessibleName(self.tr("Keep as preset"))
+        self.star.setToolTip(plain_tip(self.tr("Keep what is in the form as a preset")))
+        self.star.setCheckable(True)
+        self.star.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.star.setMinimumHeight(BUTTON.height())
+        self._title = QLineEdit(self)
+        self._title.setMaxLength(MOST_TITLE)
+        self._title.setPlaceholderText(self.tr("Name of the preset, then Enter"))
+        self._title.setAccessibleName(self.tr("Name of the preset"))
+        self._title.setVisible(False)
+        self.another = QPushButton(self.tr("Add && start another"), self)
+        self.start = QPushButton(self.tr("Start"), self)
+        self.cancel = QPushButton(self.tr("Cancel"), self)
+        self._lay_out()
+
+    @property
+    def told(self) -> str:
+        return self._told.text()
+
+    def tell(self, text: str) -> None:
+        """One line beside the buttons."""
+        self._told.show_text(text)
+
+    def allow(self, allowed: bool, why_not: str) -> None:
+        """May it be started? Else the tip says why not."""
+        tip = why_not or plain_tip(self.tr("Start (Ctrl+Enter)"))
+        for button in (self.start, self.another):
+            button.setEnabled(allowed)
+            button.setToolTip(tip)
+
+    def show_list(self, number: int) -> None:
+        """How many tasks will be started at once; 0 or 1 is nothing to speak of."""
+        self._number = number
+        self.another.setVisible(number < 2)
+        if not self.progress.isVisible():
+            self.start.setText(self._verb())
+
+    def show_progress(self, done: int, total: int) -> None:
+        self.progress.setRange(0, total)
+        self.progress.setValue(done)
+        self.tell(self.tr("{0} of {1} started").format(count(done), count(total)))
+
+    def busy(self, busy: bool, number: int = 0) -> None:
+        """It is being started; a list of more than one can be stopped."""
+        if busy:
+            self.expected = number
+        several = busy and number > 1
+        self.progress.setVisible(several)
+        self.start.setText(self.tr("Starting…") if busy else self._verb())
+        self.cancel.setText(self.tr("Stop") if several else self.tr("Cancel"))
+        for button in (self.start, self.another):
+            button.setEnabled(not busy)
+
+    def _verb(self) -> str:
+        if self._number < 2:
+            return self.tr("Start")
+        return self.tr("Start {0} tasks").format(count(self._number))
+
+    def _lay_out(self) -> None:
+        self.star.toggled.connect(self._ask_title)
+        self._title.returnPressed.connect(self._keep)
+        self.start.setDefault(True)
+        for button in (self.another, self.cancel):
+            button.setAutoDefault(False)
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        row.addWidget(self.star)
+        row.addWidget(self._title)
+        row.addWidget(self._told, 1)
+        for button in (self.another, self.start, self.cancel):
+            button.setMinimumSize(BUTTON)
+            row.addWidget(button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(6)
+        column.addWidget(self.progress)
+        column.addLayout(row)
+
+    def _ask_title(self, wanted: bool) -> None:
+        self._title.setVisible(wanted)
+        self._told.setVisible(not wanted)
+        if wanted:
+            self._title.setFocus()
+
+    def _keep(self) -> None:
+        title = self._title.text().strip()
+        if title:
+            self.star.setChecked(False)
+            self._title.clear()
+            self.keep_wanted.emit(title)

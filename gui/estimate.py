@@ -1,0 +1,99 @@
+"""How long a task will take, by how long the last ones of its kind took at the same host."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from PySide6.QtCore import QObject
+
+from engine.again import Asked
+from engine.attention import moment
+from engine.feed import Batch
+from engine.records import Status, TaskRecord, TaskView
+from engine.words import count, span, unit_word
+from gui.bridge import Bridge
+
+MOST_HOSTS: Final = 2_000
+MOST_RUNS: Final = 7  # of one host, the newest
+
+
+class Run(NamedTuple):
+    """One that was completed: its units (pages), and ms from its start to its end."""
+
+    task_id: str
+    units: int
+    took_ms: float
+
+
+class Estimate(QObject):
+    """Listens to the list; keeps the last completed tasks of each kind and host."""
+
+    def __init__(self, bridge: Bridge, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._runs: dict[tuple[str, str], deque[Run]] = {}
+        bridge.batch.connect(self.hear)
+
+    def hear(self, batch: Batch) -> None:
+        """Note what was completed; while a ledger is being read the newest come first."""
+        for view in batch.views:
+            record = view.entry
+            if isinstance(record, TaskRecord) and record.status == Status.COMPLETED:
+                self._note(view, record, newest=batch.complete)
+
+    def words(self, asked: Asked) -> str:
+        """What to expect of this request; empty where nobody knows."""
+        url = asked.args.get("url") or asked.args.get("sitemap_url")
+        runs = self._runs.get((asked.kind, _host(url)), ()) if isinstance(url, str) else ()
+        if not runs:
+            return self._by_pause(asked)
+        took = _middle([run.took_ms for run in runs])
+        most = asked.args.get("max_pages")
+        paces = [run.took_ms / run.units for run in runs if run.units]
+        if not isinstance(most, int) or not paces:
+            return self.tr("The last ones at this host took {0}.").format(span(took))
+        words = self.tr("Up to {0} {1}: about {2} at the pace that this host had lately.")
+        unit = unit_word(asked.kind, most)
+        return words.format(count(most), unit, span(max(1000.0, most * _middle(paces))))
+
+    def _by_pause(self, asked: Asked) -> str:
+        """At least so long: between two pages of a host there is a pause."""
+        pages, pause = asked.args.get("max_pages"), asked.args.get("delay_ms")
+        if not isinstance(pages, int) or not isinstance(pause, int):
+            return ""
+        seconds = (pages - 1) * pause / 1000
+        if seconds < 60:
+            return self.tr("Up to {0} pages.").format(count(pages))
+        words = self.tr("Up to {0} pages, at least {1} min with this pause.")
+        return words.format(count(pages), count(round(seconds / 60)))
+
+    def _note(self, view: TaskView, record: TaskRecord, *, newest: bool) -> None:
+        began, ended = moment(record.started_at), moment(record.ended_at)
+        host = _host(record.url)
+        if not host or began is None or ended is None or ended < began:
+            return
+        key = (record.kind, host)
+        runs = self._runs.get(key)
+        if runs is None:
+            if len(self._runs) >= MOST_HOSTS:
+                return
+            runs = self._runs[key] = deque(maxlen=MOST_RUNS)
+        if any(run.task_id == record.task_id for run in runs):
+            return
+        run = Run(record.task_id, view.units.done if view.units else 0, ended - began)
+        if newest:
+            runs.appendleft(run)
+        elif len(runs) < MOST_RUNS:
+            runs.append(run)
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url if "://" in url else f"//{url}").netloc.rpartition("@")[2].lower()
+    except ValueError:
+        return ""
+
+
+def _middle(numbers: list[float]) -> float:
+    return sorted(numbers)[len(numbers) // 2]

@@ -1,0 +1,65 @@
+"""The ways to a new task beside the button: a file, a list, a drop, a task that is there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QMimeData, QObject
+from PySide6.QtGui import QKeySequence
+
+from engine.records import Health, TaskRecord
+from gui.dropping import Dropping
+
+if TYPE_CHECKING:
+    from gui.main_window import MainWindow
+
+
+def attach(window: MainWindow) -> StartActions:
+    """Add the actions, and let the window take drops."""
+    return StartActions(window)
+
+
+class StartActions(QObject):
+    """Nothing can be begun where the engine takes nothing."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window, self._starting = window, window.requests.starting
+        self._accepts = False
+        open_key = QKeySequence.StandardKey.Open
+        acts = window.acts
+        acts["open"].setShortcuts([])  # the key is a file's, as everywhere
+        self._file = acts.add("open_file", self.tr("Open a &task file…"), [open_key])
+        self._list = acts.add("list_mode", self.tr("New tasks from a &list…"), ["Ctrl+Shift+L"])
+        self._duplicate = acts.add("duplicate", self.tr("&Duplicate…"), ["Ctrl+Shift+N"])
+        self._file.triggered.connect(self._starting.open_file)
+        self._list.triggered.connect(lambda _=False: self._starting.open_list())
+        self._duplicate.triggered.connect(self._duplicate_chosen)
+        dropping = Dropping(window)
+        dropping.dropped.connect(self._take_drop)
+        window.bridge.health.connect(self._hear)
+        window.scope.changed.connect(self._show_ability)
+        self._show_ability()
+
+    def _hear(self, health: Health) -> None:
+        self._accepts = health.engine == "ready" and not health.read_only
+        self._show_ability()
+
+    def _show_ability(self) -> None:
+        for action in (self._file, self._list):
+            action.setEnabled(self._accepts)
+        self._duplicate.setEnabled(self._accepts and self._chosen() is not None)
+
+    def _chosen(self) -> TaskRecord | None:
+        if len(self._window.scope) != 1:
+            return None
+        view = next(iter(self._window.scope.views()), None)
+        return view.entry if view is not None and isinstance(view.entry, TaskRecord) else None
+
+    def _duplicate_chosen(self) -> None:
+        if self._chosen() is not None:
+            self._starting.duplicate(self._window.scope.views()[0])
+
+    def _take_drop(self, mime: QMimeData) -> None:
+        if self._accepts:
+            self._starting.take(mime)
