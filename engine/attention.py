@@ -146,17 +146,18 @@ def reasons(
     return tuple(found)
 
 
-def changes_at(
-    view: TaskView, now_ms: float, stall_after_ms: float = STALL_MIN_MS
-) -> float | None:
+def changes_at(view: TaskView, now_ms: float, stall_after_ms: float = STALL_MIN_MS) -> float | None:
     """When (ms, after `now_ms`) time alone will change what `reasons` finds; None: never."""
     entry = view.entry
     if isinstance(entry, Unreadable):
         return None
-    times = [stalls_at(view, stall_after_ms), _budget_ends(entry)]
     if entry.is_terminal:
+        if entry.status != Status.FAILED and entry.budget_status != "exceeded":
+            return None
         ended = _ended_at(entry)
         times = [None if ended is None else ended + FAILED_RECENTLY_MS]
+    else:
+        times = [stalls_at(view, stall_after_ms), _budget_ends(entry)]
     ahead = [at for at in times if at is not None and at > now_ms]
     return min(ahead, default=None)
 

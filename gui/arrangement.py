@@ -49,23 +49,11 @@ def remember(window: MainWindow, memory: Memory) -> None:
 
 
 def follow_table(actions: Actions, table: TaskTable) -> None:
-    """Fill the menus for columns and order from the table, each time they open."""
-    columns, order = actions.menus["columns"], actions.menus["sort"]
+    """Fill the menu for columns from the table, each time it opens."""
+    columns = actions.menus["columns"]
     columns.aboutToShow.connect(lambda: _fill_columns(columns, table))
-    order.aboutToShow.connect(lambda: _fill_order(order, table))
 
 
 def _fill_columns(menu: QMenu, table: TaskTable) -> None:
     menu.clear()
     table.header().fill_menu(menu)
-
-
-def _fill_order(menu: QMenu, table: TaskTable) -> None:
-    menu.clear()
-    key, descending = table.tasks.sort_keys[0]
-    for column in COLUMNS:
-        action = menu.addAction(column.long_title)
-        action.setCheckable(True)
-        action.setChecked(column.key == key)
-        turned = (column.key, column.key == key and not descending)
-        action.triggered.connect(lambda _=False, turned=turned: table.tasks.set_sort([turned]))

@@ -11,6 +11,8 @@ from engine import words
 from engine.display import display
 from engine.messages import ENGLISH
 from engine.records import TaskRecord
+from gui import cells
+from gui.cells import Text
 from gui.rows import Row
 
 
@@ -18,14 +20,15 @@ from gui.rows import Row
 class Column:
     """One column: what it is called, how wide, what it says, and what it sorts by.
 
-    `width` counts average characters. `paint` tells the delegate what to draw. `shows`
-    names the row's fields that the cell depends on; `ticks` says that time alone changes it,
-    `moves` that mere progress changes its place in an order.
+    `width` counts average characters, and so does `least`, down to which it shrinks where
+    room is short; `yields` above 0 lets it give way then, the highest first. `paint` tells
+    the delegate what to draw. `shows` names the row's fields that the cell depends on;
+    `ticks` says that time alone changes it, `moves` that mere progress changes its place.
     """
 
     key: str
     width: int
-    text: Callable[[Row, float], str]
+    text: Text
     sort: Callable[[Any], Any]
     shows: Callable[[Any], Any]
     paint: str = "text"
@@ -33,6 +36,8 @@ class Column:
     ticks: bool = False
     moves: bool = False
     hidden: bool = False
+    least: int = 0
+    yields: int = 0
 
     @property
     def title(self) -> str:
@@ -48,32 +53,18 @@ class Column:
         return bool(self.shows(before) != self.shows(after))
 
 
-def _attention_text(row: Row, now_ms: float) -> str:
-    silence = now_ms - row.updated_at if row.updated_at is not None else 0
-    return "; ".join(words.attention(reason, silence) for reason in row.needs)
-
-
-def _progress_text(row: Row, _now_ms: float) -> str:
-    entry = row.view.entry
-    kind = entry.kind if isinstance(entry, TaskRecord) else ""
-    return words.progress(kind, row.view.units)
-
-
-def _eta_text(row: Row, now_ms: float) -> str:
-    if not row.running:
-        return ""
-    if row.stalled:
-        return words.NONE
-    return "" if row.ends_at is None else words.time_left(row.ends_at - now_ms)
+def _more(key: str, width: int, text: Text, value: Callable[[Row], Any], **given: Any) -> Column:
+    """A column that is hidden until somebody wants it; what it sorts by decides its text."""
+    return Column(key, width, text, value, given.pop("shows", value), hidden=True, **given)
 
 
 COLUMNS: tuple[Column, ...] = (
     Column(
         "attention",
         3,
-        _attention_text,
+        cells.attention,
         attrgetter("calm"),
-        attrgetter("needs"),
+        attrgetter("needs", "quiet"),
         paint="attention",
         align="center",
     ),
@@ -84,24 +75,36 @@ COLUMNS: tuple[Column, ...] = (
         attrgetter("rank"),
         attrgetter("standing", "status", "view.foreign"),
         paint="status",
+        least=13,
     ),
     Column(
         "task",
         44,
         lambda row, _: row.name,
         attrgetter("folded_name"),
-        attrgetter("name", "view.foreign"),  # whose it is stands beside the name
+        # whose it is, and whether it was forced, stands beside the name
+        lambda row: (row.name, row.view.foreign, cells.forced_at(row)),
         paint="task",
+        least=26,
     ),
-    Column("kind", 23, lambda row, _: row.kind, attrgetter("kind"), attrgetter("kind")),
+    Column(
+        "kind",
+        23,
+        lambda row, _: row.kind,
+        attrgetter("kind"),
+        attrgetter("kind"),
+        least=12,
+        yields=2,
+    ),
     Column(
         "progress",
         23,
-        _progress_text,
+        cells.progress,
         attrgetter("share"),
         attrgetter("done", "total", "standing"),
         paint="progress",
         moves=True,
+        least=15,
     ),
     Column(
         "rate",
@@ -111,16 +114,29 @@ COLUMNS: tuple[Column, ...] = (
         attrgetter("rate"),
         align="right",
         moves=True,
+        least=7,
+        yields=3,
     ),
     Column(
         "eta",
         9,
-        _eta_text,
+        cells.time_left,
         attrgetter("ends_at"),
         attrgetter("ends_at", "needs", "running"),
         align="right",
         ticks=True,
         moves=True,
+        least=8,
+    ),
+    Column(
+        "budget",
+        15,
+        cells.budget,
+        attrgetter("worst"),
+        attrgetter("worst", "live"),
+        paint="budget",
+        ticks=True,
+        least=13,
     ),
     Column(
         "age",
@@ -130,6 +146,7 @@ COLUMNS: tuple[Column, ...] = (
         attrgetter("created_at"),
         align="right",
         ticks=True,
+        least=6,
     ),
     Column(
         "updated",
@@ -140,6 +157,8 @@ COLUMNS: tuple[Column, ...] = (
         align="right",
         ticks=True,
         moves=True,
+        least=8,
+        yields=4,
     ),
     Column(
         "id",
@@ -150,6 +169,28 @@ COLUMNS: tuple[Column, ...] = (
         paint="id",
         hidden=True,
     ),
+    _more("host", 22, lambda row, _: display(row.host, 120), cells.host),
+    _more("error", 40, cells.error, cells.error_folded),
+    _more("failures", 8, cells.failures, cells.failures_of, align="right", moves=True),
+    _more("contract", 12, cells.contract, cells.contract_of),
+    _more("forced", 22, cells.forced, cells.forced_at),
+    _more("phase", 10, cells.phase, cells.phase_of),
+    _more("doing", 30, cells.doing, cells.doing_of, moves=True),
+    _more("started", 20, cells.started, cells.started_at),
+    _more("ended", 20, cells.ended, cells.ended_at),
+    _more(
+        "took",
+        12,
+        cells.took,
+        cells.lasted,
+        shows=attrgetter("running", "view.entry"),
+        align="right",
+        ticks=True,
+        moves=True,
+    ),
+    _more("average", 9, cells.average, cells.average_of, align="right", moves=True),
+    _more("owner", 26, cells.owner, cells.owner_of),
+    _more("parent", 18, cells.parent, cells.parent_of),
 )
 COLUMN_AT = {column.key: number for number, column in enumerate(COLUMNS)}
 

@@ -15,6 +15,7 @@ from engine.attention import Standing
 
 SIGN_SIZE = 14
 BAR_HEIGHT = 6
+_GAUGE_HEIGHT = 3
 _BAR_MIN_WIDTH = 28
 _GAP = 7
 _USUAL_DIGITS = len("100/120")
@@ -107,6 +108,10 @@ def _attention(painter: QPainter, colour: QColor) -> None:
     painter.fillRect(QRectF(6.2, 9.7, 1.6, 1.5), colour)
 
 
+def _acknowledged(painter: QPainter, _colour: QColor) -> None:
+    painter.drawPolyline([QPointF(4, 7.5), QPointF(6.2, 9.7), QPointF(10, 5)])
+
+
 def _all(painter: QPainter, _colour: QColor) -> None:
     for height in (3.5, 7, 10.5):
         painter.drawLine(QPointF(2, height), QPointF(12, height))
@@ -122,6 +127,7 @@ _SHAPES = {
     Standing.ORPHANED.value: _orphaned,
     Standing.UNREADABLE.value: _unreadable,
     "attention": _attention,
+    "acknowledged": _acknowledged,
     "all": _all,
 }
 
@@ -164,6 +170,29 @@ def paint_progress(
         rect = QRectF(bar.right() + _GAP, rect.y(), wide, rect.height())
     painter.setPen(ink)
     painter.drawText(rect, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), text)
+
+
+def paint_gauge(
+    painter: QPainter,
+    rect: QRectF,
+    text: str,
+    fraction: float,
+    colours: tuple[QColor, QColor, QColor],
+) -> None:
+    """A budget: its word and share, and a thin bar below them as long as the cell is wide.
+
+    `colours` are those of the fill, the track and the text.
+    """
+    fill, track, ink = colours
+    height = _GAUGE_HEIGHT
+    bar = QRectF(rect.x(), rect.bottom() - height - 2, rect.width(), height)
+    painter.fillRect(bar, track)
+    bar.setWidth(max(2.0, bar.width() * fraction))
+    painter.fillRect(bar, fill)
+    words = rect.adjusted(0, 0, 0, -height - 1)
+    shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, int(words.width()))
+    painter.setPen(ink)
+    painter.drawText(words, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown)
 
 
 def badge_width(metrics: QFontMetrics, text: str) -> int:

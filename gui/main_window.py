@@ -115,6 +115,7 @@ class MainWindow(Frame):
 
     def _connect_parts(self) -> None:
         self.table.selection_changed.connect(self._show_selection)
+        self.table.all_chosen.connect(self._show_all_chosen)
         self.scope.changed.connect(self._show_scope)
         self.table.activated_task.connect(lambda _: self.acts["details"].setChecked(True))
         self.model.counts_changed.connect(self.sidebar.show_counts)
@@ -178,7 +179,14 @@ class MainWindow(Frame):
     def _show_selection(self, ids: Sequence[str]) -> None:
         self.newcomer.forget()
         self.scope.choose(ids)
-        one = ids[0] if len(ids) == 1 else None
+        self._follow(ids[0] if len(ids) == 1 else None)
+
+    def _show_all_chosen(self) -> None:
+        self.newcomer.forget()
+        self.scope.choose_matching()
+        self._follow(None)
+
+    def _follow(self, one: str | None) -> None:
         if one != self._followed:
             self._followed = one
             self.bridge.follow_events(None)
@@ -206,8 +214,7 @@ class MainWindow(Frame):
 
     def clear_filter(self) -> None:
         """Show every task again."""
-        self.filter_bar.set_text("")
-        self.sidebar.select(())
+        self.narrowing.clear()
 
     def new_task(self) -> None:
         self.requests.new_task()

@@ -11,11 +11,21 @@ from typing import Any
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPalette
-from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QTableView
+from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
 
 from engine import words
+from gui.budget_gauge import TONES
+from gui.cells import budget_of, forced_at
 from gui.columns import COLUMNS, Column
-from gui.gauges import SIGN_SIZE, badge_width, paint_badge, paint_progress, sign
+from gui.gauges import (
+    SIGN_SIZE,
+    badge_width,
+    paint_badge,
+    paint_gauge,
+    paint_progress,
+    sign,
+)
+from gui.row_choice import RowChoice
 from gui.rows import Row
 from gui.task_model import TaskModel
 from gui.theme import tones
@@ -28,7 +38,10 @@ ALIGN = {
     "right": int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter),
     "center": int(Qt.AlignmentFlag.AlignCenter),
 }
-_QUIET = frozenset({"kind", "age", "updated", "id"})
+_QUIET = frozenset(
+    {"kind", "age", "updated", "id", "host", "started", "ended", "took", "average", "owner"}
+    | {"parent", "phase"}
+)
 _LEFT = ALIGN["left"]
 _KEPT_TEXTS = 4096
 _ELIDE_RIGHT, _ELIDE_MIDDLE = Qt.TextElideMode.ElideRight, Qt.TextElideMode.ElideMiddle
@@ -37,7 +50,7 @@ _ELIDE_RIGHT, _ELIDE_MIDDLE = Qt.TextElideMode.ElideRight, Qt.TextElideMode.Elid
 class RowDelegate(QStyledItemDelegate):
     """All columns of the task table."""
 
-    def __init__(self, model: TaskModel, view: QTableView) -> None:
+    def __init__(self, model: TaskModel, view: RowChoice) -> None:
         super().__init__(view)
         self._model, self._view = model, view
         self._elided: dict[tuple[str, int, bool], str] = {}
@@ -62,12 +75,19 @@ class RowDelegate(QStyledItemDelegate):
         style: Any = option  # PySide's types do not know its fields
         x, y, width, height = style.rect.getRect()
         row, column = self._model.row_at(index.row()), COLUMNS[index.column()]
-        marked = self._view.selectionModel().isSelected(index)
+        marked = self._view.all_marked or self._view.selectionModel().isSelected(index)
         if marked:
             painter.fillRect(x, y, width, height, self._mark)
         text = column.text(row, self._model.now_ms())
         if text:
             self._cell(painter, (x + PAD, y, width - 2 * PAD, height), row, column, text, marked)
+
+    def width_of(self, number: int, first: int, last: int) -> int:
+        """How many pixels the texts of a column need, in rows `first` to `last`."""
+        column, now = COLUMNS[number], self._model.now_ms()
+        texts = [column.text(self._model.row_at(at), now) for at in range(first, last + 1)]
+        wide = max(map(self._metrics.horizontalAdvance, [column.title, *texts]))
+        return wide + 2 * PAD + (SIGN_SIZE + 6 if column.paint == "status" else 4)
 
     def sizeHint(
         self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
@@ -93,26 +113,45 @@ class RowDelegate(QStyledItemDelegate):
             beside = (left + SIGN_SIZE + 6, top, width - SIGN_SIZE - 6, height)
             self._write(painter, beside, text, self._tone(name, marked), _LEFT)
         elif column.paint == "attention":
-            self._sign(painter, box[0] + (box[2] - SIGN_SIZE) // 2, box, "attention", marked)
+            name = "attention" if row.needs else "acknowledged"
+            self._sign(painter, box[0] + (box[2] - SIGN_SIZE) // 2, box, name, marked)
         elif column.paint == "progress":
             self._progress(painter, box, row, text, marked)
+        elif column.paint == "budget":
+            self._budget(painter, box, row, marked)
         else:
             self._task(painter, box, row, text, marked)
 
     def _task(
         self, painter: QPainter, box: tuple[int, int, int, int], row: Row, text: str, marked: bool
     ) -> None:
-        badge = words.say("badge.foreign") if row.view.foreign else ""
         left, top, width, height = box
-        if badge:
+        inks = self._tone("muted", marked), self._tone("line", marked)
+        for badge in self._badges(row):
             wide = badge_width(self._metrics, badge)
             if width > 2.4 * wide:
-                inks = self._tone("muted", marked), self._tone("line", marked)
                 paint_badge(painter, QRectF(left, top, width, height), badge, *inks)
                 width -= wide
         middle = " " not in text
         ink = self._text_ink(marked)
         self._write(painter, (left, top, width, height), text, ink, _LEFT, middle)
+
+    @staticmethod
+    def _badges(row: Row) -> list[str]:
+        """What stands beside the name for ever or for now: forced, run by somebody else."""
+        badges = [words.say("badge.forced")] if forced_at(row) is not None else []
+        return [*badges, words.say("badge.foreign")] if row.view.foreign else badges
+
+    def _budget(
+        self, painter: QPainter, box: tuple[int, int, int, int], row: Row, marked: bool
+    ) -> None:
+        found = budget_of(row, self._model.now_ms())
+        if found is not None:
+            fill = self._tone(TONES[found.level], marked)
+            track = QColor(fill)
+            track.setAlpha(TRACK_ALPHA)
+            ink = self._text_ink(marked) if found.level == "ok" else fill
+            paint_gauge(painter, QRectF(*box), found.text, found.fraction, (fill, track, ink))
 
     def _progress(
         self, painter: QPainter, box: tuple[int, int, int, int], row: Row, text: str, marked: bool

@@ -1,32 +1,41 @@
-"""The table's header: titles in line with the cells, every sort key with its arrow and rank."""
+"""The table's header: titles in line with the cells, every sort key with its arrow and rank.
+
+A click sorts and changes no width; the Task column takes what room the others leave, and
+where that is too little, others shrink or give way before a bar to scroll by appears.
+"""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QByteArray, QPoint, QPointF, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QPainter, QPalette, QPen, QResizeEvent
+from PySide6.QtCore import QByteArray, QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QMouseEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QApplication, QHeaderView, QMenu, QWidget
 
 from engine.query import SortKey
+from gui.column_widths import Share, fitted
 from gui.columns import COLUMN_AT, COLUMNS
-from gui.row_delegate import ALIGN, PAD
-from gui.theme import tone
+from gui.header_paint import paint_title
+from gui.row_delegate import PAD
 
-_ARROW = 7
 _TASK = COLUMN_AT["task"]
-_TASK_MIN_CHARS = 26
-_BY_HAND = b"by hand"  # follows Qt's own state, which does not know who chose a width
-_RANKS = "¹²³⁴⁵⁶⁷⁸⁹"
+_STATE = "columns 2"  # the first line of a kept state; another one is of another version
+_WIDEST_CHARS = 200
 
 
 class TaskHeader(QHeaderView):
-    """Asks for an order by `order_wanted`; the Task column takes what room the others leave."""
+    """Asks for an order by `order_wanted`, and by `contents_wanted` how wide a column's cells
+    in sight are; `rearranged` says that a person moved, sized or chose columns."""
 
     order_wanted = Signal(list)
+    contents_wanted = Signal(int)
+    rearranged = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
         self._keys: tuple[SortKey, ...] = ()
-        self._fits, self._fitting = True, False
+        self._fitting = False
+        self._widths: dict[str, int] = {}  # by hand
+        self._hidden = {column.key for column in COLUMNS if column.hidden}
+        self._asked: set[str] = set()  # shown because somebody wants them: never give way
         self.setSectionsMovable(True)
         self.setFirstSectionMovable(True)
         self.setSectionsClickable(True)
@@ -35,144 +44,198 @@ class TaskHeader(QHeaderView):
         self.setMinimumSectionSize(2 * PAD)
         self.sectionClicked.connect(self._sort_by)
         self.sectionResized.connect(self._resized)
+        self.sectionMoved.connect(lambda *_: self._tell())
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.customContextMenuRequested.connect(self._open_menu)
 
     def show_order(self, keys: tuple[SortKey, ...]) -> None:
         """Mark the columns that the rows are ordered by."""
         self._keys = keys
+        self.fit()
         self.viewport().update()
 
     def set_widths(self) -> None:
-        """Give every column its usual width and hide what is usually hidden."""
-        character = self.fontMetrics().averageCharWidth()
-        for number, column in enumerate(COLUMNS):
-            self.resizeSection(number, column.width * character + 2 * PAD)
-            self.setSectionHidden(number, column.hidden)
-        self._fits = True
+        """Give every column its usual width and place and hide what is usually hidden."""
+        self._widths, self._asked = {}, set()
+        self._hidden = {column.key for column in COLUMNS if column.hidden}
+        self._arrange([column.key for column in COLUMNS])
         self.fit()
+        self._tell()
+
+    def is_wanted(self, key: str) -> bool:
+        """Is this column one of those to be shown, if there is room?"""
+        return key not in self._hidden
+
+    def show_column(self, key: str, wanted: bool) -> None:
+        """Show or hide a column; the task's own name always stays."""
+        if key == COLUMNS[_TASK].key:
+            return
+        change, other = (self._asked, self._hidden) if wanted else (self._hidden, self._asked)
+        change.add(key)
+        other.discard(key)
+        self.fit()
+        self._tell()
 
     def saveState(self) -> QByteArray:
-        """Columns as they are, and whether a person gave the Task column its width."""
-        state = super().saveState()
-        return state if self._fits else state.append(_BY_HAND)
+        """Columns in their order, which are shown, and the widths that a person gave them."""
+        lines = [_STATE]
+        for place in range(self.count()):
+            key = COLUMNS[self.logicalIndex(place)].key
+            shown = "asked" if key in self._asked else "no" if key in self._hidden else "yes"
+            lines.append(f"{key} {shown} {self._widths.get(key, 0)}")
+        return QByteArray("\n".join(lines).encode())
 
     def restore(self, state: QByteArray) -> bool:
-        """Columns as they were; a state that does not fit these columns changes nothing."""
-        # The state carries switches too, which are ours to set.
-        restored = not state.isEmpty() and self.restoreState(state)
-        if restored:
-            self._fits = not state.endsWith(_BY_HAND)
-        self.setSectionsClickable(True)
-        self.setSortIndicatorShown(False)
-        if self.isSectionHidden(_TASK):
-            self.setSectionHidden(_TASK, False)
+        """Columns as they were; what is no such state changes nothing.
+
+        A column that the state does not know stays where and as it usually is.
+        """
+        kept = _read(bytes(state.data()).decode("utf-8", "replace"))
+        if not kept:
+            return False
+        self._hidden -= kept.keys()
+        self._asked -= kept.keys()
+        self._hidden |= {key for key, (shown, _) in kept.items() if shown == "no"} - {"task"}
+        self._asked |= {key for key, (shown, _) in kept.items() if shown == "asked"}
+        self._widths = {key: width for key, (_, width) in kept.items() if width}
+        self._arrange(list(kept))
         self.fit()
-        return bool(restored)
+        return True
 
     def fit(self) -> None:
-        """Let the Task column fill the view, unless a person gave it a width."""
-        if not self._fits:
+        """Let the Task column fill the view; where room is short, others shrink or give way."""
+        room = self.viewport().width()
+        if room <= 2 * PAD:  # it has no place on the screen yet
             return
-        others = self.length() - self.sectionSize(_TASK)
-        least = _TASK_MIN_CHARS * self.fontMetrics().averageCharWidth()
+        wanted = [self._share(at) for at in range(len(COLUMNS)) if self.is_wanted(COLUMNS[at].key)]
+        widths = fitted(wanted, room)
         self._fitting = True
-        self.resizeSection(_TASK, max(least, self.viewport().width() - others))
+        for number, column in enumerate(COLUMNS):
+            width = widths.get(column.key)
+            if self.isSectionHidden(number) != (width is None):
+                self.setSectionHidden(number, width is None)
+            if width is not None and self.sectionSize(number) != width:
+                self.resizeSection(number, width)
         self._fitting = False
 
     def fill_menu(self, menu: QMenu) -> None:
-        """Add a switch for each column; the task's own name always stays."""
+        """Add a switch for each column, and the way back to how they usually are."""
         for number, column in enumerate(COLUMNS):
             action = QAction(column.long_title, menu)
             action.setCheckable(True)
-            action.setChecked(not self.isSectionHidden(number))
+            action.setChecked(self.is_wanted(column.key))
             action.setEnabled(number != _TASK)
-            action.toggled.connect(lambda on, number=number: self._show_section(number, on))
+            action.toggled.connect(lambda on, key=column.key: self.show_column(key, on))
             menu.addAction(action)
+        menu.addSeparator()
+        usual = menu.addAction(self.tr("&Usual columns"))
+        usual.triggered.connect(lambda _=False: self.set_widths())
 
     def sizeHint(self) -> QSize:
         return QSize(super().sizeHint().width(), self.fontMetrics().height() + 10)
 
     def paintSection(self, painter: QPainter, rect: QRect, section: int) -> None:
-        palette, column = QApplication.palette(), COLUMNS[section]
-        painter.save()
-        painter.fillRect(rect, palette.window())
-        painter.setPen(tone("line", palette))
-        painter.drawLine(rect.bottomLeft(), rect.bottomRight())
-        painter.drawLine(rect.topRight() + QPoint(0, 5), rect.bottomRight() - QPoint(0, 5))
-        rank = next((n for n, (key, _) in enumerate(self._keys) if key == column.key), -1)
-        ink = palette.color(QPalette.ColorRole.WindowText) if rank >= 0 else tone("muted", palette)
-        painter.setPen(ink)
-        room = rect.adjusted(PAD, 0, -PAD, 0)
-        if rank >= 0 and column.key != "attention":
-            self._paint_order(painter, room, rank, column.align)
-            room = room.adjusted(0, 0, -_ARROW - 4, 0)
-        elif rank >= 0:
-            self._paint_arrow(painter, QPointF(rect.center().x(), rect.top() + 4), rank)
-        text = self.fontMetrics().elidedText(
-            column.title, Qt.TextElideMode.ElideRight, room.width()
-        )
-        painter.drawText(room, ALIGN[column.align], text)
-        painter.restore()
-
-    def _paint_order(self, painter: QPainter, room: QRect, rank: int, align: str) -> None:
-        mark = _RANKS[rank] if len(self._keys) > 1 and rank < len(_RANKS) else ""
-        wide = self.fontMetrics().horizontalAdvance(COLUMNS[0].title) if mark else 0
-        x = room.right() - _ARROW / 2
-        if align == "left":
-            title = COLUMNS[COLUMN_AT[self._keys[rank][0]]].title
-            x = room.left() + self.fontMetrics().horizontalAdvance(title) + 4 + _ARROW / 2
-            x = min(x, room.right() - _ARROW / 2 - wide)
-        self._paint_arrow(painter, QPointF(x, room.center().y() - 1), rank)
-        if mark and align == "left":
-            at = QPointF(x + _ARROW / 2 + 1, room.center().y() + self.fontMetrics().ascent() / 2)
-            painter.drawText(at, mark)
-
-    def _paint_arrow(self, painter: QPainter, at: QPointF, rank: int) -> None:
-        """A small angle: up for ascending, as on every desktop."""
-        down = self._keys[rank][1]
-        half, rise = _ARROW / 2, 3 if down else -3
-        pen = QPen(painter.pen())
-        pen.setWidthF(1.5)
-        painter.save()
-        painter.setPen(pen)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        points = [QPointF(-half, 0), QPointF(0, rise), QPointF(half, 0)]
-        painter.drawPolyline([at + point - QPointF(0, rise / 2) for point in points])
-        painter.restore()
+        paint_title(painter, rect, COLUMNS[section], self._keys)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.fit()
 
-    def _resized(self, section: int, _before: int, _after: int) -> None:
-        if self._fitting or not self.isVisible():
-            return
-        if section == _TASK:
-            self._fits = False
-        else:
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        # Qt would make the column as wide as its longest cell, and tell nobody.
+        number = self._handle_at(event.position().toPoint())
+        if number < 0:
+            super().mouseDoubleClickEvent(event)
+        elif number == _TASK:
+            self._widths.pop(COLUMNS[number].key, None)
             self.fit()
+            self._tell()
+        else:
+            self.contents_wanted.emit(number)
 
-    def _show_section(self, number: int, on: bool) -> None:
-        self.setSectionHidden(number, not on)
+    def give_width(self, number: int, width: int) -> None:
+        """Make a column so wide (pixels), as if by hand."""
+        most = _WIDEST_CHARS * self.fontMetrics().averageCharWidth()
+        self._widths[COLUMNS[number].key] = max(2 * PAD, min(width, most))
         self.fit()
+        self._tell()
+
+    def _share(self, number: int) -> Share:
+        column, character = COLUMNS[number], self.fontMetrics().averageCharWidth()
+        given = self._widths.get(column.key)
+        usual = column.width * character + 2 * PAD if given is None else given
+        sorts = any(key == column.key for key, _ in self._keys)
+        return Share(
+            column.key,
+            usual,
+            min(usual, (column.least or column.width) * character + 2 * PAD),
+            fills=number == _TASK,
+            fixed=given is not None,
+            yields=0 if sorts or given or column.key in self._asked else column.yields,
+        )
+
+    def _handle_at(self, at: QPoint) -> int:
+        """The column whose right edge the pointer is on; -1 for none."""
+        grip = self.style().pixelMetric(self.style().PixelMetric.PM_HeaderGripMargin, None, self)
+        for number in range(self.count()):
+            edge = self.sectionViewportPosition(number) + self.sectionSize(number)
+            if not self.isSectionHidden(number) and abs(at.x() - edge) <= grip:
+                return number
+        return -1
+
+    def _arrange(self, keys: list[str]) -> None:
+        """Put these columns into this order, and any others where they usually stand."""
+        usual = [column.key for column in COLUMNS]
+        order = [key for key in keys if key in COLUMN_AT]
+        for at, key in enumerate(usual):
+            if key not in order:
+                order.insert(order.index(usual[at - 1]) + 1 if at else 0, key)
+        for place, key in enumerate(order):
+            self.moveSection(self.visualIndex(COLUMN_AT[key]), place)
+
+    def _resized(self, section: int, _before: int, after: int) -> None:
+        if self._fitting or not self.isVisible() or not after:
+            return
+        self._widths[COLUMNS[section].key] = after
+        self.fit()
+        self._tell()
+
+    def _tell(self) -> None:
+        if not self._fitting:
+            self.rearranged.emit()
 
     def _sort_by(self, section: int) -> None:
         """A click sorts by this column, or turns it round; with Shift it becomes a further key."""
-        key, keys = COLUMNS[section].key, list(self._keys)
-        names = [name for name, _ in keys]
-        descending = not keys[names.index(key)][1] if key in names else False
-        if QApplication.keyboardModifiers() & Qt.KeyboardModifier.ShiftModifier:
-            if key in names:
-                keys[names.index(key)] = (key, descending)
-            else:
-                keys.append((key, False))
-        else:
-            keys = [(key, descending if names[:1] == [key] else False)]
-        self.order_wanted.emit(keys)
+        further = bool(QApplication.keyboardModifiers() & Qt.KeyboardModifier.ShiftModifier)
+        self.order_wanted.emit(next_order(self._keys, COLUMNS[section].key, further=further))
 
     def _open_menu(self, at: QPoint) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.fill_menu(menu)
         menu.popup(self.mapToGlobal(at))
+
+
+def next_order(keys: tuple[SortKey, ...], key: str, *, further: bool) -> list[SortKey]:
+    """The order after a column was chosen: it first, turned round if it was; or one more key.
+
+    A further key that is chosen a third time is no key any more, unless it is the only one.
+    """
+    names = [name for name, _ in keys]
+    at = names.index(key) if key in names else -1
+    if not further:
+        return [(key, at == 0 and not keys[0][1])]
+    if at < 0:
+        return [*keys, (key, False)]
+    turned = [*keys[:at], (key, True), *keys[at + 1 :]]
+    return turned if not keys[at][1] else [*keys[:at], *keys[at + 1 :]] or [(key, False)]
+
+
+def _read(text: str) -> dict[str, tuple[str, int]]:
+    head, *lines = text.split("\n")
+    kept: dict[str, tuple[str, int]] = {}
+    for line in lines:
+        key, shown, width = (*line.split(), "", "", "")[:3]
+        if key in COLUMN_AT:
+            kept[key] = (shown, int(width) if width.isdecimal() and len(width) < 6 else 0)
+    return kept if head == _STATE else {}

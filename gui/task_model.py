@@ -181,6 +181,16 @@ class TaskModel(RowsModel):
     def view_of(self, task_id: str) -> TaskView | None:
         return self._order.view_of(task_id)
 
+    def needing(self, start: int, by: int) -> int:
+        """The next row from `start` on, by 1 or -1 and round the end, that needs attention;
+        -1 when none does."""
+        rows, ids = self._order.rows, self._order.ids
+        for away in range(1, len(ids) + 1):
+            at = (start + by * away) % len(ids)
+            if rows[ids[at]].needs:
+                return at
+        return -1
+
     def stall_after_ms(self, task_id: str) -> float:
         """How long a silence of this task counts as a stall, by its pace."""
         return self._order.stall_after_ms(task_id)

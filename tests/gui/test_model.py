@@ -87,7 +87,9 @@ def test_only_the_cells_that_differ_are_repainted(model: TaskModel) -> None:
     model.put_many([running, a_view(2)])
     seen = Repaints(model)
     model.put_many([a_view(1, "RUNNING", done=2, total=9, quiet=500, age=60 * SECOND)])
-    assert set(seen.cells) == {(task_id(1), key) for key in ("progress", "rate", "updated")}
+    assert set(seen.cells) == {
+        (task_id(1), key) for key in ("progress", "rate", "updated", "average")
+    }
 
 
 def test_the_same_news_again_repaints_nothing(model: TaskModel) -> None:
@@ -272,6 +274,7 @@ def test_time_repaints_only_what_reads_otherwise_than_before(
     model.tick()
     assert set(seen.cells) == {
         (task_id(1), "updated"),
+        (task_id(1), "took"),
         (task_id(2), "age"),
         (task_id(2), "updated"),
     }

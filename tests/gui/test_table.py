@@ -12,7 +12,8 @@ from pytestqt.qtbot import QtBot
 from engine.query import Filter
 from gui.columns import COLUMN_AT, COLUMNS
 from gui.task_model import TaskModel
-from gui.task_table import IDLE_TICK_MS, LIVE_TICK_MS, TaskTable
+from gui.pulse import IDLE_TICK_MS, LIVE_TICK_MS
+from gui.task_table import TaskTable
 from tests.gui.task_views import HOUR, NOW, a_view, task_id
 
 SHIFT, NONE = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.NoModifier
@@ -167,11 +168,11 @@ def test_a_task_column_that_filled_the_room_does_so_again(table: TaskTable, qtbo
 
 
 def test_an_idle_table_wakes_up_once_a_minute_and_an_empty_one_never(table: TaskTable) -> None:
-    assert table._timer.interval() == IDLE_TICK_MS
+    assert table.pulse.interval() == IDLE_TICK_MS
     table.tasks.put_many([a_view(40, "RUNNING", quiet=0, age=5)])
-    assert table._timer.interval() == LIVE_TICK_MS
+    assert table.pulse.interval() == LIVE_TICK_MS
     table.tasks.drop_many([task_id(n) for n in range(1, 41)])
-    assert not table._timer.isActive()
+    assert not table.pulse.isActive()
 
 
 def test_only_rows_in_sight_are_repainted(table: TaskTable) -> None:

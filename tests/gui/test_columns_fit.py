@@ -1,0 +1,190 @@
+"""Columns: their widths where room is short, and how they are kept."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PySide6.QtCore import QByteArray, QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMenu
+from pytestqt.qtbot import QtBot
+
+from gui.column_widths import Share, fitted
+from gui.columns import COLUMN_AT, COLUMNS
+from gui.task_header import next_order
+from gui.task_model import TaskModel
+from gui.task_table import TaskTable
+from tests.gui.task_views import NOW, a_view
+
+SHARES = st.lists(
+    st.builds(
+        lambda key, least, more, fixed, yields: Share(
+            str(key), least + more, least, fixed=fixed, yields=0 if fixed else yields
+        ),
+        st.integers(0, 1000),
+        st.integers(10, 100),
+        st.integers(0, 200),
+        st.booleans(),
+        st.integers(0, 4),
+    ),
+    unique_by=lambda share: share.key,
+    max_size=12,
+)
+
+
+@given(SHARES, st.integers(0, 2000))
+def test_what_can_fit_fits_and_fills_the_room(others: list[Share], room: int) -> None:
+    shares = [Share("task", 300, 80, fills=True), *others]
+    widths = fitted(shares, room)
+    firm = [share for share in shares if not share.yields]
+    if sum(share.usual if share.fixed else share.least for share in firm) <= room:
+        assert sum(widths.values()) == room
+    for share in shares:
+        if share.key in widths:
+            assert widths[share.key] >= min(share.least, share.usual)
+            assert not share.fixed or widths[share.key] == share.usual
+        else:
+            assert share.yields
+
+
+def tall_order() -> st.SearchStrategy[list[tuple[str, bool]]]:
+    return st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), unique_by=lambda key: key[0])
+
+
+@given(tall_order(), st.sampled_from("abc"), st.booleans())
+def test_an_order_always_has_a_key_and_each_column_once(
+    keys: list[tuple[str, bool]], key: str, further: bool
+) -> None:
+    found = next_order(tuple(keys), key, further=further)
+    names = [name for name, _ in found]
+    assert names
+    assert len(set(names)) == len(names)
+    assert further or names == [key]
+
+
+@pytest.fixture
+def table(qtbot: QtBot) -> TaskTable:
+    table = TaskTable()
+    qtbot.addWidget(table)
+    model = TaskModel(table, now_ms=lambda: NOW)
+    table.setModel(model)
+    table.resize(1100, 400)
+    table.show()
+    model.put_many([a_view(n, age=n * 1000) for n in range(1, 60)])
+    return table
+
+
+def widths(table: TaskTable) -> list[int]:
+    return [table.header().sectionSize(number) for number in range(len(COLUMNS))]
+
+
+def middle(table: TaskTable, key: str) -> QPoint:
+    header, at = table.header(), COLUMN_AT[key]
+    left = header.sectionViewportPosition(at)
+    return QPoint(left + header.sectionSize(at) // 2, header.height() // 2)
+
+
+def edge(table: TaskTable, key: str) -> QPoint:
+    header, at = table.header(), COLUMN_AT[key]
+    right = header.sectionViewportPosition(at) + header.sectionSize(at)
+    return QPoint(right - 1, header.height() // 2)
+
+
+@pytest.mark.parametrize("wide", [690, 900, 1100, 1600])
+def test_a_click_on_a_title_changes_no_width_and_brings_no_bar(table: TaskTable, wide: int) -> None:
+    table.resize(wide, 400)
+    header = table.header()
+    assert not table.horizontalScrollBar().maximum()
+    for column in COLUMNS:
+        if header.isSectionHidden(COLUMN_AT[column.key]):
+            continue
+        QTest.mouseClick(
+            header.viewport(), Qt.MouseButton.LeftButton, pos=middle(table, column.key)
+        )
+        assert table.tasks.sort_keys[0][0] == column.key
+        assert header.length() == header.viewport().width()
+        assert not table.horizontalScrollBar().maximum()
+
+
+def test_what_gives_way_in_a_narrow_window_comes_back_in_a_wide_one(table: TaskTable) -> None:
+    table.resize(620, 400)
+    assert table.isColumnHidden(COLUMN_AT["updated"])
+    assert table.header().is_wanted("updated")
+    table.resize(1600, 400)
+    assert not table.isColumnHidden(COLUMN_AT["updated"])
+
+
+def test_a_column_that_was_asked_for_or_sorted_by_does_not_give_way(table: TaskTable) -> None:
+    table.header().show_column("updated", True)
+    table.tasks.set_sort([("rate", True)])
+    table.resize(620, 400)
+    assert not table.isColumnHidden(COLUMN_AT["updated"])
+    assert not table.isColumnHidden(COLUMN_AT["rate"])
+
+
+def test_a_double_click_on_an_edge_shows_the_cells_whole_and_the_next_start_keeps_it(
+    table: TaskTable, qtbot: QtBot
+) -> None:
+    table.header().show_column("id", True)
+    QTest.mouseDClick(table.header().viewport(), Qt.MouseButton.LeftButton, pos=edge(table, "id"))
+    wide = table.header().sectionSize(COLUMN_AT["id"])
+    assert wide >= table.fontMetrics().horizontalAdvance("0" * 16)
+    other = TaskTable()
+    qtbot.addWidget(other)
+    other.setModel(TaskModel(other))
+    other.resize(1100, 400)
+    assert other.restore_header(table.header().saveState())
+    other.show()
+    assert other.header().sectionSize(COLUMN_AT["id"]) == wide
+
+
+def test_a_double_click_on_the_edge_of_task_lets_it_fill_the_room_again(table: TaskTable) -> None:
+    table.header().resizeSection(COLUMN_AT["task"], 1500)
+    assert table.header().length() > table.viewport().width()
+    QTest.mouseDClick(table.header().viewport(), Qt.MouseButton.LeftButton, pos=edge(table, "task"))
+    assert table.header().length() == table.viewport().width()
+
+
+@pytest.mark.parametrize(
+    "state", [b"", b"\x00\xff\x00rubbish", b"columns 1\ntask no 3", b"columns 2\n"]
+)
+def test_a_state_that_is_none_changes_nothing(table: TaskTable, state: bytes) -> None:
+    before = widths(table)
+    assert not table.restore_header(QByteArray(state))
+    assert widths(table) == before
+
+
+def test_columns_that_a_kept_state_does_not_know_stay_as_they_are(table: TaskTable) -> None:
+    state = b"columns 2\nstatus yes 0\ntask no 0\nnonsense yes 7\nage no 99999999999"
+    assert table.restore_header(QByteArray(state))
+    assert not table.isColumnHidden(COLUMN_AT["task"])  # its name always stays
+    assert table.isColumnHidden(COLUMN_AT["age"])
+    assert table.isColumnHidden(COLUMN_AT["host"])
+    assert not table.isColumnHidden(COLUMN_AT["budget"])
+
+
+def test_the_usual_columns_can_be_had_back(table: TaskTable) -> None:
+    before = widths(table)
+    table.header().show_column("host", True)
+    table.header().moveSection(2, 0)
+    table.header().resizeSection(COLUMN_AT["kind"], 40)
+    menu = QMenu(table)
+    table.header().fill_menu(menu)
+    menu.actions()[-1].trigger()
+    assert widths(table) == before
+    assert [table.header().visualIndex(n) for n in range(4)] == [0, 1, 2, 3]
+
+
+def test_choosing_a_row_never_scrolls_the_columns_away(table: TaskTable) -> None:
+    table.header().resizeSection(COLUMN_AT["task"], 2000)
+    QApplication.processEvents()
+    assert table.horizontalScrollBar().maximum()
+    table.setCurrentIndex(table.tasks.index(0, COLUMN_AT["age"]))
+    table.horizontalScrollBar().setValue(0)
+    table.setFocus()
+    QTest.keyClicks(table, "jj")
+    assert table.horizontalScrollBar().value() == 0
+    QTest.keyClick(table, Qt.Key.Key_Left)
+    assert table.currentIndex().column() == COLUMN_AT["age"] - 1
+    assert table.horizontalScrollBar().value() > 0
