@@ -10,7 +10,8 @@ from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from heapq import nlargest
+from heapq import nsmallest
+from itertools import islice
 from typing import Final
 
 from engine.attention import Facet
@@ -31,6 +32,7 @@ BUDGETS: Final = {"ok": "ok", "warning": "near", "exceeded": "exceeded"}  # on d
 _STATES: Final = frozenset(facet.value for facet in Facet if facet is not Facet.ALL)
 # A kind or a host longer than this is not offered: no query has room for several of them.
 _LONGEST = 255
+_MOST_VALUES = 5000  # looked through while somebody types
 
 
 def group_of(facet: str) -> str:
@@ -91,7 +93,21 @@ class FacetCounts:
 
     def most(self, group: str, number: int) -> list[str]:
         """The facets of the group that most tasks have, most first."""
-        return nlargest(number, sorted(self._groups[group]), key=self._values.__getitem__)
+        return nsmallest(number, self._groups[group], key=lambda one: (-self._values[one], one))
+
+    @property
+    def values(self) -> dict[str, list[str]]:
+        """The kinds and hosts that tasks have, as they may stand in a query."""
+        found: dict[str, list[str]] = {KIND: [], HOST: []}
+        for group, value in islice(self._named, _MOST_VALUES):
+            if group in found:
+                found[group].append(value)
+        return found
+
+    def value_of(self, facet: str) -> str:
+        """What a facet of a kind or host says, without the field and its quotes."""
+        names = {named: value for (_, value), named in self._named.items() if named == facet}
+        return names.get(facet) or facet.partition(":")[2].strip('"')
 
     def size(self, group: str) -> int:
         """How many facets of the group there are."""

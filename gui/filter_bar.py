@@ -1,17 +1,24 @@
-"""The quick filter: words that must occur. Esc clears it, a second Esc goes back to the list."""
+"""The filter above the list: its line, its conditions as chips, and its mistake with a way out."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from engine import words
-from engine.query import QueryError
-from gui.theme import plain_label
+from engine.query import QueryError, as_words, mended
+from gui.filter_box import FilterBox, Known
+from gui.filter_chips import Condition, FilterChips
+from gui.icons import icon
+from gui.theme import plain_keys, plain_label, plain_tip
 
 # Typing is not held up by the list: it is filtered when the fingers rest this long.
 TYPING_MS = 120
+# What is half typed is mostly no mistake: one is told when the fingers rest longer.
+MISTAKE_MS = 700
 
 
 class FilterBar(QWidget):
@@ -19,33 +26,60 @@ class FilterBar(QWidget):
 
     text_changed = Signal(str)
     left = Signal()
+    help_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._told = ""
-        self._box = _FilterBox(self)
+        self._mistake: QueryError | None = None
+        self._box = FilterBox(self)
         self._box.setPlaceholderText(words.say("filter.placeholder"))
         self._box.setAccessibleName(words.say("filter.name"))
         self._box.setClearButtonEnabled(True)
         self._box.textChanged.connect(self._type)
         self._box.returnPressed.connect(self._leave)
-        self._box.escaped.connect(self._leave)
+        self._box.escaped.connect(self._escape)
+        self._help = QToolButton(self)
         self._numbers = plain_label(tone="muted", parent=self)
         self._numbers.hide()
-        self._typing = QTimer(self)
-        self._typing.setSingleShot(True)
+        self.chips = FilterChips(self)
+        self._trouble = QWidget(self)
+        self._sentence = plain_label(tone="bad", wrap=True, parent=self._trouble)
+        self._mend = QPushButton(self._trouble)
+        self._as_words = QPushButton(self.tr("Look for it as text"), self._trouble)
+        self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
         self._typing.timeout.connect(self._tell)
-        self._mistake = plain_label(tone="bad", wrap=True, parent=self)
-        self._mistake.hide()
+        self._patience = QTimer(self, singleShot=True, interval=MISTAKE_MS)
+        self._patience.timeout.connect(self._tell_mistake)
+        self._lay_out()
+        self.setFocusProxy(self._box)
+
+    def _lay_out(self) -> None:
+        self._help.setIcon(icon("info"))
+        self._help.setAutoRaise(True)
+        self._help.setAccessibleName(self.tr("What can be filtered by"))
+        self._help.setToolTip(plain_tip(self._help.accessibleName()))
+        self._help.clicked.connect(lambda _=False: self.help_wanted.emit())
+        row = QHBoxLayout()
+        row.setSpacing(6)
+        row.addWidget(self._box, 1)
+        row.addWidget(self._help)
+        row.addSpacing(4)
+        row.addWidget(self._numbers)
+        below = QHBoxLayout(self._trouble)
+        below.setContentsMargins(2, 0, 0, 0)
+        below.setSpacing(8)
+        below.addWidget(self._sentence, 1)
+        for button, text in ((self._mend, self._mended), (self._as_words, self._quoted)):
+            button.clicked.connect(lambda _=False, text=text: self._try(text()))
+            below.addWidget(button)
+        self._trouble.hide()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        row = QHBoxLayout()
-        row.setSpacing(10)
+        column.setSpacing(5)
         column.addLayout(row)
-        column.addWidget(self._mistake)
-        row.addWidget(self._box, 1)
-        row.addWidget(self._numbers)
-        self.setFocusProxy(self._box)
+        column.addWidget(self._trouble)
+        column.addWidget(self.chips)
 
     @property
     def text(self) -> str:
@@ -55,16 +89,34 @@ class FilterBar(QWidget):
         """Filter by `text` at once."""
         self._box.setText(text)
         self._tell()
+        self._tell_mistake()
 
     def focus_text(self) -> None:
         """Put the keys here; what stands in the box is marked, not cleared."""
         self._box.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self._box.selectAll()
 
+    def offer_values(self, known: Callable[[], Known]) -> None:
+        """`known` tells the values that tasks have, by field."""
+        self._box.offer_values(known)
+
+    @property
+    def mistake(self) -> str:
+        """What is said to be wrong with the text; empty while nothing is."""
+        return "" if self._trouble.isHidden() else self._sentence.text()
+
     def show_mistake(self, error: QueryError | None) -> None:
-        """Say what is wrong with the text, or nothing."""
-        self._mistake.show_text(f"{error} {error.advice}".strip() if error is not None else "")
-        self._mistake.setVisible(error is not None)
+        """Say what is wrong with the text, in a moment; None: nothing is."""
+        self._mistake = error
+        if error is None:
+            self._patience.stop()
+            self._trouble.hide()
+        else:
+            self._patience.start()
+
+    def show_conditions(self, conditions: Sequence[Condition]) -> None:
+        """Everything that narrows the list now."""
+        self.chips.show_conditions(conditions)
 
     def show_counts(self, shown: int, total: int, selected: int = 0) -> None:
         """`Showing 214 of 12,480 · 3 selected`, beside the box."""
@@ -74,7 +126,7 @@ class FilterBar(QWidget):
     def _type(self, text: str) -> None:
         # What was emptied shows everything again without waiting.
         if text:
-            self._typing.start(TYPING_MS)
+            self._typing.start()
         else:
             self._tell()
 
@@ -85,25 +137,37 @@ class FilterBar(QWidget):
             self._told = text
             self.text_changed.emit(text)
 
+    def _tell_mistake(self) -> None:
+        self._patience.stop()
+        error = self._mistake
+        if error is None:
+            return
+        said = f"{error} {error.advice}".strip()
+        right = self._mended()
+        self._mend.setText(plain_keys(self.tr("Write {0}").format(right)))
+        self._mend.setVisible(bool(right))
+        if self._trouble.isHidden() or said != self._sentence.text():
+            self._sentence.show_text(said)
+            self._trouble.show()
+            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self._box, said))
+
+    def _mended(self) -> str:
+        return mended(self._told, self._mistake) if self._mistake is not None else ""
+
+    def _quoted(self) -> str:
+        return as_words(self._told)
+
+    def _try(self, text: str) -> None:
+        self.set_text(text)
+        self._box.setFocus()
+
     def _leave(self) -> None:
         self._tell()
+        if self._mistake is not None:  # the list does not show what was typed: stay with it
+            self._tell_mistake()
+        else:
+            self.left.emit()
+
+    def _escape(self) -> None:
+        self._tell()
         self.left.emit()
-
-
-class _FilterBox(QLineEdit):
-    """A line in which Esc clears, and on an empty line goes away."""
-
-    escaped = Signal()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape:
-            if self.text():
-                self.clear()
-            else:
-                self.escaped.emit()
-            event.accept()
-            return
-        if event.key() == Qt.Key.Key_Down:
-            self.escaped.emit()
-            return
-        super().keyPressEvent(event)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from engine.query import Filter, QueryError
 from gui.facets import query_of
 from gui.filter_bar import FilterBar
+from gui.filter_chips import Condition
 from gui.sidebar import Sidebar
 from gui.task_model import TaskModel
 
@@ -33,6 +35,9 @@ class Narrowing(QObject):
         self._again.timeout.connect(self._filter_again)
         sidebar.facet_changed.connect(lambda _: self.apply())
         bar.text_changed.connect(lambda _: self.apply())
+        sidebar.follow(model.facets, model.now_ms)
+        bar.offer_values(lambda: model.facets.values)
+        bar.chips.clear_wanted.connect(self.clear)
 
     @property
     def text(self) -> str:
@@ -47,12 +52,46 @@ class Narrowing(QObject):
         except QueryError as error:
             mistake = error
         self._bar.show_mistake(mistake)
+        self._bar.show_conditions(self._conditions())
         wanted = joined(query_of(self._sidebar.chosen), self._typed.text)
         if wanted.text == self._model.filter.text:
             return
         self._model.set_filter(wanted)
         self._pace(0)
         self.changed.emit()
+
+    def clear(self) -> None:
+        """Show every task again."""
+        self._bar.set_text("")
+        self._sidebar.select(())
+
+    def add(self, condition: str) -> None:
+        """Narrow the list further, by one condition in the filter language."""
+        if condition not in self._typed.parts:
+            parts = (*self._typed.parts, condition)
+            self._bar.set_text(" ".join(parts) if self._typed.text else condition)
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """Everything that narrows the list, each with a way to take it away."""
+        facets = [
+            Condition(self._sidebar.name_of(facet), query_of([facet]), partial(self._drop, facet))
+            for facet in self._sidebar.chosen
+        ]
+        typed = self._typed.parts
+        parts = [Condition(part, part, partial(self._cut, part)) for part in typed]
+        return [*facets, *parts]
+
+    def _conditions(self) -> list[Condition]:
+        """Those worth a chip: mere words stand in the box, and nowhere else."""
+        only_words = not self._sidebar.chosen and not self._typed.conditions
+        return [] if only_words else self.conditions
+
+    def _drop(self, facet: str) -> None:
+        self._sidebar.select([each for each in self._sidebar.chosen if each != facet])
+
+    def _cut(self, part: str) -> None:
+        self._bar.set_text(" ".join(each for each in self._typed.parts if each != part))
 
     def _filter_again(self) -> None:
         began = time.perf_counter()

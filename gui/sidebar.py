@@ -2,63 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Mapping
 
-from PySide6.QtCore import QEvent, QItemSelectionModel, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPalette
-from PySide6.QtWidgets import (
-    QApplication,
-    QListWidget,
-    QListWidgetItem,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QApplication, QTreeWidgetItem, QVBoxLayout, QWidget
 
 from engine import words
 from engine.attention import Facet
-from gui.gauges import SIGN_SIZE, sign
-from gui.rows_model import AnyIndex
-from gui.theme import heading, plain_tip, tone
+from engine.display import display
+from gui.facet_tree import COUNT, GROUP, KEY, MARK, SIGN, FacetTree, children, is_facet, key_of
+from gui.facet_words import VIEWS, facet_name, group_name
+from gui.facets import AGE, AGES, BUDGET, GROUPS, HOST, KIND, OLDER, STATUS, FacetCounts, group_of
+from gui.theme import plain_tip
 
-_COUNT_ROLE = int(Qt.ItemDataRole.UserRole) + 1
-_KEY_ROLE = int(Qt.ItemDataRole.UserRole)
+VIEW = "view:"
+MORE = "more:"
+FEW, MANY = 8, 200
 _PAD = 8
+# Kinds, hosts and ages are shown anew at most so often while tasks keep changing.
+_REFRESH_MS = 300
+_AGEING_MS = 30_000
+_EVERYTHING = Facet.ALL.value
 # These few are always offered; the others only while a task has them or they are chosen.
 _ALWAYS = frozenset(
     {Facet.ALL, Facet.ATTENTION, Facet.PENDING, Facet.RUNNING, Facet.COMPLETED, Facet.FAILED}
 )
+_FOLDED = frozenset({HOST, AGE})
+_ENABLED = Qt.ItemFlag.ItemIsEnabled
 
 
 class Sidebar(QWidget):
-    """Emits `facet_changed` with the chosen facets' keys; an empty tuple means all tasks."""
+    """Emits `facet_changed` with the chosen facets' keys; an empty tuple means all tasks.
+
+    `view_chosen` carries the name of a view; `menu_wanted` an item's key and where.
+    """
 
     facet_changed = Signal(object)
+    view_chosen = Signal(str)
+    menu_wanted = Signal(str, QPoint)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._counts: dict[str, int] = {}
+        self._counts: Mapping[str, int] = {}
+        self._facets = FacetCounts()
+        self._now_ms: Callable[[], float] = lambda: 0.0
         self._chosen: tuple[str, ...] = ()
-        self._list = _FacetList(self)
-        self._list.setAccessibleName(words.say("sidebar.name"))
+        self._shows_empty = False
+        self._open: set[str] = set()  # groups of which more than a few are shown
+        self._soon = QTimer(self, singleShot=True)
+        self._soon.timeout.connect(self._refresh)
+        self._ageing = QTimer(self, interval=_AGEING_MS)
+        self._ageing.timeout.connect(self._refresh)
+        self._tree = FacetTree(self)
+        self._tree.setAccessibleName(words.say("sidebar.name"))
         modifier = "⌘" if QApplication.platformName() == "cocoa" else "Ctrl"
-        self._list.setToolTip(plain_tip(words.say("facet.hint", modifier=modifier)))
-        self._list.itemSelectionChanged.connect(self._choose)
+        self._hint = plain_tip(words.say("facet.hint", modifier=modifier))
+        self._items: dict[str, QTreeWidgetItem] = {}
+        self._heads = {group: self._head(group) for group in (VIEWS, *GROUPS)}
+        for facet in Facet:
+            sign = facet.value
+            self._add(STATUS, facet.value, words.say(f"facet.{facet.value}"), sign)
+        for key in (*AGES, OLDER):
+            self._add(AGE, key, self.name_of(key))
+        self._tree.itemSelectionChanged.connect(self._choose)
+        self._tree.pressed_item.connect(self._press)
+        self._tree.menu_for.connect(lambda item, at: self.menu_wanted.emit(key_of(item), at))
+        self._tree.itemExpanded.connect(lambda _: self._soon.start(0))
         column = QVBoxLayout(self)
         column.setContentsMargins(_PAD, _PAD, 0, _PAD)
-        column.setSpacing(4)
-        title = heading(words.say("facet.title"), self, grow=1.0)
-        title.setBuddy(self._list)
-        title.setContentsMargins(_PAD, 0, 0, 2)
-        column.addWidget(title)
-        column.addWidget(self._list, 1)
-        for facet in Facet:
-            self._add(facet)
+        column.addWidget(self._tree, 1)
         self.show_counts({})
+        self._refresh()
         self._mark(())
+
+    def follow(self, facets: FacetCounts, now_ms: Callable[[], float]) -> None:
+        """Show these counts from now on, whenever `show_counts` is told."""
+        self._facets, self._now_ms = facets, now_ms
 
     @property
     def chosen(self) -> tuple[str, ...]:
@@ -67,152 +87,195 @@ class Sidebar(QWidget):
 
     def select(self, keys: Iterable[str]) -> None:
         """Choose these facets and say so; unknown ones are left out, none means all."""
-        known = {facet.value for facet in Facet} - {Facet.ALL.value}
-        wanted = tuple(key for key in dict.fromkeys(keys) if key in known)
+        wanted = tuple(key for key in dict.fromkeys(keys) if group_of(key))
         if wanted != self._chosen:
             self._mark(wanted)
             self.facet_changed.emit(wanted)
 
+    def name_of(self, facet: str) -> str:
+        """What a facet is called."""
+        return facet_name(facet, self._facets)
+
     def show_counts(self, counts: Mapping[str, int]) -> None:
-        """Show how many tasks each facet has."""
+        """Show how many tasks each state has; the other groups follow in a moment."""
         self._counts = dict(counts)
-        for row in range(self._list.count()):
-            item = self._list.item(row)
-            key = str(item.data(_KEY_ROLE))
-            number = words.count(self._counts.get(key, 0))
-            if item.data(_COUNT_ROLE) != number:
-                item.setData(_COUNT_ROLE, number)
-                spoken = words.say("facet.sentence", name=item.text(), count=number)
-                item.setData(Qt.ItemDataRole.AccessibleTextRole, spoken)
+        for facet in Facet:
+            self._count(facet.value, self._counts.get(facet.value, 0))
+        if not self._soon.isActive():
+            self._soon.start(_REFRESH_MS)
+
+    def show_views(self, names: Mapping[str, str], current: str) -> None:
+        """The views to choose from: by name, with what is said of each; `current` is in force."""
+        for key in [key for key in self._items if key.startswith(VIEW)]:
+            if key.removeprefix(VIEW) not in names:
+                self._drop(key)
+        for name, hint in names.items():
+            item = self._items.get(VIEW + name) or self._add(
+                VIEWS, VIEW + name, display(name), "view"
+            )
+            item.setFlags(_ENABLED)
+            item.setToolTip(0, plain_tip(hint))
+            item.setData(0, MARK, name == current)
+        self._heads[VIEWS].setHidden(not names)
+
+    def count_view(self, name: str, number: int) -> None:
+        """How many tasks a view has now."""
+        self._count(VIEW + name, number)
+
+    @property
+    def shows_empty(self) -> bool:
+        return self._shows_empty
+
+    def show_empty(self, shown: bool) -> None:
+        """Offer also the states that no task is in."""
+        self._shows_empty = shown
         self._hide_empty()
 
-    def _add(self, facet: Facet) -> None:
-        item = QListWidgetItem(words.say(f"facet.{facet.value}"), self._list)
-        item.setData(_KEY_ROLE, facet.value)
+    @property
+    def folded(self) -> tuple[str, ...]:
+        """The groups of which only the heading is shown."""
+        return tuple(group for group, head in self._heads.items() if not head.isExpanded())
+
+    def fold(self, groups: Iterable[str]) -> None:
+        """Show only the headings of these groups."""
+        folded = set(groups)
+        for group, head in self._heads.items():
+            head.setExpanded(group not in folded)
+
+    # items
+
+    def _head(self, group: str) -> QTreeWidgetItem:
+        head = QTreeWidgetItem(self._tree, [group_name(group)])
+        head.setFlags(_ENABLED)
+        head.setData(0, KEY, GROUP + group)
+        head.setExpanded(group not in _FOLDED)
+        head.setHidden(group in (VIEWS, KIND, HOST, BUDGET))
+        return head
+
+    def _add(self, group: str, key: str, name: str, sign: str = "") -> QTreeWidgetItem:
+        item = QTreeWidgetItem(self._heads[group], [name])
+        item.setData(0, KEY, key)
+        item.setData(0, SIGN, sign)
+        item.setToolTip(0, self._hint)
+        self._items[key] = item
+        return item
+
+    def _drop(self, key: str) -> None:
+        item = self._items.pop(key)
+        head = item.parent()
+        assert head is not None
+        head.removeChild(item)
+
+    def _count(self, key: str, number: int) -> None:
+        item, said = self._items.get(key), words.count(number)
+        if item is None or item.data(0, COUNT) == said:
+            return
+        item.setData(0, COUNT, said)
+        spoken = words.say("facet.sentence", name=item.text(0), count=said)
+        item.setData(0, Qt.ItemDataRole.AccessibleTextRole, spoken)
+        self._hide_empty_one(key)
+
+    # what changes with the tasks
+
+    def _refresh(self) -> None:
+        if not self.isVisible():
+            return
+        now_ms = self._now_ms()
+        for group in (KIND, HOST, BUDGET):
+            self._show_group(group)
+        for key in (*AGES, OLDER):
+            self._count(key, self._facets.of(key, now_ms))
+
+    def _show_group(self, group: str) -> None:
+        head, size = self._heads[group], self._facets.size(group)
+        kept = [key for key in self._chosen if group_of(key) == group]
+        head.setHidden(not size and not kept)
+        if not head.isExpanded() and not kept:
+            return
+        limit = MANY if group in self._open else FEW
+        most = self._facets.most(group, limit)
+        wanted = sorted({*most, *kept}) if group == BUDGET else [*most, *(set(kept) - set(most))]
+        self._arrange(group, wanted)
+        for key in wanted:
+            self._count(key, self._facets.of(key, 0))
+        self._show_more(group, size, limit)
+
+    def _arrange(self, group: str, wanted: list[str]) -> None:
+        items = children(self._heads[group])
+        shown = [key_of(item) for item in items if is_facet(item)]
+        if shown == wanted:
+            return
+        blocked = self._tree.blockSignals(True)
+        current = self._tree.currentItem()
+        held = key_of(current) if current is not None else ""
+        for key in shown:
+            self._drop(key)
+        for key in wanted:
+            self._add(group, key, self.name_of(key))
+        if held in self._items and held in shown:
+            self._tree.selectionModel().setCurrentIndex(
+                self._tree.indexFromItem(self._items[held]),
+                self._tree.selectionModel().SelectionFlag.NoUpdate,
+            )
+        self._tree.blockSignals(blocked)
+        self._mark(self._chosen)
+
+    def _show_more(self, group: str, size: int, limit: int) -> None:
+        key = MORE + group
+        if key in self._items:
+            self._drop(key)
+        if size > FEW:
+            more = self.tr("Show more of {0}").format(words.count(size))
+            item = self._add(group, key, more if limit == FEW else self.tr("Show fewer"))
+            item.setFlags(_ENABLED)
 
     def _hide_empty(self) -> None:
-        for row in range(self._list.count()):
-            item = self._list.item(row)
-            key = str(item.data(_KEY_ROLE))
-            needed = key in _ALWAYS or key in self._chosen or self._counts.get(key, 0) > 0
-            item.setHidden(not needed)
+        for facet in Facet:
+            self._hide_empty_one(facet.value)
+
+    def _hide_empty_one(self, key: str) -> None:
+        if group_of(key) == STATUS:
+            has = self._counts.get(key, 0) > 0 or self._shows_empty
+            self._items[key].setHidden(not (key in _ALWAYS or key in self._chosen or has))
+
+    # choosing
+
+    def _press(self, item: QTreeWidgetItem) -> None:
+        key = key_of(item)
+        if key.startswith(VIEW):
+            self.view_chosen.emit(key.removeprefix(VIEW))
+        elif key.startswith(MORE):
+            self._open ^= {key.removeprefix(MORE)}
+            self._soon.start(0)
 
     def _mark(self, keys: tuple[str, ...]) -> None:
         self._chosen = keys
-        blocked = self._list.blockSignals(True)
-        for row in range(self._list.count()):
-            item = self._list.item(row)
-            key = str(item.data(_KEY_ROLE))
-            item.setSelected(key in keys or (not keys and key == Facet.ALL.value))
-        self._list.blockSignals(blocked)
+        missing = {group_of(key) for key in keys if key not in self._items}
+        for group in missing:
+            self._heads[group].setExpanded(True)
+            self._show_group(group)
+        blocked = self._tree.blockSignals(True)
+        for key, item in self._items.items():
+            item.setSelected(key in keys or (not keys and key == _EVERYTHING))
+        self._tree.blockSignals(blocked)
         self._hide_empty()
-        self._list.viewport().update()
+        self._tree.viewport().update()
 
     def _choose(self) -> None:
-        keys = tuple(str(item.data(_KEY_ROLE)) for item in self._list.selectedItems())
+        keys = tuple(key_of(item) for item in self._tree.selectedItems())
         # "All" beside another facet gives way to it, unless it is what was clicked last.
-        latest = self._list.currentItem()
-        last_key = str(latest.data(_KEY_ROLE)) if latest is not None else ""
-        everything = Facet.ALL.value
-        if not keys or keys == (everything,) or (everything in keys and last_key == everything):
+        latest = self._tree.currentItem()
+        last_key = key_of(latest) if latest is not None else ""
+        if not keys or keys == (_EVERYTHING,) or (_EVERYTHING in keys and last_key == _EVERYTHING):
             wanted: tuple[str, ...] = ()
         else:
-            wanted = tuple(key for key in keys if key != everything)
+            wanted = tuple(key for key in keys if key != _EVERYTHING)
         changed = wanted != self._chosen
         self._mark(wanted)
         if changed:
             self.facet_changed.emit(wanted)
 
-
-class _FacetList(QListWidget):
-    """Arrows move and choose; Ctrl+click and Ctrl+Space add."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setSelectionMode(QListWidget.SelectionMode.ExtendedSelection)
-        self.setFrameShape(QListWidget.Shape.NoFrame)
-        self.setTabKeyNavigation(False)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setItemDelegate(_FacetDelegate(self))
-        self.setUniformItemSizes(True)
-        self._blend()
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange:
-            self._blend()
-
-    def selectionCommand(
-        self, index: AnyIndex, event: QEvent | None = None
-    ) -> QItemSelectionModel.SelectionFlag:
-        # A click beside the facets would choose none of them.
-        if not index.isValid():
-            return QItemSelectionModel.SelectionFlag.NoUpdate
-        return super().selectionCommand(index, event)
-
-    def _blend(self) -> None:
-        """Stand on the window's own ground, not on a white sheet."""
-        palette = self.palette()
-        ground = QApplication.palette().color(QPalette.ColorRole.Window)
-        if palette.color(QPalette.ColorRole.Base) != ground:
-            palette.setColor(QPalette.ColorRole.Base, ground)
-            self.setPalette(palette)
-
-
-class _FacetDelegate(QStyledItemDelegate):
-    """Sign, name, and the count at the right."""
-
-    def sizeHint(self, option: QStyleOptionViewItem, index: AnyIndex) -> QSize:
-        height = cast(Any, option).fontMetrics.height()
-        return QSize(120, max(height, SIGN_SIZE) + 12)
-
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: AnyIndex) -> None:
-        view = self.parent()
-        assert isinstance(view, QListWidget)
-        item = view.item(index.row())
-        palette = QApplication.palette()
-        state, rect = cast(Any, option).state, QRectF(cast(Any, option).rect)
-        selected = bool(state & QStyle.StateFlag.State_Selected)
-        painter.save()
-        if selected:
-            painter.fillRect(rect, palette.highlight())
-        inner = rect.adjusted(_PAD, 0, -_PAD, 0)
-        _paint_facet(painter, inner, item, palette, selected)
-        if state & QStyle.StateFlag.State_HasFocus:
-            _paint_focus(painter, rect, _ink(palette, selected))
-        painter.restore()
-
-
-def _paint_facet(
-    painter: QPainter, rect: QRectF, item: QListWidgetItem, palette: QPalette, selected: bool
-) -> None:
-    key, count = str(item.data(_KEY_ROLE)), str(item.data(_COUNT_ROLE) or "0")
-    ink = _ink(palette, selected)
-    colour = ink if selected else tone(key, palette)
-    device = painter.device()
-    scale = device.devicePixelRatioF() if device is not None else 1.0
-    top = rect.center().y() - SIGN_SIZE / 2
-    painter.drawPixmap(round(rect.x()), round(top), sign(key, colour, scale))
-    metrics = painter.fontMetrics()
-    wide = metrics.horizontalAdvance(count)
-    painter.setPen(ink if selected else tone("muted", palette))
-    middle = int(Qt.AlignmentFlag.AlignVCenter)
-    painter.drawText(rect, middle | int(Qt.AlignmentFlag.AlignRight), count)
-    name = rect.adjusted(SIGN_SIZE + 8, 0, -wide - 6, 0)
-    shown = metrics.elidedText(item.text(), Qt.TextElideMode.ElideRight, int(name.width()))
-    painter.setPen(ink)
-    painter.drawText(name, middle | int(Qt.AlignmentFlag.AlignLeft), shown)
-
-
-def _ink(palette: QPalette, selected: bool) -> QColor:
-    role = QPalette.ColorRole.HighlightedText if selected else QPalette.ColorRole.WindowText
-    return palette.color(role)
-
-
-def _paint_focus(painter: QPainter, rect: QRectF, colour: QColor) -> None:
-    pen = painter.pen()
-    pen.setColor(colour)
-    pen.setStyle(Qt.PenStyle.DotLine)
-    painter.setPen(pen)
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.drawRect(rect.adjusted(1, 1, -2, -2))
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._ageing.start()
+        self._soon.start(0)

@@ -75,7 +75,7 @@ class Filter:
             alike=tuple(test for each, test in made if _is_alike(each)),
             since=tuple((SINCE[each.key], span(each, "")) for each in since),
             hints=tuple(map(_hint, filter(_is_said, rest))),
-            parts=tuple(map(written, parts)),
+            parts=tuple(written(And((each,))) for each in parts),  # an OR in brackets
             conditions=frozenset(map(written, rest)),
             ages=any(field.ages for field in asked),
             counts=any(field.counts for field in asked),

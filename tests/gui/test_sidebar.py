@@ -3,10 +3,11 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QListWidget, QWidget
+from PySide6.QtWidgets import QTreeWidget, QTreeWidgetItem, QWidget
 from pytestqt.qtbot import QtBot
 
 from engine.attention import Facet
+from gui.facet_tree import FacetTree, children, key_of
 from gui.filter_bar import FilterBar
 from gui.sidebar import Sidebar
 
@@ -17,17 +18,29 @@ CTRL, NONE = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.NoModifier
 def sidebar(qtbot: QtBot) -> Sidebar:
     sidebar = Sidebar()
     qtbot.addWidget(sidebar)
-    sidebar.resize(190, 400)
+    sidebar.resize(190, 600)
     sidebar.show()
     sidebar.show_counts({facet.value: 12_480 for facet in Facet})
     return sidebar
 
 
-def click(sidebar: Sidebar, facet: Facet, modifier: Qt.KeyboardModifier = NONE) -> None:
-    names = sidebar.findChild(QListWidget)
-    assert isinstance(names, QListWidget)
-    at = names.visualItemRect(names.item(list(Facet).index(facet))).center()
-    QTest.mouseClick(names.viewport(), Qt.MouseButton.LeftButton, modifier, at)
+def tree_of(sidebar: Sidebar) -> FacetTree:
+    tree = sidebar.findChild(QTreeWidget)
+    assert isinstance(tree, FacetTree)
+    return tree
+
+
+def items(sidebar: Sidebar) -> dict[str, QTreeWidgetItem]:
+    tree = tree_of(sidebar)
+    found = (tree.topLevelItem(at) for at in range(tree.topLevelItemCount()))
+    heads = [head for head in found if head is not None]
+    return {key_of(item): item for head in heads for item in (head, *children(head))}
+
+
+def click(sidebar: Sidebar, key: str, modifier: Qt.KeyboardModifier = NONE) -> None:
+    tree = tree_of(sidebar)
+    at = tree.visualItemRect(items(sidebar)[key]).center()
+    QTest.mouseClick(tree.viewport(), Qt.MouseButton.LeftButton, modifier, at)
 
 
 def box_of(bar: FilterBar) -> QWidget:
@@ -71,17 +84,13 @@ def test_what_was_chosen_can_be_kept_and_chosen_again(sidebar: Sidebar) -> None:
 
 
 def test_the_count_is_read_out_with_its_name(sidebar: Sidebar) -> None:
-    names = sidebar.findChild(QListWidget)
-    assert isinstance(names, QListWidget)
-    spoken = names.item(0).data(Qt.ItemDataRole.AccessibleTextRole)
+    spoken = items(sidebar)["all"].data(0, Qt.ItemDataRole.AccessibleTextRole)
     assert spoken == "All: 12,480"
 
 
 def test_rare_facets_are_hidden_while_nobody_has_them(sidebar: Sidebar) -> None:
-    names = sidebar.findChild(QListWidget)
-    assert isinstance(names, QListWidget)
     sidebar.show_counts({"all": 3})
-    hidden = {facet for row, facet in enumerate(Facet) if names.item(row).isHidden()}
+    hidden = {facet for facet in Facet if items(sidebar)[facet].isHidden()}
     assert hidden == {Facet.CANCELLING, Facet.CANCELLED, Facet.ORPHANED, Facet.UNREADABLE}
 
 
