@@ -113,24 +113,29 @@ async def _windows(app: Opener, settings: Settings, wish: Wish, *, new_window: b
     while True:
         chosen = as_chosen(settings, preferences)
         session = Session(chosen, memory, alarm, preferences=preferences)
-        instance.called.connect(session.called)
-        app.asked.connect(session.open_address)
-        app.told_to_quit.connect(session.leaving.obey)
-        session.open(wish)
-        try:
-            folder = await session.ended()
-        finally:
-            app.asked.disconnect(session.open_address)
-            app.told_to_quit.disconnect(session.leaving.obey)
-            session.window.remember()
-            await session.close()
-            instance.release()
+        folder = await _one_window(app, session, instance, wish)
         if folder is None:
             return 0
         settings, wish = replace(settings, root=folder), Wish()
         instance = Instance(folder)
         if not new_window and not instance.claim():
             return _hand_over(instance, folder, Wish())
+
+
+async def _one_window(app: Opener, session: Session, instance: Instance, wish: Wish) -> Path | None:
+    """Show one window until it is left; the folder to open next, if that is why."""
+    instance.called.connect(session.called)
+    app.asked.connect(session.open_address)
+    app.told_to_quit.connect(session.leaving.obey)
+    session.open(wish)
+    try:
+        return await session.ended()
+    finally:
+        app.asked.disconnect(session.open_address)
+        app.told_to_quit.disconnect(session.leaving.obey)
+        session.window.remember()
+        await session.close()
+        instance.release()
 
 
 def _hand_over(instance: Instance, root: Path, wish: Wish) -> int:

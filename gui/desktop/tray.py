@@ -63,7 +63,10 @@ class Tray(QObject):
 
     def show(self) -> None:
         """Put the sign into the tray; where there is none yet, as soon as one comes."""
-        if self._icon is not None or not self._window.desk.preferences.get("desktop.tray", bool):
+        # X11's trays may come later; elsewhere Qt waits for one in vain, and complains of it
+        may_come = QGuiApplication.platformName() == "xcb"
+        wanted = self._window.desk.preferences.get("desktop.tray", bool)
+        if self._icon is not None or not (self.available or (wanted and may_come)):
             return
         self._fill_menu()
         self._icon = QSystemTrayIcon(self)
