@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QPixmap, QShowEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
@@ -64,13 +64,13 @@ class Overview(QScrollArea):
     def _lay_out(self, sheet: QWidget) -> None:
         said = QVBoxLayout()
         said.setSpacing(8)
-        for part in (self._why, self.contract, self.budgets, self.phase, self.links):
+        for part in (self._why, self.contract, self.budgets, self.phase, self.links, self.grid):
             said.addWidget(part)
         said.addStretch(1)
         top = QHBoxLayout()
         top.setSpacing(16)
         top.addLayout(said, 1)
-        top.addWidget(self.picture)
+        top.addWidget(self.picture, 0, Qt.AlignmentFlag.AlignTop)
         args = QHBoxLayout()
         args.addWidget(self._args_title)
         args.addWidget(self._duplicate)
@@ -79,7 +79,6 @@ class Overview(QScrollArea):
         column.setContentsMargins(8, 8, 8, 8)
         column.setSpacing(10)
         column.addLayout(top)
-        column.addWidget(self.grid)
         column.addLayout(args)
         column.addWidget(self._args)
         column.addStretch(1)

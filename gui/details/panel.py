@@ -18,7 +18,7 @@ from engine import words
 from engine.attention import Standing, standing
 from engine.display import display, elide_right
 from engine.pace import STALL_MIN_MS
-from engine.records import TaskView
+from engine.records import TaskRecord, TaskView
 from gui.desk import Desk
 from gui.details.event_rows import EventPart
 from gui.details.events import Events
@@ -54,7 +54,9 @@ class Details(QWidget):
         self._tabs.setDocumentMode(True)
         self._tabs.addTab(self.overview, words.say("details.overview"))
         self._tabs.addTab(self.events, words.say("details.events"))
-        self._more = [LazyTab(kind, desk, self) for kind in TABS] if desk is not None else []
+        timeline = TabKind("timeline", self._timeline, has_times)
+        kinds = (timeline, *TABS) if desk is not None else ()
+        self._more = [LazyTab(kind, desk, self) for kind in kinds if desk is not None]
         for tab in self._more:
             self._tabs.addTab(tab, tab.kind.title)
         self._keys = [*_FIRST, *(tab.kind.key for tab in self._more)]
@@ -136,6 +138,18 @@ class Details(QWidget):
         super().hideEvent(event)
         self._tell_tabs()
 
+    def _timeline(self, desk: Desk, parent: QWidget) -> DetailTab:
+        from gui.details.timeline import Timeline  # when somebody looks at it
+
+        tab = Timeline(desk, self.events.model, parent)
+        tab.place_wanted.connect(self._show_place)
+        return tab
+
+    def _show_place(self, place: int) -> None:
+        """The event there, among the others."""
+        self._tabs.setCurrentIndex(self._keys.index("events"))
+        self.events.show_place(place)
+
     def _offer_tabs(self, view: TaskView) -> None:
         for tab in self._more:
             self._tabs.setTabVisible(self._tabs.indexOf(tab), tab.kind.suits(view))
@@ -156,6 +170,12 @@ class Details(QWidget):
     def _name_events(self, count: int) -> None:
         name = words.say("details.events.count", count=words.count(count))
         self._tabs.setTabText(1, name if count else words.say("details.events"))
+
+
+def has_times(view: TaskView) -> bool:
+    """Has it done anything that may have taken time?"""
+    entry = view.entry
+    return isinstance(entry, TaskRecord) and (entry.started_at is not None or not entry.is_live)
 
 
 class LazyTab(QWidget):

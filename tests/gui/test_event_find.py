@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QLabel
 from gui.details import event_model
 from gui.details.events import Events
 from gui.session import Session
-from tests.gui.windows import opened, until
+from tests.gui.windows import app, opened, until
 from tests.watch.folders import task_id, write_meta
 
 BEGAN = 1_780_000_000_000
@@ -61,9 +61,12 @@ def told(tab: Events) -> str:
 
 async def test_f3_goes_from_match_to_match_and_round_the_ends(tmp_path: Path) -> None:
     planted(tmp_path / "home")
-    async with at_the_events(tmp_path / "home") as (_, tab):
+    async with at_the_events(tmp_path / "home") as (session, tab):
+        session.window.activateWindow()
+        tab.table.setFocus()
+        await until(tab.table.hasFocus, app().focusChanged)
         QTest.keyClick(tab.table, Qt.Key.Key_F3)  # without a text it leads to the field
-        assert tab.window().focusWidget() is tab.finding.field
+        assert tab.finding.field.hasFocus()
         await search(tab, "NEEDLE")
         assert told(tab) == "6 found"
         seen = []

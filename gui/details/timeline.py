@@ -1,0 +1,211 @@
+"""The Timeline tab: what took how long. A range drawn in it narrows the other tabs as well."""
+
+from __future__ import annotations
+
+import asyncio
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.records import TaskRecord, TaskView, UnitTime
+from engine.service import Engine
+from engine.words import clock, count, took
+from gui.desk import Desk
+from gui.details.event_model import EventModel
+from gui.details.tab import DetailTab
+from gui.details.timeline_model import IDLE, TimelineModel, duration
+from gui.details.timeline_spans import MOST, Scale, Span, gaps, spans_of
+from gui.details.timeline_strip import TimelineStrip
+from gui.details.timeline_table import TimelineTable
+from gui.theme import plain_label
+
+NAME = "timeline"
+AGAIN_MS = 500  # of a task that goes on
+IDLE_MS, IDLE_SHARE = 5000, 0.03  # what is folded lasted so long, and so much of the whole
+
+
+class Timeline(DetailTab):
+    """Made of the events that the Events tab has, and of what units say of their own time.
+
+    `place_wanted` asks to see an event of the file: the byte at which its line begins.
+    """
+
+    place_wanted = Signal(int)
+
+    def __init__(self, desk: Desk, events: EventModel, parent: QWidget | None = None) -> None:
+        super().__init__(desk, parent)
+        self._events, self._task_id, self._live, self._looks = events, "", False, False
+        self._units: list[UnitTime] = []
+        self._read_to, self._made_of = 0, -1
+        self._spans: list[Span] = []
+        self._scrolled: int | None = None
+        self.strip, self.model = TimelineStrip(self), TimelineModel(self)
+        self.table = TimelineTable(self.model, self)
+        self._told = plain_label("", self, tone="muted")
+        self._fold = QCheckBox(self.tr("Fold idle time"), self)
+        self._fold.setChecked(True)
+        self._order = QComboBox(self)
+        self._order.addItems([self.tr("In order of time"), self.tr("Longest first")])
+        self._order.setAccessibleName(self.tr("Order"))
+        self._only = QPushButton(self.tr("Only the marked"), self)
+        self._all = QPushButton(self.tr("Show all"), self)
+        self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
+        self._lay_out()
+        self._connect()
+
+    def _lay_out(self) -> None:
+        head = QHBoxLayout()
+        head.addWidget(self._told, 1)
+        for part in (self._all, self._only, self._fold, self._order):
+            head.addWidget(part)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 6, 0, 0)
+        column.setSpacing(6)
+        column.addLayout(head)
+        column.addWidget(self.strip)
+        column.addWidget(self.table, 1)
+
+    def _connect(self) -> None:
+        self._fold.toggled.connect(lambda _: self._show())
+        self._order.currentIndexChanged.connect(lambda _: self._show())
+        self._only.clicked.connect(self._choose_marked)
+        self._all.clicked.connect(self.desk.span.clear)
+        self._again.timeout.connect(self._read)
+        self.strip.chosen.connect(self._choose)
+        self.strip.cleared.connect(self.desk.span.clear)
+        self.strip.pointed.connect(self._point)
+        self.table.opened.connect(self.place_wanted)
+        self.table.marked.connect(self._only.setEnabled)
+        self.desk.span.changed.connect(self._show_range)
+        for signal in (self._events.rowsInserted, self._events.modelReset):
+            signal.connect(self._hear)
+        self._only.setEnabled(False)
+
+    def show_task(self, view: TaskView) -> None:
+        """Show this task's time, and go on with it while it runs."""
+        other = view.task_id != self._task_id
+        self._looks = True
+        self._live = isinstance(view.entry, TaskRecord) and view.entry.is_live
+        if other:
+            self._task_id = view.task_id
+            self._units, self._read_to, self._made_of = [], 0, -1
+            self._spans, self._scrolled = [], None
+            self.strip.show_all()
+            self._show()
+            self._read()
+        elif not self._again.isActive():
+            self._again.start()
+
+    def leave(self) -> None:
+        self._looks = False
+        self._again.stop()
+        self.desk.bridge.call_off(NAME)
+
+    def _hear(self, *_: object) -> None:
+        if self._looks and not self._again.isActive():
+            self._again.start()
+
+    def _read(self) -> None:
+        if not self._looks:
+            return
+        task_id, rows, since = self._task_id, list(self._events.kept), self._read_to
+        known = list(self._units)
+
+        async def work(engine: Engine) -> tuple[str, list[Span], list[UnitTime], int]:
+            at, units = since, known
+            while True:
+                part = await engine.past.unit_times(task_id, at)
+                units = [*units, *part.units][-MOST:]
+                if part.next_offset == at:
+                    break
+                at = part.next_offset
+            return task_id, await asyncio.to_thread(spans_of, rows, units), units, at
+
+        self.desk.bridge.ask(work, self._take, lambda _: None, name=NAME)
+
+    def _take(self, found: tuple[str, list[Span], list[UnitTime], int]) -> None:
+        task_id, spans, self._units, self._read_to = found
+        if task_id == self._task_id and spans != self._spans:
+            self._spans = spans
+            self._show()
+
+    # what is seen of it
+
+    def _show(self) -> None:
+        spans = self._spans
+        if not spans:
+            self.strip.show_spans((), Scale(0, 1, ()))
+            self.model.show_spans(())
+            self._told.show_text(self.tr("Nothing has told of its time yet."))
+            self._all.hide()
+            return
+        start, end = spans[0].start, max(span.end for span in spans)
+        least = max(IDLE_MS, (end - start) * IDLE_SHARE)
+        idle = gaps(spans, least)
+        self.strip.show_spans(spans, Scale(start, end, idle if self._fold.isChecked() else ()))
+        self._show_rows(idle)
+        self._tell(start, end, idle)
+
+    def _show_rows(self, idle: list[tuple[float, float]]) -> None:
+        holds = self.desk.span
+        span = holds.range
+        rows = [
+            one
+            for one in self._spans
+            if span is None or (one.end >= span[0] and one.start <= span[1])
+        ]
+        longest = self._order.currentIndex() == 1
+        if not longest:
+            word = self.tr("Idle")
+            rows += [Span(a, b, word, "", IDLE) for a, b in idle if span is None]
+            rows.sort(key=lambda one: (one.start, one.end))
+        whole = (rows[0].start, max(one.end for one in rows)) if rows and not longest else None
+        if longest and rows:
+            whole = (min(one.start for one in rows), max(one.end for one in rows))
+        self.table.show_whole(whole, idle if self._fold.isChecked() else [])
+        self.model.show_spans(rows, longest_first=longest)
+
+    def _tell(self, start: float, end: float, idle: list[tuple[float, float]]) -> None:
+        span = self.desk.span.range
+        self._all.setVisible(span is not None)
+        if span is not None:
+            said = self.tr("From {0} to {1} ({2}): {3} rows")
+            a, b = span
+            rows = count(self.model.rowCount())
+            self._told.show_text(said.format(clock(a, b), clock(b, b), took(b - a), rows))
+            return
+        nothing = sum(b - a for a, b in idle)
+        said = self.tr("{0} in all, {1} of it idle") if nothing else self.tr("{0} in all")
+        self._told.show_text(said.format(duration(end - start) or "0 ms", duration(nothing)))
+
+    # from when until when
+
+    def _choose(self, start: float, end: float) -> None:
+        if self.desk.span.range is None:
+            self._scrolled = self.table.verticalScrollBar().value()
+        units = (one.unit for one in self._spans if one.unit and start <= one.end <= end)
+        self.desk.span.choose(start, end, frozenset(units))
+
+    def _choose_marked(self) -> None:
+        marked = self.table.marked_spans()
+        if marked:
+            self._choose(min(one.start for one in marked), max(one.end for one in marked))
+
+    def _show_range(self) -> None:
+        self.strip.show_range(self.desk.span.range)
+        if self._spans:
+            self._show()
+        if self.desk.span.range is None and self._scrolled is not None:
+            self.table.verticalScrollBar().setValue(self._scrolled)  # back to what was read
+            self._scrolled = None
+
+    def _point(self, ts_ms: float) -> None:
+        if self.model.rowCount():
+            self.table.show_row(self.model.row_at(ts_ms))

@@ -1,0 +1,118 @@
+"""The spans of a task as a table: when, what, how long, and where in the whole that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtWidgets import QApplication
+
+from engine.words import NONE, clock, took
+from gui.details.timeline_spans import Span
+from gui.theme import plain_tip, tone
+
+AnyIndex = QModelIndex | QPersistentModelIndex
+
+_ROOT = QModelIndex()
+_DISPLAY = int(Qt.ItemDataRole.DisplayRole)
+_TOOL_TIP = int(Qt.ItemDataRole.ToolTipRole)
+_COLOUR = int(Qt.ItemDataRole.ForegroundRole)
+_SPOKEN = int(Qt.ItemDataRole.AccessibleTextRole)
+_ALIGNMENT = int(Qt.ItemDataRole.TextAlignmentRole)
+_RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+BEGAN, WHAT, TEXT, TOOK, BAR = range(5)
+IDLE = "idle"  # the tone of a span in which nothing happened
+
+
+def duration(ms: float) -> str:
+    """`240 ms`, `1.3 s`, `2 min 05 s`; nothing for what has no length."""
+    if ms <= 0:
+        return ""
+    return f"{ms:.0f} ms" if ms < 1000 else took(ms)
+
+
+class TimelineModel(QAbstractTableModel):
+    """Rows by their beginning, or the longest first."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._spans: list[Span] = []
+        self._titles = (
+            self.tr("Began"),
+            self.tr("Kind"),
+            self.tr("What happened"),
+            self.tr("Took"),
+            self.tr("When"),
+        )
+
+    def show_spans(self, spans: Sequence[Span], *, longest_first: bool = False) -> None:
+        """Show exactly these; new ones behind those that are there are added, not begun anew."""
+        rows = list(spans)
+        if longest_first:
+            rows.sort(key=lambda span: -span.took_ms)
+        known = len(self._spans)
+        if known and rows[:known] == self._spans:
+            if len(rows) > known:
+                self.beginInsertRows(_ROOT, known, len(rows) - 1)
+                self._spans = rows
+                self.endInsertRows()
+            return
+        self.beginResetModel()
+        self._spans = rows
+        self.endResetModel()
+
+    def span_at(self, row: int) -> Span:
+        return self._spans[row]
+
+    def row_at(self, ts_ms: float) -> int:
+        """The first row that does not end before this moment."""
+        for row, span in enumerate(self._spans):
+            if span.end >= ts_ms:
+                return row
+        return max(0, len(self._spans) - 1)
+
+    def rowCount(self, parent: AnyIndex = _ROOT) -> int:
+        return 0 if parent.isValid() else len(self._spans)
+
+    def columnCount(self, parent: AnyIndex = _ROOT) -> int:
+        return 0 if parent.isValid() else len(self._titles)
+
+    def data(self, index: AnyIndex, role: int = _DISPLAY) -> Any:
+        if not index.isValid():
+            return None
+        span, column = self._spans[index.row()], index.column()
+        if role == _DISPLAY:
+            return self._text(span, column)
+        if role == _SPOKEN:
+            return self._spoken(span)
+        if role == _TOOL_TIP:
+            return plain_tip(span.text) if column == TEXT else None
+        if role == _ALIGNMENT:
+            return _RIGHT if column == TOOK else None
+        if role == _COLOUR and (span.tone == IDLE or (column == WHAT and span.tone)):
+            return tone("muted" if span.tone == IDLE else span.tone, QApplication.palette())
+        return None
+
+    def _text(self, span: Span, column: int) -> str:
+        if column == BEGAN:
+            return f"{clock(span.start, span.start)}.{int(span.start % 1000):03d}"
+        if column == WHAT:
+            return span.name
+        if column == TEXT:
+            return span.text
+        if column == TOOK:
+            said = duration(span.took_ms)
+            return said if span.exact or not said else f"≤ {said}"
+        return ""
+
+    def _spoken(self, span: Span) -> str:
+        parts = (span.name, span.text, self._text(span, TOOK) or NONE, self._text(span, BEGAN))
+        return ", ".join(part for part in parts if part)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = _DISPLAY) -> Any:
+        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(self._titles):
+            return None
+        if role == _ALIGNMENT:
+            return _RIGHT if section == TOOK else int(Qt.AlignmentFlag.AlignLeft)
+        return self._titles[section] if role == _DISPLAY else None

@@ -1,0 +1,255 @@
+"""The whole of a task's time as one strip: what ran when, idle folded, a range drawn by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+    QPixmap,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
+
+from engine.words import clock
+from gui.details.timeline_model import duration
+from gui.details.timeline_spans import Scale, Span, lanes
+from gui.theme import tone
+
+LANES, LANE_HEIGHT, AXIS_HEIGHT = 4, 12, 18
+MOST_ZOOM = 5000.0
+ZOOM = 1.5
+DRAG_PX = 4  # a shorter one is a click
+
+
+class TimelineStrip(QWidget):
+    """`chosen` carries a range of times (ms since 1970), `cleared` asks for all of it again,
+    `pointed` a moment that was clicked."""
+
+    chosen = Signal(float, float)
+    cleared = Signal()
+    pointed = Signal(float)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._spans: list[Span] = []
+        self._lanes: list[int] = []
+        self._scale = Scale(0, 1, ())
+        self._zoom, self._left = 1.0, 0.0  # how often magnified; the length at the left edge
+        self._range: tuple[float, float] | None = None
+        self._drag: tuple[float, float] | None = None  # in pixels
+        self._picture: QPixmap | None = None
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setMinimumWidth(200)
+        self.setAccessibleName(self.tr("Timeline"))
+        self.setAccessibleDescription(
+            self.tr("Arrows move, plus and minus zoom, 0 shows all; rows below tell the same.")
+        )
+
+    def sizeHint(self) -> QSize:
+        return QSize(600, LANES * LANE_HEIGHT + AXIS_HEIGHT + 6)
+
+    def show_spans(self, spans: Sequence[Span], scale: Scale) -> None:
+        """Draw these on this scale; where one looks stays where it is."""
+        self._spans, self._scale = list(spans), scale
+        self._lanes = lanes(self._spans, LANES)
+        self._left = min(self._left, self._most_left)
+        self._draw_anew()
+
+    def show_range(self, span: tuple[float, float] | None) -> None:
+        """Mark from when until when; None marks nothing."""
+        self._range = span
+        self.update()
+
+    def show_all(self) -> None:
+        """The whole time from edge to edge."""
+        self._zoom, self._left = 1.0, 0.0
+        self._draw_anew()
+
+    # lengths, pixels and times
+
+    @property
+    def _seen(self) -> float:
+        """The length from edge to edge."""
+        return self._scale.whole / self._zoom
+
+    @property
+    def _most_left(self) -> float:
+        return max(0.0, self._scale.whole - self._seen)
+
+    def x_of(self, ts_ms: float) -> float:
+        """Where this moment is, in pixels from the left; outside of the widget when zoomed."""
+        return (self._scale.length(ts_ms) - self._left) / self._seen * self.width()
+
+    def moment_at(self, x: float) -> float:
+        """The moment at this pixel."""
+        return self._scale.moment(self._left + x / max(1, self.width()) * self._seen)
+
+    def zoom_by(self, factor: float, at_x: float) -> None:
+        """Magnify (or the other way) round the moment at this pixel."""
+        share = at_x / max(1, self.width())
+        still = self._left + share * self._seen
+        self._zoom = min(MOST_ZOOM, max(1.0, self._zoom * factor))
+        self._left = min(self._most_left, max(0.0, still - share * self._seen))
+        self._draw_anew()
+
+    def move_by(self, share: float) -> None:
+        """Look further along by this share of what is seen; negative: back."""
+        self._left = min(self._most_left, max(0.0, self._left + share * self._seen))
+        self._draw_anew()
+
+    # what a hand does
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        delta = event.angleDelta()
+        if abs(delta.x()) > abs(delta.y()):
+            self.move_by(-delta.x() / 1200)
+        else:
+            self.zoom_by(ZOOM ** (delta.y() / 120), event.position().x())
+        event.accept()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton:
+            self._drag = (event.position().x(), event.position().x())
+            self.setFocus(Qt.FocusReason.MouseFocusReason)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if self._drag is not None:
+            self._drag = (self._drag[0], event.position().x())
+            self.update()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if self._drag is None or event.button() != Qt.MouseButton.LeftButton:
+            return
+        first, last = sorted((self._drag[0], event.position().x()))
+        self._drag = None
+        if last - first < DRAG_PX:
+            self.pointed.emit(self.moment_at(first))
+        else:
+            self.chosen.emit(self.moment_at(first), self.moment_at(last))
+        self.update()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        self.show_all()
+        self.cleared.emit()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        key, middle = event.key(), self.width() / 2
+        steps = {Qt.Key.Key_Left: -0.1, Qt.Key.Key_Right: 0.1}
+        steps |= {Qt.Key.Key_PageUp: -0.9, Qt.Key.Key_PageDown: 0.9}
+        if key in steps:
+            self.move_by(steps[Qt.Key(key)])
+        elif key in (Qt.Key.Key_Plus, Qt.Key.Key_Equal):
+            self.zoom_by(ZOOM, middle)
+        elif key == Qt.Key.Key_Minus:
+            self.zoom_by(1 / ZOOM, middle)
+        elif key in (Qt.Key.Key_0, Qt.Key.Key_Escape, Qt.Key.Key_Home):
+            self.show_all()
+            self.cleared.emit()
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._zoom > 1:
+            self.chosen.emit(self.moment_at(0), self.moment_at(self.width()))
+        else:
+            super().keyPressEvent(event)
+
+    # painting
+
+    def _draw_anew(self) -> None:
+        self._picture = None
+        self.update()
+
+    def paintEvent(self, _: QPaintEvent) -> None:
+        ratio, palette = self.devicePixelRatioF(), QApplication.palette()
+        if self._picture is None or self._picture.size() != self.size() * ratio:
+            self._picture = QPixmap(self.size() * ratio)
+            self._picture.setDevicePixelRatio(ratio)
+            self._picture.fill(palette.color(QPalette.ColorRole.Base))
+            under = QPainter(self._picture)
+            self._paint_idle(under)
+            self._paint_spans(under)
+            self._paint_axis(under)
+            under.end()
+        painter = QPainter(self)
+        painter.drawPixmap(0, 0, self._picture)
+        self._paint_range(painter)
+        painter.setPen(tone("muted" if not self.hasFocus() else "accent", palette))
+        painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
+        painter.end()
+
+    def _paint_idle(self, painter: QPainter) -> None:
+        palette = QApplication.palette()
+        hatch = QBrush(tone("track", palette), Qt.BrushStyle.BDiagPattern)
+        for start, end in self._scale.idle:
+            left, right = self.x_of(start), self.x_of(end)
+            if right < 0 or left > self.width():
+                continue
+            box = QRectF(left, 1, right - left, self.height() - AXIS_HEIGHT)
+            painter.fillRect(box, hatch)
+            said = duration(end - start)
+            if painter.fontMetrics().horizontalAdvance(said) + 4 < box.width():
+                painter.setPen(tone("muted", palette))
+                painter.drawText(box, int(Qt.AlignmentFlag.AlignCenter), said)
+
+    def _paint_spans(self, painter: QPainter) -> None:
+        colours: dict[str, QColor] = {}
+        palette, drawn = QApplication.palette(), set[tuple[int, int, int]]()
+        for span, lane in zip(self._spans, self._lanes, strict=True):
+            left, right = self.x_of(span.start), self.x_of(span.end)
+            if right < 0 or left > self.width():
+                continue
+            spot = (lane, round(left), round(right))
+            if spot in drawn:  # thousands of them on one pixel look like one
+                continue
+            drawn.add(spot)
+            colour = colours.setdefault(span.tone, tone(span.tone or "muted", palette))
+            self._paint_span(
+                painter, span, QRectF(left, 3 + lane * LANE_HEIGHT, right - left, 9), colour
+            )
+
+    def _paint_span(self, painter: QPainter, span: Span, box: QRectF, colour: QColor) -> None:
+        if span.took_ms <= 0:
+            painter.fillRect(QRectF(box.x(), box.y(), 1.5, box.height()), colour)
+            return
+        box.setWidth(max(2.0, box.width() - 1))
+        if span.tone == "bad":  # its pattern says the same as its colour
+            painter.fillRect(box, QBrush(colour, Qt.BrushStyle.Dense3Pattern))
+        elif span.exact:
+            painter.fillRect(box, colour)
+        painter.setPen(colour)
+        if box.width() > 3:
+            painter.drawRect(box)
+
+    def _paint_axis(self, painter: QPainter) -> None:
+        palette, metrics = QApplication.palette(), painter.fontMetrics()
+        painter.setPen(tone("muted", palette))
+        wide = metrics.horizontalAdvance("00:00:00") + 24
+        bottom, x = float(self.height() - AXIS_HEIGHT), 4.0
+        while x + wide <= self.width() + 24 and self._spans:
+            moment = self.moment_at(x)
+            painter.drawLine(QPointF(x, bottom), QPointF(x, bottom + 4))
+            box = QRectF(x + 3, bottom, wide, AXIS_HEIGHT)
+            painter.drawText(box, int(Qt.AlignmentFlag.AlignVCenter), clock(moment, moment))
+            x += wide
+
+    def _paint_range(self, painter: QPainter) -> None:
+        edges = self._drag
+        if edges is None and self._range is not None:
+            edges = (self.x_of(self._range[0]), self.x_of(self._range[1]))
+        if edges is None:
+            return
+        left, right = sorted(edges)
+        accent = tone("accent", QApplication.palette())
+        veil = QColor(accent)
+        veil.setAlpha(50)
+        box = QRectF(left, 1, max(2.0, right - left), self.height() - 2)
+        painter.fillRect(box, veil)
+        painter.setPen(accent)
+        painter.drawLine(box.topLeft(), box.bottomLeft())
+        painter.drawLine(box.topRight(), box.bottomRight())
