@@ -16,7 +16,7 @@ from engine.forcing import Prospect, whoami
 from engine.goals.completing import force_of
 from engine.goals.desk import Goals
 from engine.goals.enforcing import Force
-from engine.goals.views import RunView
+from engine.goals.views import ContractView, RunView
 from engine.keeper import Keeper
 from engine.looking import Looking
 from engine.records import ENVELOPE, Status, TaskId, TaskRecord
@@ -135,6 +135,15 @@ class Steering(Looking):
             InvalidArguments: the reason is blank, or too short.
         """
         return force_of(reason, by or self.settings.agent_id or whoami())
+
+    async def contract(self, contract_id: str) -> ContractView:
+        """A contract with what its guard says now, and the first items nobody said a word on.
+
+        Raises:
+            ContractNotFound, RecordUnreadable, NotAnId.
+        """
+        read = partial(self.goals.contracts.get, contract_id, include_items=True)
+        return await asyncio.to_thread(read)
 
     async def complete(
         self, subject: str, *, status: Status = Status.COMPLETED, force: Force | None = None

@@ -8,14 +8,16 @@ from gui.bridge import Bridge
 from gui.preferences import Preferences
 from gui.settings import Memory
 from gui.time_range import TimeRange
+from gui.wishes import Wishes
 
 
 @dataclass(frozen=True, slots=True)
 class Desk:
     """`memory` keeps how the window was left, `preferences` what a person chose; `span` is the
-    part of the selected task's time that its details show."""
+    part of the selected task's time that its details show; by `wishes` one part asks another."""
 
     bridge: Bridge
     memory: Memory
     preferences: Preferences = field(default_factory=Preferences)
     span: TimeRange = field(default_factory=TimeRange)
+    wishes: Wishes = field(default_factory=Wishes)

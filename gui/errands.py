@@ -70,6 +70,11 @@ class Errands(QObject):
         """Run `work` until it ends or the window is closed."""
         self._tasks.spawn(work, name=name)
 
+    def spawn_once(self, work: Coroutine[Any, Any, object], *, name: str) -> None:
+        """As `spawn`; what runs under this name is called off first."""
+        self._tasks.cancel(name)
+        self._tasks.spawn(work, name=name)
+
     def show_health(self) -> None:
         """Something may have changed that the status bar shows."""
 

@@ -10,7 +10,7 @@ import asyncio
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
 
@@ -51,7 +51,9 @@ class Reading:
         self._root = root
         self._inner: OrderedDict[tuple[str, str, tuple[int, ...]], bytes] = OrderedDict()
 
-    async def units(self, task_id: str, since: int = 0, number: int = 0) -> AsyncIterator[UnitPart]:
+    async def units(
+        self, task_id: str, since: int = 0, number: int = 0
+    ) -> AsyncGenerator[UnitPart, None]:
         """The units from the first one on, or those behind `since` (a part's `resume`)."""
         reader = await asyncio.to_thread(lambda: UnitReader(self._look(), task_id, since, number))
         part = UnitPart(())
@@ -102,7 +104,7 @@ class Reading:
 
     async def members(
         self, task_id: str, name: str, node: Node, rest: Rest | None = None, most: int = 500
-    ) -> AsyncIterator[list[Node | Rest]]:
+    ) -> AsyncGenerator[list[Node | Rest], None]:
         """The members of `node` in a JSON file, some at a time; those behind `rest` if given."""
 
         def begin() -> Iterator[Node | Rest | None]:
@@ -119,7 +121,7 @@ class Reading:
         async for part in parts:
             yield part
 
-    async def search(self, task_id: str, name: str, needle: str) -> AsyncIterator[HitPart]:
+    async def search(self, task_id: str, name: str, needle: str) -> AsyncGenerator[HitPart, None]:
         """Every name and value in a JSON file that holds `needle`, large or small."""
         (size,) = [one.size_bytes for one in await self.files(task_id) if one.name == name] or [0]
         where: list[Search] = []

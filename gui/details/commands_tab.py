@@ -1,0 +1,195 @@
+"""The Commands tab: each step with its state and time; of one its arguments, result and picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from PySide6.QtCore import QModelIndex, Qt, QTimer
+from PySide6.QtGui import QFontDatabase
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QPlainTextEdit,
+    QPushButton,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.display import display, display_lines
+from engine.errors import EngineError
+from engine.records import TaskRecord, TaskView
+from engine.service import Engine
+from engine.words import took
+from gui.desk import Desk
+from gui.details.screenshots import PicturePane
+from gui.details.tab import DetailTab
+from gui.theme import plain_label
+from gui.viewer.plain_table import PlainTable
+from gui.viewer.step_model import StepModel
+
+AGAIN_MS = 400
+_CHARS = 60_000
+
+
+class Commands(DetailTab):
+    """The steps of a command task, as they go on."""
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(desk, parent)
+        self._task_id = ""
+        self._shown = -1
+        self.model = StepModel(self)
+        self.table = PlainTable(self.model, self.tr("Commands"), self.model.widths, self)
+        self.text = QPlainTextEdit(self)
+        self.picture = PicturePane(desk, self)
+        self.retry = QPushButton(self.tr("Retry what failed…"), self)
+        self._problem = plain_label("", self, tone="warning", wrap=True)
+        self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
+        self._again.timeout.connect(self._look)
+        self._lay_out()
+        self.table.selectionModel().currentRowChanged.connect(self._choose)
+        self.retry.clicked.connect(lambda: self.desk.wishes.retry.emit(self._task_id))
+
+    def _lay_out(self) -> None:
+        self.text.setReadOnly(True)
+        self.text.setTabChangesFocus(True)
+        self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.text.setAccessibleName(self.tr("The command in full"))
+        side = QWidget(self)
+        beside = QVBoxLayout(side)
+        beside.setContentsMargins(0, 0, 0, 0)
+        whole = QSplitter(Qt.Orientation.Horizontal, self)
+        whole.addWidget(self.table)
+        whole.addWidget(side)
+        beside.addWidget(self.text, 1)
+        beside.addWidget(self.picture, 2)
+        whole.setStretchFactor(0, 3)
+        whole.setStretchFactor(1, 2)
+        whole.setChildrenCollapsible(False)
+        self._put_together(whole)
+
+    def _put_together(self, whole: QWidget) -> None:
+        row = QHBoxLayout()
+        row.addWidget(self._problem, 1)
+        row.addStretch(0)
+        row.addWidget(self.retry, 0, Qt.AlignmentFlag.AlignRight)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 6, 0, 0)
+        column.addLayout(row)
+        column.addWidget(whole, 1)
+        self._problem.hide()
+        self.retry.hide()
+        self.picture.hide()
+        self.setFocusProxy(self.table)
+
+    def show_task(self, view: TaskView) -> None:
+        if view.task_id != self._task_id:
+            self._task_id, self._shown = view.task_id, -1
+            self.model.show_steps(())
+            self._show_text("")
+            self._look()
+        elif not self._again.isActive():
+            self._again.start()
+        entry = view.entry
+        failed = isinstance(entry, TaskRecord) and entry.status == "FAILED"
+        self.retry.setVisible(failed)
+
+    def leave(self) -> None:
+        self._again.stop()
+        self._task_id = ""
+        for name in ("steps", "step"):
+            self.desk.bridge.call_off(self._name(name))
+
+    def _name(self, what: str) -> str:
+        return f"{what} {id(self)}"
+
+    def _look(self) -> None:
+        task_id = self._task_id
+        self.desk.bridge.ask(
+            lambda engine: engine.command_task(task_id, results=False),
+            self._show,
+            self._tell,
+            name=self._name("steps"),
+        )
+
+    def _show(self, task: Mapping[str, Any] | None) -> None:
+        steps: Sequence[Any] = (task or {}).get("commands") or ()
+        self._problem.hide()
+        self.model.show_steps([one for one in steps if isinstance(one, Mapping)])
+        if self.model.rowCount() and not self.table.currentIndex().isValid():
+            self.table.selectRow(self.model.most_telling())
+        elif self._shown >= 0:
+            self._open(self._shown)
+
+    def _tell(self, error: EngineError) -> None:
+        self._problem.show_text(str(error))
+        self._problem.show()
+
+    def _choose(self, current: QModelIndex, _: QModelIndex) -> None:
+        if current.isValid():
+            self._shown = -1
+            self._open(current.row())
+
+    def _open(self, row: int) -> None:
+        """Show this step; its result is read only now, and only once it is over."""
+        if row >= self.model.rowCount():
+            return
+        step = self.model.step_at(row)
+        over = step.get("status") in ("success", "error", "skipped")
+        self._shown = -1 if over else row
+        self._show_text(step_text(step))
+        self._show_picture("")
+        if over and self._task_id:
+            task_id, wanted = self._task_id, step.get("id")
+            self.desk.bridge.ask(
+                lambda engine: _with_result(engine, task_id, wanted),
+                self._show_result,
+                self._tell,
+                name=self._name("step"),
+            )
+
+    def _show_result(self, step: Mapping[str, Any] | None) -> None:
+        if step is not None:
+            self._show_text(step_text(step))
+            result = step.get("result")
+            path = result.get("path") if isinstance(result, Mapping) else None
+            self._show_picture(path if isinstance(path, str) else "")
+
+    def _show_picture(self, name: str) -> None:
+        self.picture.setVisible(bool(name))
+        if name:
+            self.picture.show_picture(self._task_id, name)
+
+    def _show_text(self, text: str) -> None:
+        if self.text.toPlainText() != text:
+            self.text.setPlainText(text)
+
+
+async def _with_result(engine: Engine, task_id: str, wanted: object) -> Mapping[str, Any] | None:
+    """The step as it stands among the task's results."""
+    async for part in engine.reading.units(task_id):
+        for unit in part.units:
+            found = await engine.reading.unit(task_id, unit)
+            if found is not None and found.get("id") == wanted:
+                return found
+    return None
+
+
+def step_text(step: Mapping[str, Any]) -> str:
+    """A command in full, as plain text to read."""
+    parts = [f"{display(str(step.get('tool_name', '')), 80)}"]
+    if intention := step.get("intention"):
+        parts.append(display_lines(str(intention), 2_000))
+    began, ended = step.get("startedAt"), step.get("completedAt")
+    if isinstance(began, int | float) and isinstance(ended, int | float):
+        parts.append(took(ended - began))
+    told = (name for name in ("error", "args", "result") if step.get(name) is not None)
+    parts += [f"{name}:\n{_pretty(step[name])}" for name in told]
+    return "\n\n".join(parts)
+
+
+def _pretty(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+    return display_lines(text, _CHARS)

@@ -1,0 +1,87 @@
+"""The Items tab: every unit with what became of it and why, and what the browser was refused."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
+
+from engine.goals.views import ContractView
+from engine.records import TaskRecord, TaskView
+from engine.units import Unit, UnitState
+from gui.desk import Desk
+from gui.details.tab import DetailTab
+from gui.theme import plain_tip
+from gui.viewer.unit_columns import ITEM_COLUMNS
+from gui.viewer.unit_list import UnitList
+
+
+class Items(DetailTab):
+    """The units of a task that is a list of equal steps (pages, actions, parts)."""
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(desk, parent)
+        self._view: TaskView | None = None
+        self.list = UnitList(desk, ITEM_COLUMNS, self)
+        self.list.more = self._others
+        self.retry = QPushButton(self.tr("Retry what failed…"), self)
+        self.retry.setToolTip(plain_tip(self.tr("Start a new task of the failed items only")))
+        self.list.top.addWidget(self.retry)
+        self.retry.hide()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.list)
+        self.setFocusProxy(self.list)
+        self.retry.clicked.connect(self._retry)
+        self.list.activated.connect(self._open)
+        self.list.counted.connect(self._offer)
+        self.list.model.changed.connect(self._offer)
+
+    def show_task(self, view: TaskView) -> None:
+        self._view = view
+        self.list.show_task(view)
+        self._offer()
+
+    def leave(self) -> None:
+        self.list.leave()
+
+    def _offer(self) -> None:
+        """Only what has ended can be tried again: a running task may still come to it."""
+        entry = self._view.entry if self._view is not None else None
+        ended = isinstance(entry, TaskRecord) and entry.is_terminal
+        self.retry.setVisible(ended and self.list.model.kinds[UnitState.FAILED] > 0)
+
+    def _retry(self) -> None:
+        if self._view is not None:
+            self.desk.wishes.retry.emit(self._view.task_id)
+
+    def _open(self, unit: Unit) -> None:
+        if self._view is not None:
+            self.desk.wishes.result.emit(self._view.task_id, unit)
+
+    async def _others(self, task_id: str, number: int) -> AsyncIterator[Sequence[Unit]]:
+        """What the contract was told of items that no unit speaks of, and what was refused."""
+        engine = self.desk.bridge.engine
+        record = (await engine.get(task_id)).entry
+        link = record.engine.contract_id if isinstance(record, TaskRecord) and record.engine else ""
+        if link:
+            contract: ContractView = await engine.contract(link)
+            known = {one.name for one in self.list.model.units()}
+            told = [one for one in _told(contract, number) if one.name not in known]
+            yield told
+            number += len(told)
+        refused = await engine.reading.refusals(task_id)
+        yield [
+            Unit(number + at, UnitState.REFUSED, one.place, self.tr("Address"), one.reason)
+            for at, (one, _) in enumerate(refused.each)
+        ]
+
+
+def _told(view: ContractView, number: int) -> list[Unit]:
+    contract = view.contract
+    found = [(UnitState.FAILED, one.item, one.reason) for one in contract.failed]
+    found += [(UnitState.SKIPPED, one.item, one.reason) for one in contract.skipped]
+    found += [(UnitState.WAITING, item, "") for item in view.missing]
+    return [
+        Unit(number + at, state, item, "", reason) for at, (state, item, reason) in enumerate(found)
+    ]

@@ -1,0 +1,144 @@
+"""The Raw tab: the task's files as they stand, as text in parts or, where they are JSON, a tree."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import (
+    QListWidget,
+    QListWidgetItem,
+    QSplitter,
+    QStackedWidget,
+    QTabBar,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.display import display
+from engine.reading.files import FileFacts
+from engine.records import TaskView
+from engine.sizes import size_words
+from gui.desk import Desk
+from gui.details.file_text import FileText
+from gui.details.json_view import JsonView
+from gui.details.screenshots import PicturePane
+from gui.details.tab import DetailTab
+
+AGAIN_MS = 2_000
+_NAME = Qt.ItemDataRole.UserRole
+_FIRST = ("result.json", "meta.json")
+
+
+class Raw(DetailTab):
+    """Every file of one task. What it holds is a stranger's, and shown as text only."""
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(desk, parent)
+        self._task_id = ""
+        self._files: tuple[FileFacts, ...] = ()
+        self.list = QListWidget(self)
+        self.modes = QTabBar(self)
+        self.text, self.tree = FileText(desk, self), JsonView(desk, self)
+        self._picture = PicturePane(desk, self)
+        self._stack = QStackedWidget(self)
+        self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
+        self._again.timeout.connect(self._look)
+        self._lay_out()
+        self.list.currentItemChanged.connect(lambda *_: self._show_file())
+        self.modes.currentChanged.connect(lambda _: self._show_file())
+
+    def _lay_out(self) -> None:
+        self.list.setAccessibleName(self.tr("Files of the task"))
+        self.list.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        for text in (self.tr("Tree"), self.tr("Text")):
+            self.modes.addTab(text)
+        self.modes.setDrawBase(False)
+        self.modes.setExpanding(False)
+        for page in (self.tree, self.text, self._picture):
+            self._stack.addWidget(page)
+        side = QWidget(self)
+        beside = QVBoxLayout(side)
+        beside.setContentsMargins(0, 0, 0, 0)
+        beside.setSpacing(4)
+        beside.addWidget(self.modes)
+        beside.addWidget(self._stack, 1)
+        whole = QSplitter(self)
+        whole.addWidget(self.list)
+        whole.addWidget(side)
+        whole.setStretchFactor(1, 1)
+        whole.setSizes([220, 700])
+        whole.setChildrenCollapsible(False)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 6, 0, 0)
+        column.addWidget(whole)
+        self.setFocusProxy(self.list)
+
+    def show_task(self, view: TaskView) -> None:
+        if view.task_id != self._task_id:
+            self.leave()
+            self._task_id, self._files = view.task_id, ()
+            self.list.clear()
+            self._look()
+        elif not self._again.isActive():
+            self._again.start()
+
+    def leave(self) -> None:
+        self._again.stop()
+        self._task_id = ""
+        self.desk.bridge.call_off(f"files {id(self)}")
+        self.text.leave()
+        self.tree.leave()
+
+    def _look(self) -> None:
+        task_id = self._task_id
+        self.desk.bridge.ask(
+            lambda engine: engine.reading.files(task_id), self._show, name=f"files {id(self)}"
+        )
+
+    def _show(self, files: tuple[FileFacts, ...]) -> None:
+        before = [one.name for one in self._files]
+        self._files = files
+        if before != [one.name for one in files]:
+            current = self._current
+            self.list.blockSignals(True)
+            self.list.clear()
+            for one in files:
+                item = QListWidgetItem(_words(one), self.list)
+                item.setData(_NAME, one.name)
+            names = [one.name for one in files]
+            wanted = (
+                current.name
+                if current is not None
+                else next((name for name in _FIRST if name in names), "")
+            )
+            self.list.setCurrentRow(names.index(wanted) if wanted in names else 0)
+            self.list.blockSignals(False)
+            if current is None:
+                self._show_file()
+        else:
+            for row, one in enumerate(files):
+                self.list.item(row).setText(_words(one))
+
+    @property
+    def _current(self) -> FileFacts | None:
+        item = self.list.currentItem()
+        name = item.data(_NAME) if item is not None else ""
+        return next((one for one in self._files if one.name == name), None)
+
+    def _show_file(self) -> None:
+        file = self._current
+        if file is None:
+            return
+        self.modes.setVisible(file.is_json)
+        if file.is_picture:
+            self._stack.setCurrentWidget(self._picture)
+            self._picture.show_picture(self._task_id, file.name)
+        elif file.is_json and self.modes.currentIndex() == 0:
+            self._stack.setCurrentWidget(self.tree)
+            self.tree.show_file(self._task_id, file.name)
+        else:
+            self._stack.setCurrentWidget(self.text)
+            self.text.show_file(self._task_id, file.name)
+
+
+def _words(file: FileFacts) -> str:
+    return f"{display(file.name, 120)}  ·  {size_words(file.size_bytes)}"

@@ -1,0 +1,131 @@
+"""The Result tab: what the task came to in a few words, and its result as a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+
+from engine.display import display
+from engine.errors import EngineError
+from engine.records import RESULT_NAME, TaskRecord, TaskView
+from engine.service import Engine
+from engine.words import count, took
+from gui.desk import Desk
+from gui.details.json_view import JsonView
+from gui.details.tab import DetailTab
+from gui.theme import plain_label
+
+AGAIN_MS = 1_000
+_MOST = 12  # facts of a stranger's result
+_CHARS = 160
+
+
+class Result(DetailTab):
+    """Of a task without a result: why there is none, or what it may keep."""
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(desk, parent)
+        self._task_id = ""
+        self._there = self._ended = False
+        self.summary = plain_label("", self, wrap=True)
+        self.tree = JsonView(desk, self)
+        self._nothing = plain_label("", self, tone="muted", wrap=True)
+        self.open = QPushButton(self.tr("Open the result"), self)
+        self.export = QPushButton(self.tr("Export…"), self)
+        self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
+        self._again.timeout.connect(self._look)
+        self._lay_out()
+        self.open.clicked.connect(lambda: desk.wishes.result.emit(self._task_id, None))
+        self.export.clicked.connect(lambda: desk.wishes.export.emit(self._task_id))
+
+    def _lay_out(self) -> None:
+        row = QHBoxLayout()
+        row.addWidget(self.summary, 1)
+        row.addWidget(self.open)
+        row.addWidget(self.export)
+        self._stack = QStackedWidget(self)
+        self._stack.addWidget(self._nothing)
+        self._stack.addWidget(self.tree)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 6, 0, 0)
+        column.setSpacing(6)
+        column.addLayout(row)
+        column.addWidget(self._stack, 1)
+        self.setFocusProxy(self.tree)
+
+    def show_task(self, view: TaskView) -> None:
+        ended = isinstance(view.entry, TaskRecord) and view.entry.is_terminal
+        if view.task_id != self._task_id:
+            self.leave()
+            self._task_id, self._there = view.task_id, False
+            self.summary.show_text("")
+            self._show_nothing(self.tr("Reading…"))
+            self._ended = ended
+            self._look()
+        elif not self._there and not self._again.isActive():
+            self._ended = ended
+            self._again.start()
+
+    def leave(self) -> None:
+        self._again.stop()
+        self.desk.bridge.call_off(self._name)
+        self.tree.leave()
+        self._task_id = ""
+
+    @property
+    def _name(self) -> str:
+        return f"result {id(self)}"
+
+    def _look(self) -> None:
+        task_id = self._task_id
+        self.desk.bridge.ask(
+            lambda engine: _found(engine, task_id), self._show, self._tell, name=self._name
+        )
+
+    def _show(self, found: Mapping[str, Any] | None) -> None:
+        self._there = found is not None
+        if found is None:
+            ended = self.tr("This task ended without a result. What it kept is under Items.")
+            later = self.tr("There is no result before the task has ended.")
+            self._show_nothing(ended if self._ended else later)
+            return
+        self.summary.show_text(summary_text(found))
+        self._stack.setCurrentWidget(self.tree)
+        self.tree.show_file(self._task_id, RESULT_NAME)
+
+    def _show_nothing(self, text: str) -> None:
+        self._nothing.show_text(text)
+        self._stack.setCurrentWidget(self._nothing)
+
+    def _tell(self, error: EngineError) -> None:
+        self._show_nothing(str(error))
+
+
+async def _found(engine: Engine, task_id: str) -> Mapping[str, Any] | None:
+    """What the result says before its units; None without a result."""
+    names = [one.name for one in await engine.reading.files(task_id)]
+    return await engine.head(task_id) if RESULT_NAME in names else None
+
+
+def summary_text(head: Mapping[str, Any]) -> str:
+    """The facts of a summary in one line: `total pages 12 · failed 1 · stopped by frontier`."""
+    summary = head.get("summary")
+    facts = summary if isinstance(summary, Mapping) else head
+    told = []
+    for name, value in facts.items():
+        if isinstance(value, Mapping | list) or value in (None, ""):
+            continue
+        words = display(str(name), 40).removesuffix("_ms").replace("_", " ")
+        told.append(f"{words} {_words(str(name), value)}")
+    return " · ".join(told[:_MOST])
+
+
+def _words(name: str, value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return display(str(value), _CHARS)
+    if name.endswith("_ms"):
+        return took(value)
+    return count(value) if isinstance(value, int) else str(value)

@@ -1,0 +1,199 @@
+"""The Screenshots tab: small pictures in a row, and one of them large."""
+
+from __future__ import annotations
+
+import asyncio
+
+from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtGui import QIcon, QImage, QPixmap
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QListWidget,
+    QListWidgetItem,
+    QSplitter,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.display import display
+from engine.errors import EngineError
+from engine.reading.files import FileFacts
+from engine.records import TaskView
+from engine.service import Engine
+from engine.sizes import size_words
+from gui.desk import Desk
+from gui.details.tab import DetailTab
+from gui.theme import plain_label, plain_tip
+from gui.viewer.picture import PictureView, decoded
+
+THUMB = QSize(160, 110)
+MOST_THUMBS = 2_000
+AGAIN_MS = 2_000  # until a task that goes on is looked at again
+_NAME = Qt.ItemDataRole.UserRole
+
+
+class Screenshots(DetailTab):
+    """Pictures among a task's artifacts; new ones come in while it is looked at."""
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(desk, parent)
+        self._task_id = ""
+        self._known: dict[str, FileFacts] = {}
+        self.thumbs = QListWidget(self)
+        self.picture = PicturePane(desk, self)
+        self._nothing = plain_label(
+            self.tr("This task has kept no pictures."), self, tone="muted", wrap=True
+        )
+        self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
+        self._again.timeout.connect(self._look_again)
+        self._lay_out()
+        self.thumbs.currentItemChanged.connect(lambda *_: self._show_current())
+
+    def _lay_out(self) -> None:
+        self.thumbs.setIconSize(THUMB)
+        self.thumbs.setAccessibleName(self.tr("Pictures"))
+        self.thumbs.setUniformItemSizes(True)
+        self.thumbs.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        parts = self._parts = QSplitter(self)
+        parts.addWidget(self.thumbs)
+        parts.addWidget(self.picture)
+        parts.setStretchFactor(1, 1)
+        parts.setSizes([THUMB.width() * 2, THUMB.width() * 6])
+        parts.setChildrenCollapsible(False)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 6, 0, 0)
+        column.addWidget(self._nothing)
+        column.addWidget(parts, 1)
+        self._nothing.hide()
+        self.setFocusProxy(self.thumbs)
+
+    def show_task(self, view: TaskView) -> None:
+        if view.task_id != self._task_id:
+            self._task_id, self._known = view.task_id, {}
+            self.thumbs.clear()
+            self.picture.clear()
+            self._nothing.hide()
+            self.desk.bridge.spawn_once(self._look(view.task_id), name=self._name)
+        elif not self._again.isActive():
+            self._again.start()
+
+    def leave(self) -> None:
+        self._again.stop()
+        self.desk.bridge.call_off(self._name)
+        self._task_id = ""
+
+    def _look_again(self) -> None:
+        self.desk.bridge.spawn_once(self._look(self._task_id), name=self._name)
+
+    @property
+    def _name(self) -> str:
+        return f"thumbs {id(self)}"
+
+    async def _look(self, task_id: str) -> None:
+        try:
+            engine = self.desk.bridge.engine
+            files = await engine.reading.files(task_id)
+            new = [one for one in files if one.is_picture and one.name not in self._known]
+            for one in new[:MOST_THUMBS]:
+                await self._add(engine, task_id, one)
+        except EngineError as error:
+            self._nothing.show_text(str(error))
+        self._nothing.setVisible(not self._known)
+        self._parts.setVisible(bool(self._known))
+
+    async def _add(self, engine: Engine, task_id: str, file: FileFacts) -> None:
+        data = await engine.reading.picture(task_id, file.name) or b""
+        image, size = await asyncio.to_thread(decoded, data, THUMB)
+        name = display(file.name.rpartition("/")[2], 100)
+        facts = f"{size.width()} × {size.height()} · {size_words(file.size_bytes)}"
+        self._known[file.name] = file
+        item = QListWidgetItem(name)
+        item.setData(_NAME, file.name)
+        item.setToolTip(plain_tip(f"{name}\n{facts}"))
+        if not image.isNull():
+            item.setIcon(QIcon(_on_paper(image)))
+        self.thumbs.addItem(item)
+        if self.thumbs.count() == 1:
+            self._parts.show()
+            self.thumbs.setCurrentRow(0)
+
+    def _show_current(self) -> None:
+        item = self.thumbs.currentItem()
+        if item is not None and self._task_id:
+            self.picture.show_picture(self._task_id, str(item.data(_NAME)))
+
+
+class PicturePane(QWidget):
+    """One picture large, with the ways to look at it."""
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._desk = desk
+        self.view = PictureView(self)
+        self._facts = plain_label("", self, tone="muted")
+        self._size, self._problem = QSize(), ""
+        self._lay_out()
+        self.view.zoomed.connect(lambda _: self._tell())
+
+    def _lay_out(self) -> None:
+        row = QHBoxLayout()
+        for text, name, act in (
+            (self.tr("Fit"), self.tr("Fit the picture into its place"), self.view.fit),
+            (self.tr("1:1"), self.tr("A pixel for a pixel"), lambda: self.view.zoom_to(1.0)),
+            (self.tr("+"), self.tr("Larger"), lambda: self.view.zoom(1)),
+            (self.tr("−"), self.tr("Smaller"), lambda: self.view.zoom(-1)),
+        ):
+            button = QToolButton(self)
+            button.setText(text)
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+            button.setAccessibleName(name)
+            button.setToolTip(plain_tip(name))
+            button.clicked.connect(lambda _=False, act=act: act())
+            row.addWidget(button)
+        row.addWidget(self._facts)
+        row.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addLayout(row)
+        column.addWidget(self.view, 1)
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self._desk.bridge.call_off(self._name)
+        self._size, self._problem = QSize(), ""
+        self.view.show_image(QImage())
+
+    def show_picture(self, task_id: str, name: str) -> None:
+        """Show this picture of this task, as soon as it is decoded."""
+        self._desk.bridge.spawn_once(self._take(task_id, name), name=self._name)
+
+    @property
+    def _name(self) -> str:
+        return f"picture {id(self)}"
+
+    async def _take(self, task_id: str, name: str) -> None:
+        try:
+            data = await self._desk.bridge.engine.reading.picture(task_id, name)
+        except EngineError as error:
+            self._problem, data = str(error), None
+        image, self._size = await asyncio.to_thread(decoded, data or b"")
+        if image.isNull() and not self._problem:
+            self._problem = self.tr("This picture is not there, or is none.")
+        elif not image.isNull():
+            self._problem = ""
+        self.view.show_image(image)
+
+    def _tell(self) -> None:
+        if self._problem:
+            self._facts.show_text(self._problem)
+        elif self._size.isValid() and not self._size.isEmpty():
+            text = self.tr("{0} × {1} · {2} %")
+            size, percent = self._size, round(self.view.scale * 100)
+            self._facts.show_text(text.format(size.width(), size.height(), percent))
+        else:
+            self._facts.show_text("")
+
+
+def _on_paper(image: QImage) -> QPixmap:
+    return QPixmap.fromImage(image)

@@ -1,0 +1,56 @@
+"""The look and the keys that every table of this program's details has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QAbstractItemModel, QItemSelectionModel, Qt
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+
+
+class PlainTable(QTableView):
+    """Rows of one height, whole rows marked; Tab leaves it. `widths` in characters, 0: as is."""
+
+    def __init__(
+        self,
+        model: QAbstractItemModel,
+        name: str,
+        widths: Sequence[int],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setModel(model)
+        self.setAccessibleName(name)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setTabKeyNavigation(False)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setCornerButtonEnabled(False)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        rows, header = self.verticalHeader(), self.horizontalHeader()
+        rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        rows.setDefaultSectionSize(self.fontMetrics().height() + 6)
+        rows.hide()
+        header.setHighlightSections(False)
+        # It would ask whether each column is selected, all rows through, at every repaint.
+        header.setSelectionModel(QItemSelectionModel(model, header))
+        header.setStretchLastSection(True)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        header.setSortIndicatorClearable(True)
+        character = self.fontMetrics().averageCharWidth()
+        for at, chars in enumerate(widths):
+            if chars:
+                header.resizeSection(at, chars * character + 16)
+
+    def let_sort(self) -> None:
+        """A click on a title sorts; the third one brings back the table's own order."""
+        self.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        self.setSortingEnabled(True)
+
+    def marked_rows(self) -> list[int]:
+        """From top to bottom; by spans, because an index for each of 50,000 rows takes time."""
+        selection = self.selectionModel().selection()
+        spans = (selection.at(number) for number in range(selection.size()))
+        return sorted({row for span in spans for row in range(span.top(), span.bottom() + 1)})

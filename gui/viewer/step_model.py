@@ -1,0 +1,110 @@
+"""The commands of a command task as a table: number, state, tool, what for, and how long."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtWidgets import QApplication
+
+from engine.display import display
+from engine.words import took
+from gui.theme import plain_tip, tone
+from gui.viewer.unit_columns import TONES, kind_word
+
+AnyIndex = QModelIndex | QPersistentModelIndex
+Step = Mapping[str, Any]
+
+_ROOT = QModelIndex()
+_DISPLAY = int(Qt.ItemDataRole.DisplayRole)
+_TOOL_TIP = int(Qt.ItemDataRole.ToolTipRole)
+_COLOUR = int(Qt.ItemDataRole.ForegroundRole)
+_SPOKEN = int(Qt.ItemDataRole.AccessibleTextRole)
+_CHARS = 300
+_KINDS = {"success": "done", "error": "failed", "pending": "waiting"}
+_KIND_AT = 1
+
+
+class StepModel(QAbstractTableModel):
+    """`show_steps` tells only what differs, so that what is marked stays marked."""
+
+    widths = (3, 11, 19, 26, 7, 0)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._steps: list[Step] = []
+        self._cells: list[tuple[str, ...]] = []
+
+    def show_steps(self, steps: Sequence[Step]) -> None:
+        cells = [_cells(number, step) for number, step in enumerate(steps, 1)]
+        if len(cells) != len(self._cells):
+            self.beginResetModel()
+            self._steps, self._cells = list(steps), cells
+            self.endResetModel()
+            return
+        before, self._cells = self._cells, cells
+        self._steps = list(steps)
+        for row, (old, new) in enumerate(zip(before, cells, strict=True)):
+            if old != new:
+                self.dataChanged.emit(self.index(row, 0), self.index(row, len(new) - 1))
+
+    def step_at(self, row: int) -> Step:
+        return self._steps[row]
+
+    def most_telling(self) -> int:
+        """The step that went wrong, else the first."""
+        kinds = [step.get("status") for step in self._steps]
+        return kinds.index("error") if "error" in kinds else 0
+
+    def rowCount(self, parent: AnyIndex = _ROOT) -> int:
+        return 0 if parent.isValid() else len(self._cells)
+
+    def columnCount(self, parent: AnyIndex = _ROOT) -> int:
+        return 0 if parent.isValid() else len(self.widths)
+
+    def data(self, index: AnyIndex, role: int = _DISPLAY) -> Any:
+        if not index.isValid():
+            return None
+        cells = self._cells[index.row()]
+        if role == _DISPLAY:
+            return cells[index.column()]
+        if role == _TOOL_TIP:
+            return plain_tip(cells[index.column()])
+        if role == _COLOUR and index.column() == _KIND_AT:
+            kind = _kind(self._steps[index.row()])
+            return tone(TONES.get(kind, "muted"), QApplication.palette())
+        return ", ".join(filter(None, cells)) if role == _SPOKEN else None
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = _DISPLAY) -> Any:
+        if orientation != Qt.Orientation.Horizontal or role != _DISPLAY:
+            return None
+        titles = (
+            *(self.tr("#"), self.tr("State"), self.tr("Tool"), self.tr("What for")),
+            *(self.tr("Time"), self.tr("Arguments or error")),
+        )
+        return titles[section]
+
+
+def _kind(step: Step) -> str:
+    status = step.get("status")
+    return _KINDS.get(status, status) if isinstance(status, str) else "waiting"
+
+
+def _cells(number: int, step: Step) -> tuple[str, ...]:
+    began, ended = step.get("startedAt"), step.get("completedAt")
+    known = isinstance(began, int | float) and isinstance(ended, int | float)
+    error = step.get("error")
+    if isinstance(error, Mapping):
+        told = f"{error.get('message', '')} [{error.get('code', '')}]"
+    else:
+        told = json.dumps(step.get("args", {}), ensure_ascii=False, default=str)
+    return (
+        str(number),
+        display(kind_word(_kind(step)), 40),
+        display(str(step.get("tool_name", "")), 80),
+        display(str(step.get("intention", "")), _CHARS),
+        took(ended - began) if known else "",  # type: ignore[operator]
+        display(told, _CHARS),
+    )

@@ -1,0 +1,140 @@
+"""What a table of units shows: the columns as data, and the words for what became of a unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from PySide6.QtCore import QCoreApplication
+
+from engine.sizes import size_words
+from engine.units import Unit
+from engine.words import count, took
+
+TONES: Final = {
+    "done": "good",
+    "failed": "bad",
+    "skipped": "muted",
+    "refused": "warning",
+    "waiting": "muted",
+    "running": "running",
+    "2xx": "good",
+    "3xx": "muted",
+    "4xx": "bad",
+    "5xx": "bad",
+}
+
+
+class UnitColumn(NamedTuple):
+    """`text` is what is seen, `value` what is sorted by; `width` in characters, 0: the rest."""
+
+    key: str
+    text: Callable[[Unit], str]
+    value: Callable[[Unit], Any]
+    width: int = 0
+    is_number: bool = False
+    is_toned: bool = False
+
+
+def kind_word(kind: str) -> str:
+    """What a state or a class of answers is called, with its sign."""
+    words = {
+        "done": _tr("✓ Done"),
+        "failed": _tr("✕ Failed"),
+        "skipped": _tr("– Skipped"),
+        "refused": _tr("⊘ Refused"),
+        "waiting": _tr("… Waiting"),
+        "running": _tr("▸ Running"),
+    }
+    return words.get(kind, kind)
+
+
+def title_of(key: str) -> str:
+    """The column's title."""
+    titles = {
+        "number": _tr("#"),
+        "state": _tr("State"),
+        "code": _tr("Status"),
+        "name": _tr("Item"),
+        "url": _tr("URL"),
+        "title": _tr("Title"),
+        "reason": _tr("Reason"),
+        "depth": _tr("Depth"),
+        "response": _tr("Response"),
+        "render": _tr("Render"),
+        "size": _tr("Size"),
+        "error": _tr("Error"),
+    }
+    return titles[key]
+
+
+def spoken(unit: Unit) -> str:
+    """One unit as a sentence for a screen reader."""
+    parts = (kind_word(unit.state)[2:], unit.name, unit.title, unit.reason)
+    return ", ".join(part for part in parts if part)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Units", text)
+
+
+def _number(value: float | None) -> float:
+    return -1.0 if value is None else value
+
+
+def _code(unit: Unit) -> str:
+    return kind_word(unit.state) if unit.code is None else str(unit.code)
+
+
+def _ms(value: float | None) -> str:
+    return "" if value is None else took(value)
+
+
+_NUMBER = UnitColumn(
+    "number", lambda unit: count(unit.number + 1), lambda unit: unit.number, 6, is_number=True
+)
+_TITLE = UnitColumn("title", lambda unit: unit.title, lambda unit: unit.title.casefold(), 26)
+ITEM_COLUMNS: Final = (
+    _NUMBER,
+    UnitColumn(
+        "state", lambda unit: kind_word(unit.state), lambda unit: unit.state, 12, is_toned=True
+    ),
+    UnitColumn("name", lambda unit: unit.name, lambda unit: unit.name, 56),
+    _TITLE,
+    UnitColumn("reason", lambda unit: unit.reason, lambda unit: unit.reason.casefold()),
+)
+PAGE_COLUMNS: Final = (
+    _NUMBER,
+    UnitColumn("code", _code, lambda unit: (_number(unit.code), unit.state), 10, is_toned=True),
+    UnitColumn("url", lambda unit: unit.name, lambda unit: unit.name, 42),
+    _TITLE,
+    UnitColumn(
+        "depth",
+        lambda unit: "" if unit.depth is None else str(unit.depth),
+        lambda unit: _number(unit.depth),
+        6,
+        is_number=True,
+    ),
+    UnitColumn(
+        "response",
+        lambda unit: _ms(unit.response_ms),
+        lambda unit: _number(unit.response_ms),
+        10,
+        is_number=True,
+    ),
+    UnitColumn(
+        "render",
+        lambda unit: _ms(unit.render_ms),
+        lambda unit: _number(unit.render_ms),
+        10,
+        is_number=True,
+    ),
+    UnitColumn(
+        "size",
+        lambda unit: "" if unit.size_bytes is None else size_words(unit.size_bytes),
+        lambda unit: _number(unit.size_bytes),
+        9,
+        is_number=True,
+    ),
+    UnitColumn("error", lambda unit: unit.reason, lambda unit: unit.reason.casefold()),
+)

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QToolButton
+
+from gui.details.commands_tab import Commands
+from gui.details.items import Items
+from gui.details.raw import Raw
+from gui.details.result import Result
+from gui.details.screenshots import Screenshots
+from gui.session import Session
+from tests.gui.result_ledgers import page, put_pages, put_picture, put_task
+from tests.gui.windows import WAIT_S, opened
+
+BLOCKED = "Blocked by robots.txt"
+
+
+async def settled(condition: Callable[[], Any]) -> Any:
+    """Wait until `condition` holds: what is read on threads has no signal of its own."""
+    async with asyncio.timeout(WAIT_S):
+        while not (found := condition()):
+            await asyncio.sleep(0.01)
+    return found
+
+
+async def tab_of(session: Session, number: int, key: str, kind: type[Any]) -> Any:
+    """The tab `key` of the details of this task, once it was looked at."""
+    window = session.window
+    window.resize(1200, 800)
+    window.show()
+    row = window.model.ids.index(f"{number:016x}")
+    window.table.setCurrentIndex(window.model.index(row, 0))
+    window.details.restore_state(key)
+    (tab,) = await settled(lambda: window.findChildren(kind))
+    return tab
+
+
+async def test_items_say_what_became_of_each_and_why(home: Path) -> None:
+    pages = [page(0), page(1, status=404, error="HTTP 404"), page(2, error=BLOCKED)]
+    folder = put_task(home, 1)
+    put_pages(folder, *pages)
+    told = {"phase": "egress", "place": "10.0.0.1:80", "reason": "private address"}
+    (folder / "events.jsonl").write_text(json.dumps({"ts": 1, "kind": "log", "data": told}) + "\n")
+    async with opened(home) as session:
+        items: Items = await tab_of(session, 1, "items", Items)
+        await settled(lambda: not items.list.is_reading)
+        model = items.list.model
+        shown = [
+            (one.name, one.state, one.reason) for one in map(model.unit_at, range(model.rowCount()))
+        ]
+        assert shown == [
+            ("http://site.test/0", "done", ""),
+            ("http://site.test/1", "failed", "HTTP 404"),
+            ("http://site.test/2", "refused", BLOCKED),
+            ("10.0.0.1:80", "refused", "private address"),
+        ]
+
+
+async def test_items_are_narrowed_by_switches_and_words(home: Path) -> None:
+    put_pages(put_task(home, 1), *(page(at, error="x" if at % 2 else None) for at in range(9)))
+    async with opened(home) as session:
+        items: Items = await tab_of(session, 1, "items", Items)
+        await settled(lambda: items.list.model.total == 9 and not items.list.is_reading)
+        chips = [one for one in items.list.chips.findChildren(QToolButton) if one.isVisible()]
+        assert [one.text() for one in chips] == ["✓ Done (5)", "✕ Failed (4)"]
+        QTest.mouseClick(chips[1], Qt.MouseButton.LeftButton)
+        assert items.list.model.rowCount() == 4
+        QTest.keyClicks(items.list.search, "site.test/3")
+        await settled(lambda: items.list.model.rowCount() == 1)
+
+
+async def test_a_running_task_adds_its_new_items(home: Path) -> None:
+    folder = put_task(home, 1, status="RUNNING")
+    put_pages(folder, page(0), result=False)
+    async with opened(home) as session:
+        items: Items = await tab_of(session, 1, "items", Items)
+        await settled(lambda: items.list.model.total == 1 and not items.list.is_reading)
+        with (folder / "pages.jsonl").open("a") as file:
+            file.write(json.dumps(page(1)) + "\n")
+        view = session.window.model.view_of(f"{1:016x}")
+        assert view is not None
+        items.show_task(view)
+        await settled(lambda: items.list.model.total == 2)
+
+
+async def test_the_result_is_told_in_a_line_and_searched_as_a_tree(home: Path) -> None:
+    put_pages(put_task(home, 1), *map(page, range(700)))
+    async with opened(home) as session:
+        result: Result = await tab_of(session, 1, "result", Result)
+        await settled(lambda: result.tree.model.rowCount() == 2)
+        assert "duration 8.1 s" in result.summary.text()
+        QTest.keyClicks(result.tree.search, "page 650")
+        await settled(lambda: result.tree.tree.currentIndex().isValid())
+        path = result.tree.model.path(result.tree.tree.currentIndex())
+        assert path == "$.pages[650].title"
+        result.tree.copy_path()
+        assert QGuiApplication.clipboard().text() == path
+        result.tree.copy_value()
+        await settled(lambda: QGuiApplication.clipboard().text() == "Page 650")
+
+
+async def test_a_task_without_a_result_says_so(home: Path) -> None:
+    put_task(home, 1, status="RUNNING")
+    async with opened(home) as session:
+        result: Result = await tab_of(session, 1, "result", Result)
+        await settled(lambda: "before the task has ended" in result._nothing.text())
+
+
+async def test_a_command_task_shows_each_step_and_why_it_stopped(home: Path) -> None:
+    folder = put_task(home, 1, "commands", "FAILED", error={"message": "no", "code": "X"})
+    steps: list[dict[str, Any]] = [
+        {"id": "c0", "tool_name": "browser_content", "intention": "look", "args": {"a": 1}},
+        {"id": "c1", "tool_name": "browser_interact", "intention": "buy", "args": {"b": 2}},
+        {"id": "c2", "tool_name": "browser_content", "intention": "read", "args": {}},
+    ]
+    error = {"code": "EXECUTION_ERROR", "message": "element not found"}
+    states: tuple[dict[str, Any], ...]
+    states = ({"status": "success"}, {"status": "error", "error": error}, {"status": "skipped"})
+    times = {"startedAt": 1000, "completedAt": 1500}
+    whole = [{**step, **state, **times} for step, state in zip(steps, states, strict=True)]
+    document: dict[str, Any] = {"id": "task_1_a", "instanceId": "", "name": "n", "intention": "i"}
+    document |= {"commands": whole, "status": "failed", "currentCommandIndex": 1, "createdAt": 1}
+    (folder / "commands.json").write_text(json.dumps(document))
+    shot = {"path": "artifacts/command-001.png", "width": 40, "height": 30}
+    put_picture(folder, "command-001.png")
+    lines = [{**whole[0], "result": shot}, whole[1]]
+    (folder / "pages.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    async with opened(home) as session:
+        tab: Commands = await tab_of(session, 1, "commands", Commands)
+        await settled(lambda: tab.model.rowCount() == 3)
+        assert tab.table.currentIndex().row() == 1
+        assert "element not found" in tab.text.toPlainText()
+        tab.table.selectRow(0)
+        await settled(lambda: tab.picture.isVisible() and "1.png" in tab.text.toPlainText())
+        states_shown = [tab.model.index(row, 1).data() for row in range(3)]
+        assert states_shown == ["✓ Done", "✕ Failed", "– Skipped"]
+
+
+async def test_pictures_are_shown_small_and_one_of_them_large(home: Path) -> None:
+    folder = put_task(home, 1)
+    for name in ("page-1.png", "page-2.png"):
+        put_picture(folder, name)
+    (folder / "artifacts" / "page-3.png").write_text("<svg onload='alert(1)'/>")
+    async with opened(home) as session:
+        tab: Screenshots = await tab_of(session, 1, "screenshots", Screenshots)
+        await settled(lambda: tab.thumbs.count() == 3)
+        view = tab.picture.view
+        await settled(lambda: view._image.width() == 40)
+        view.zoom(1)
+        assert view.scale == 1.5
+        tab.thumbs.setCurrentRow(2)
+        await settled(lambda: "is none" in tab.picture._facts.text())
+
+
+async def test_every_file_is_shown_as_it_stands_and_searched_whole(home: Path) -> None:
+    folder = put_task(home, 1)
+    put_pages(folder, page(0))
+    (folder / "notes.txt").write_text("line\n" * 60_000 + "<b>needle</b>\n")
+    async with opened(home) as session:
+        tab: Raw = await tab_of(session, 1, "raw", Raw)
+        await settled(lambda: tab.list.count() == 4)
+        await settled(lambda: tab.tree.model.rowCount() == 2)
+        names = [tab.list.item(row).data(Qt.ItemDataRole.UserRole) for row in range(4)]
+        tab.list.setCurrentRow(names.index("notes.txt"))
+        await settled(lambda: tab.text.text.toPlainText().startswith("line"))
+        QTest.keyClicks(tab.text.search, "NEEDLE")
+        QTest.keyClick(tab.text.search, Qt.Key.Key_Return)
+        await settled(lambda: tab.text.text.textCursor().selectedText() == "needle")
+        assert "<b>needle</b>" in tab.text.text.toPlainText()
