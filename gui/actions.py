@@ -62,7 +62,7 @@ class Actions(QObject):
 
     def fill_menu_bar(self) -> None:
         """Hang every action into its menu; after all parts of the window have added theirs."""
-        bar, titles = self._window.menuBar(), self._titles()
+        bar, titles = self._window.menuBar(), self.titles()
         for name, keys in MENUS.items():
             if any(present(keys, self._is_known)):
                 self._fill(bar.addMenu(titles[name]), *keys)
@@ -98,7 +98,8 @@ class Actions(QObject):
     def _is_known(self, key: str) -> bool:
         return key in self._by_key or key.removeprefix(SUB_MENU) in self.menus
 
-    def _titles(self) -> dict[str, str]:
+    def titles(self) -> dict[str, str]:
+        """What the menus of the bar are called, by their names in `action_places`."""
         return {
             "file": self.tr("&File"),
             "edit": self.tr("&Edit"),
@@ -175,17 +176,22 @@ class Actions(QObject):
         action.setCheckable(check)
         action.setChecked(check)
         action.setIconText(short or text.replace("&", ""))
-        action.setShortcuts([QKeySequence(one) for one in keys])
-        first = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-        name = action.iconText().removesuffix("…")
-        self._tips[key] = f"{name} ({first})" if first else name
-        action.setToolTip(self._tips[key])
         if sign:
             self._signs[key] = sign
             action.setIcon(icon(sign))
         self._window.addAction(action)
         self._by_key[key] = action
+        self.set_keys(key, keys)
         return action
+
+    def set_keys(self, key: str, keys: Iterable[Key | str | QKeySequence]) -> None:
+        """Let these keys, and no others, do what the action `key` does; its tip names the first."""
+        action = self._by_key[key]
+        action.setShortcuts([QKeySequence(one) for one in keys])
+        first = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+        name = action.iconText().removesuffix("…")
+        self._tips[key] = f"{name} ({first})" if first else name
+        action.setToolTip(self._tips[key])
 
     def _fill(self, place: QMenu | QToolBar, *keys: str) -> None:
         for key in present(keys, self._is_known):

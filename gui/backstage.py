@@ -41,6 +41,7 @@ class Backstage(QObject):
         )
         settings.setMenuRole(QAction.MenuRole.PreferencesRole)
         self._add("doctor", self.tr("&Doctor…"), [])
+        self._add("shortcuts", self.tr("&Keyboard shortcuts…"), ["Ctrl+/"])
 
     def show(self, key: str) -> None:
         """Open the dialog of this action."""
@@ -60,7 +61,12 @@ class Backstage(QObject):
         return action
 
     def _make(self, key: str) -> Callable[[], QDialog]:
-        return {"settings": self._settings, "doctor": self._doctor}[key]
+        makers = {
+            "settings": self._settings,
+            "doctor": self._doctor,
+            "shortcuts": self._shortcuts,
+        }
+        return makers[key]
 
     def _settings(self) -> QDialog:
         from gui.dialogs.settings import SettingsDialog
@@ -71,6 +77,22 @@ class Backstage(QObject):
         from gui.dialogs.doctor import DoctorDialog
 
         return DoctorDialog(self._window)
+
+    def _shortcuts(self) -> QDialog:
+        from gui.dialogs.shortcut_sheet import ShortcutSheet
+
+        sheet = ShortcutSheet(self._window.acts, self._window)
+        sheet.change_wanted.connect(self.change_shortcuts)
+        return sheet
+
+    def change_shortcuts(self) -> None:
+        """Open the settings where keys are chosen."""
+        from gui.dialogs.settings import SettingsDialog
+
+        self.show("settings")
+        dialog = self._open["settings"]
+        if isinstance(dialog, SettingsDialog):
+            dialog.show_page("shortcuts.")
 
     def _forget(self, key: str) -> None:
         self._open.pop(key).deleteLater()

@@ -18,8 +18,10 @@ from gui import (
     page_watching,
     palette,
     rerunning,
+    shortcuts,
     sort_menu,
     start_actions,
+    stopping,
 )
 from gui.desktop import news
 
@@ -31,10 +33,12 @@ FEATURES: tuple[Callable[[MainWindow], object], ...] = (
     sort_menu.attach,
     rerunning.attach,
     forcing.attach,
+    stopping.attach,
     page_watching.attach,
     kinship.attach,
     palette.attach,
     appearance.attach,
     backstage.attach,
     news.attach,
+    shortcuts.attach,
 )

@@ -6,6 +6,7 @@ DEFAULTS: dict[str, object] = {
     "appearance.theme": "system",  # system, light, dark
     "appearance.letters": 100,  # percent of the desktop's size
     "appearance.density": "normal",  # compact, normal, roomy: the rows of the list
+    "shortcuts.keys": {},  # action -> its keys, where they are not the usual ones
     "engine.slots": 0,  # tasks at once; 0 is as many as suit this machine
     "browser.path": "",  # the program; empty: look for one
     "retention.days": 30,  # what is offered to be cleared away: older than so many days …

@@ -55,6 +55,7 @@ class SettingPages(QObject):
             self._engine(),
             self._notices(),
             self._retention(),
+            self._shortcuts(),
             self._advanced(),
         )
 
@@ -173,6 +174,12 @@ class SettingPages(QObject):
             Item("", "", Clearing, tr("Nothing goes by itself: only what a preview showed.")),
         )
         return Page(tr("Clearing away"), ("retention.",), items)
+
+    def _shortcuts(self) -> Page:
+        from gui.dialogs.shortcut_editor import ShortcutEditor
+
+        items = (Item("shortcuts.keys", "", ShortcutEditor),)
+        return Page(self.tr("Shortcuts"), ("shortcuts.",), items)
 
     def _advanced(self) -> Page:
         from gui.dialogs.setting_parts import CarryOver, Diagnostics

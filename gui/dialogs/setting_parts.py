@@ -56,6 +56,14 @@ class Part(QWidget):
         self.said.setVisible(bool(words))
 
 
+class WidePart(Part):
+    """A part that takes the whole width of its page."""
+
+    def terms(self) -> list[str]:
+        """What a search finds it by, beside its buttons."""
+        return []
+
+
 class BrowserTest(Part):
     """Looks whether there is a browser at the chosen place, and which."""
 

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from gui.dialogs.setting_controls import Choice, Clock, File, Number, Switch, control_for
 from gui.dialogs.setting_pages import Item, Page, SettingPages
+from gui.dialogs.setting_parts import WidePart
 from gui.fuzzy import score
 from gui.theme import heading, plain_label
 
@@ -86,11 +87,11 @@ class SettingsDialog(QDialog):
         column.addLayout(middle, 1)
         column.addLayout(end)
 
-    def show_page(self, title: str) -> None:
-        """Turn to the page of this title."""
-        titles = [page.title for page in self._pages]
-        if title in titles:
-            self._names.setCurrentRow(titles.index(title))
+    def show_page(self, prefix: str) -> None:
+        """Turn to the page of the preferences whose keys begin so."""
+        for at, page in enumerate(self._pages):
+            if prefix in page.prefixes:
+                self._names.setCurrentRow(at)
 
     def _turn_to(self, at: int) -> None:
         if at >= 0:
@@ -159,14 +160,19 @@ class _Line(QWidget):
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setVerticalSpacing(2)
-        grid.addWidget(label, 0, 0, Qt.AlignmentFlag.AlignVCenter)
-        grid.addWidget(self._editor, 0, 1)
+        if isinstance(self._editor, WidePart):
+            label.hide()
+            grid.addWidget(self._editor, 0, 0, 1, 2)
+        else:
+            grid.addWidget(label, 0, 0, Qt.AlignmentFlag.AlignVCenter)
+            grid.addWidget(self._editor, 0, 1)
         grid.setColumnStretch(1, 1)
         if item.hint:
             grid.addWidget(plain_label(item.hint, self, tone="muted", wrap=True), 1, 1)
         words = [item.label, item.hint, getattr(control, "words", "")]
         words += [said for _, said in getattr(control, "values", ())]
         words += [button.text() for button in self.findChildren(QPushButton)]
+        words += self._editor.terms() if isinstance(self._editor, WidePart) else []
         self._words = " ".join(words)
 
     def answers(self, typed: str) -> bool:

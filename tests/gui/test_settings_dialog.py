@@ -67,7 +67,7 @@ async def test_what_is_chosen_holds_at_once_and_is_taken_back_per_page(tmp_path:
         assert preferences.get("appearance.density", str) == "roomy"
         while table.verticalHeader().defaultSectionSize() <= before:
             await asyncio.sleep(0)
-        dialog.show_page("Appearance")
+        dialog.show_page("appearance.")
         press(dialog, "Restore this page’s defaults")
         assert rows.currentText() == "Normal"
         while table.verticalHeader().defaultSectionSize() != before:
@@ -120,7 +120,7 @@ async def test_search_finds_a_setting_on_its_page_and_hides_the_rest(tmp_path: P
 async def test_a_time_that_is_none_is_not_kept(tmp_path: Path) -> None:
     async with opened(tmp_path / "home") as session:
         dialog = settings_of(session)
-        dialog.show_page("Notifications")
+        dialog.show_page("notify.")
         field = editor(dialog, "Quiet from")
         QTest.keyClicks(field, "29:00")
         QTest.keyClick(field, Qt.Key.Key_Return)
