@@ -24,6 +24,7 @@ from gui import (
     stopping,
 )
 from gui.desktop import news
+from gui.details import tab_keys
 
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
@@ -36,6 +37,7 @@ FEATURES: tuple[Callable[[MainWindow], object], ...] = (
     stopping.attach,
     page_watching.attach,
     kinship.attach,
+    tab_keys.attach,
     palette.attach,
     appearance.attach,
     backstage.attach,

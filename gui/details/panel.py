@@ -18,7 +18,7 @@ from engine import words
 from engine.attention import Standing, standing
 from engine.display import display, elide_right
 from engine.pace import STALL_MIN_MS
-from engine.records import TaskRecord, TaskView
+from engine.records import ENVELOPE, Status, TaskRecord, TaskView
 from gui.desk import Desk
 from gui.details.event_rows import EventPart
 from gui.details.events import Events
@@ -60,7 +60,9 @@ class Details(QWidget):
         for tab in self._more:
             self._tabs.addTab(tab, tab.kind.title)
         self._keys = [*_FIRST, *(tab.kind.key for tab in self._more)]
-        self._tabs.currentChanged.connect(lambda _: self._tell_tabs())
+        self._wanted = self._keys[0]  # what a person chose, also while a task has no such tab
+        self._offering = False
+        self._tabs.currentChanged.connect(self._tab_changed)
         self._nothing = plain_label(words.say("details.none"), self, tone="muted", wrap=True)
         self._nothing.setContentsMargins(12, 12, 12, 12)
         self._lay_out()
@@ -89,12 +91,13 @@ class Details(QWidget):
 
     def save_state(self) -> str:
         """The chosen tab, for the next start."""
-        return self._keys[self._tabs.currentIndex()]
+        return self._wanted
 
     def restore_state(self, state: str) -> None:
         """Choose the tab that `save_state` told; anything else changes nothing."""
         if state in self._keys:
-            self._tabs.setCurrentIndex(self._keys.index(state))
+            self._wanted = state
+            self._show_wanted()
 
     def show_tab(self, number: int) -> None:
         """Choose the tab at this place, counted from 0 among those in sight."""
@@ -150,9 +153,25 @@ class Details(QWidget):
         self._tabs.setCurrentIndex(self._keys.index("events"))
         self.events.show_place(place)
 
+    def _tab_changed(self, at: int) -> None:
+        if not self._offering:
+            self._wanted = self._keys[at]
+        self._tell_tabs()
+
     def _offer_tabs(self, view: TaskView) -> None:
+        self._offering = True  # Qt leaves a tab that goes; nobody chose that
         for tab in self._more:
-            self._tabs.setTabVisible(self._tabs.indexOf(tab), tab.kind.suits(view))
+            at, suits = self._tabs.indexOf(tab), tab.kind.suits(view)
+            if self._tabs.isTabVisible(at) != suits:
+                self._tabs.setTabVisible(at, suits)
+        self._offering = False
+        self._show_wanted()
+
+    def _show_wanted(self) -> None:
+        at = self._keys.index(self._wanted)
+        self._offering = True
+        self._tabs.setCurrentIndex(at if self._tabs.isTabVisible(at) else 0)
+        self._offering = False
 
     def _tell_tabs(self) -> None:
         """Only what is in sight hears of the task."""
@@ -175,7 +194,8 @@ class Details(QWidget):
 def has_times(view: TaskView) -> bool:
     """Has it done anything that may have taken time?"""
     entry = view.entry
-    return isinstance(entry, TaskRecord) and (entry.started_at is not None or not entry.is_live)
+    waits = entry.status == Status.PENDING if isinstance(entry, TaskRecord) else True
+    return not waits or getattr(entry, "kind", "") == ENVELOPE
 
 
 class LazyTab(QWidget):
