@@ -98,8 +98,7 @@ def make_row(
     after = pace.stall_after_ms if pace is not None else STALL_MIN_MS
     found = reasons(view, now_ms, after)
     needs = unseen(view, found, acknowledged) if acknowledged else found
-    about = traits(view, _mask(facets(view, state, needs)))
-    name = _full_name(view)
+    about, name = traits(view, _mask(facets(view, state, needs))), _full_name(view)
     record = entry if isinstance(entry, TaskRecord) else _NO_RECORD
     row = Row(
         task_id=entry.task_id,
@@ -112,19 +111,25 @@ def make_row(
         haystack=haystack(view),
         facets=about.facets,
         needs=needs,
-        calm=_CALM[needs[0]] if needs else len(_CALM) + (not found),
-        rank=_RANK[state],
         live=record.is_live,
         running=record.status == Status.RUNNING,
-        stalled=Reason.STALLED in found,
-        quiet=bool(found) and not needs,
-        worst=fullest(record, now_ms),
+        rank=_RANK[state],
         host=about.host,
         budget=about.budget,
         about=about,
+        worst=fullest(record, now_ms),
+        **_pressing(found, needs),
         **_times(view, record, after),
     )
     return row if view.units is None else _with_units(row, view.units, pace)
+
+
+def _pressing(found: tuple[Reason, ...], needs: tuple[Reason, ...]) -> dict[str, Any]:
+    return {
+        "calm": _CALM[needs[0]] if needs else len(_CALM) + (not found),
+        "stalled": Reason.STALLED in found,
+        "quiet": bool(found) and not needs,
+    }
 
 
 def _times(view: TaskView, record: TaskRecord, stall_after_ms: float) -> dict[str, Any]:

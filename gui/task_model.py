@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -19,6 +20,14 @@ from gui.rows_model import RowsModel, runs, wall_ms
 _RESORT_MS = 250
 _RESORT_SHARE = 20
 _TICKING = [number for number, column in enumerate(COLUMNS) if column.ticks]
+
+
+class _News(NamedTuple):
+    """What a batch does to the list: rows before and after, by id."""
+
+    arrived: list[Row]
+    left: set[str]
+    changed: dict[str, tuple[Row, Row]]
 
 
 class TaskModel(RowsModel):
@@ -45,32 +54,30 @@ class TaskModel(RowsModel):
     def put_many(self, views: Iterable[TaskView]) -> None:
         """Show the newest word about these tasks: insert, remove by filter, repaint cells."""
         order, now = self._order, self._now_ms()
-        arrived: list[Row] = []
-        left: set[str] = set()
-        changed: dict[str, tuple[Row, Row]] = {}
+        news = _News([], set(), {})
         for view in views:
-            if order.put_aside(view, now):
-                continue
-            before, after = order.take(view, now)
-            task_id = after.task_id
-            listed = task_id in order.shown
-            was_shown = listed and task_id not in left  # a batch may tell of one task twice
-            if before is None or before.haystack is not after.haystack:
-                passes = order.passes(after, now)
-            else:
-                passes = was_shown
-            if not passes:
-                if was_shown:
-                    left.add(task_id)
-            elif listed and before is not None:
-                left.discard(task_id)
-                first = changed[task_id][0] if task_id in changed else before
-                changed[task_id] = (first, after)
-            else:
-                arrived.append(after)
-                order.shown.add(task_id)
-        changed |= self._caught_up(now)
-        self._apply(arrived, left, changed)
+            if not order.put_aside(view, now):
+                self._take(view, now, news)
+        self._apply(news.arrived, news.left, news.changed | self._caught_up(now))
+
+    def _take(self, view: TaskView, now_ms: float, news: _News) -> None:
+        order = self._order
+        before, after = order.take(view, now_ms)
+        task_id = after.task_id
+        listed = task_id in order.shown
+        passes = was_shown = listed and task_id not in news.left  # one may be told of twice
+        if before is None or before.haystack is not after.haystack:
+            passes = order.passes(after, now_ms)
+        if not passes:
+            if was_shown:
+                news.left.add(task_id)
+        elif listed and before is not None:
+            news.left.discard(task_id)
+            first = news.changed[task_id][0] if task_id in news.changed else before
+            news.changed[task_id] = (first, after)
+        else:
+            news.arrived.append(after)
+            order.shown.add(task_id)
 
     def _caught_up(self, now_ms: float) -> dict[str, tuple[Row, Row]]:
         """Read the progress of what is in sight; elsewhere it can wait."""

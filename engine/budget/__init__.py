@@ -11,12 +11,11 @@ from engine.budget.fold import (
     before,
     counters_of,
     fold,
-    lasted_ms,
     no_calls,
     rises,
-    runs_out_at,
     verdict,
 )
+from engine.budget.lasting import lasted_ms, runs_out_at
 from engine.budget.policy import BUDGETS, allows, defaulted, problems
 
 __all__ = [

@@ -8,13 +8,12 @@ Source: seed 004.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from engine.budget.lasting import began_ms, is_envelope, lasted_ms, number
 from engine.budget.policy import DOMAINS, Policy, defaulted, strays
-from engine.records import ENVELOPE
 
 Level = Literal["ok", "warning", "exceeded"]
 
@@ -163,7 +162,7 @@ def at(meta: Mapping[str, Any], now_ms: float) -> Standing:
 
 def before(meta: Mapping[str, Any]) -> Standing:
     """How they stood when the record was last written: what an edge is measured from."""
-    return at(meta, _number(meta.get("last_activity_at")) or _began_ms(meta))
+    return at(meta, number(meta.get("last_activity_at")) or began_ms(meta))
 
 
 def rises(old: Standing, new: Standing) -> bool:
@@ -210,8 +209,8 @@ def counters_of(meta: Mapping[str, Any]) -> Counters:
     urls = visits if isinstance(visits, Mapping) else {}
     return {
         **given,
-        **{name: int(_number(given.get(name)) or 0) for name in COUNTERS},
-        "sameUrlNavigations": {url: int(_number(n) or 0) for url, n in urls.items()},
+        **{name: int(number(given.get(name)) or 0) for name in COUNTERS},
+        "sameUrlNavigations": {url: int(number(n) or 0) for url, n in urls.items()},
     }
 
 
@@ -228,7 +227,7 @@ def _visited(visits: dict[str, int], call: ToolCall) -> dict[str, int]:
 
 def _standing(meta: Mapping[str, Any], now_ms: float, *, astray: bool) -> Standing:
     policy, counters = _policy(meta), counters_of(meta)
-    envelope = _is_envelope(meta)
+    envelope = is_envelope(meta)
     lasted = lasted_ms(meta, now_ms)
     gauges = [
         _gauge(key, measure(counters, lasted), limit)
@@ -255,48 +254,7 @@ def _gauge(key: str, value: int, limit: int) -> Gauge:
 
 
 def _policy(meta: Mapping[str, Any]) -> Policy:
-    return defaulted(meta.get("policy"), envelope=_is_envelope(meta))
-
-
-def lasted_ms(meta: Mapping[str, Any], now_ms: float) -> float:
-    """How long a task has lasted until its end or `now_ms`: as it was measured at last without
-    the wall clock, and from then on by the times that are stored."""
-    ended_ms = _number(meta.get("ended_at"))
-    until_ms = now_ms if ended_ms is None else ended_ms
-    told = max(0, until_ms - _began_ms(meta))
-    ours = meta.get("engine")
-    given = ours if isinstance(ours, Mapping) else {}
-    measured, at = _number(given.get("lasted_ms")), _number(given.get("lasted_at"))
-    if measured is None or at is None:
-        return told
-    return min(measured + max(0, until_ms - at), max(measured, told))
-
-
-def runs_out_at(meta: Mapping[str, Any]) -> float | None:
-    """When (ms since 1970) a task that goes on is over its limit of time; None without one."""
-    limit = _policy(meta).get("maxWallMs")
-    if limit is None:
-        return None
-    limit += 1  # at the limit it is not over it yet
-    by_clock = _began_ms(meta) + float(limit)
-    ours = meta.get("engine")
-    given = ours if isinstance(ours, Mapping) else {}
-    measured, at = _number(given.get("lasted_ms")), _number(given.get("lasted_at"))
-    if measured is None or at is None:
-        return by_clock
-    if measured >= limit:
-        return at
-    return max(at + limit - measured, by_clock)  # as `lasted_ms` takes the lesser of the two
-
-
-def _began_ms(meta: Mapping[str, Any]) -> float:
-    """An envelope runs from its making; a task with a body may have waited for a slot first."""
-    claimed = None if _is_envelope(meta) else _number(meta.get("started_at"))
-    return claimed or _number(meta.get("created_at")) or 0
-
-
-def _is_envelope(meta: Mapping[str, Any]) -> bool:
-    return bool(meta.get("kind", ENVELOPE) == ENVELOPE)
+    return defaulted(meta.get("policy"), envelope=is_envelope(meta))
 
 
 def _told(call: ToolCall, standing: Standing) -> str:
@@ -307,9 +265,3 @@ def _told(call: ToolCall, standing: Standing) -> str:
         if keys:
             return f"{told} budget_{word}={','.join(keys)}"
     return told
-
-
-def _number(given: object) -> float | None:
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        return None
-    return given if math.isfinite(given) and 0 <= given < 2**53 else None
