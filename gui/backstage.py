@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QDialog
 
 from engine.config import Settings
@@ -41,6 +41,9 @@ class Backstage(QObject):
         )
         settings.setMenuRole(QAction.MenuRole.PreferencesRole)
         self._add("doctor", self.tr("&Doctor…"), [])
+        self._add("help", self.tr("&Help"), ["F1"])
+        debug = window.acts.add("debug_info", self.tr("&Copy what to tell about a problem"))
+        debug.triggered.connect(self._copy_facts)
         self._add("shortcuts", self.tr("&Keyboard shortcuts…"), ["Ctrl+/"])
 
     def show(self, key: str) -> None:
@@ -65,6 +68,7 @@ class Backstage(QObject):
             "settings": self._settings,
             "doctor": self._doctor,
             "shortcuts": self._shortcuts,
+            "help": self._help,
         }
         return makers[key]
 
@@ -84,6 +88,17 @@ class Backstage(QObject):
         sheet = ShortcutSheet(self._window.acts, self._window)
         sheet.change_wanted.connect(self.change_shortcuts)
         return sheet
+
+    def _help(self) -> QDialog:
+        from gui.dialogs.help import HelpDialog
+
+        return HelpDialog(self._window)
+
+    def _copy_facts(self) -> None:
+        from gui.dialogs.about import facts
+
+        QGuiApplication.clipboard().setText(facts(self._window.bridge.look_at_health()))
+        self._window.reports.say(self.tr("Versions and places were copied: paste them anywhere."))
 
     def change_shortcuts(self) -> None:
         """Open the settings where keys are chosen."""

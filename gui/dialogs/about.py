@@ -6,7 +6,7 @@ import platform
 import sys
 
 import PySide6
-from PySide6.QtCore import qVersion
+from PySide6.QtCore import QLocale, qVersion
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
@@ -26,12 +26,32 @@ def facts(health: Health | None) -> str:
         f"{QGuiApplication.platformName()}",
         f"Log: {log_path()}",
     ]
+    screen = QGuiApplication.primaryScreen()
+    if screen is not None:
+        size, ratio = screen.size(), screen.devicePixelRatio()
+        shown = f"Screen: {size.width()} x {size.height()}, {ratio:g} pixels each"
+        lines.append(f"{shown}; {QLocale().bcp47Name()}")
     if health is not None:
-        lines.append(f"Ledger: {display(health.root)}")
-        lines.append(f"Browser: {display(health.browser_name or health.browser)}")
+        lines += _of_the_engine(health)
     if getattr(sys, "frozen", False):
         lines.append("Packaged")
     return "\n".join(lines)
+
+
+def _of_the_engine(health: Health) -> list[str]:
+    watcher = f"{health.watcher} {health.watcher_reason}".strip()
+    browser = f"{health.browser_name or health.browser} {health.browser_reason}".strip()
+    lines = [
+        f"Ledger: {health.root}",
+        f"Engine: {health.engine}, {health.running} running, {health.queued} waiting, "
+        f"{health.slots} slots",
+        f"Watching: {watcher}",
+        f"Browser: {browser}",
+    ]
+    if health.read_only:
+        lines.append(f"Read-only: {health.read_only}")
+    lines += [f"Warning: {one}" for one in (*health.warnings, *health.concerns)]
+    return [display(line) for line in lines]
 
 
 class About(Question):
