@@ -135,6 +135,13 @@ class Bus:
         self._ears.append((signal, hear))
         await self.call(replace(_BUS, member="AddMatch", signature="s", body=(rule,)))
 
+    def tell(self, signal: Message) -> None:
+        """Send a signal to whoever listens. Raises BusError."""
+        try:
+            self._writer.write(pack(replace(signal, serial=next(self._serials))))
+        except (OSError, BadMessage) as error:
+            raise BusError(str(error)) from error
+
     def close(self) -> None:
         """End the connection; what the desktop did for it ends with it."""
         for answer in self._answers.values():

@@ -10,6 +10,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from gui.desktop.awake import Awake, keeper_for
+from gui.desktop.badge import Badge
 from gui.desktop.forward import come_forward
 from gui.desktop.leaving import Leaving
 from gui.desktop.news import News
@@ -34,6 +35,7 @@ class Citizen(QObject):
         self.leaving = Leaving(window, self.tray)
         self.awake = Awake(window, keeper_for(sys.platform, self._bus))
         self.popups = Popups(self._bus, lambda: self.tray.icon, self)
+        self._badge = Badge(self._bus)
         self._settling = QTimer(self, singleShot=True, interval=SETTLE_MS)
         self._settling.timeout.connect(self.tray.show)
         self._connect()
@@ -62,16 +64,10 @@ class Citizen(QObject):
         news = self._window.findChild(News)
         if news is not None:
             news.told.connect(self._tell)
-            news.changed.connect(lambda: self._count(news.unread))
+            news.changed.connect(lambda: self._badge.show(news.unread))
         app = QApplication.instance()
         if sys.platform == "darwin" and isinstance(app, QApplication):
             app.applicationStateChanged.connect(self._come_back)
-
-    def _count(self, unread: int) -> None:
-        """The number on the dock's or task bar's sign, where it can carry one."""
-        app = QApplication.instance()
-        if isinstance(app, QApplication):
-            app.setBadgeNumber(unread)
 
     def _tell(self, popup: Popup) -> None:
         self.popups.show(popup)

@@ -55,6 +55,10 @@ class SessionBus(QObject):
         """Call `hear` for these signals as long as the window lives. Raises BusError."""
         await (await self._open()).listen(signal, hear)
 
+    async def tell(self, signal: Message) -> None:
+        """Send a signal to whoever listens. Raises BusError."""
+        (await self._open()).tell(signal)
+
     def try_to(self, work: Callable[[], Coroutine[Any, Any, object]], *, name: str) -> None:
         """Run `work` in the background; that the bus fails is written down and no more."""
         self._spawn(self._try(work), name=name)
