@@ -14,6 +14,7 @@ from engine.budget.fold import NEXT
 from engine.budget.policy import DOMAINS
 from engine.messages import ENGLISH
 from engine.words import UNIT_NOUNS
+from gui.cells import CONTRACTS
 from gui.columns import COLUMNS
 from gui.details.event_model import TITLES
 from gui.details.facts import FIELDS
@@ -35,6 +36,9 @@ BUILT = {
     *(f"said.budget.{level}" for level in NEXT),
     *(f"said.guard.{answer}" for answer in ("allowed", "refused")),
     *(f"budget.name.{key}" for key in (*BUDGETS, DOMAINS)),
+    *(f"budget.short.{key}" for key in (*BUDGETS, DOMAINS)),
+    *(f"budget.level.{level}" for level in NEXT),
+    *(f"contract.{state}" for state in CONTRACTS),
     *(f"advice.{advice}" for advice in NEXT.values() if advice),
 }
 EVENTS = "event."  # kinds come from the files of strangers, too
