@@ -1,0 +1,179 @@
+"""A window's start against a minimal one, and what it takes with many tasks: time, memory, rest.
+
+First paint: processor time of the whole process until the first paint event, against a window
+that has PySide6, qasync and msgspec imported and shows one word. Then 10,000 tasks, 20 of them
+running in another process: seconds until the table is whole, and what idling costs. Then
+100,000: how much more memory than an empty window.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tests.bench.listing import fill
+from tests.bench.report import report
+from tests.watch.folders import elsewhere
+
+TARGET_PAINT, TARGET_TABLE_S, TARGET_IDLE, TARGET_MB = 1.3, 1.0, 3.0, 250.0
+RUNNING = """
+root, first, tasks = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+for number in range(first, first + tasks):
+    write_meta(root, number, "RUNNING", started_at=int(time.time() * 1000))
+print("ready", flush=True)
+at = 0
+while True:
+    at += 1
+    for number in range(first, first + tasks):
+        line = {"ts": int(time.time() * 1000), "kind": "progress"}
+        line["data"] = {"unitsDone": at, "unitsTotal": 1000}
+        with (root / task_id(number) / "events.jsonl").open("a") as file:
+            file.write(json.dumps(line) + "\\n")
+    time.sleep(1.0)
+"""
+PAINTED = """
+import os, resource, sys
+from PySide6.QtCore import QEvent, QObject
+class Painted(QObject):
+    def eventFilter(self, one, event):
+        if event.type() == QEvent.Type.Paint:
+            used = resource.getrusage(resource.RUSAGE_SELF)
+            heavy = int(any(name.split(".")[0] == "playwright" for name in sys.modules))
+            print(used.ru_utime + used.ru_stime, heavy, flush=True)
+            os._exit(0)
+        return False
+"""
+MINIMAL = PAINTED + """
+import asyncio, msgspec
+from PySide6.QtWidgets import QApplication, QLabel, QMainWindow
+import qasync
+app = QApplication([])
+loop = qasync.QEventLoop(app)
+window, filter = QMainWindow(), Painted()
+label = QLabel("window")
+window.setCentralWidget(label)
+label.installEventFilter(filter)
+window.resize(1180, 760)
+window.show()
+with loop:
+    loop.run_forever()
+"""
+OURS = PAINTED + """
+from gui import app, main_window
+keep = Painted()
+made = main_window.MainWindow.__init__
+def init(self, *args, **kwargs):
+    made(self, *args, **kwargs)
+    self.table.viewport().installEventFilter(keep)
+    self.area.installEventFilter(keep)
+main_window.MainWindow.__init__ = init
+sys.exit(app.main(["--home", sys.argv[1], "--new-window"]))
+"""
+LOOK = """
+import asyncio, json, os, sys, tempfile, time
+import psutil
+from pathlib import Path
+from engine.config import Settings
+from gui.alarm import Alarm
+from gui.app import make_application
+from gui.loop import run
+from gui.session import Session
+from gui.settings import Memory
+async def look(home, idle_s):
+    began, me = time.perf_counter(), psutil.Process()
+    with tempfile.TemporaryDirectory() as place:
+        session = Session(Settings.at(home=Path(home)), Memory(Path(place) / "m.ini"), Alarm(),
+                          accepts=False)
+        loaded = asyncio.Event()
+        session.window.loaded.connect(loaded.set)
+        session.open()
+        await loaded.wait()
+        whole_s, rows = time.perf_counter() - began, session.window.model.rowCount()
+        await asyncio.sleep(3.0)
+        used, since = sum(me.cpu_times()[:2]), time.perf_counter()
+        await asyncio.sleep(idle_s)
+        share = (sum(me.cpu_times()[:2]) - used) / (time.perf_counter() - since) * 100
+        print(json.dumps({"whole_s": whole_s, "rows": rows, "idle_percent": share,
+                          "mb": me.memory_info().rss / 2**20}), flush=True)
+        os._exit(0)
+run(make_application(), look(sys.argv[1], float(sys.argv[2])))
+"""
+
+
+def ran(script: str, *words: str) -> str:
+    """What `script` says in a process of its own, on an invisible screen."""
+    environ = {**os.environ, "QT_QPA_PLATFORM": "offscreen"}
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=600,
+        env=environ,
+    )
+    return done.stdout.splitlines()[-1]
+
+
+def looked(home: Path, idle_s: float) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(ran(LOOK, str(home), str(idle_s)))
+    return found
+
+
+def painted(rounds: int, home: Path) -> tuple[float, list[float], list[float], bool]:
+    """The ratio, and the seconds of ours and of the minimal window, each taken in turn."""
+    ours: list[float] = []
+    least: list[float] = []
+    heavy = False
+    for _ in range(rounds):
+        least.append(float(ran(MINIMAL).split()[0]))
+        used, loaded = ran(OURS, str(home)).split()
+        ours.append(float(used))
+        heavy = heavy or loaded == "1"
+    return median(a / b for a, b in zip(ours, least, strict=True)), ours, least, heavy
+
+
+def main(argv: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="bench start", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--idle", type=float, default=20.0, help="seconds of idling")
+    parser.add_argument("--tasks", type=int, default=100_000)
+    given = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory() as place:
+        empty, some, many = (Path(place) / name for name in ("empty", "some", "many"))
+        (empty / "tasks").mkdir(parents=True)
+        ratio, ours, least, heavy = painted(given.rounds, empty)
+        fill(some / "tasks", 10_000)
+        child = elsewhere(RUNNING, some / "tasks", 10_000, 20)
+        try:
+            assert child.stdout is not None
+            child.stdout.readline()
+            busy = looked(some, given.idle)
+        finally:
+            child.kill()
+            child.communicate()
+        fill(many / "tasks", given.tasks)
+        large, none = looked(many, 1.0), looked(empty, 1.0)
+    rows = [
+        ("first paint, ms of processor time", median(ours) * 1000, median(least) * 1000, ratio),
+        ("10,020 tasks, s until whole", busy["whole_s"], TARGET_TABLE_S, ""),
+        ("idle with 20 running elsewhere, %", busy["idle_percent"], TARGET_IDLE, ""),
+        (f"{given.tasks:,} tasks, s until whole", large["whole_s"], "", ""),
+        ("the same, MB over an empty window", large["mb"] - none["mb"], TARGET_MB, ""),
+    ]
+    facts = {
+        "paint_ratio": ratio,
+        "paint_target": TARGET_PAINT,
+        "playwright_imported": heavy,
+        "table_s": busy["whole_s"],
+        "idle_percent": busy["idle_percent"],
+        "memory_mb": large["mb"] - none["mb"],
+        "rows": [busy["rows"], large["rows"]],
+    }
+    report("start", ("what", "ours", "minimal or most", "x"), rows, facts)
