@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING
 from gui import (
     appearance,
     backstage,
+    cell_filter,
+    filter_help,
     forcing,
     kinship,
+    nearest,
     page_watching,
     palette,
     rerunning,
@@ -22,6 +25,7 @@ from gui import (
     sort_menu,
     start_actions,
     stopping,
+    views,
 )
 from gui.desktop import news
 from gui.details import tab_keys
@@ -32,6 +36,10 @@ if TYPE_CHECKING:
 FEATURES: tuple[Callable[[MainWindow], object], ...] = (
     start_actions.attach,
     sort_menu.attach,
+    views.attach,
+    cell_filter.attach,
+    nearest.attach,
+    filter_help.attach,
     rerunning.attach,
     forcing.attach,
     stopping.attach,

@@ -6,6 +6,7 @@ signs are drawn once for each size, colour and screen and kept.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 from PySide6.QtCore import QPointF, QRectF, Qt
@@ -117,6 +118,11 @@ def _all(painter: QPainter, _colour: QColor) -> None:
         painter.drawLine(QPointF(2, height), QPointF(12, height))
 
 
+def _view(painter: QPainter, _colour: QColor) -> None:
+    spokes = [(math.pi * (n / 5 - 0.5), 6 if n % 2 == 0 else 2.6) for n in range(11)]
+    painter.drawPolyline([QPointF(7 + r * math.cos(a), 7.3 + r * math.sin(a)) for a, r in spokes])
+
+
 _SHAPES = {
     Standing.PENDING.value: _pending,
     Standing.RUNNING.value: _running,
@@ -129,6 +135,7 @@ _SHAPES = {
     "attention": _attention,
     "acknowledged": _acknowledged,
     "all": _all,
+    "view": _view,
 }
 
 

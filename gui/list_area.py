@@ -64,9 +64,7 @@ class ListArea(QWidget):
         column.addWidget(self._bar)
         column.addWidget(self._stack, 1)
         column.addWidget(self._reading)
-        self._unmatched.show_choices(
-            (Choice(self.tr("Clear the filter"), self._ways.clear_filter),)
-        )
+        self.show_nearest(())
         self._broken.show_choices(
             (
                 Choice(self.tr("Try again"), self._ways.rescan),
@@ -123,6 +121,11 @@ class ListArea(QWidget):
         """How many tasks the filter lets through, of how many."""
         self._shown, self._total = shown, total
         self._choose()
+
+    def show_nearest(self, choices: tuple[Choice, ...]) -> None:
+        """What else than clearing the filter would show something again."""
+        clear = Choice(self.tr("Clear the filter"), self._ways.clear_filter)
+        self._unmatched.show_choices((clear, *choices))
 
     def show_trouble(self, error: EngineError) -> None:
         """The ledger cannot be used at all."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from functools import partial
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -31,6 +32,7 @@ class Narrowing(QObject):
         super().__init__(parent)
         self._model, self._sidebar, self._bar = model, sidebar, bar
         self._typed = Filter.of("")
+        self._held = False
         self._again = QTimer(self, singleShot=True)
         self._again.timeout.connect(self._filter_again)
         sidebar.facet_changed.connect(lambda _: self.apply())
@@ -44,8 +46,33 @@ class Narrowing(QObject):
         """The whole filter as one query: what `octask list --query` takes, too."""
         return self._model.filter.text
 
+    @property
+    def typed(self) -> str:
+        """What is typed, as far as it was understood."""
+        return self._typed.text
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The conditions that are typed."""
+        return self._typed.parts
+
+    @property
+    def facets(self) -> tuple[str, ...]:
+        """The facets that are chosen."""
+        return self._sidebar.chosen
+
+    def show(self, text: str, facets: Iterable[str]) -> None:
+        """Narrow the list to just this."""
+        self._held = True  # facets and text change together: the list once
+        self._sidebar.select(facets)
+        self._bar.set_text(text)
+        self._held = False
+        self.apply()
+
     def apply(self) -> None:
         """Filter by what is chosen and typed now."""
+        if self._held:
+            return
         try:
             self._typed = Filter.of(self._bar.text)
             mistake = None
@@ -62,8 +89,7 @@ class Narrowing(QObject):
 
     def clear(self) -> None:
         """Show every task again."""
-        self._bar.set_text("")
-        self._sidebar.select(())
+        self.show("", ())
 
     def add(self, condition: str) -> None:
         """Narrow the list further, by one condition in the filter language."""

@@ -21,6 +21,8 @@ DEFAULTS: dict[str, object] = {
     "desktop.start_hidden": False,  # in the tray, without one minimised
     "desktop.quit_with_tasks": "ask",  # ask, keep (in the tray), cancel
     "desktop.keep_awake": True,  # the machine does not sleep while tasks run here
+    "export.format": "csv",  # the last one that was chosen
+    "export.folder": "",  # the last one; empty: the documents
     "notify.failed": "popup",  # popup, list, none
     "notify.attention": "popup",
     "notify.completed": "list",
@@ -29,4 +31,6 @@ DEFAULTS: dict[str, object] = {
     "notify.sound": False,
     "notify.quiet_from": "",  # HH:MM of local time; no pop-ups from then on …
     "notify.quiet_until": "",  # … until then
+    "views.saved": [],  # what the list was narrowed to, by name
+    "views.last": "",  # the key of the view that was chosen last
 }

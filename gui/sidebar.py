@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
@@ -104,19 +104,25 @@ class Sidebar(QWidget):
         if not self._soon.isActive():
             self._soon.start(_REFRESH_MS)
 
-    def show_views(self, names: Mapping[str, str], current: str) -> None:
-        """The views to choose from: by name, with what is said of each; `current` is in force."""
-        for key in [key for key in self._items if key.startswith(VIEW)]:
-            if key.removeprefix(VIEW) not in names:
+    def show_views(self, views: Sequence[tuple[str, str, str]], current: str) -> None:
+        """The views to choose from, as key, name and what each says; `current` is in force."""
+        wanted = [VIEW + key for key, _, _ in views]
+        shown = [key_of(item) for item in children(self._heads[VIEWS])]
+        if shown != wanted:
+            for key in shown:
                 self._drop(key)
-        for name, hint in names.items():
-            item = self._items.get(VIEW + name) or self._add(
-                VIEWS, VIEW + name, display(name), "view"
-            )
+        for key, name, says in views:
+            item = self._items.get(VIEW + key) or self._add(VIEWS, VIEW + key, "", "view")
+            item.setText(0, display(name))
             item.setFlags(_ENABLED)
-            item.setToolTip(0, plain_tip(hint))
-            item.setData(0, MARK, name == current)
-        self._heads[VIEWS].setHidden(not names)
+            item.setToolTip(0, plain_tip(says))
+            item.setData(0, MARK, key == current)
+        self._heads[VIEWS].setHidden(not wanted)
+
+    @property
+    def shows_views(self) -> bool:
+        """Can the counts of the views be seen now?"""
+        return self.isVisible() and self._heads[VIEWS].isExpanded()
 
     def count_view(self, name: str, number: int) -> None:
         """How many tasks a view has now."""

@@ -188,6 +188,10 @@ class TaskModel(RowsModel):
     def view_of(self, task_id: str) -> TaskView | None:
         return self._order.view_of(task_id)
 
+    def row_by_id(self, task_id: str) -> Row | None:
+        """What the table knows of a task, shown or not; None for one that is gone."""
+        return self._order.rows.get(task_id)
+
     def needing(self, start: int, by: int) -> int:
         """The next row from `start` on, by 1 or -1 and round the end, that needs attention;
         -1 when none does."""
@@ -205,6 +209,10 @@ class TaskModel(RowsModel):
     def counts(self) -> dict[str, int]:
         """How many tasks each facet has; kept while tasks change, never counted anew."""
         return self._order.counts
+
+    def all_rows(self) -> list[Row]:
+        """Every row there is now, whether it is shown or not."""
+        return list(self._order.rows.values())
 
     @property
     def facets(self) -> FacetCounts:

@@ -1,0 +1,81 @@
+"""What can be written into the filter: its fields with an example each, and how they are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QHeaderView,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.query import FIELDS
+from gui.theme import heading, plain_label
+
+_SIZE = QSize(620, 560)
+_EXAMPLE_WIDTH = 230
+
+
+class FilterHelp(QDialog):
+    """Stays open beside the window; a double click or Enter puts an example into the filter."""
+
+    def __init__(self, put: Callable[[str], object], parent: QWidget) -> None:
+        super().__init__(parent)
+        self._put = put
+        self.setWindowTitle(self.tr("What can be filtered by"))
+        self.resize(_SIZE)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 14, 16, 12)
+        column.setSpacing(8)
+        column.addWidget(heading(self.tr("Words, and conditions of fields"), self))
+        lead = self.tr(
+            "Every word must occur in the task's id, name, address, kind, state or error. A field "
+            "with a value asks for more. Double-click an example to use it."
+        )
+        column.addWidget(plain_label(lead, self, wrap=True))
+        self.table = self._table()
+        column.addWidget(self.table, 1)
+        close = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        close.rejected.connect(self.close)
+        column.addWidget(close)
+
+    def _table(self) -> QTreeWidget:
+        table = QTreeWidget(self)
+        table.setAccessibleName(self.windowTitle())
+        table.setColumnCount(2)
+        table.setHeaderLabels([self.tr("Write"), self.tr("Finds")])
+        table.setRootIsDecorated(False)
+        table.setUniformRowHeights(True)
+        table.setAlternatingRowColors(True)
+        table.setTabKeyNavigation(False)
+        table.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)
+        table.header().resizeSection(0, _EXAMPLE_WIDTH)
+        for example, meaning in (*self._joining(), *_fields()):
+            QTreeWidgetItem(table, [example, meaning])
+        table.setCurrentIndex(table.model().index(0, 0))
+        table.itemActivated.connect(lambda item, _: self._put(item.text(0)))
+        return table
+
+    def _joining(self) -> tuple[tuple[str, str], ...]:
+        alt = QKeySequence("Alt").toString(QKeySequence.SequenceFormat.NativeText) or "Alt"
+        return (
+            ("shop timeout", self.tr("both words, in any order")),
+            ('"page timeout"', self.tr("these words together, as they stand")),
+            ("status:failed kind:crawl", self.tr("both conditions")),
+            ("status:failed OR status:orphaned", self.tr("one of them")),
+            ("-host:example.com", self.tr("all but these")),
+            ("(status:failed OR budget:exceeded) age:<1d", self.tr("brackets join")),
+            ("host:*.example.com", self.tr("* stands for any text")),
+            (self.tr("{0}+click on a cell").format(alt), self.tr("the value of that cell")),
+        )
+
+
+def _fields() -> list[tuple[str, str]]:
+    return [(f"{name}:{field.example}", field.help) for name, field in FIELDS.items()]
