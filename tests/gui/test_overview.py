@@ -1,0 +1,200 @@
+"""The Overview: budgets that go on by themselves, phase, contract, relatives, what ended it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
+from pytestqt.qtbot import QtBot
+
+from engine.config import Settings
+from engine.records import TaskRecord
+from engine.service import Engine
+from gui.details.budget_facts import gauge_lines
+from gui.details.overview import Overview
+from gui.details.panel import Details
+from gui.details.phase_steps import PhaseSteps
+from gui.session import Session
+from tests.gui.task_views import NOW, a_view
+from tests.gui.windows import opened, until
+from tests.watch.folders import task_id, write_meta
+
+POLICY = {"maxToolCalls": 50, "maxWallMs": 600_000}
+
+
+def envelope(calls: int, **more: Any) -> TaskRecord:
+    view = a_view(
+        1, "RUNNING", kind="browser_task", policy=POLICY, counters={"toolCalls": calls}, **more
+    )
+    assert isinstance(view.entry, TaskRecord)
+    return view.entry
+
+
+@pytest.mark.parametrize(
+    ("calls", "level"), [(37, "ok"), (38, "warning"), (50, "warning"), (51, "exceeded")]
+)
+def test_a_gauge_has_the_edges_of_the_engine(calls: int, level: str) -> None:
+    line = gauge_lines(envelope(calls), NOW)[0]
+    assert (line.used, line.level, line.fraction) == (f"{calls} of 50", level, calls / 50)
+
+
+def test_time_runs_out_also_while_nothing_is_called() -> None:
+    record = envelope(1)
+    later = [gauge_lines(record, record.created_at + at * 60_000)[1] for at in (1, 8, 11)]
+    assert [line.level for line in later] == ["ok", "warning", "exceeded"]
+    assert later[2].used == "11 min 00 s of 10 min 00 s"
+
+
+def test_a_default_budget_is_shown_once_something_of_it_is_used() -> None:
+    names = [line.name for line in gauge_lines(envelope(1), NOW)]
+    assert names == ["tool calls", "time"]
+    record = envelope(2)
+    assert record.counters is not None
+    record.counters["failureStreak"] = 2
+    assert "failures in a row" in [line.name for line in gauge_lines(record, NOW)]
+
+
+async def test_a_gauge_goes_on_by_itself_while_it_is_looked_at(qtbot: QtBot) -> None:
+    overview = Overview()
+    qtbot.addWidget(overview)
+    age = NOW - time.time() * 1000
+    view = a_view(1, "RUNNING", kind="browser_task", policy={"maxWallMs": 60_000}, age=age)
+    overview.show_view(view)
+    overview.show()
+    before = overview.budgets.spoken()
+    await until(lambda: overview.budgets.spoken() != before, overview._aging.timeout)
+    overview.hide()
+    assert not overview._aging.isActive()
+
+
+@pytest.mark.parametrize(
+    ("phase", "said"), [("verify", "Phase: verify"), ("dreams\u202e", "Phase: dreams\ufffd")]
+)
+def test_a_phase_is_spoken_and_an_unknown_one_shown_as_it_is(
+    qtbot: QtBot, phase: str, said: str
+) -> None:
+    steps = PhaseSteps()
+    qtbot.addWidget(steps)
+    steps.show_phase(phase)
+    assert steps.isVisibleTo(None) or not steps.isHidden()
+    assert steps.accessibleName() == said
+    steps.show_phase("")
+    assert steps.isHidden()
+
+
+@asynccontextmanager
+async def looking_at(home: Path, number: int) -> AsyncIterator[tuple[Session, Details]]:
+    async with opened(home) as session:
+        session.window.table.select_ids([task_id(number)])
+        yield session, session.window.details
+
+
+def labels(part: Any) -> str:
+    return "\n".join(one.text() for one in part.findChildren(QLabel) if not one.isHidden())
+
+
+async def test_a_contract_is_counted_in_words_with_what_to_do_next(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    contracts = Engine(Settings.at(home=home), accepts=False).goals.contracts
+    begun = contracts.start({"expected_total": 10, "item_key": "page", "scope": "crawl"})
+    named = begun.contract.contract_id
+    word = {"completed": ["a", "b"], "failed": [{"item": "c", "reason": "HTTP 500"}]}
+    contracts.update(named, word | {"skipped": [{"item": "d", "reason": "robots"}]})
+    write_meta(home / "tasks", 1, "FAILED", kind="crawl", engine={"contract_id": named})
+    async with looking_at(home, 1) as (_, details):
+        part = details.overview.contract
+        await until(lambda: not part.isHidden(), details.overview._extras.changed)
+        assert part.bar.accessibleName() == "2 done · 1 failed · 1 skipped · 6 missing of 10"
+        assert "4/10 page items observed" in labels(part)
+        assert "Continue processing page items" in labels(part)
+
+
+async def test_a_contract_that_is_gone_says_so(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    write_meta(home / "tasks", 1, "FAILED", kind="crawl", engine={"contract_id": "0" * 16})
+    async with looking_at(home, 1) as (_, details):
+        part = details.overview.contract
+        await until(lambda: not part.isHidden(), details.overview._extras.changed)
+        assert "0000000000000000" in labels(part)
+        assert part.bar.isHidden()
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [("max_pages", "its limit of pages; more addresses were known"), ("<b>odd</b>", "")],
+)
+async def test_what_ended_a_crawl_is_told(tmp_path: Path, word: str, said: str) -> None:
+    home = tmp_path / "home"
+    folder = write_meta(home / "tasks", 1, "COMPLETED", kind="crawl")
+    (folder / "result.json").write_text(json.dumps({"summary": {"stopped_by": word}, "pages": []}))
+    async with looking_at(home, 1) as (_, details):
+        overview = details.overview
+        await until(lambda: overview._extra.stopped_by, overview._extras.changed)
+        assert overview.text_of("ended_by") == said
+
+
+async def test_a_picture_fits_and_one_that_is_none_is_not_shown(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    for number, data in ((1, None), (2, b"\x89PNG no picture")):
+        folder = write_meta(home / "tasks", number, "COMPLETED", kind="crawl")
+        (folder / "result.json").write_text('{"summary": {"stopped_by": "frontier"}, "pages": []}')
+        (folder / "artifacts").mkdir()
+        file = folder / "artifacts" / "0001.png"
+        image = QImage(700, 200, QImage.Format.Format_RGB32)
+        image.fill(QColor("red"))
+        assert image.save(str(file))
+        if data:
+            file.write_bytes(data)
+    async with looking_at(home, 1) as (session, details):
+        overview = details.overview
+        await until(lambda: not overview.picture.isHidden(), overview._extras.changed)
+        assert overview.picture.pixmap().deviceIndependentSize().toSize().width() == 320
+        session.window.table.select_ids([task_id(2)])
+        await until(lambda: overview._extra.stopped_by, overview._extras.changed)
+        assert overview.picture.isHidden()
+
+
+async def test_relatives_lead_to_each_other_also_when_the_filter_hides_them(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    write_meta(home / "tasks", 1, "FAILED", objective="parent", created_at=1)
+    for number in (2, 3):
+        engine = {"parent_task_id": task_id(1)}
+        write_meta(home / "tasks", number, "FAILED", engine=engine, created_at=number)
+    async with looking_at(home, 1) as (session, details):
+        links = details.overview.links
+        assert links.rerun_link.text() == "Show the newest of its 2 re-runs"
+        links.rerun_link.click()
+        assert details.task_id == task_id(3)
+        session.window.filter_bar.set_text(task_id(3))
+        links.parent_link.click()
+        assert details.task_id == task_id(1)
+
+
+async def test_alt_and_a_digit_choose_a_tab_and_the_choice_outlives_tasks_without_it(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    write_meta(home / "tasks", 1, "FAILED")
+    write_meta(home / "tasks", 2, "PENDING", created_at=int(time.time() * 1000))
+    async with looking_at(home, 1) as (session, details):
+        window, tabs = session.window, details._tabs
+        window.activateWindow()
+        QTest.keyClick(window.table, Qt.Key.Key_3, Qt.KeyboardModifier.AltModifier)
+        assert tabs.tabText(tabs.currentIndex()) == "Timeline"
+        window.table.select_ids([task_id(2)])
+        assert tabs.currentIndex() == 0
+        window.table.select_ids([task_id(1)])
+        assert tabs.tabText(tabs.currentIndex()) == "Timeline"
+        QTest.keyClick(window.table, Qt.Key.Key_1, Qt.KeyboardModifier.AltModifier)
+        assert tabs.currentIndex() == 0
