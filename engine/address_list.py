@@ -27,19 +27,38 @@ class AddressList(NamedTuple):
     refused: tuple[Refused, ...]
 
 
-def sort_out(lines: Iterable[tuple[int, str]]) -> AddressList:
-    """Judge addresses as a task would; two are one where a crawl would take them for one page."""
-    urls: dict[str, str] = {}
-    refused: list[Refused] = []
-    doubles = 0
-    for line, text in lines:
+class Sorting:
+    """Judges addresses as a task would; two are one where a crawl would take them for one page.
+
+    Line by line, so that a long list can be judged in slices.
+    """
+
+    def __init__(self) -> None:
+        self._urls: dict[str, str] = {}
+        self._refused: list[Refused] = []
+        self._doubles = 0
+
+    def add(self, line: int, text: str) -> None:
+        """Judge what stands in this line."""
         address = address_of(text)
         try:
             web_address(text)
         except ValueError as wrong:
-            refused.append(Refused(line, text, str(wrong)))
-            continue
+            self._refused.append(Refused(line, text, str(wrong)))
+            return
         assert address is not None  # web_address saw to it
-        doubles += address.key in urls
-        urls.setdefault(address.key, text)
-    return AddressList(tuple(urls.values()), doubles, tuple(refused))
+        self._doubles += address.key in self._urls
+        self._urls.setdefault(address.key, text)
+
+    @property
+    def found(self) -> AddressList:
+        """What was judged so far."""
+        return AddressList(tuple(self._urls.values()), self._doubles, tuple(self._refused))
+
+
+def sort_out(lines: Iterable[tuple[int, str]]) -> AddressList:
+    """All of them at once."""
+    sorting = Sorting()
+    for line, text in lines:
+        sorting.add(line, text)
+    return sorting.found

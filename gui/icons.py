@@ -9,7 +9,16 @@ from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QIcon, QPainter, QPainterPath, QPalette, QPen, QPixmap
+from PySide6.QtGui import (
+    QColor,
+    QIcon,
+    QPainter,
+    QPainterPath,
+    QPalette,
+    QPen,
+    QPixmap,
+    QPixmapCache,
+)
 from PySide6.QtWidgets import QApplication
 
 GRID: Final = 24.0
@@ -60,7 +69,16 @@ def _drawn(name: str) -> QIcon:
 
 
 def glyph(name: str, size: int, colour: QColor, scale: float = 1.0) -> QPixmap:
-    """One drawn sign, `size` logical pixels square."""
+    """One drawn sign, `size` logical pixels square; drawn once for each colour."""
+    key = f"glyph {name} {size} {scale} {colour.rgba()}"
+    kept = QPixmap()
+    if not QPixmapCache.find(key, kept):
+        kept = _painted(name, size, colour, scale)
+        QPixmapCache.insert(key, kept)
+    return kept
+
+
+def _painted(name: str, size: int, colour: QColor, scale: float) -> QPixmap:
     side = round(size * scale)
     pixmap = QPixmap(side, side)
     pixmap.fill(Qt.GlobalColor.transparent)
@@ -211,11 +229,14 @@ _PATHS: Final[dict[str, Callable[[], QPainterPath]]] = {
     "new": _lines(((12, 5), (12, 19)), ((5, 12), (19, 12))),
     "stop": _cross_in_circle,
     "rerun": _again,
+    "stop_recording": _round(QRectF(6, 6, 12, 12)),
     "force": _lines(((5, 12.5), (10, 17.5), (19, 6.5)), ((5, 21), (19, 21))),
     "refresh": _refresh,
+    "export": _lines(((12, 4), (12, 14)), ((7.5, 10), (12, 14.5), (16.5, 10)), ((5, 19), (19, 19))),
     "folder": _lines(
         ((3, 18.5), (3, 5.5), (9.5, 5.5), (12, 8.5), (21, 8.5), (21, 18.5), (3, 18.5))
     ),
+    "acknowledge": _lines(((5, 12.5), (10, 17.5), (19, 6.5))),
     "sidebar": _round(QRectF(3, 5, 18, 14), runs=(((9, 5), (9, 19)),)),
     "details": _round(QRectF(3, 5, 18, 14), runs=(((3, 13.5), (21, 13.5)),)),
     "sample": _lines(((8, 5), (18.5, 12), (8, 19), (8, 5))),

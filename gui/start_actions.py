@@ -62,4 +62,4 @@ class StartActions(QObject):
 
     def _take_drop(self, mime: QMimeData) -> None:
         if self._accepts:
-            self._starting.take(mime)
+            self._starting.take_drop(mime)

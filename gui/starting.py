@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from engine.again import Asked, CannotRepeat, known
 from engine.display import display
 from engine.drafts import content, file_content
-from engine.errors import EngineError, InvalidArguments
+from engine.errors import EngineError, InvalidArguments, Problem
 from engine.records import TaskRecord, TaskView
 from engine.service import Engine
 from gui.bridge import Bridge
@@ -79,7 +79,7 @@ class Starting(QObject):
         dialog.many_wanted.connect(self._volley.start)
         dialog.stop_wanted.connect(self._volley.stop)
         dialog.file_wanted.connect(self.open_file)
-        dialog.dropped.connect(self.take)
+        dialog.dropped.connect(self.take_drop)
         dialog.finished.connect(self._forget_dialog)
         dialog.open()
 
@@ -101,8 +101,15 @@ class Starting(QObject):
         if files:
             self.open_path(files[0])
             return True
-        text = mime.text().strip()
-        return bool(text) and self._take_text(text, self.tr("The copied text"), quiet=True)
+        links = "\n".join(url.toString() for url in mime.urls())
+        return self._take_text((links or mime.text()).strip())
+
+    def take_drop(self, mime: QMimeData) -> None:
+        """As `take`; what cannot be started is said."""
+        if not self.take(mime):
+            message = "holds no address, no list of addresses and no task"
+            name = self.tr("What was dropped")
+            self._refuse(InvalidArguments((Problem(name, "nothing_to_start", message),)))
 
     def open_file(self) -> None:
         """Ask for a file with a task, or with addresses."""
@@ -148,13 +155,14 @@ class Starting(QObject):
 
     # what was found
 
-    def _take_text(self, text: str, name: str, *, quiet: bool) -> bool:
-        """An address, several, or a task in JSON; a quiet refusal opens an empty form."""
+    def _take_text(self, text: str) -> bool:
+        """An address, several, or a task in JSON; False for anything else."""
         if address_in(text):
             self.new_task({"url": address_in(text)})
             return True
         if not text.startswith(("{", "[")) and not any(map(address_in, text.split("\n")[:50])):
-            return not quiet
+            return False
+        name = self.tr("The text")
         try:
             self._show_found(content(text.encode("utf-8", "replace"), name), name)
         except InvalidArguments as error:

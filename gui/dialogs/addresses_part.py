@@ -89,9 +89,11 @@ class AddressesPart(QWidget):
         """Another form is shown: stand in that one."""
         body.under_first.addWidget(self)
         body.under_first.addWidget(self.many)
+        self.setVisible(True)  # another parent hides it
         self.switch.setVisible(body.kind in WITH_LISTS)
         if body.kind not in WITH_LISTS:
             self.switch.setChecked(False)
+        self.many.setVisible(self.is_many)
         self.offer.setVisible(False)
         if "url" in body:
             body["url"].changed.connect(lambda: self.offer.setVisible(False))

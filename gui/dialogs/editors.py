@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QDoubleSpinBox,
@@ -104,8 +105,15 @@ class _SecondsBox(QDoubleSpinBox):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setDecimals(3)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMinimumHeight(28)
         self.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        if self.hasFocus():
+            super().wheelEvent(event)
+        else:
+            event.ignore()
 
     def textFromValue(self, value: float) -> str:
         whole = self.locale().toString(value, "f", 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtCore import QEvent, QObject, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -44,6 +44,8 @@ class Field(QWidget):
         editor.setAccessibleName(name)
         editor.setAccessibleDescription(hint)
         editor.installEventFilter(self)
+        if isinstance(editor, QSpinBox | QComboBox):
+            editor.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         if not isinstance(editor, QPlainTextEdit | QCheckBox | OwnEditor):
             editor.setMinimumHeight(EDITOR_HEIGHT)
         if isinstance(editor, QLineEdit):
@@ -77,6 +79,9 @@ class Field(QWidget):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.FocusOut:
             self.left.emit()
+        if event.type() == QEvent.Type.Wheel and not self.editor.hasFocus():
+            event.ignore()  # who scrolls the form must not turn its numbers
+            return True
         return False
 
 

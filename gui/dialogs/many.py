@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Final
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from engine.address_list import MOST, AddressList, sort_out
+from engine.address_list import MOST, AddressList, Sorting
 from engine.again import Asked
 from engine.display import display
 from engine.words import count
@@ -17,10 +18,10 @@ from gui.dialogs.field import choice
 from gui.theme import plain_label
 
 LINES: Final = 8
-PAUSE_MS: Final = 120
 MOST_IN_ONE: Final = 500  # a command task has at most 1,000 commands, two for each address
 MOST_NAMED: Final = 3
-BIG: Final = 20_000  # characters; a smaller text is judged at once
+AT_ONCE: Final = 3_000  # characters; a longer text is judged in slices
+SLICE_S: Final = 0.002
 
 
 class Many(QWidget):
@@ -39,9 +40,9 @@ class Many(QWidget):
         each = (("each", self.tr("One task for each address")), ("one", self._words_for_one()))
         self.shape = choice(each)
         self.shape.setAccessibleName(self.tr("What becomes of the list"))
-        self._timer = QTimer(self, singleShot=True, interval=PAUSE_MS)
-        self._timer.timeout.connect(self._judge)
-        self.text.textChanged.connect(self._wait)
+        self._slices = QTimer(self, interval=0)
+        self._slices.timeout.connect(self._judge)
+        self.text.textChanged.connect(self._begin)
         self.shape.currentIndexChanged.connect(lambda _: self.changed.emit())
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -49,7 +50,7 @@ class Many(QWidget):
         for part in (self.text, self._told, self._mistake, self.shape):
             column.addWidget(part)
         self.setFocusProxy(self.text)
-        self._judge()
+        self._begin()
 
     @property
     def told(self) -> str:
@@ -60,6 +61,8 @@ class Many(QWidget):
     def mistake(self) -> str:
         """Why nothing can be started from this list; empty when it can."""
         number = len(self.found.urls)
+        if self._reading:
+            return self.tr("The list is still being read.")
         if not number:
             return self.tr("Put in at least one address.")
         if number > MOST:
@@ -70,8 +73,6 @@ class Many(QWidget):
 
     def set_text(self, text: str) -> None:
         self.text.setPlainText(text)
-        self._timer.stop()
-        self._judge()
 
     def drop_first(self, number: int) -> None:
         """These were started: what is left stays to be started later."""
@@ -90,15 +91,24 @@ class Many(QWidget):
     def _words_for_one(self) -> str:
         return self.tr("One command task that opens them in turn and keeps their text")
 
-    def _wait(self) -> None:
-        if self.text.document().characterCount() < BIG:
-            self._judge()
-        else:
-            self._timer.start()
+    def _begin(self) -> None:
+        """Judge what stands there from its beginning: a short list at once, else in slices."""
+        text = self.text.toPlainText()
+        self._sorting = Sorting()
+        self._left = ((at, line) for at, line in enumerate(text.splitlines(), 1) if line.strip())
+        self._reading = True
+        self._judge(float("inf") if len(text) < AT_ONCE else SLICE_S)
 
-    def _judge(self) -> None:
-        lines = enumerate(self.text.toPlainText().splitlines(), 1)
-        self.found = sort_out((at, address_in(line) or line) for at, line in lines if line.strip())
+    def _judge(self, seconds: float = SLICE_S) -> None:
+        until = time.perf_counter() + seconds
+        for at, line in self._left:
+            self._sorting.add(at, address_in(line) or line)
+            if time.perf_counter() > until:
+                self._slices.start()
+                return
+        self._slices.stop()
+        self._reading = False
+        self.found = self._sorting.found
         self._told.show_text(self._numbers())
         self._mistake.show_text(self._refused())
         self._mistake.setVisible(bool(self.found.refused))

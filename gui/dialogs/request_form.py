@@ -47,17 +47,21 @@ class RequestForm(QWidget):
         self._terms = Terms()
         self._cards: dict[str, QToolButton] = {}
         self._group = QButtonGroup(self)
-        self.body: KindForm | CommandForm = KindForm("crawl", words)
-        self.budgets, self.contract = BudgetForm("crawl"), ContractForm("crawl")
+        self._fresh = False  # nothing was typed since it was built
+        self.body: KindForm | CommandForm
+        self.budgets: BudgetForm
+        self.contract: ContractForm
         self.name = self._make_name()
         self._area = QScrollArea(self)
         self._area.setWidgetResizable(True)
         self._area.setFrameShape(QFrame.Shape.NoFrame)
+        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(12)
         column.addLayout(self._make_cards())
         column.addWidget(self._area, 1)
+        self.changed.connect(self._spoil)
         self._build("crawl")
 
     def __getitem__(self, key: str) -> Field:
@@ -85,7 +89,8 @@ class RequestForm(QWidget):
 
     def show_request(self, asked: Asked, *, whole: bool) -> None:
         """Show a request; what the form cannot show is left out, or kept if `whole`."""
-        self._build(asked.kind)
+        if not self._fresh or asked.kind != self.kind:
+            self._build(asked.kind)
         terms = self._terms = asked.terms
         args = dict(asked.args)
         if asked.kind == ENVELOPE:
@@ -150,12 +155,16 @@ class RequestForm(QWidget):
         column.addLayout(grid_of(self.name, columns=1))
         column.addStretch()
         self.name.changed.connect(self.changed)
+        self._fresh = True
         self.body.left.connect(self.left)
         old = self._area.takeWidget()
         self._area.setWidget(inner)
         self.kind_changed.emit(kind)  # what others put into the old form moves on first
         if old is not None:
             old.deleteLater()
+
+    def _spoil(self) -> None:
+        self._fresh = False
 
     def _make_name(self) -> Field:
         edit = QLineEdit()

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
-from PySide6.QtCore import QSize, Signal
+from PySide6.QtCore import QSize, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QTabWidget, QVBoxLayout, QWidget
 
 from engine.again import Asked
 from engine.drafts import lacks
 from engine.errors import EngineError, InvalidArguments, Problem
+from engine.forms import COMMANDS
 from engine.records import TaskRecord
 from gui.dialogs.address import complete
 from gui.dialogs.addresses_part import AddressesPart
 from gui.dialogs.json_pane import JsonPane
+from gui.dialogs.kind_form import ADDRESSES
 from gui.dialogs.kind_words import FormWords
 from gui.dialogs.request_form import RequestForm
 from gui.dialogs.shelf import Shelf
 from gui.dialogs.start_footer import StartFooter
+from gui.dialogs.tab_order import chain
 from gui.dropping import Dropping
 from gui.presets import Kept, Presets
 from gui.states import Banner
@@ -28,6 +30,7 @@ from gui.theme import heading, plain_label, plain_tip
 SIZE = QSize(900, 720)
 MARGIN = 60  # pixels of the screen that stay free
 FORM, JSON = 0, 1
+LONG, PAUSE_MS = 100, 150  # commands; judging a thousand takes 15 ms
 
 Check = Callable[[Asked], tuple[Problem, ...]]
 
@@ -81,10 +84,6 @@ class StartDialog(QDialog):
         self.show_note(note)
         self.form.focus()
         self._judge()
-
-    def fill(self, args: Mapping[str, Any]) -> None:
-        """Show these arguments; what is no argument of the chosen kind is left out."""
-        self.form.fill(args)
 
     def show_note(self, note: str) -> None:
         """What a person should know of this request; nothing for none."""
@@ -192,7 +191,9 @@ class StartDialog(QDialog):
         self._note.setVisible(False)
 
     def _connect(self) -> None:
-        self.form.changed.connect(self._judge)
+        self.form.changed.connect(self._hear)
+        self._later = QTimer(self, singleShot=True, interval=PAUSE_MS)
+        self._later.timeout.connect(self._judge)
         self.form.left.connect(self._leave)
         self.form.kind_changed.connect(lambda _: self._show_kind())
         self.addresses.changed.connect(self._judge)
@@ -211,6 +212,7 @@ class StartDialog(QDialog):
     def _show_kind(self) -> None:
         self._heading.show_text(self._words.doing(self.form.kind))
         self.addresses.move_to(self.form.body)
+        chain(self.tabs, self.footer, self.shelf)
 
     def _turn(self, tab: int) -> None:
         """The same request on the other side; a text that is none stays where it is."""
@@ -241,24 +243,26 @@ class StartDialog(QDialog):
     def _keep(self, title: str) -> None:
         asked = self.asked
         if asked is not None:
-            kept = self._presets.keep(title, asked)
-            told = self.tr("Kept as “{0}”.")
-            if kept.lost:
-                told = self.tr("Kept as “{0}”, without its secrets.")
-            self.footer.tell(told.format(title))
+            self.footer.tell_kept(self._presets.keep(title, asked))
 
     def _leave(self, key: str) -> None:
-        if key in ("url", "sitemap_url") and self.form[key].value:
+        if key in ADDRESSES and key in self.form.body and self.form[key].value:
             self._judging = True
             self.form[key].value = complete(self.form[key].value)
             self._judge()
 
     # what is wrong
 
+    def _hear(self) -> None:
+        """Something was typed; a long list of commands is judged in a pause."""
+        rows = len(self.form.body.args.get("commands", ())) if self.form.kind == COMMANDS else 0
+        self._later.start() if rows > LONG else self._judge()
+
     def _judge(self) -> None:
         """Ask the engine what it would say, and show it without getting in the way of typing."""
         if self._filling:
             return
+        self._later.stop()
         asked = self.asked
         problems = self.json.refusal if asked is None else self._check(asked)
         in_json = self.tabs.currentIndex() == JSON

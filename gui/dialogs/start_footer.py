@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 from engine.words import count
 from gui.dialogs.question import BUTTON
 from gui.icons import icon
-from gui.presets import MOST_TITLE
+from gui.presets import MOST_TITLE, Kept
 from gui.theme import plain_label, plain_tip
 
 
@@ -58,6 +58,13 @@ class StartFooter(QWidget):
     def tell(self, text: str) -> None:
         """One line beside the buttons."""
         self._told.show_text(text)
+
+    def tell_kept(self, kept: Kept) -> None:
+        """A preset was kept, perhaps not with all that stood in the form."""
+        words = self.tr("Kept as “{0}”.")
+        if kept.lost:
+            words = self.tr("Kept as “{0}”, without its secrets.")
+        self.tell(words.format(kept.title))
 
     def allow(self, allowed: bool, why_not: str) -> None:
         """May it be started? Else the tip says why not."""

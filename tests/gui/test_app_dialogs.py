@@ -107,7 +107,7 @@ def test_a_typed_host_is_started_as_https(dialog: StartDialog) -> None:
 def test_the_forms_own_values_are_the_engines_defaults(dialog: StartDialog) -> None:
     from engine.work.crawl_args import parse_crawl
 
-    dialog.fill({"url": "https://example.com/"})
+    dialog.form.fill({"url": "https://example.com/"})
     assert parse_crawl(dialog.form.asked.args) == parse_crawl({"url": "https://example.com/"})
 
 
@@ -121,7 +121,7 @@ def test_a_mistake_shows_under_its_field_only_after_the_field_was_left(dialog: S
 
 
 def test_a_refusal_unfolds_the_fields_that_are_folded_away(dialog: StartDialog) -> None:
-    dialog.fill({"url": "https://example.com"})
+    dialog.form.fill({"url": "https://example.com"})
     dialog.ask()
     problems = (
         Problem("include_patterns[0]", "bad_pattern", "is no pattern"),
@@ -135,7 +135,7 @@ def test_a_refusal_unfolds_the_fields_that_are_folded_away(dialog: StartDialog) 
 
 
 def test_a_failed_start_keeps_what_was_typed(dialog: StartDialog) -> None:
-    dialog.fill({"url": "https://example.com/keep"})
+    dialog.form.fill({"url": "https://example.com/keep"})
     dialog.ask()
     assert not dialog.start.isEnabled()
     dialog.show_error(LedgerWriteFailed(reason="disk full", path="/x"))
@@ -146,7 +146,7 @@ def test_a_failed_start_keeps_what_was_typed(dialog: StartDialog) -> None:
 
 def test_a_crawl_is_asked_for_once_however_often_the_keys_repeat(dialog: StartDialog) -> None:
     seen = asked(dialog)
-    dialog.fill({"url": "https://example.com"})
+    dialog.form.fill({"url": "https://example.com"})
     dialog.ask()
     dialog.form["max_pages"].changed.emit()
     assert not dialog.start.isEnabled()
@@ -169,7 +169,7 @@ def test_a_copied_address_is_offered_and_taken_by_one_click(dialog: StartDialog)
 
 def test_arguments_of_the_wrong_shape_from_a_folder_change_nothing(dialog: StartDialog) -> None:
     before = dialog.form.asked.args
-    dialog.fill(
+    dialog.form.fill(
         {
             "max_pages": "many",
             "respect_robots": 3,

@@ -124,7 +124,7 @@ async def test_a_crawl_is_started_from_the_dialog_and_its_pages_are_on_disk(
         window.acts["new"].trigger()
         dialog = dialog_of(session)
         assert isinstance(dialog, StartDialog)
-        dialog.fill({"url": f"{site.url}/", **FAST})
+        dialog.form.fill({"url": f"{site.url}/", **FAST})
         dialog.start.click()
         (record,) = await heard(session.bridge.started)
         assert await ended(session, record.task_id) == "COMPLETED"

@@ -1,0 +1,247 @@
+"""Every kind has a form: with the engine's defaults, its mistakes in place, and a JSON twin."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QGuiApplication, QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
+
+from engine.again import Asked
+from engine.drafts import Terms, document
+from engine.errors import Problem
+from engine.forms import STARTABLE, inputs
+from engine.run.kinds import KINDS
+from engine.service import Engine
+from gui.dialogs.json_places import line_and_column, places
+from gui.dialogs.kind_words import JSON_ONLY, FormWords
+from gui.dialogs.start import JSON, StartDialog
+from gui.dialogs.terms_form import BudgetForm
+from gui.preferences import Preferences
+from gui.presets import Presets
+
+NEEDED: dict[str, dict[str, Any]] = {
+    "crawl": {"url": "https://example.com/"},
+    "crawl_sitemap": {"url": "https://example.com/"},
+    "recording": {"url": "https://example.com/"},
+    "oc_evidence_bundle": {"url": "https://example.com/"},
+    "oc_session_snapshot": {"objective": "buy milk"},
+}
+
+
+def judged(asked: Asked) -> tuple[Problem, ...]:
+    return Engine.problems(asked.kind, asked.args, asked.name, asked.terms)
+
+
+@pytest.fixture
+def dialog(qapp: QApplication, qtbot: Any) -> Iterator[StartDialog]:
+    QGuiApplication.clipboard().clear()
+    dialog = StartDialog(judged, Presets(Preferences()))
+    qtbot.addWidget(dialog)
+    dialog.show()
+    yield dialog
+    dialog.close()
+
+
+@pytest.mark.parametrize("kind", NEEDED)
+def test_an_untouched_form_asks_for_what_the_engine_does_by_itself(
+    dialog: StartDialog, kind: str
+) -> None:
+    dialog.form.choose(kind)
+    dialog.form.fill(NEEDED[kind])
+    assert KINDS[kind].parse(dialog.form.asked.args) == KINDS[kind].parse(NEEDED[kind])
+    assert dialog.start.isEnabled()
+    assert dialog.form.asked.terms == Terms()
+
+
+@pytest.mark.parametrize("kind", NEEDED)
+def test_no_argument_of_a_kind_is_left_out_of_its_form(qapp: QApplication, kind: str) -> None:
+    shown = {line.key for line in FormWords().lines(kind)}
+    assert shown | set(JSON_ONLY.get(kind, ())) == set(inputs(kind))
+    options = {line.key: {value for value, _ in line.options} for line in FormWords().lines(kind)}
+    for name, one in inputs(kind).items():
+        assert set(one.choices) == options.get(name, set()) or not one.choices
+
+
+@pytest.mark.parametrize("kind", STARTABLE)
+def test_every_control_of_a_form_has_a_name_and_every_label_is_plain(
+    dialog: StartDialog, kind: str
+) -> None:
+    dialog.form.choose(kind)
+    nameless = [
+        widget
+        for widget in dialog.findChildren(QWidget)
+        if widget.isVisible()
+        and widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+        and widget.focusProxy() is None
+        and not widget.accessibleName()
+        and not (isinstance(widget, QAbstractButton) and widget.text())
+        and not widget.objectName().startswith("qt_")
+    ]
+    assert [type(widget).__name__ for widget in nameless] == []
+    formats = {label.textFormat() for label in dialog.findChildren(QLabel) if label.text()}
+    assert formats == {Qt.TextFormat.PlainText}
+
+
+@pytest.mark.parametrize("kind", STARTABLE)
+def test_tab_goes_through_a_form_and_comes_back(dialog: StartDialog, kind: str) -> None:
+    dialog.form.choose(kind)
+    dialog.form.focus()
+    first, seen = dialog.focusWidget(), []
+    for _ in range(80):
+        seen.append(dialog.focusWidget())
+        QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Tab)
+        if dialog.focusWidget() is first:
+            break
+    assert dialog.focusWidget() is first
+    heights = [one.mapTo(dialog, QPoint()).y() for one in seen if dialog.form.isAncestorOf(one)]
+    assert heights[:3] == sorted(heights[:3])
+
+
+def test_the_address_goes_along_to_another_kind(dialog: StartDialog) -> None:
+    QTest.keyClicks(dialog.form["url"].editor, "example.com")
+    dialog.form.choose("recording")
+    assert dialog.form.asked.args["url"] == "https://example.com"
+    assert not dialog.addresses.switch.isVisible()
+
+
+def test_scrolling_the_form_turns_no_number(dialog: StartDialog) -> None:
+    editor = dialog.form["max_pages"].editor
+    dialog.form["url"].editor.setFocus()
+    angle = QPoint(0, 120)
+    wheel = QWheelEvent(
+        QPointF(5, 5), QPointF(5, 5), angle, angle, Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(editor, wheel)
+    assert dialog.form["max_pages"].value == 20
+
+
+def test_an_envelope_says_its_objective_in_its_terms(dialog: StartDialog) -> None:
+    dialog.form.choose("browser_task")
+    assert not dialog.start.isEnabled()
+    dialog.form["objective"].value = "find the price"
+    asked = dialog.form.asked
+    assert asked.args == {}
+    assert (asked.terms.objective, asked.terms.phase) == ("find the price", "explore")
+    assert dialog.start.isEnabled()
+
+
+def test_form_and_json_say_the_same_request(dialog: StartDialog) -> None:
+    asked = Asked(
+        "crawl",
+        {"url": "https://example.com/", "max_pages": 7, "failOnPage": 3},
+        "mine",
+        Terms(
+            policy={"maxToolCalls": 9, "allowedDomains": ["example.com"]},
+            enforce=True,
+            contract={"expected_total": 12, "failed_policy": "block", "cursor": "x"},
+            workflow_id="w1",
+        ),
+    )
+    dialog.show_request(asked, whole=True)
+    shown = dialog.form.asked
+    assert shown.args["failOnPage"] == 3
+    assert (shown.name, shown.terms) == ("mine", asked.terms)
+    dialog.tabs.setCurrentIndex(JSON)
+    assert json.loads(dialog.json.text.toPlainText()) == document(shown)
+    dialog.json.text.setPlainText(
+        dialog.json.text.toPlainText().replace('"max_pages": 7', '"max_pages": 8')
+    )
+    dialog.tabs.setCurrentIndex(0)
+    assert dialog.form["max_pages"].value == 8
+    assert dialog.form.asked.terms == asked.terms
+    assert dialog.form.asked.args["failOnPage"] == 3
+
+
+def test_json_that_is_none_stays_in_sight_with_its_line(dialog: StartDialog) -> None:
+    dialog.tabs.setCurrentIndex(JSON)
+    dialog.json.text.setPlainText('{"kind": "crawl",\n  "args": {"url": }}')
+    dialog.tabs.setCurrentIndex(0)
+    assert dialog.tabs.currentIndex() == JSON
+    assert "line 2, column 19" in dialog.json.mistakes
+    assert not dialog.start.isEnabled()
+
+
+def test_a_mistake_in_json_is_told_with_its_line_and_the_cursor_goes_there(
+    dialog: StartDialog,
+) -> None:
+    dialog.tabs.setCurrentIndex(JSON)
+    text = '{"kind": "crawl",\n "args": {"url": "https://a.example/",\n   "max_pages": 0}}'
+    dialog.json.text.setPlainText(text)
+    dialog.json.settle()
+    assert "Line 3, column 17: max_pages: must be between 1 and" in dialog.json.mistakes
+    dialog.json._go.click()
+    assert dialog.json.text.textCursor().blockNumber() == 2
+
+
+def test_what_a_form_cannot_show_is_shown_as_a_mistake_and_not_dropped(
+    dialog: StartDialog,
+) -> None:
+    dialog.tabs.setCurrentIndex(JSON)
+    args = {"url": "https://a.example/", "max_pages": "many", "color": 3}
+    dialog.json.text.setPlainText(json.dumps({"kind": "crawl", "args": args}))
+    dialog.tabs.setCurrentIndex(0)
+    assert dialog.form.asked.args["max_pages"] == "many"
+    dialog.ask()
+    assert "whole number" in dialog.form["max_pages"].mistake
+    said = [label.text() for label in dialog.banner.findChildren(QLabel)]
+    assert any("color: is not an argument" in text for text in said)
+    dialog.form["max_pages"].value = 4
+    assert dialog.form.asked.args["max_pages"] == 4
+
+
+def test_budgets_are_presets_until_a_number_is_changed(qapp: QApplication, qtbot: Any) -> None:
+    for kind, names in (("crawl", ["unlimited", "normal", "careful"]), ("browser_task", None)):
+        form = BudgetForm(kind)
+        qtbot.addWidget(form)
+        assert not form.policy
+        for name in names or ["normal", "careful", "unlimited"]:
+            form.preset.value = name
+            policy = form.policy
+            assert form.preset.value == name
+            needed: dict[str, Any] = NEEDED.get(kind, {})
+            terms = Terms(policy=policy, objective="x" if kind == "browser_task" else None)
+            assert judged(Asked(kind, needed, None, terms)) == ()
+        form._fields["maxToolCalls"].value = 777
+        assert form.preset.value == "own"
+        assert form.policy is not None
+        assert form.policy["maxToolCalls"] == 777
+
+
+def test_a_mistake_in_budgets_or_contract_unfolds_them(dialog: StartDialog) -> None:
+    dialog.form.fill(NEEDED["crawl"])
+    dialog.form.contract.wanted.setChecked(True)
+    dialog.form.budgets._domains.value = ["http://x/y"]
+    dialog.ask()
+    assert dialog.form.contract.is_unfolded
+    assert dialog.form.budgets.is_unfolded
+    assert "is needed" in dialog.form.contract._fields["stop_condition"].mistake
+    assert dialog.form.budgets._domains.mistake
+    dialog.form.contract._fields["expected_total"].value = 5
+    dialog.form.budgets._domains.value = ["example.com"]
+    assert dialog.start.isEnabled()
+    assert dialog.form.asked.terms.contract == {"expected_total": 5, "failed_policy": "allow"}
+
+
+def test_a_place_is_found_for_every_value_of_a_json_text() -> None:
+    text = json.dumps({"a": [1, {"b c": None}], "d": "x"}, indent=1)
+    found = places(text)
+    assert set(found) == {"", "a", "a[0]", "a[1]", 'a[1]["b c"]', "d"}
+    assert text[found["a[0]"]] == "1"
+    assert text[found['a[1]["b c"]'] :].startswith("null")
+    assert line_and_column(text, found["d"]) == (8, 7)
+
+
+def test_a_form_that_is_thrown_away_says_nothing_any_more(dialog: StartDialog) -> None:
+    dialog.form["url"].editor.setFocus()
+    dialog.form.choose("commands")
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert dialog.addresses.offer.parent() is not None
+    dialog.form.choose("crawl")
+    assert dialog.addresses.switch.isVisible()
