@@ -177,7 +177,8 @@ class MainWindow(Frame):
         self._show_numbers()
 
     def _show_selection(self, ids: Sequence[str]) -> None:
-        self.newcomer.forget()
+        if list(ids) != self.scope.ids():  # the same again, as a focus that comes: nobody went on
+            self.newcomer.forget()
         self.scope.choose(ids)
         self._follow(ids[0] if len(ids) == 1 else None)
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
-from PySide6.QtWidgets import QWidget
 
 from engine.errors import EngineError
 from engine.records import Status, TaskRecord, TaskView
+from engine.service import Engine
 from engine.words import count
 from gui.bridge import Bridge
+from gui.bulk_work import Outcome
 from gui.cancelling import Cancelled
-from gui.dialogs.cancel import CancelDialog, plan_cancel
+from gui.dialogs.cancel import CancelDialog, Plan, plan_cancel
 from gui.starting import FIRST_KIND, Starting
 from gui.states import Banner, Choice
 
+if TYPE_CHECKING:
+    from gui.main_window import MainWindow
+
 UNDO_MS = 8000
+MOST_AT_ONCE = 300  # tasks that are judged in the turn in which it is asked
 
 
 class Requests(QObject):
@@ -27,7 +33,7 @@ class Requests(QObject):
     failed = Signal(EngineError)
     refused = Signal(tuple)
 
-    def __init__(self, bridge: Bridge, window: QWidget, undo_bar: Banner) -> None:
+    def __init__(self, bridge: Bridge, window: MainWindow, undo_bar: Banner) -> None:
         super().__init__(window)
         self._bridge, self._window, self._undo_bar = bridge, window, undo_bar
         self.starting = Starting(bridge, window)
@@ -47,17 +53,33 @@ class Requests(QObject):
         """Open the start dialog with the address that was copied; an empty one without one."""
         self.starting.paste()
 
-    def cancel(self, views: Sequence[TaskView]) -> None:
-        """Cancel these tasks: one that waits at once, anything else after a question."""
+    def cancel(self, views: Sequence[TaskView], whom: str = "") -> None:
+        """Cancel these tasks: one that waits at once, anything else after a question.
+
+        `whom` says in words which tasks were meant, where nobody chose them one by one.
+        """
+        if len(views) <= MOST_AT_ONCE:
+            self._ask(*self._judged(views), whom)
+            return
+
+        async def judge(_: Engine) -> tuple[Plan, int]:
+            return await asyncio.to_thread(self._judged, views)
+
+        self._bridge.ask(judge, lambda found: self._ask(*found, whom), name="plan a cancel")
+
+    def _judged(self, views: Sequence[TaskView]) -> tuple[Plan, int]:
+        """What a cancel would do, and to how many of those that wait for good."""
         plan = plan_cancel(views)
+        alone = len(plan.pending) == 1
+        return plan, sum(not self._comes_back(view, alone) for view in plan.pending)
+
+    def _ask(self, plan: Plan, for_good: int, whom: str) -> None:
         if not plan.ids:
             return
-        alone = len(plan.pending) == 1
-        lost = [view for view in plan.pending if not self._comes_back(view, alone)]
-        if not plan.needs_a_question and not lost:
+        if not plan.needs_a_question and not for_good:
             self._send_cancel(plan.ids, plan.pending, None)
             return
-        dialog = CancelDialog(plan, self._window, for_good=len(lost))
+        dialog = CancelDialog(plan, self._window, for_good=for_good, whom=whom)
 
         def act(answer: str) -> None:
             if answer == "cancel":
@@ -85,7 +107,27 @@ class Requests(QObject):
     def _send_cancel(
         self, ids: Sequence[str], pending: Sequence[TaskView], reason: str | None
     ) -> None:
-        self._bridge.cancel(ids, reason, [view.task_id for view in pending])
+        """Those that wait first: else each one that stops would let another one begin."""
+        waiting = frozenset(view.task_id for view in pending)
+
+        async def act(engine: Engine, one: str) -> TaskRecord:
+            return await engine.cancel(one, reason)
+
+        def then(outcome: Outcome[TaskRecord]) -> None:
+            self._bridge.cancelled.emit(Cancelled(tuple(outcome.done), (), waiting))
+            if outcome.refused:
+                self._window.reports.tell(
+                    self._not_cancelled(len(outcome.refused)), outcome.refused
+                )
+            self._bridge.show_health()
+
+        said = self.tr("Asking to stop: {0} of {1} tasks")
+        self._window.bulk.run(ids, act, then, said)
+
+    def _not_cancelled(self, number: int) -> str:
+        if number == 1:
+            return self.tr("1 task could not be cancelled")
+        return self.tr("{0} tasks could not be cancelled").format(count(number))
 
     def _show_cancelled(self, outcome: Cancelled) -> None:
         if outcome.refused:

@@ -9,11 +9,13 @@ from PySide6.QtWidgets import QLineEdit, QWidget
 
 from engine.records import TaskId, TaskView
 from engine.stopping import REACHED, Fate, fate, plan
-from engine.words import count, task_name, unit_word
+from engine.words import count, status_word, task_name, unit_word
 from gui.dialogs.question import Question
+from gui.dialogs.task_list import TaskList
 from gui.theme import plain_label
 
 MAX_REASON = 500
+LIST_WIDTH = 560
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +72,20 @@ class CancelDialog(Question):
     `for_good` of those that wait could not be started again: their request is not known whole.
     """
 
-    def __init__(self, plan: Plan, parent: QWidget | None = None, *, for_good: int = 0) -> None:
+    def __init__(
+        self, plan: Plan, parent: QWidget | None = None, *, for_good: int = 0, whom: str = ""
+    ) -> None:
         super().__init__(parent)
         self._plan, self._for_good = plan, for_good
         self.ask(self.tr("Cancel"), self._question())
+        if whom:
+            self.add_text(whom, tone="muted")
         for line in self._lines():
             self.add_text(line)
         if plan.asked + plan.ended + plan.lost + plan.unknown:
             self.add_text(self._skipped(), tone="muted")
+        if len(plan.ids) > 1:
+            self._add_list()
         self._reason = QLineEdit(self)
         self._reason.setMaxLength(MAX_REASON)
         self._reason.setPlaceholderText(self.tr("optional, kept with the task"))
@@ -88,6 +96,14 @@ class CancelDialog(Question):
         self.body.addWidget(self._reason)
         self.add_button("cancel", self._verb())
         self.add_button("keep", self.tr("Keep running"), default=True)
+
+    def _add_list(self) -> None:
+        """Which ones: a number alone would have to be believed."""
+        self.setMinimumWidth(LIST_WIDTH)
+        rows = [(task_name(view), status_word(view)) for view in self._plan.views]
+        self.list = TaskList((self.tr("Task"), self.tr("Status")), rows, self)
+        self.list.setColumnWidth(0, LIST_WIDTH - 170)
+        self.body.addWidget(self.list)
 
     @property
     def reason(self) -> str | None:

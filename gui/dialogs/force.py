@@ -113,9 +113,9 @@ class ForceDialog(Question):
             return
         never = len(self._all) - len(self._forced) - len(self._allowed)
         said = (
-            (len(self._forced), self.tr("{0} need force: their contracts are not met.")),
-            (len(self._allowed), self.tr("{0} may be completed as they are, without force.")),
-            (never, self.tr("{0} cannot be completed: they are left as they are.")),
+            (len(self._forced), self.tr("Need force, because their contracts are not met: {0}")),
+            (len(self._allowed), self.tr("May be completed as they are: {0}")),
+            (never, self.tr("Cannot be completed, and are left as they are: {0}")),
         )
         yield from ((words.format(count(number)), "") for number, words in said if number)
 
@@ -163,7 +163,6 @@ class ForceDialog(Question):
         elif self._all[0].missing and self._forced:
             rows = [(item,) for item in self._all[0].missing]
             self.list = TaskList((self.tr("Missing items"),), rows, self)
-            self.list.setColumnWidth(0, WIDTH)
         if self.list is not None:
             self.body.addWidget(self.list)
 

@@ -45,22 +45,31 @@ class RerunDialog(Question):
         """How many come to what, with the reason of those that cannot."""
         found, whys = self._found, self._found.whys
         said = (
-            (found.of(Chance.STARTS), self.tr("{0} will start, each as a new task.")),
-            (found.of(Chance.LED), self.tr("{0} will start and wait for their agent.")),
-            (whys.get("request_hidden", 0), self.tr("{0} had secrets, which are not kept.")),
-            (whys.get("request_cut", 0), self.tr("{0} had more arguments than are kept.")),
-            (whys.get("request_unknown", 0), self.tr("{0} were made by another program.")),
-            (found.of(Chance.LIVE), self.tr("{0} have not ended: skipped.")),
-            (found.of(Chance.STRANGE), self.tr("{0} are of a kind that cannot be started here.")),
-            (found.of(Chance.GOAL), self.tr("{0} are task runs: others work for them.")),
-            (found.of(Chance.LOST), self.tr("{0} cannot be read: skipped.")),
+            (found.of(Chance.STARTS), self.tr("Will start, each as a new task: {0}")),
+            (found.of(Chance.LED), self.tr("Will start, and wait for an agent: {0}")),
+            (
+                whys.get("request_hidden", 0),
+                self.tr("Not known whole, because secrets are not kept: {0}"),
+            ),
+            (
+                whys.get("request_cut", 0),
+                self.tr("Not known whole, because they had too many arguments: {0}"),
+            ),
+            (
+                whys.get("request_unknown", 0),
+                self.tr("Not known whole, because another program made them: {0}"),
+            ),
+            (found.of(Chance.LIVE), self.tr("Skipped, because they have not ended: {0}")),
+            (found.of(Chance.STRANGE), self.tr("Of a kind that cannot be started here: {0}")),
+            (found.of(Chance.GOAL), self.tr("Task runs, which are no work of their own: {0}")),
+            (found.of(Chance.LOST), self.tr("Skipped, because they cannot be read: {0}")),
         )
         for some, words in said:
             number = some if isinstance(some, int) else len(some)
             if number:
                 yield words.format(count(number))
         if found.of(Chance.ASKS):
-            yield self.tr("Choose one of those alone to give what is missing, and start it.")
+            yield self.tr("Re-run one that is not known whole alone, to give what is missing.")
 
     def _rows(self) -> list[tuple[str, str]]:
         words = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import QAbstractItemView, QTreeWidget, QTreeWidgetItem, QWidget
 
@@ -32,17 +32,22 @@ class TaskList(QTreeWidget):
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.setAccessibleName(self.tr("Tasks that this is about"))
+        height = self.fontMetrics().height() + 8
         for row in rows[:MOST]:
-            self.addTopLevelItem(QTreeWidgetItem(_shown(row)))
+            self._add(_shown(row), height)
         if len(rows) > MOST:
             more = self.tr("…and {0} more").format(count(len(rows) - MOST))
-            self.addTopLevelItem(QTreeWidgetItem([more]))
+            self._add([more], height)
         self.setColumnWidth(0, 230)
-        height = self.fontMetrics().height() + 8
         self.setFixedHeight(height * (min(LINES, self.topLevelItemCount()) + 1) + 6)
         copy = QShortcut(QKeySequence.StandardKey.Copy, self)
         copy.setContext(Qt.ShortcutContext.WidgetShortcut)
         copy.activated.connect(self.copy_chosen)
+
+    def _add(self, cells: list[str], height: int) -> None:
+        item = QTreeWidgetItem(cells)
+        item.setSizeHint(0, QSize(0, height))
+        self.addTopLevelItem(item)
 
     def copy_all(self) -> None:
         """Every row, also those that are not shown, with tabs between."""

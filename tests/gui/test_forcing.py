@@ -123,9 +123,9 @@ def test_many_share_one_reason_and_the_list_says_what_each_misses(
     dialog = shown(qtbot, *given)
     said = said_in(dialog)
     assert "Complete 3 tasks?" in said
-    assert "2 need force: their contracts are not met." in said
-    assert "1 may be completed as they are, without force." in said
-    assert "1 cannot be completed: they are left as they are." in said
+    assert "Need force, because their contracts are not met: 2" in said
+    assert "May be completed as they are: 1" in said
+    assert "Cannot be completed, and are left as they are: 1" in said
     assert dialog.list is not None
     found = [dialog.list.topLevelItem(row) for row in range(4)]
     assert [item.text(1) for item in found if item][:2] == ["79", "20"]

@@ -93,9 +93,9 @@ def test_the_dry_run_counts_and_names_and_starts_nothing_by_default(
     qtbot.addWidget(dialog)
     said = words_of(dialog)
     assert "Re-run 4 tasks?" in said
-    assert "3 will start, each as a new task." in said
-    assert "1 had secrets, which are not kept." in said
-    assert "2 have not ended: skipped." in said
+    assert "Will start, each as a new task: 3" in said
+    assert "Not known whole, because secrets are not kept: 1" in said
+    assert "Skipped, because they have not ended: 2" in said
     assert dialog.list.topLevelItemCount() == len(MIXED)
     dialog.show()
     QTest.keyClick(dialog, Qt.Key.Key_Return)
@@ -198,7 +198,7 @@ async def test_many_are_run_again_after_the_dry_run_was_confirmed(home: Path, si
         with appearing(RerunDialog) as told:
             window.acts["rerun_many"].trigger()
             dialog = await told
-        assert "1 had secrets, which are not kept." in words_of(dialog)
+        assert "Not known whole, because secrets are not kept: 1" in words_of(dialog)
         press(dialog, "Re-run 3 tasks")
         await until(lambda: offspring(session) == sorted(old), session.bridge.batch)
         assert window.reports.bar.title == "3 tasks were started again."

@@ -71,16 +71,16 @@ def dialog_of(session: Session) -> QDialog:
 
 
 class _Shown(QObject):
-    """Tells of the next dialog of a kind that appears."""
+    """Tells of the next widget that appears and fits."""
 
-    def __init__(self, kind: type[QDialog], told: asyncio.Future[Any]) -> None:
+    def __init__(self, fits: Callable[[QObject], bool], told: asyncio.Future[Any]) -> None:
         super().__init__()
-        self._kind, self._told = kind, told
+        self._fits, self._told = fits, told
         app().installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        fits = event.type() == QEvent.Type.Show and isinstance(watched, self._kind)
-        if fits and not self._told.done():
+        appears = event.type() == QEvent.Type.Show and self._fits(watched)
+        if appears and not self._told.done():
             self._told.set_result(watched)
         return False
 
@@ -89,7 +89,18 @@ class _Shown(QObject):
 def appearing(kind: type[T]) -> Iterator[asyncio.Future[T]]:
     """A future for the dialog of this kind that what is done inside brings up."""
     told: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-    watch = _Shown(kind, told)
+    watch = _Shown(lambda one: isinstance(one, kind), told)
+    try:
+        yield told
+    finally:
+        app().removeEventFilter(watch)
+
+
+@contextmanager
+def showing(widget: QWidget) -> Iterator[asyncio.Future[Any]]:
+    """A future for the moment at which this widget appears."""
+    told: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    watch = _Shown(lambda one: one is widget, told)
     try:
         yield told
     finally:

@@ -1,0 +1,123 @@
+"""Cancelling all that is listed, with a list of whom and a bar; ending recordings in good order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+from PySide6.QtWidgets import QApplication, QLabel
+
+from engine.records import EngineFields, TaskRecord, TaskView
+from engine.sample.site import Site
+from gui.bulk_work import Work, WorkBar
+from gui.dialogs.cancel import CancelDialog, plan_cancel
+from gui.session import Session
+from gui.stopping import can_be_stopped
+from tests.gui.task_views import a_view
+from tests.gui.windows import appearing, heard, opened, press, showing, until
+
+SLOW = {"delay_ms": 0, "max_pages": 3, "engine": "static"}
+
+
+async def crawls(session: Session, site: Site, number: int) -> list[str]:
+    """So many crawls of a page that never answers: one runs, the rest wait for it."""
+    ids = []
+    for at in range(number):
+        args = {"url": f"{site.url}/hang?{at}", **SLOW}
+        ids.append((await session.bridge.engine.start("crawl", args)).task_id)
+    model = session.window.model
+    await until(lambda: all(map(model.view_of, ids)), session.bridge.batch)
+    await until(lambda: status_of(session, ids[0]) == "RUNNING", session.bridge.batch)
+    return [str(one) for one in ids]
+
+
+def status_of(session: Session, one: str) -> str:
+    view = session.window.model.view_of(one)
+    return view.entry.status if view and isinstance(view.entry, TaskRecord) else ""
+
+
+async def test_all_that_are_listed_are_cancelled_after_a_question_that_names_them(
+    home: Path, site: Site
+) -> None:
+    async with opened(home, slots=1) as session:
+        window = session.window
+        ids = await crawls(session, site, 4)
+        with appearing(CancelDialog) as told:
+            window.acts["cancel_matching"].trigger()
+            dialog = await told
+        said = [label.text() for label in dialog.findChildren(QLabel)]
+        assert "All 4 tasks of this ledger" in said
+        assert dialog.list.topLevelItemCount() == 4
+        press(dialog, "Cancel 4 tasks")
+        await until(
+            lambda: {status_of(session, one) for one in ids} == {"CANCELLED"}, session.bridge.batch
+        )
+        begun = [window.model.view_of(one) for one in ids[1:]]
+        records = [view.entry for view in begun if view and isinstance(view.entry, TaskRecord)]
+        assert [one.started_at for one in records] == [None] * 3  # none began in between
+        assert "3 waiting tasks" in window.undo_bar.title
+
+
+async def test_what_refuses_to_be_cancelled_is_listed_and_the_others_are(
+    home: Path, site: Site
+) -> None:
+    async with opened(home, slots=1) as session:
+        window = session.window
+        ids = await crawls(session, site, 2)
+        views = [window.model.view_of(one) for one in ids]
+        gone = replace(views[1].entry, task_id="0" * 15 + "9")  # type: ignore[union-attr]
+        with appearing(CancelDialog) as asked:
+            window.requests.cancel([*(one for one in views if one), TaskView(gone)])
+            dialog = await asked
+        told = heard(session.bridge.cancelled)
+        press(dialog, "Cancel 3 tasks")
+        await told
+        assert window.reports.bar.title == "1 task could not be cancelled"
+        await until(lambda: status_of(session, ids[0]) == "CANCELLED", session.bridge.batch)
+
+
+def test_a_long_piece_of_work_says_how_far_it_is_and_can_be_stopped(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    work: Work[Any] = Work([str(number) for number in range(1200)], lambda *_: None)  # type: ignore[arg-type,return-value]
+    bar = WorkBar("Asking to stop: {0} of {1} tasks", work)
+    qtbot.addWidget(bar)
+    work.outcome.done.extend(range(312))
+    bar.show_progress()
+    assert "Asking to stop: 312 of 1,200 tasks" in [one.text() for one in bar.findChildren(QLabel)]
+    bar.stop.click()
+    assert work._stopped
+    assert not bar.stop.isEnabled()
+
+
+def test_only_a_recording_that_runs_can_be_ended_in_good_order() -> None:
+    recording = a_view(1, "RUNNING", kind="recording")
+    asked = replace(recording.entry, engine=EngineFields(stop_requested_at=5))
+    assert can_be_stopped(recording)
+    assert not can_be_stopped(TaskView(asked))
+    assert not can_be_stopped(TaskView(replace(recording.entry, cancel_requested_at=5)))
+    assert not can_be_stopped(a_view(1, "RUNNING"))
+    assert not can_be_stopped(a_view(1, "PENDING", kind="recording"))
+    assert not can_be_stopped(None)
+
+
+def test_a_cancel_of_one_needs_no_list(qapp: QApplication, qtbot: Any) -> None:
+    dialog = CancelDialog(plan_cancel([a_view(1, "RUNNING")]))
+    qtbot.addWidget(dialog)
+    assert not hasattr(dialog, "list")
+
+
+async def test_a_chosen_recording_offers_to_be_stopped(home: Path) -> None:
+    async with opened(home) as session:
+        window = session.window
+        window.model.put_many([a_view(1, "RUNNING", kind="recording"), a_view(2, "RUNNING")])
+        window.table.select_ids([a_view(2).task_id])
+        assert not window.acts["stop"].isEnabled()
+        window.table.select_ids([a_view(1).task_id])
+        assert window.acts["stop"].isEnabled()
+        with showing(window.reports.bar) as told:
+            window.acts["stop"].trigger()
+            await told
+        # there is no such folder
+        assert window.reports.bar.title == "1 recording could not be ended"
