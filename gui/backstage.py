@@ -41,6 +41,7 @@ class Backstage(QObject):
         )
         settings.setMenuRole(QAction.MenuRole.PreferencesRole)
         self._add("doctor", self.tr("&Doctor…"), [])
+        self._add("statistics", self.tr("&Statistics…"), [])
         self._add("help", self.tr("&Help"), ["F1"])
         debug = window.acts.add("debug_info", self.tr("&Copy what to tell about a problem"))
         debug.triggered.connect(self._copy_facts)
@@ -69,6 +70,7 @@ class Backstage(QObject):
             "doctor": self._doctor,
             "shortcuts": self._shortcuts,
             "help": self._help,
+            "statistics": self._statistics,
         }
         return makers[key]
 
@@ -88,6 +90,11 @@ class Backstage(QObject):
         sheet = ShortcutSheet(self._window.acts, self._window)
         sheet.change_wanted.connect(self.change_shortcuts)
         return sheet
+
+    def _statistics(self) -> QDialog:
+        from gui.dialogs.statistics import StatisticsDialog
+
+        return StatisticsDialog(self._window)
 
     def _help(self) -> QDialog:
         from gui.dialogs.help import HelpDialog

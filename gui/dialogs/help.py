@@ -137,7 +137,7 @@ class HelpTopics(QObject):
                     "Everything here can also be done with octask, on the same folder and at the "
                     "same time:\n\n"
                     "    octask list\n"
-                    "    octask start crawl --url https://example.com\n"
+                    "    octask start crawl https://example.com\n"
                     "    octask watch\n\n"
                     "octask --help names all commands."
                 ),
