@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 
 from gui import (
     appearance,
+    attending,
     backstage,
+    bulk_bar,
     cell_filter,
+    exporting,
     filter_help,
     forcing,
     kinship,
@@ -21,6 +24,7 @@ from gui import (
     page_watching,
     palette,
     rerunning,
+    retrying,
     shortcuts,
     sort_menu,
     start_actions,
@@ -28,7 +32,7 @@ from gui import (
     views,
 )
 from gui.desktop import news
-from gui.details import tab_keys
+from gui.details import several, tab_keys
 
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
@@ -36,11 +40,16 @@ if TYPE_CHECKING:
 FEATURES: tuple[Callable[[MainWindow], object], ...] = (
     start_actions.attach,
     sort_menu.attach,
+    attending.attach,
+    bulk_bar.attach,
+    several.attach,
     views.attach,
     cell_filter.attach,
     nearest.attach,
     filter_help.attach,
     rerunning.attach,
+    retrying.attach,
+    exporting.attach,
     forcing.attach,
     stopping.attach,
     page_watching.attach,

@@ -247,7 +247,6 @@ _PATHS: Final[dict[str, Callable[[], QPainterPath]]] = {
     "search": _search,
     "bell": _bell,
     "settings": _sliders,
-    "bell": _bell,
     "watch": _eye,
     "info": _info,
     "globe": _globe,

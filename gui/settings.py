@@ -36,6 +36,11 @@ class Memory:
             place = Path(os.devnull, place.name)
         self._file = QSettings(str(place), QSettings.Format.IniFormat)
 
+    @property
+    def folder(self) -> Path:
+        """Where else something may be kept between two starts."""
+        return Path(self._file.fileName()).parent
+
     def shape(self, key: str) -> QByteArray:
         """A geometry, splitter or header state; empty when there is none."""
         value = self._value(f"shape/{key}")

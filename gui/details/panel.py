@@ -63,6 +63,7 @@ class Details(QWidget):
         self._wanted = self._keys[0]  # what a person chose, also while a task has no such tab
         self._offering = False
         self._tabs.currentChanged.connect(self._tab_changed)
+        self._stand_in: QWidget | None = None
         self._nothing = plain_label(words.say("details.none"), self, tone="muted", wrap=True)
         self._nothing.setContentsMargins(12, 12, 12, 12)
         self._lay_out()
@@ -114,7 +115,7 @@ class Details(QWidget):
         self._view = view
         if view is None:
             self._task_id = ""
-            self._pages.setCurrentIndex(0)
+            self._pages.setCurrentWidget(self._stand_in or self._nothing)
             self._tell_tabs()
             return
         changed = view.task_id != self._task_id
@@ -132,6 +133,14 @@ class Details(QWidget):
         self._offer_tabs(view)
         self._tell_tabs()
         self.shown.emit(view)
+
+    def stand_in(self, page: QWidget | None) -> None:
+        """Show `page` where no single task is shown; None: that none is selected."""
+        if page is not None and self._pages.indexOf(page) < 0:
+            self._pages.addWidget(page)
+        self._stand_in = page
+        if self._view is None:
+            self._pages.setCurrentWidget(page or self._nothing)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

@@ -1,0 +1,111 @@
+"""Several tasks at once, in the place of one's details: how many of each state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtWidgets import QApplication, QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from engine import words
+from engine.attention import Standing, standing
+from gui.gauges import sign
+from gui.theme import heading, plain_label, tone
+
+if TYPE_CHECKING:
+    from gui.main_window import MainWindow
+
+# More single rows than this are better found with the sidebar than selected one by one.
+MOST_PICKED = 2000
+
+
+def attach(window: MainWindow) -> Several:
+    """Say what was chosen where nothing could be said about one task."""
+    return Several(window)
+
+
+class Several(QWidget):
+    """One line for each state that the chosen tasks have, and the way to just those."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window, self._scope = window, window.scope
+        self.setVisible(False)
+        self._title = heading("", self, grow=1.05)
+        self._can = plain_label("", self, tone="muted", wrap=True)
+        self._grid = QGridLayout()
+        self._grid.setHorizontalSpacing(10)
+        self._grid.setVerticalSpacing(2)
+        self._lines: dict[Standing, _Line] = {}
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 10, 12, 10)
+        column.setSpacing(8)
+        column.addWidget(self._title)
+        column.addLayout(self._grid)
+        column.addWidget(self._can)
+        column.addStretch()
+        self._grid.setColumnStretch(4, 1)
+        self._scope.changed.connect(self._show)
+
+    def _show(self) -> None:
+        if len(self._scope) < 2:
+            self._window.details.stand_in(None)
+            return
+        counts = self._scope.counts
+        self._title.show_text(self._scope.describes())
+        for place, state in enumerate(Standing):
+            number = counts.states.get(state, 0)
+            if number and state not in self._lines:
+                self._lines[state] = _Line(state, self._grid, place)
+                self._lines[state].only.clicked.connect(lambda _=False, one=state: self._pick(one))
+            if state in self._lines:
+                self._lines[state].show_number(number, alone=number == counts.total)
+        cancel, again = words.count(counts.cancellable), words.count(counts.repeatable)
+        said = self.tr("{0} can be cancelled, {1} can be run again without being asked anything.")
+        self._can.show_text(said.format(cancel, again))
+        self._window.details.stand_in(self)
+
+    def _pick(self, state: Standing) -> None:
+        wanted = [view.task_id for view in self._scope.views() if standing(view) is state]
+        self._window.table.select_ids(wanted)
+        self._window.table.setFocus()
+
+
+class _Line:
+    """Sign, number, word, and a button that selects only these."""
+
+    def __init__(self, state: Standing, grid: QGridLayout, place: int) -> None:
+        self._state = state
+        self._sign, self._number = _Sign(state), plain_label("")
+        self._number.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self._word = plain_label(words.say(f"status.{state.value}"))
+        self.only = QPushButton(QApplication.translate("Several", "Only these"))
+        self.only.setFlat(True)
+        for column, part in enumerate((self._sign, self._number, self._word, self.only)):
+            grid.addWidget(part, place, column)
+
+    def show_number(self, number: int, *, alone: bool) -> None:
+        self._number.show_text(words.count(number))
+        for part in (self._sign, self._number, self._word):
+            part.setVisible(number > 0)
+        self.only.setVisible(0 < number <= MOST_PICKED and not alone)
+        name = QApplication.translate("Several", "Select only the {0} that are: {1}")
+        self.only.setAccessibleName(name.format(words.count(number), self._word.text()))
+
+
+class _Sign(QLabel):
+    """The sign of a state, in the colour of the theme."""
+
+    def __init__(self, state: Standing) -> None:
+        super().__init__()
+        self._state = state
+        self._draw()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._draw()
+
+    def _draw(self) -> None:
+        colour = tone(self._state.value, QApplication.palette())
+        self.setPixmap(sign(self._state.value, colour, self.devicePixelRatioF()))
