@@ -24,12 +24,16 @@ def log_path() -> Path:
     return Path(platformdirs.user_log_dir(APP, appauthor=False)) / f"{APP}.log"
 
 
+def clean(text: str) -> str:
+    """`text` as it may be written down and shown: without secrets, line by line as it reads."""
+    return "\n".join(display(redact.text(line)) for line in text.split("\n"))
+
+
 class _Clean(logging.Formatter):
     """Redacts, and keeps a record on its lines: what pages say must not forge log lines."""
 
     def format(self, record: logging.LogRecord) -> str:
-        lines = super().format(record).split("\n")
-        return "\n    ".join(display(redact.text(line)) for line in lines)
+        return clean(super().format(record)).replace("\n", "\n    ")
 
 
 class _Private(RotatingFileHandler):

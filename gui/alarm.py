@@ -6,8 +6,10 @@ import asyncio
 import logging
 import sys
 import threading
+import traceback
+from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import (
     QMessageLogContext,
@@ -19,11 +21,17 @@ from PySide6.QtCore import (
 )
 from PySide6.QtWidgets import QWidget
 
-from engine.logs import log_path
-from gui.dialogs.question import Question
+from engine.logs import clean, log_path
+from gui.desktop.forward import come_forward
+from gui.settings import Memory
+
+if TYPE_CHECKING:
+    from gui.dialogs.crash import CrashDialog
 
 log = logging.getLogger("gui")
 qt_log = logging.getLogger("qt")
+CRASH_BYTES = "crash-bytes"
+MOST_FRAMES, MOST_CHARS = 40, 20_000
 _QT_LEVELS = {
     QtMsgType.QtDebugMsg: logging.DEBUG,
     QtMsgType.QtInfoMsg: logging.INFO,
@@ -36,16 +44,18 @@ _QT_LEVELS = {
 class Alarm(QObject):
     """Catches errors wherever they surface: slots, threads, the loop, the bridge.
 
-    One dialog at a time: a defect that repeats must not bury the window.
+    One dialog at a time, and none twice for the same place: a defect that repeats must not
+    bury the window. The log has every one.
     """
 
-    _rung = Signal(str)
+    _rung = Signal(str, str)
 
     def __init__(self) -> None:
         super().__init__()
         self.window: QWidget | None = None
         self.quit_wanted: Any = None
-        self._dialog: Question | None = None
+        self._dialog: CrashDialog | None = None
+        self._told: set[str] = set()
         self._rung.connect(self._tell, Qt.ConnectionType.QueuedConnection)
 
     def install(self) -> None:
@@ -61,7 +71,8 @@ class Alarm(QObject):
     def ring(self, error: BaseException) -> None:
         """Log `error` and tell the user; from any thread."""
         log.error("unexpected", exc_info=error)
-        self._rung.emit(type(error).__name__)
+        details = "".join(traceback.format_exception(error, limit=-MOST_FRAMES))
+        self._rung.emit(clean(details)[-MOST_CHARS:], _place_of(error))
 
     def _take(
         self,
@@ -80,21 +91,17 @@ class Alarm(QObject):
         else:
             log.error("the loop says: %s", context.get("message"))
 
-    def _tell(self, name: str) -> None:
-        if self._dialog is not None or self.window is None:
+    def _tell(self, details: str, place: str = "") -> None:
+        if self._dialog is not None:
+            self._dialog.count_more()
+        if self._dialog is not None or self.window is None or place in self._told:
             return
-        dialog = self._dialog = Question(self.window)
-        dialog.ask(self.tr("Unexpected error"), self.tr("Something unexpected went wrong"))
-        dialog.add_text(
-            self.tr(
-                "The window goes on, and running tasks with it. If it happens again, quit and "
-                "start anew: everything in the ledger is kept."
-            )
-        )
-        where = self.tr("Kind: {0}. The details are in {1}").format(name, log_path())
-        dialog.add_text(where, tone="muted")
-        dialog.add_button("quit", self.tr("Quit"))
-        dialog.add_button("go on", self.tr("Go on"), default=True)
+        from gui.dialogs.crash import CrashDialog  # nobody should need it
+
+        if place:
+            self._told.add(place)
+        come_forward(self.window)  # it may be in the tray, where nobody would see the dialog
+        dialog = self._dialog = CrashDialog(details, log_path(), self.window)
         dialog.when_answered(self._act)
         dialog.open()
 
@@ -104,6 +111,29 @@ class Alarm(QObject):
             self._dialog = None
         if answer == "quit" and self.quit_wanted is not None:
             self.quit_wanted()
+
+
+def crash_file() -> Path:
+    """Where the interpreter leaves its stack when it dies."""
+    return log_path().with_suffix(".crash")
+
+
+def has_crashed(memory: Memory) -> bool:
+    """Did the program die since this was asked last?"""
+    try:
+        size = crash_file().stat().st_size
+    except OSError:
+        size = 0
+    known = memory.text(CRASH_BYTES)
+    memory.keep_text(CRASH_BYTES, str(size))
+    return known.isdigit() and size > int(known)
+
+
+def _place_of(error: BaseException) -> str:
+    """What tells one defect from another: its kind and the line it came from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__} {where}"
 
 
 def log_qt_messages() -> None:

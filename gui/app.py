@@ -18,7 +18,7 @@ from engine.errors import EngineError
 from engine.logs import log_path, log_to_file
 from engine.places import private_folder
 from engine.version import VERSION
-from gui.alarm import Alarm, log_qt_messages
+from gui.alarm import Alarm, crash_file, has_crashed, log_qt_messages
 from gui.backstage import as_chosen
 from gui.desktop.arrivals import Opener
 from gui.desktop.forward import token_in
@@ -110,9 +110,13 @@ async def _windows(app: Opener, settings: Settings, wish: Wish, *, new_window: b
     instance = Instance(settings.root)
     if not new_window and not instance.claim():
         return _hand_over(instance, settings.root, wish)
+    crashed = has_crashed(memory)
     while True:
         chosen = as_chosen(settings, preferences)
         session = Session(chosen, memory, alarm, preferences=preferences)
+        if crashed:
+            session.tell_of_crash()
+            crashed = False
         folder = await _one_window(app, session, instance, wish)
         if folder is None:
             return 0
@@ -206,9 +210,7 @@ def _write_crashes_down() -> None:
     try:
         private_folder(log_path().parent)
         # kept open for the life of the process: faulthandler writes to its number
-        file = os.open(
-            log_path().with_suffix(".crash"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
-        )
+        file = os.open(crash_file(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError:
         return
     faulthandler.enable(file)

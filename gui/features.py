@@ -31,7 +31,7 @@ from gui import (
     stopping,
     views,
 )
-from gui.desktop import news
+from gui.desktop import contrast, news
 from gui.details import several, tab_keys
 
 if TYPE_CHECKING:
@@ -59,5 +59,6 @@ FEATURES: tuple[Callable[[MainWindow], object], ...] = (
     appearance.attach,
     backstage.attach,
     news.attach,
+    contrast.attach,
     shortcuts.attach,
 )

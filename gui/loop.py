@@ -32,7 +32,12 @@ IO_THREADS = 4
 SLICE_S = 0.008  # callbacks run at most this long before Qt may paint and read the mouse again
 LONGEST_SLEEP_MS = 24 * 3600 * 1000  # a Qt timer counts in 31 bits of ms; later ones are re-armed
 STALE_TIMERS = 100  # cancelled timers kept before the heap is made anew
-ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM) + (
+    # the terminal it was started from is closed; unless it was told to outlive that (nohup)
+    (signal.SIGHUP,)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    else ()
+)
 PYTHON_TURN_MS = 200  # Windows: how often Python gets a turn to notice a signal
 
 
@@ -218,7 +223,7 @@ def _stopper(loop: Loop) -> Callable[[object], None]:
 def run(app: QApplication, main: Coroutine[Any, Any, T]) -> T:
     """Run `main` to its end on a fresh loop; its `finally` blocks always finish.
 
-    That holds also when Qt quits under it, and for SIGINT and SIGTERM, which cancel `main`.
+    That holds also when Qt quits under it, and for SIGINT, SIGTERM and SIGHUP, which cancel `main`.
 
     Raises:
         asyncio.CancelledError: `main` was cancelled from outside and let it pass.

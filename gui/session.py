@@ -20,6 +20,7 @@ from gui.desktop.wishes import Wish, here, wish_in, wish_of
 from gui.main_window import MainWindow
 from gui.preferences import Preferences
 from gui.settings import Memory
+from gui.states import Choice
 
 log = logging.getLogger(__name__)
 
@@ -111,6 +112,13 @@ class Session(QObject):
         """Come forward and do what was asked for."""
         come_forward(self.window, wish.token)
         self.window.arrivals.take(wish)
+
+    def tell_of_crash(self) -> None:
+        """The program died the last time: what it ran was cut off, what it had finished is kept."""
+        words = self.tr("What it had finished is kept. The log’s folder has what it left behind.")
+        choice = Choice(self.tr("Open the log’s folder"), self.window.acts["log"].trigger)
+        title = self.tr("The program ended unexpectedly the last time")
+        self.window.news_bar.tell(title, words, (choice,))
 
     def _end_session(self, _: object) -> None:
         self.leaving.end_session()

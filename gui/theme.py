@@ -12,6 +12,7 @@ from PySide6.QtGui import QColor, QFont, QPalette
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from engine.display import display, display_lines
+from gui import stark
 
 MOST_CHARS = 8000  # of one label or tooltip: laying out a megabyte takes Qt for seconds
 MOST_TITLE_CHARS = 300
@@ -113,12 +114,14 @@ _TONES = {
         "track": "#2f353e",
     },
 }
-_COLOURS: Mapping[bool, Mapping[str, QColor]] = MappingProxyType(
+_COLOURS: Mapping[tuple[bool, bool], Mapping[str, QColor]] = MappingProxyType(
     {
-        dark: MappingProxyType({name: QColor(value) for name, value in tones.items()})
-        for dark, tones in _TONES.items()
+        (dark, high): MappingProxyType({name: QColor(value) for name, value in tones.items()})
+        for high, both in ((False, _TONES), (True, stark.TONES))
+        for dark, tones in both.items()
     }
 )
+MORE_CONTRAST = "appearance.contrast"  # the application's property: a person asked for it
 
 
 def is_dark(palette: QPalette) -> bool:
@@ -126,12 +129,17 @@ def is_dark(palette: QPalette) -> bool:
     return bool(palette.color(QPalette.ColorRole.Base).lightness() < 128)
 
 
+def is_stark(palette: QPalette) -> bool:
+    """Is `palette` one for who asked for more contrast? Then nothing should be told by tints."""
+    return bool(palette.color(QPalette.ColorRole.Window) == palette.color(QPalette.ColorRole.Base))
+
+
 def tones(palette: QPalette) -> Mapping[str, QColor]:
     """The colours that go with `palette`, by name: the states in small letters, then
     `attention`, `muted`, `good`, `warning`, `bad`, `accent`, and two that are not for text,
     `line` and `track`.
     """
-    return _COLOURS[is_dark(palette)]
+    return _COLOURS[is_dark(palette), is_stark(palette)]
 
 
 def tone(name: str, palette: QPalette) -> QColor:
@@ -140,10 +148,11 @@ def tone(name: str, palette: QPalette) -> QColor:
     return known.get(name.lower(), known["muted"])
 
 
-def palette_of(dark: bool) -> QPalette:
-    """The whole palette, light or dark, for the Fusion style."""
+def palette_of(dark: bool, high: bool = False) -> QPalette:
+    """The whole palette, light or dark, for the Fusion style; `high` has more contrast."""
     palette = QPalette()
-    for role, value in (_DARK if dark else _LIGHT).items():
+    usual = _DARK if dark else _LIGHT
+    for role, value in (usual | stark.PALETTE[dark] if high else usual).items():
         palette.setColor(QPalette.ColorRole[role], QColor(value))
     faded = QColor(_FADED[dark])
     for role in ("WindowText", "Text", "ButtonText", "HighlightedText", "PlaceholderText"):
@@ -168,7 +177,14 @@ def apply_theme(app: QApplication, theme: Theme) -> None:
         dark = hints.colorScheme() == Qt.ColorScheme.Dark
     if app.style().objectName() != "fusion":
         app.setStyle("Fusion")
-    app.setPalette(palette_of(dark))
+    app.setPalette(palette_of(dark, wants_contrast(app)))
+
+
+def wants_contrast(app: QApplication) -> bool:
+    """Did the desktop, or a person in the settings, ask for more contrast?"""
+    access = app.styleHints().accessibility()  # kept: Qt frees it with the last reference
+    asked = access.contrastPreference() == Qt.ContrastPreference.HighContrast
+    return bool(asked or app.property(MORE_CONTRAST))
 
 
 class PlainLabel(QLabel):

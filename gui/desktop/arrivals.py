@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QMetaMethod, QObject, Signal
@@ -42,19 +42,13 @@ class Opener(QApplication):
 
 
 class Arrivals(QObject):
-    """Grants wishes: shows a task as soon as the list is read, opens dialogs, runs nothing.
-
-    `open_files` and `open_urls` show what was handed over; whoever can do better than the start
-    dialog puts itself there.
-    """
+    """Grants wishes: shows a task as soon as the list is read, opens dialogs, runs nothing."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
         self._awaited: tuple[str, ...] = ()
         self._read = False
-        self.open_urls: Callable[[tuple[str, ...]], object] = self._open_first
-        self.open_files: Callable[[tuple[str, ...]], object] = self._do_not_know
         self._to_open = Wish()
         self._opened = False
         window.loaded.connect(self._end_reading)
@@ -107,16 +101,15 @@ class Arrivals(QObject):
         if not self._window.acts["new"].isEnabled():
             self._say(self.tr("Nothing new can be started here"), (*wish.urls, *wish.files))
             return
-        if wish.urls:
-            self.open_urls(wish.urls)
+        starting = self._window.requests.starting
         if wish.files:
-            self.open_files(wish.files)
-
-    def _open_first(self, urls: tuple[str, ...]) -> None:
-        self._window.requests.new_task({"url": urls[0]})
-
-    def _do_not_know(self, files: tuple[str, ...]) -> None:
-        self._say(self.tr("This cannot be opened"), files)
+            starting.open_path(Path(wish.files[0]))
+        elif len(wish.urls) == 1:
+            starting.new_task({"url": wish.urls[0]})
+        else:
+            starting.open_list("\n".join(wish.urls))
+        if more := wish.files[1:] + (wish.urls if wish.files else ()):
+            self._say(self.tr("One at a time: open these again"), more)
 
     def _say(self, title: str, words: tuple[str, ...]) -> None:
         self._window.news_bar.tell(title, "\n".join(words), tone_name="warning")

@@ -25,7 +25,8 @@ class Badge:
         if number == self._number:
             return
         self._number = number
-        if sys.platform.startswith("linux"):
+        platform: str = sys.platform  # mypy judges a platform by the machine it runs on
+        if platform.startswith("linux"):
             self._bus.try_to(self._tell, name="the badge")
             return
         app = QApplication.instance()

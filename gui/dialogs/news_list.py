@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QIcon
+from PySide6.QtGui import QIcon, QPalette
 from PySide6.QtWidgets import (
     QApplication,
     QDialog,
@@ -91,13 +92,23 @@ class NewsList(QDialog):
             self._news.see()
 
     def _item(self, entry: Entry) -> QListWidgetItem:
-        lines = [f"{clock(entry.at_ms)}   {entry.title}", *entry.body.split("\n")]
+        lines = [
+            f"{clock(entry.at_ms, time.time() * 1000)}   {entry.title}",
+            *entry.body.split("\n"),
+        ]
         item = QListWidgetItem("\n".join(display(line, LINE_CHARS) for line in lines))
         sign, tone_name = _SIGNS[entry.kind]
-        colour = tone(tone_name, QApplication.palette())
-        item.setIcon(QIcon(glyph(sign, 20, colour, self.devicePixelRatioF())))
+        item.setIcon(self._sign(sign, tone_name))
         item.setData(Qt.ItemDataRole.UserRole, entry)
         return item
+
+    def _sign(self, sign: str, tone_name: str) -> QIcon:
+        """In its colour, and on a selected line in that of the text beside it."""
+        palette, scale = QApplication.palette(), self.devicePixelRatioF()
+        found = QIcon(glyph(sign, 20, tone(tone_name, palette), scale))
+        chosen = palette.color(QPalette.ColorRole.HighlightedText)
+        found.addPixmap(glyph(sign, 20, chosen, scale), QIcon.Mode.Selected)
+        return found
 
     def _go(self) -> None:
         item = self.list.currentItem()

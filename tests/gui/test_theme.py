@@ -7,7 +7,18 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication
 
-from gui.theme import Theme, apply_theme, is_dark, palette_of, plain_label, plain_tip, tone, tones
+from gui.theme import (
+    MORE_CONTRAST,
+    Theme,
+    apply_theme,
+    is_dark,
+    is_stark,
+    palette_of,
+    plain_label,
+    plain_tip,
+    tone,
+    tones,
+)
 
 NOT_TEXT = {"line", "track"}
 
@@ -81,3 +92,29 @@ def test_a_tooltip_shows_markup_as_text() -> None:
 
 def test_an_unknown_state_still_has_a_colour(qapp: QApplication) -> None:
     assert tone("EXPLODED", palette_of(True)) == tones(palette_of(True))["muted"]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_more_contrast_is_seven_to_one_and_without_tints(dark: bool) -> None:
+    palette = palette_of(dark, high=True)
+    roles = QPalette.ColorRole
+    base = palette.color(roles.Base)
+    assert palette.color(roles.AlternateBase) == base == palette.color(roles.Window)
+    shown = {name: colour for name, colour in tones(palette).items() if name not in NOT_TEXT}
+    shown |= {role.name: palette.color(role) for role in (roles.Text, roles.PlaceholderText)}
+    shown |= {"Link": palette.color(roles.Link)}
+    weak = {name: contrast(colour, base) for name, colour in shown.items()}
+    assert {name: ratio for name, ratio in weak.items() if ratio < 7} == {}
+    chosen = contrast(palette.color(roles.HighlightedText), palette.color(roles.Highlight))
+    assert chosen >= 7
+
+
+def test_who_asks_for_more_contrast_gets_it_and_can_give_it_back(qapp: QApplication) -> None:
+    qapp.setProperty(MORE_CONTRAST, True)
+    try:
+        apply_theme(qapp, Theme.LIGHT)
+        assert is_stark(qapp.palette())
+    finally:
+        qapp.setProperty(MORE_CONTRAST, False)
+        apply_theme(qapp, Theme.LIGHT)
+    assert not is_stark(qapp.palette())

@@ -1,0 +1,44 @@
+"""More contrast, when the desktop or a person asks for it: at once, and back again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QApplication
+
+from gui.theme import MORE_CONTRAST, apply_theme
+
+if TYPE_CHECKING:
+    from gui.main_window import MainWindow
+
+
+class Contrast(QObject):
+    """Dresses the application anew whenever the wish for contrast changes."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        self._app = app
+        self._hints = app.styleHints().accessibility()  # kept: Qt frees it otherwise
+        self._hints.contrastPreferenceChanged.connect(self._dress)
+        window.desk.preferences.changed.connect(self._follow_preference)
+        self._follow_preference(MORE_CONTRAST)
+
+    def _follow_preference(self, key: str) -> None:
+        if key != MORE_CONTRAST:
+            return
+        wanted = self._window.desk.preferences.get(key, str) == "more"
+        if wanted != bool(self._app.property(MORE_CONTRAST)):
+            self._app.setProperty(MORE_CONTRAST, wanted)
+            self._dress()
+
+    def _dress(self) -> None:
+        apply_theme(self._app, self._window.memory.theme)
+
+
+def attach(window: MainWindow) -> Contrast:
+    """Follow the wishes for contrast as long as the window lives."""
+    return Contrast(window)
