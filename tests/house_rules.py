@@ -32,7 +32,7 @@ GUI_MAY_IMPORT = frozenset(
     | {"attention", "budget", "display", "messages", "pace", "refused", "sizes", "version"}
     | {"logs", "places", "saying"}
     | {"forms", "drafts", "abilities", "address_list"}  # requests as forms, files and lists
-    | {"units", "reading.pages", "reading.files", "reading.differences"}
+    | {"units", "remainder", "reading.pages", "reading.files", "reading.differences"}
     | {"reading.json_tree", "reading.json_search", "goals.views", "export.exporter"}
     | {"forcing"}  # what calling tasks complete would meet
     | {"sample.site"}  # what the empty window offers to crawl

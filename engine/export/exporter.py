@@ -25,6 +25,7 @@ from engine.store.findings import Findings
 from engine.store.json_stream import Damaged
 from engine.store.look import LedgerLook
 
+Keep = Callable[[Row], bool]  # is this unit wanted?
 Told = Callable[[int, int, int], None]  # rows written, bytes read, bytes there are
 TELL_S: Final = 0.1
 
@@ -72,9 +73,13 @@ class Exported(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Watch:
-    """Who looks on: told of progress about ten times a second, and may stop it at any row."""
+    """Who looks on: told of progress about ten times a second, and may stop it at any row.
+
+    `keep` leaves out the units that are not wanted: what is written is a part of the result.
+    """
 
     told: Told = lambda *_: None
+    keep: Keep | None = None
     stop: threading.Event = field(default_factory=threading.Event)
 
 
@@ -183,10 +188,12 @@ class _Export:
         if self._format.task_columns or self._order.columns:
             added = {"task_id": self._about.task_id, "task_status": self._about.status}
         known = None if self._format.whole or self._order.columns else self._known()
-        findings, tally, told_s = self._findings, self._tally, 0.0
+        findings, tally, told_s, keep = self._findings, self._tally, 0.0, self._watch.keep
         for row in findings.rows():
             if self._watch.stop.is_set():
                 raise ExportStopped(rows=tally.rows)
+            if keep is not None and not keep(row):
+                continue
             if known is not None and not row.keys() <= known:
                 tally.fields_left.update(row.keys() - known)
             yield redact.value(row) | added

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from msgspec.structs import replace
 
 from engine.export.exporter import Exported, Order, Watch, export_file, export_stream
+from engine.export.output import new_file
+from engine.export.task_list import export_list
+from engine.records import TaskView
 from engine.store.look import LedgerLook
 from engine.store.naming import Names
+
+ZIP: Final = "zip"  # no table but the task's whole folder
 
 
 class Exports:
@@ -28,12 +35,36 @@ class Exports:
 
         def work() -> Exported:
             look = LedgerLook(self._root)
-            return export_file(look, self._named(look, order), place, look_on, force=force)
+            named = self._named(look, order)
+            if order.format != ZIP:
+                return export_file(look, named, place, look_on, force=force)
+            from engine.export.folder import zip_folder
+
+            with new_file(place, look.root, force=force) as out:
+                done = zip_folder(look, named.task_id, out, look_on)
+            return replace(done, path=str(place))
 
         try:
             return await asyncio.to_thread(work)
         finally:
             look_on.stop.set()  # who was cancelled here leaves no thread writing behind
+
+    async def list_to_file(
+        self,
+        views: Sequence[TaskView],
+        order: Order,
+        place: Path,
+        *,
+        force: bool = False,
+        watch: Watch | None = None,
+    ) -> Exported:
+        """Write the list of these tasks itself; see `task_list.export_list` for errors."""
+        look_on = watch or Watch()
+        work = partial(export_list, views, order, place, self._root, look_on, force=force)
+        try:
+            return await asyncio.to_thread(work)
+        finally:
+            look_on.stop.set()
 
     async def to_stream(
         self, order: Order, out: BinaryIO, *, watch: Watch | None = None

@@ -1,0 +1,126 @@
+"""The list itself as a file: one row for each task, with what the list knows of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from engine import redact
+from engine.errors import InvalidArguments
+from engine.export import texts
+from engine.export.columns import Column
+from engine.export.errors import ExportStopped
+from engine.export.exporter import FORMATS, TELL_S, Exported, Order, Watch, mistakes
+from engine.export.output import new_file
+from engine.export.table import About, Row, Table, Tally, iso
+from engine.messages import ENGLISH
+from engine.records import EngineFields, TaskRecord, TaskView, Unreadable
+from engine.version import VERSION
+
+KEY: Final = "tasks"
+COLUMNS: Final = (
+    *(Column("task_id", 18), Column("kind", 16), Column("status", 12), Column("orphaned", 9)),
+    *(Column("name", 30), Column("url", 50), Column("objective", 40), Column("done", 8)),
+    *(Column("total", 8), Column("failed", 8), Column("created_at", 24), Column("started_at", 24)),
+    *(Column("ended_at", 24), Column("duration_ms", 12), Column("error_code", 18)),
+    *(Column("error", 50), Column("budget_status", 12), Column("budget_exceeded", 24)),
+    *(Column("phase", 10), Column("host", 18), Column("pid", 8), Column("parent_task_id", 18)),
+    *(Column("contract_id", 18), Column("forced_at", 24)),
+)
+
+
+def export_list(
+    views: Sequence[TaskView], order: Order, place: Path, root: Path, watch: Watch, *, force: bool
+) -> Exported:
+    """Write these tasks to the file `place`, whole or not at all.
+
+    Raises:
+        InvalidArguments, ExportExists, ExportRefused, ExportFailed, ExportStopped: see there.
+    """
+    problems = mistakes(order, True)
+    if problems:
+        raise InvalidArguments(problems)
+    form, tally = FORMATS[order.format], Tally()
+    table = Table(_about(len(views)), KEY, COLUMNS, _rows(views, tally, watch), form.whole, tally)
+    write = texts.write_csv_with_bom if order.bom else form.write
+    with new_file(place, root, force=force) as out:
+        write(out, table)
+    return Exported("", order.format, str(place), tally.rows, False, "", tally.notes())
+
+
+def _about(number: int) -> About:
+    texts_of = dict.fromkeys(("status", "url", "created_at", "started_at", "ended_at", "error"), "")
+    return About(
+        task_id="",
+        kind=KEY,
+        partial=False,
+        note=ENGLISH["export.rows"].format(count=number),
+        name=KEY,
+        exported_at=iso(time.time() * 1000),
+        program=f"openchrome-monitor {VERSION}",
+        summary={},
+        **texts_of,
+    )
+
+
+def _rows(views: Sequence[TaskView], tally: Tally, watch: Watch) -> Iterator[Row]:
+    told_s = 0.0
+    for view in views:
+        if watch.stop.is_set():
+            raise ExportStopped(rows=tally.rows)
+        yield redact.value(row_of(view))
+        tally.rows += 1
+        if (now_s := time.monotonic()) - told_s > TELL_S:
+            told_s = now_s
+            watch.told(tally.rows, tally.rows, len(views))
+    watch.told(tally.rows, len(views), len(views))
+
+
+def row_of(view: TaskView) -> dict[str, Any]:
+    """What the list knows of one task, field by field; empty what nobody knows."""
+    entry, units = view.entry, view.units
+    row: dict[str, Any] = {column.name: None for column in COLUMNS}
+    if isinstance(entry, Unreadable):
+        return row | {"task_id": entry.task_id, "status": "unreadable", "error": entry.reason}
+    if units is not None:
+        row |= {"done": units.done, "total": units.total, "failed": units.failed}
+    return row | {
+        "task_id": entry.task_id,
+        "kind": entry.kind,
+        "status": entry.status,
+        "orphaned": view.orphaned,
+        "url": entry.url,
+        "objective": entry.objective,
+        "error_code": entry.error.code if entry.error else None,
+        "error": entry.error.message if entry.error else None,
+        "budget_status": entry.budget_status,
+        "budget_exceeded": ", ".join(entry.budget_exceeded or ()),
+        "phase": entry.phase,
+        "pid": entry.pid,
+        **_times(entry),
+        **_links(entry.engine or EngineFields()),
+    }
+
+
+def _times(record: TaskRecord) -> Mapping[str, Any]:
+    lasted = None
+    if record.started_at is not None and record.ended_at is not None:
+        lasted = record.ended_at - record.started_at
+    return {
+        "created_at": iso(record.created_at),
+        "started_at": iso(record.started_at),
+        "ended_at": iso(record.ended_at),
+        "duration_ms": lasted,
+    }
+
+
+def _links(engine: EngineFields) -> Mapping[str, Any]:
+    return {
+        "name": engine.name,
+        "host": engine.host,
+        "parent_task_id": engine.parent_task_id,
+        "contract_id": engine.contract_id,
+        "forced_at": iso(engine.forced_at),
+    }

@@ -1,0 +1,219 @@
+"""Choosing what an export becomes and where, then how far it is, then where it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QStandardPaths, Qt
+from PySide6.QtGui import QCloseEvent
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QDialog,
+    QFileDialog,
+    QHBoxLayout,
+    QProgressBar,
+    QPushButton,
+    QRadioButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.display import display
+from engine.words import count, task_name
+from gui.desk import Desk
+from gui.exporting import ENDINGS, Job, Outcome, Wanted, file_name
+from gui.folders import ask_folder, show_folder
+from gui.theme import heading, plain_label, plain_title
+
+WIDTH = 460
+_MOST_SAID = 5
+_STEPS = 1000
+
+
+class ExportDialog(QDialog):
+    """Stands beside the window, which can be used while a long export goes on."""
+
+    def __init__(self, desk: Desk, wanted: Wanted, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setMinimumWidth(WIDTH)
+        self._desk, self._wanted = desk, wanted
+        self._outcome = Outcome()
+        self.job = Job(desk.bridge, self)
+        self._running = False
+        self._headline = heading("", self, grow=1.15)
+        self._text = plain_label("", self, tone="muted", wrap=True)
+        self._problems = plain_label("", self, tone="warning", wrap=True)
+        self._formats = QButtonGroup(self)
+        self._choices = QWidget(self)
+        self.bar = QProgressBar(self)
+        self.go = QPushButton(self.tr("Export…"), self)
+        self.folder = QPushButton(self.tr("Show in folder"), self)
+        self.close_ = QPushButton(self.tr("Cancel"), self)
+        self._lay_out()
+        self._connect()
+        self._say()
+
+    def _lay_out(self) -> None:
+        self._offer_formats()
+        row = QHBoxLayout()
+        row.addStretch()
+        for button in (self.folder, self.go, self.close_):
+            row.addWidget(button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 18, 20, 16)
+        column.setSpacing(12)
+        self._headline.setWordWrap(True)
+        for widget in (self._headline, self._text, self._choices, self.bar, self._problems):
+            column.addWidget(widget)
+        column.addStretch()
+        column.addLayout(row)
+        for widget in (self.bar, self.folder, self._problems):
+            widget.hide()
+        self.go.setDefault(True)
+        self.bar.setRange(0, _STEPS)
+        self.bar.setAccessibleName(self.tr("How far the export is"))
+
+    def _offer_formats(self) -> None:
+        column = QVBoxLayout(self._choices)
+        column.setContentsMargins(0, 0, 0, 0)
+        last = self._desk.preferences.get("export.format", str)
+        for form, words in self._words().items():
+            button = QRadioButton(words, self._choices)
+            button.setProperty("form", form)
+            self._formats.addButton(button)
+            column.addWidget(button)
+            if form == last or not self._formats.checkedButton():
+                button.setChecked(True)
+
+    def _words(self) -> dict[str, str]:
+        words = {
+            "csv": self.tr("CSV, for spreadsheets"),
+            "xlsx": self.tr("XLSX, an Excel workbook"),
+            "json": self.tr("JSON, one document"),
+            "jsonl": self.tr("JSON lines, an object a line"),
+            "html": self.tr("HTML report, to read or print"),
+            "zip": self.tr("Zip of the task's folder, with its pictures"),
+        }
+        if self._wanted.as_list or self._wanted.keep is not None:
+            del words["zip"]
+        return words
+
+    def _connect(self) -> None:
+        self.go.clicked.connect(self._ask_place)
+        self.close_.clicked.connect(self._close_or_stop)
+        self.folder.clicked.connect(self._show_folder)
+        self.job.moved.connect(self._show_progress)
+        self.job.ended.connect(self._show_end)
+
+    @property
+    def form(self) -> str:
+        """The format that is chosen."""
+        button = self._formats.checkedButton()
+        return str(button.property("form")) if button is not None else "csv"
+
+    def choose(self, form: str) -> None:
+        for button in self._formats.buttons():
+            button.setChecked(button.property("form") == form)
+
+    @property
+    def _many(self) -> bool:
+        return len(self._wanted.views) > 1 and not self._wanted.as_list
+
+    def _say(self) -> None:
+        wanted = self._wanted
+        number = len(wanted.views)
+        if wanted.as_list:
+            headline = self.tr("Export the list")
+            text = self.tr("{0}: {1} rows.").format(wanted.words, count(number))
+        elif self._many:
+            headline = self.tr("Export {0} results").format(count(number))
+            text = self.tr("A file for each task, in a folder of your choice.")
+        else:
+            headline = self.tr("Export the result")
+            text = display(wanted.words or task_name(wanted.views[0]), 200)
+        self.setWindowTitle(plain_title(headline))
+        self._headline.show_text(headline)
+        self._text.show_text(text)
+
+    def _ask_place(self) -> None:
+        start = self._desk.preferences.get("export.folder", str) or _documents()
+        if self._many:
+            title = self.tr("Folder for the exported files")
+            ask_folder(self, title, start, self.export_to)
+            return
+        form = self.form
+        name = f"tasks{ENDINGS[form]}"
+        if not self._wanted.as_list:
+            name = file_name(self._wanted.views[0], form)
+        dialog = QFileDialog(self, self.tr("Export to"), start)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix(ENDINGS[form].removeprefix("."))
+        dialog.selectFile(name)
+        dialog.fileSelected.connect(lambda path: self.export_to(Path(path)))
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def export_to(self, place: Path) -> None:
+        """Begin, now that a place is chosen."""
+        preferences = self._desk.preferences
+        preferences.set("export.format", self.form)
+        preferences.set("export.folder", str(place if self._many else place.parent))
+        self._running = True
+        self._choices.hide()
+        self.go.hide()
+        self.bar.show()
+        self.bar.setValue(0)
+        self._text.show_text(self.tr("Writing {0}").format(display(str(place), 300)))
+        self.job.begin(self._wanted, self.form, place, many=self._many)
+
+    def _show_progress(self, done: int, share: float) -> None:
+        files = len(self._wanted.views) if self._many else 1
+        self.bar.setValue(round((done + share) * _STEPS / files))
+
+    def _show_end(self, outcome: Outcome) -> None:
+        self._running, self._outcome = False, outcome
+        self.bar.hide()
+        self.folder.setVisible(bool(outcome.files))
+        self.close_.setText(self.tr("Close"))
+        self._headline.show_text(self._ending(outcome))
+        self._text.show_text(display(str(outcome.place), 300) if outcome.files else "")
+        notes = [note for one in outcome.files[:_MOST_SAID] for note in one.notes]
+        said = [str(error) for error in outcome.refused[:_MOST_SAID]]
+        if more := len(outcome.refused) - len(said):
+            said.append(self.tr("… and {0} more").format(count(more)))
+        self._problems.show_text("\n".join([*said, *notes]))
+        self._problems.setVisible(bool(said or notes))
+
+    def _ending(self, outcome: Outcome) -> str:
+        if outcome.stopped:
+            return self.tr("The export was stopped")
+        if not outcome.files:
+            return self.tr("Nothing was exported")
+        if len(outcome.files) == 1:
+            return self.tr("Exported: {0} rows").format(count(outcome.rows))
+        texts = self.tr("Exported: {0} files with {1} rows")
+        return texts.format(count(len(outcome.files)), count(outcome.rows))
+
+    def _show_folder(self) -> None:
+        place = self._outcome.place
+        show_folder(place if self._many else place.parent)
+
+    def _close_or_stop(self) -> None:
+        if self._running:
+            self.job.stop()
+        else:
+            self.close()
+
+    def reject(self) -> None:
+        """Esc: as the button at the right."""
+        self._close_or_stop()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        if self._running:
+            self.job.stop()
+        super().closeEvent(event)
+
+
+def _documents() -> str:
+    return QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QDialog, QFileDialog
+
+from gui.details.items import Items
+from gui.dialogs.export import ExportDialog
+from gui.session import Session
+from tests.gui.result_ledgers import page, put_pages, put_task
+from tests.gui.test_result_tabs import settled, tab_of
+from tests.gui.windows import dialog_of, opened, press
+
+
+async def export_dialog(session: Session) -> ExportDialog:
+    (found,) = await settled(lambda: session.window.findChildren(ExportDialog))
+    assert isinstance(found, ExportDialog)
+    return found
+
+
+def choose_rows(session: Session, *numbers: int) -> None:
+    """Mark these tasks, as one would with Ctrl held."""
+    table, ids = session.window.table, session.window.model.ids
+    session.window.show()
+    for at, number in enumerate(numbers):
+        index = session.window.model.index(ids.index(f"{number:016x}"), 0)
+        held = Qt.KeyboardModifier.ControlModifier if at else Qt.KeyboardModifier.NoModifier
+        place = table.visualRect(index).center()
+        QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, held, place)
+
+
+async def test_a_result_is_exported_by_the_keyboard_alone(home: Path, tmp_path: Path) -> None:
+    put_pages(put_task(home, 1), page(0), page(1))
+    async with opened(home) as session:
+        choose_rows(session, 1)
+        QTest.keyClick(session.window.table, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
+        dialog = await export_dialog(session)
+        dialog.choose("jsonl")
+        QTest.keyClick(dialog, Qt.Key.Key_Return)
+        (chooser,) = await settled(lambda: dialog.findChildren(QFileDialog))
+        chooser.setDirectory(str(tmp_path))
+        chooser.selectFile(str(tmp_path / "mine.jsonl"))
+        chooser.accept()
+        await settled(dialog.folder.isVisible)
+        lines = (tmp_path / "mine.jsonl").read_text().splitlines()
+        assert [json.loads(line)["url"] for line in lines] == [page(0)["url"], page(1)["url"]]
+        assert session.window.desk.preferences.get("export.format", str) == "jsonl"
+
+
+async def test_several_results_become_a_file_each_and_one_without_is_named(
+    home: Path, tmp_path: Path
+) -> None:
+    for number in (1, 2):
+        put_pages(put_task(home, number), page(0))
+    put_task(home, 3)
+    async with opened(home) as session:
+        choose_rows(session, 1, 2, 3)
+        session.window.acts["export_tasks"].trigger()
+        dialog = await export_dialog(session)
+        dialog.choose("csv")
+        dialog.export_to(tmp_path)
+        await settled(dialog.folder.isVisible)
+        assert sorted(one.name for one in tmp_path.glob("*.csv")) == [
+            f"crawl-{1:016x}.csv",
+            f"crawl-{2:016x}.csv",
+        ]
+        assert f"{3:016x}" in dialog._problems.text()
+
+
+async def test_the_list_is_exported_as_it_is_filtered(home: Path, tmp_path: Path) -> None:
+    put_task(home, 1)
+    put_task(home, 2, "recording")
+    async with opened(home) as session:
+        session.window.filter_bar.set_text("recording")
+        await settled(lambda: session.window.model.rowCount() == 1)
+        session.window.acts["export_list"].trigger()
+        dialog = await export_dialog(session)
+        dialog.choose("jsonl")
+        dialog.export_to(tmp_path / "list.jsonl")
+        await settled(dialog.folder.isVisible)
+        (line,) = (tmp_path / "list.jsonl").read_text().splitlines()
+        assert json.loads(line)["kind"] == "recording"
+
+
+async def test_a_place_in_the_ledger_is_refused_in_the_dialog(home: Path) -> None:
+    folder = put_task(home, 1)
+    put_pages(folder, page(0))
+    async with opened(home) as session:
+        choose_rows(session, 1)
+        session.window.acts["export_tasks"].trigger()
+        dialog = await export_dialog(session)
+        dialog.export_to(folder / "result.json")
+        await settled(dialog._problems.isVisible)
+        assert "inside the ledger" in dialog._problems.text()
+        assert "Nothing was exported" in dialog._headline.text()
+
+
+def put_failed_crawl(home: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/"
+    engine = {"host": socket.gethostname(), "args": {"url": url, "engine": "static"}}
+    folder = put_task(home, 1, status="FAILED", engine=engine)
+    put_pages(folder, page(0, url=url), page(1, url=url + "bad", error="no", status=None))
+
+
+async def test_only_what_failed_is_started_again_after_a_question(home: Path) -> None:
+    put_failed_crawl(home)
+    async with opened(home) as session:
+        items: Items = await tab_of(session, 1, "items", Items)
+        await settled(items.retry.isVisible)
+        QTest.mouseClick(items.retry, Qt.MouseButton.LeftButton)
+        await settled(lambda: any(one.isVisible() for one in session.window.findChildren(QDialog)))
+        press(dialog_of(session), "Start")
+        model = session.window.model
+        await settled(lambda: model.total == 2)
+        (new,) = (one for one in model.ids if one != f"{1:016x}")
+        view = model.view_of(new)
+        assert view is not None
+        assert str(view.entry.args_summary["url"]).endswith("/bad")  # type: ignore[union-attr]
+        assert view.entry.engine.parent_task_id == f"{1:016x}"  # type: ignore[union-attr]
+
+
+async def test_escape_starts_nothing(home: Path) -> None:
+    put_failed_crawl(home)
+    async with opened(home) as session:
+        choose_rows(session, 1)
+        session.window.acts["retry_failed"].trigger()
+        await settled(lambda: any(one.isVisible() for one in session.window.findChildren(QDialog)))
+        QTest.keyClick(dialog_of(session), Qt.Key.Key_Escape)
+        await session.bridge.engine.list()
+        assert session.window.model.total == 1

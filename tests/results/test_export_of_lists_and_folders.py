@@ -1,0 +1,128 @@
+"""The list of tasks, a part of a result, and whole folders as files."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from engine.export.errors import ExportExists, ExportRefused, ExportStopped
+from engine.export.exporter import FORMATS, Order, Watch
+from engine.export.exports import Exports
+from engine.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
+from engine.units import UnitFilter
+from tests.results.conftest import page
+
+VIEWS = [
+    TaskView(
+        TaskRecord(
+            "a" * 16,
+            "crawl",
+            "FAILED",
+            created_at=1_780_000_000_000,
+            started_at=1_780_000_000_500,
+            ended_at=1_780_000_002_000,
+            args_summary={"url": "http://user:pw@site.test/?token=abc"},
+            error=ErrorInfo("=HYPERLINK(1)", "X"),
+            engine=EngineFields(name="weekly"),
+        ),
+        units=Units(41, 120, failed=3),
+    ),
+    TaskView(Unreadable("b" * 16, "not valid JSON", "/x")),
+]
+
+
+async def written(ledger, views, form: str, place: Path, **more):
+    return await Exports(ledger.root).list_to_file(views, Order("", form), place, **more)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+async def test_a_list_is_written_in_every_format(ledger, tmp_path, form) -> None:
+    done = await written(ledger, VIEWS, form, tmp_path / f"list.{form}")
+    assert (done.rows, (tmp_path / f"list.{form}").stat().st_size > 100) == (2, True)
+
+
+async def test_a_row_of_the_list_holds_no_formula_and_no_secret(ledger, tmp_path) -> None:
+    await written(ledger, VIEWS, "csv", tmp_path / "list.csv")
+    with (tmp_path / "list.csv").open(newline="") as file:
+        first, second = csv.DictReader(file)
+    assert (first["done"], first["total"], first["duration_ms"]) == ("41", "120", "1500")
+    assert first["error"] == "'=HYPERLINK(1)"
+    assert "pw" not in first["url"]
+    assert "abc" not in first["url"]
+    assert (second["status"], second["error"]) == ("unreadable", "not valid JSON")
+
+
+async def test_a_list_does_not_replace_a_file_unless_told(ledger, tmp_path) -> None:
+    place = tmp_path / "list.csv"
+    place.write_text("mine")
+    with pytest.raises(ExportExists):
+        await written(ledger, VIEWS, "csv", place)
+    with pytest.raises(ExportRefused):
+        await written(ledger, VIEWS, "csv", ledger.root / "list.csv", force=True)
+    assert place.read_text() == "mine"
+
+
+async def test_a_list_that_is_stopped_leaves_nothing(ledger, tmp_path) -> None:
+    watch = Watch()
+    watch.stop.set()
+    with pytest.raises(ExportStopped):
+        await written(ledger, VIEWS, "jsonl", tmp_path / "list.jsonl", watch=watch)
+    assert list(tmp_path.glob("*list*")) == []
+
+
+async def test_only_what_passes_the_filter_is_written(ledger, crawled, tmp_path) -> None:
+    task_id = crawled(page(1), page(2, status=404, error="HTTP 404"), page(3))
+    wanted = UnitFilter.of(frozenset({"4xx"}), "", by_answer=True)
+    place = tmp_path / "part.jsonl"
+    watch = Watch(keep=wanted.wants)
+    done = await Exports(ledger.root).to_file(Order(task_id, "jsonl"), place, watch=watch)
+    assert done.rows == 1
+    assert json.loads(place.read_text())["url"] == "http://site.test/2"
+
+
+async def test_a_folder_becomes_a_zip_without_locks_and_links(ledger, crawled, tmp_path) -> None:
+    task_id = crawled(page(1))
+    folder = ledger.root / task_id
+    (folder / "artifacts").mkdir()
+    (folder / "artifacts" / "shot.png").write_bytes(b"\x89PNG" + bytes(3_000_000))
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    (folder / "link.txt").symlink_to(secret)
+    told: list[tuple[int, int]] = []
+    watch = Watch(lambda _, done, size: told.append((done, size)))
+    place = tmp_path / "task.zip"
+    await Exports(ledger.root).to_file(Order(task_id, "zip"), place, watch=watch)
+    with zipfile.ZipFile(place) as archive:
+        names = {name.removeprefix(f"{task_id}/") for name in archive.namelist()}
+        assert archive.testzip() is None
+    assert names == {
+        "meta.json",
+        "events.jsonl",
+        "pages.jsonl",
+        "result.json",
+        "artifacts/shot.png",
+    }
+    assert told[-1][0] == told[-1][1]
+
+
+async def test_a_zip_that_is_left_leaves_no_half_file(ledger, crawled, tmp_path) -> None:
+    task_id = crawled(page(1))
+    out = tmp_path / "out"
+    out.mkdir()
+    begun = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    watch = Watch(lambda *_: (loop.call_soon_threadsafe(begun.set), watch.stop.wait(10)))
+    work = asyncio.create_task(
+        Exports(ledger.root).to_file(Order(task_id, "zip"), out / "task.zip", watch=watch)
+    )
+    await begun.wait()
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+    async with asyncio.timeout(10):
+        while list(out.iterdir()):
+            await asyncio.sleep(0.01)
