@@ -22,7 +22,7 @@ from gui.desk import Desk
 
 NAME = "overview"
 EVERY_S = 1.0  # of a task that goes on
-PICTURE = QSize(320, 200)
+PICTURE = QSize(240, 150)
 
 
 @dataclass(frozen=True, slots=True)

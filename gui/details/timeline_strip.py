@@ -23,7 +23,7 @@ from gui.details.timeline_model import duration
 from gui.details.timeline_spans import Scale, Span, lanes
 from gui.theme import tone
 
-LANES, LANE_HEIGHT, AXIS_HEIGHT = 4, 12, 18
+LANES, LEAST_LANES, LANE_HEIGHT, AXIS_HEIGHT = 4, 2, 12, 18
 MOST_ZOOM = 5000.0
 ZOOM = 1.5
 DRAG_PX = 4  # a shorter one is a click
@@ -55,13 +55,15 @@ class TimelineStrip(QWidget):
         )
 
     def sizeHint(self) -> QSize:
-        return QSize(600, LANES * LANE_HEIGHT + AXIS_HEIGHT + 6)
+        used = max(self._lanes, default=0) + 1
+        return QSize(600, max(LEAST_LANES, used) * LANE_HEIGHT + AXIS_HEIGHT + 6)
 
     def show_spans(self, spans: Sequence[Span], scale: Scale) -> None:
         """Draw these on this scale; where one looks stays where it is."""
         self._spans, self._scale = list(spans), scale
         self._lanes = lanes(self._spans, LANES)
         self._left = min(self._left, self._most_left)
+        self.updateGeometry()
         self._draw_anew()
 
     def show_range(self, span: tuple[float, float] | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QItemSelectionModel, QRectF, Qt, Signal
-from PySide6.QtGui import QBrush, QPainter, QPalette
+from PySide6.QtGui import QBrush, QPainter, QPalette, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
@@ -19,7 +19,8 @@ from gui.details.timeline_model import BAR, BEGAN, IDLE, TEXT, TOOK, WHAT, AnyIn
 from gui.details.timeline_spans import Scale, Span
 from gui.theme import tone
 
-_CHARS = {BEGAN: 15, WHAT: 18, TEXT: 56, TOOK: 14}
+_CHARS = {BEGAN: 15, WHAT: 18, TOOK: 14}
+_TEXT_SHARE, _LEAST_BAR = 0.6, 110  # of what is left; pixels
 
 
 class TimelineTable(QTableView):
@@ -59,6 +60,12 @@ class TimelineTable(QTableView):
         header.setStretchLastSection(True)
         for column, chars in _CHARS.items():
             header.resizeSection(column, chars * self.fontMetrics().averageCharWidth() + 16)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        header = self.horizontalHeader()
+        left = self.viewport().width() - sum(map(header.sectionSize, _CHARS))
+        header.resizeSection(TEXT, max(60, min(int(left * _TEXT_SHARE), left - _LEAST_BAR)))
 
     def show_whole(
         self, whole: tuple[float, float] | None, idle: list[tuple[float, float]]

@@ -85,7 +85,7 @@ def test_a_phase_is_spoken_and_an_unknown_one_shown_as_it_is(
     steps = PhaseSteps()
     qtbot.addWidget(steps)
     steps.show_phase(phase)
-    assert steps.isVisibleTo(None) or not steps.isHidden()
+    assert not steps.isHidden()
     assert steps.accessibleName() == said
     steps.show_phase("")
     assert steps.isHidden()
@@ -157,7 +157,7 @@ async def test_a_picture_fits_and_one_that_is_none_is_not_shown(tmp_path: Path) 
     async with looking_at(home, 1) as (session, details):
         overview = details.overview
         await until(lambda: not overview.picture.isHidden(), overview._extras.changed)
-        assert overview.picture.pixmap().deviceIndependentSize().toSize().width() == 320
+        assert overview.picture.pixmap().deviceIndependentSize().toSize().width() == 240
         session.window.table.select_ids([task_id(2)])
         await until(lambda: overview._extra.stopped_by, overview._extras.changed)
         assert overview.picture.isHidden()

@@ -150,7 +150,8 @@ async def test_the_keyboard_zooms_moves_chooses_and_shows_all(tmp_path: Path) ->
         assert span.range is not None
         assert abs(span.range[0] - first) < 1
         QTest.keyClick(strip, Qt.Key.Key_0)
-        assert (span.range, strip.moment_at(0)) == (None, BEGAN_MS)
+        assert strip.moment_at(0) == BEGAN_MS
+        assert span.range is None  # type: ignore[unreachable]
         tab.table.setCurrentIndex(tab.model.index(2, 0))
         QTest.keyClick(tab.table, Qt.Key.Key_Down, Qt.KeyboardModifier.ShiftModifier)
         press(tab, "Only the marked")
