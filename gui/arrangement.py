@@ -29,7 +29,7 @@ def recall(window: MainWindow, memory: Memory) -> None:
     if keys:
         window.model.set_sort(keys)
     window.filter_bar.set_text(memory.text("filter"))
-    window.sidebar.select(memory.names("facets"))
+    window.sidebar.restore_state(memory.text("sidebar-state"))
     window.details.restore_state(memory.text("details-tab"))
 
 
@@ -43,7 +43,7 @@ def remember(window: MainWindow, memory: Memory) -> None:
         memory.keep_flag(pane, window.acts[pane].isChecked())
     memory.keep_sort(window.model.sort_keys)
     memory.keep_text("filter", window.filter_bar.text)
-    memory.keep_names("facets", window.sidebar.chosen)
+    memory.keep_text("sidebar-state", window.sidebar.save_state())
     memory.keep_text("details-tab", window.details.save_state())
     memory.save()
 

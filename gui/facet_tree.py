@@ -37,7 +37,7 @@ MARK = KEY + 3  # True on what is in force without being selected
 GROUP = "group:"
 _PAD = 8
 _ARROW = 12
-_NO_UPDATE = QItemSelectionModel.SelectionFlag.NoUpdate
+NO_UPDATE = QItemSelectionModel.SelectionFlag.NoUpdate
 
 
 class FacetTree(QTreeWidget):
@@ -94,7 +94,7 @@ class FacetTree(QTreeWidget):
         item = self.itemFromIndex(index) if index.isValid() else None
         right = isinstance(event, QMouseEvent) and event.button() == Qt.MouseButton.RightButton
         if item is None or right or not is_facet(item):
-            return _NO_UPDATE
+            return NO_UPDATE
         return super().selectionCommand(index, event)
 
     def _press(self, item: QTreeWidgetItem) -> None:

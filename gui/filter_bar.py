@@ -142,6 +142,9 @@ class FilterBar(QWidget):
         error = self._mistake
         if error is None:
             return
+        if self._box.offers:  # half a condition, and what may follow stands below it
+            self._patience.start()
+            return
         said = f"{error} {error.advice}".strip()
         right = self._mended()
         self._mend.setText(plain_keys(self.tr("Write {0}").format(right)))

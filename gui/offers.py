@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
     QFrame,
     QHeaderView,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
     QTreeWidget,
     QTreeWidgetItem,
     QWidget,
@@ -15,11 +17,21 @@ from PySide6.QtWidgets import (
 
 from engine.display import display
 from engine.query import Completion, Offer
+from gui.rows_model import AnyIndex
 from gui.theme import tone
 
 _WIDTH = 460
 _FIELD_WIDTH = 190
 _EDGE = 4
+_ROOM = 8
+
+
+class _Roomy(QStyledItemDelegate):
+    """Rows with room for a finger's width of doubt."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: AnyIndex) -> QSize:
+        hint = super().sizeHint(option, index)
+        return QSize(hint.width(), hint.height() + _ROOM)
 
 
 class Offers(QTreeWidget):
@@ -39,7 +51,8 @@ class Offers(QTreeWidget):
         self.setHeaderHidden(True)
         self.setRootIsDecorated(False)
         self.setUniformRowHeights(True)
-        self.setFrameShape(QFrame.Shape.StyledPanel)
+        self.setFrameShape(QFrame.Shape.Box)
+        self.setItemDelegate(_Roomy(self))
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Fixed)

@@ -39,16 +39,15 @@ def system_views() -> tuple[SavedView, ...]:
     """The views that come with the program."""
     say = QCoreApplication.translate
     given = (
-        ("help", say("Views", "Needs me now"), "status:attention"),
-        ("failed", say("Views", "Failed in the last day"), "status:failed updated:<1d"),
-        ("slow", say("Views", "Running for over 10 minutes"), "status:running took:>10m"),
+        ("failed", say("Views", "Failed, last day"), "status:failed updated:<1d"),
+        ("slow", say("Views", "Runs over 10 min"), "status:running took:>10m"),
         (
             "budget",
-            say("Views", "Live and short of budget"),
+            say("Views", "Short of budget"),
             "status:live (budget:near OR budget:exceeded)",
         ),
         ("parts", say("Views", "Ended with failures"), "status:ended failed:>0"),
-        ("forced", say("Views", "Completed by force"), "forced:yes"),
+        ("forced", say("Views", "Forced"), "forced:yes"),
     )
     return tuple(SavedView(OURS + key, name, query) for key, name, query in given)
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from PySide6.QtCore import QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, QTimer, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QApplication, QTreeWidgetItem, QVBoxLayout, QWidget
 
 from engine import words
 from engine.attention import Facet
-from engine.display import display
-from gui.facet_tree import COUNT, GROUP, KEY, MARK, SIGN, FacetTree, children, is_facet, key_of
-from gui.facet_words import VIEWS, facet_name, group_name
-from gui.facets import AGE, AGES, BUDGET, GROUPS, HOST, KIND, OLDER, STATUS, FacetCounts, group_of
+from gui.facet_items import VIEW, FacetItems
+from gui.facet_tree import (
+    NO_UPDATE,
+    FacetTree,
+    children,
+    is_facet,
+    key_of,
+)
+from gui.facet_words import VIEWS, facet_name
+from gui.facets import AGE, AGES, BUDGET, HOST, KIND, OLDER, STATUS, FacetCounts, group_of
 from gui.theme import plain_tip
 
-VIEW = "view:"
 MORE = "more:"
 FEW, MANY = 8, 200
 _PAD = 8
@@ -28,8 +34,6 @@ _EVERYTHING = Facet.ALL.value
 _ALWAYS = frozenset(
     {Facet.ALL, Facet.ATTENTION, Facet.PENDING, Facet.RUNNING, Facet.COMPLETED, Facet.FAILED}
 )
-_FOLDED = frozenset({HOST, AGE})
-_ENABLED = Qt.ItemFlag.ItemIsEnabled
 
 
 class Sidebar(QWidget):
@@ -57,14 +61,14 @@ class Sidebar(QWidget):
         self._tree = FacetTree(self)
         self._tree.setAccessibleName(words.say("sidebar.name"))
         modifier = "⌘" if QApplication.platformName() == "cocoa" else "Ctrl"
-        self._hint = plain_tip(words.say("facet.hint", modifier=modifier))
-        self._items: dict[str, QTreeWidgetItem] = {}
-        self._heads = {group: self._head(group) for group in (VIEWS, *GROUPS)}
+        hint = words.say("facet.hint", modifier=modifier)
+        self._items = FacetItems(self._tree, plain_tip(hint))
+        self._heads = self._items.heads
         for facet in Facet:
             sign = facet.value
-            self._add(STATUS, facet.value, words.say(f"facet.{facet.value}"), sign)
+            self._items.add(STATUS, facet.value, words.say(f"facet.{facet.value}"), sign)
         for key in (*AGES, OLDER):
-            self._add(AGE, key, self.name_of(key))
+            self._items.add(AGE, key, self.name_of(key))
         self._tree.itemSelectionChanged.connect(self._choose)
         self._tree.pressed_item.connect(self._press)
         self._tree.menu_for.connect(lambda item, at: self.menu_wanted.emit(key_of(item), at))
@@ -72,6 +76,8 @@ class Sidebar(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(_PAD, _PAD, 0, _PAD)
         column.addWidget(self._tree, 1)
+        everything = self._tree.indexFromItem(self._items.by_key[_EVERYTHING])
+        self._tree.selectionModel().setCurrentIndex(everything, NO_UPDATE)
         self.show_counts({})
         self._refresh()
         self._mark(())
@@ -100,33 +106,23 @@ class Sidebar(QWidget):
         """Show how many tasks each state has; the other groups follow in a moment."""
         self._counts = dict(counts)
         for facet in Facet:
-            self._count(facet.value, self._counts.get(facet.value, 0))
+            if self._items.count(facet.value, self._counts.get(facet.value, 0)):
+                self._hide_empty_one(facet.value)
         if not self._soon.isActive():
             self._soon.start(_REFRESH_MS)
 
     def show_views(self, views: Sequence[tuple[str, str, str]], current: str) -> None:
         """The views to choose from, as key, name and what each says; `current` is in force."""
-        wanted = [VIEW + key for key, _, _ in views]
-        shown = [key_of(item) for item in children(self._heads[VIEWS])]
-        if shown != wanted:
-            for key in shown:
-                self._drop(key)
-        for key, name, says in views:
-            item = self._items.get(VIEW + key) or self._add(VIEWS, VIEW + key, "", "view")
-            item.setText(0, display(name))
-            item.setFlags(_ENABLED)
-            item.setToolTip(0, plain_tip(says))
-            item.setData(0, MARK, key == current)
-        self._heads[VIEWS].setHidden(not wanted)
+        self._items.show_views(views, current)
+
+    def count_view(self, key: str, number: int) -> None:
+        """How many tasks a view has now."""
+        self._items.count_view(key, number)
 
     @property
     def shows_views(self) -> bool:
         """Can the counts of the views be seen now?"""
         return self.isVisible() and self._heads[VIEWS].isExpanded()
-
-    def count_view(self, name: str, number: int) -> None:
-        """How many tasks a view has now."""
-        self._count(VIEW + name, number)
 
     @property
     def shows_empty(self) -> bool:
@@ -136,6 +132,24 @@ class Sidebar(QWidget):
         """Offer also the states that no task is in."""
         self._shows_empty = shown
         self._hide_empty()
+
+    def save_state(self) -> str:
+        """What is chosen and how the groups stand, for `restore_state`."""
+        state = {"chosen": self._chosen, "folded": self.folded, "empty": self._shows_empty}
+        return json.dumps(state)
+
+    def restore_state(self, text: str) -> bool:
+        """Stand as `save_state` told; anything else changes nothing."""
+        try:
+            state = json.loads(text)
+            chosen, folded = map(str, state["chosen"]), [str(each) for each in state["folded"]]
+            empty = bool(state["empty"])
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return False
+        self.fold(folded)
+        self.show_empty(empty)
+        self.select(chosen)
+        return True
 
     @property
     def folded(self) -> tuple[str, ...]:
@@ -148,39 +162,6 @@ class Sidebar(QWidget):
         for group, head in self._heads.items():
             head.setExpanded(group not in folded)
 
-    # items
-
-    def _head(self, group: str) -> QTreeWidgetItem:
-        head = QTreeWidgetItem(self._tree, [group_name(group)])
-        head.setFlags(_ENABLED)
-        head.setData(0, KEY, GROUP + group)
-        head.setExpanded(group not in _FOLDED)
-        head.setHidden(group in (VIEWS, KIND, HOST, BUDGET))
-        return head
-
-    def _add(self, group: str, key: str, name: str, sign: str = "") -> QTreeWidgetItem:
-        item = QTreeWidgetItem(self._heads[group], [name])
-        item.setData(0, KEY, key)
-        item.setData(0, SIGN, sign)
-        item.setToolTip(0, self._hint)
-        self._items[key] = item
-        return item
-
-    def _drop(self, key: str) -> None:
-        item = self._items.pop(key)
-        head = item.parent()
-        assert head is not None
-        head.removeChild(item)
-
-    def _count(self, key: str, number: int) -> None:
-        item, said = self._items.get(key), words.count(number)
-        if item is None or item.data(0, COUNT) == said:
-            return
-        item.setData(0, COUNT, said)
-        spoken = words.say("facet.sentence", name=item.text(0), count=said)
-        item.setData(0, Qt.ItemDataRole.AccessibleTextRole, spoken)
-        self._hide_empty_one(key)
-
     # what changes with the tasks
 
     def _refresh(self) -> None:
@@ -190,7 +171,7 @@ class Sidebar(QWidget):
         for group in (KIND, HOST, BUDGET):
             self._show_group(group)
         for key in (*AGES, OLDER):
-            self._count(key, self._facets.of(key, now_ms))
+            self._items.count(key, self._facets.of(key, now_ms))
 
     def _show_group(self, group: str) -> None:
         head, size = self._heads[group], self._facets.size(group)
@@ -203,7 +184,7 @@ class Sidebar(QWidget):
         wanted = sorted({*most, *kept}) if group == BUDGET else [*most, *(set(kept) - set(most))]
         self._arrange(group, wanted)
         for key in wanted:
-            self._count(key, self._facets.of(key, 0))
+            self._items.count(key, self._facets.of(key, 0))
         self._show_more(group, size, limit)
 
     def _arrange(self, group: str, wanted: list[str]) -> None:
@@ -215,25 +196,22 @@ class Sidebar(QWidget):
         current = self._tree.currentItem()
         held = key_of(current) if current is not None else ""
         for key in shown:
-            self._drop(key)
+            self._items.drop(key)
         for key in wanted:
-            self._add(group, key, self.name_of(key))
-        if held in self._items and held in shown:
-            self._tree.selectionModel().setCurrentIndex(
-                self._tree.indexFromItem(self._items[held]),
-                self._tree.selectionModel().SelectionFlag.NoUpdate,
-            )
+            self._items.add(group, key, self.name_of(key))
+        if held in self._items.by_key and held in shown:
+            index = self._tree.indexFromItem(self._items.by_key[held])
+            self._tree.selectionModel().setCurrentIndex(index, NO_UPDATE)
         self._tree.blockSignals(blocked)
         self._mark(self._chosen)
 
     def _show_more(self, group: str, size: int, limit: int) -> None:
         key = MORE + group
-        if key in self._items:
-            self._drop(key)
+        if key in self._items.by_key:
+            self._items.drop(key)
         if size > FEW:
             more = self.tr("Show more of {0}").format(words.count(size))
-            item = self._add(group, key, more if limit == FEW else self.tr("Show fewer"))
-            item.setFlags(_ENABLED)
+            self._items.add_button(group, key, more if limit == FEW else self.tr("Show fewer"))
 
     def _hide_empty(self) -> None:
         for facet in Facet:
@@ -242,7 +220,7 @@ class Sidebar(QWidget):
     def _hide_empty_one(self, key: str) -> None:
         if group_of(key) == STATUS:
             has = self._counts.get(key, 0) > 0 or self._shows_empty
-            self._items[key].setHidden(not (key in _ALWAYS or key in self._chosen or has))
+            self._items.by_key[key].setHidden(not (key in _ALWAYS or key in self._chosen or has))
 
     # choosing
 
@@ -256,12 +234,12 @@ class Sidebar(QWidget):
 
     def _mark(self, keys: tuple[str, ...]) -> None:
         self._chosen = keys
-        missing = {group_of(key) for key in keys if key not in self._items}
+        missing = {group_of(key) for key in keys if key not in self._items.by_key}
         for group in missing:
             self._heads[group].setExpanded(True)
             self._show_group(group)
         blocked = self._tree.blockSignals(True)
-        for key, item in self._items.items():
+        for key, item in self._items.by_key.items():
             item.setSelected(key in keys or (not keys and key == _EVERYTHING))
         self._tree.blockSignals(blocked)
         self._hide_empty()

@@ -10,10 +10,10 @@ from PySide6.QtWidgets import QMenu
 
 from engine.query import Filter, QueryError
 from gui.counting import Counting
+from gui.facet_items import VIEW
 from gui.facets import group_of, query_of
 from gui.narrowing import joined
 from gui.saved_views import SavedView, SavedViews, clean_name, own_key
-from gui.sidebar import VIEW
 from gui.theme import plain_keys
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from engine.query.fields import FIELDS, STATES
+from engine.query.fields import FIELDS, OFFERED
 from engine.query.syntax import key_of, term
 
 MOST_OFFERS: Final = 12
@@ -78,7 +78,7 @@ def _fields(word: str) -> Iterator[Offer]:
         if name.startswith(folded):
             yield Offer(f"{name}:", field.help)
     if len(folded) > 1:  # who types a state means it
-        yield from (Offer(f"status:{state}") for state in STATES if state.startswith(folded))
+        yield from (Offer(f"status:{state}") for state in OFFERED if state.startswith(folded))
 
 
 def _values(key: str, begun: str, known: Mapping[str, Iterable[str]]) -> Iterator[Offer]:

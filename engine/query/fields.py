@@ -22,6 +22,7 @@ BUDGETS: Final = {"ok": "ok", "near": "warning", "warning": "warning", "exceeded
 _TIMELESS: Final = tuple(facet.value for facet in Facet if facet is not Facet.ATTENTION)
 PHASES: Final = ("explore", "act", "verify", "recover", "done")
 STATES: Final = ("attention", "live", "ended", *_TIMELESS, *map(str.lower, TASK_RUN.steps))
+OFFERED: Final = tuple(state for state in STATES if state != Facet.ALL)
 SPANS: Final = ("<10m", "<1h", "<1d", "<7d", ">1h", ">1d", ">7d")
 TOOK: Final = (">1m", ">5m", ">1h", "<10s")
 YES: Final = {"yes": True, "true": True, "no": False, "false": False}
@@ -198,7 +199,7 @@ PARTS: Final[Mapping[str, Test]] = {
 }
 SINCE: Final = {"age": "created_at", "updated": "updated_at"}  # what counts from a moment
 FIELDS: Final[Mapping[str, Field]] = {
-    "status": Field(_status, "failed", "a state, attention, live or ended", STATES, alike=True),
+    "status": Field(_status, "failed", "a state, attention, live or ended", OFFERED, alike=True),
     "kind": Field(_kind, "crawl*", "the kind of work", alike=True),
     "host": Field(
         _host, "*.example.com", "the host of its address, with or without the port", alike=True

@@ -1,0 +1,96 @@
+"""The items at the side of the list by their keys: facets in their groups, views, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QTreeWidgetItem
+
+from engine import words
+from engine.display import display
+from gui.facet_tree import COUNT, GROUP, KEY, MARK, SIGN, FacetTree, children, key_of
+from gui.facet_words import VIEWS, group_name
+from gui.facets import AGE, BUDGET, GROUPS, HOST, KIND
+from gui.saved_views import OWN
+from gui.theme import plain_tip
+
+VIEW = "view:"
+_FOLDED = frozenset({HOST, AGE})
+_ENABLED = Qt.ItemFlag.ItemIsEnabled
+
+
+class FacetItems:
+    """Makes, counts and takes away items. What is no facet cannot be selected."""
+
+    def __init__(self, tree: FacetTree, hint: str) -> None:
+        self._tree, self._hint = tree, hint
+        self.by_key: dict[str, QTreeWidgetItem] = {}
+        self.heads = {group: self._head(group) for group in (VIEWS, *GROUPS)}
+
+    def add(self, group: str, key: str, name: str, sign: str = "") -> QTreeWidgetItem:
+        """A facet at the end of its group."""
+        item = QTreeWidgetItem(self.heads[group], [name])
+        item.setData(0, KEY, key)
+        item.setData(0, SIGN, sign)
+        item.setToolTip(0, self._hint)
+        self.by_key[key] = item
+        return item
+
+    def add_button(self, group: str, key: str, name: str, sign: str = "") -> QTreeWidgetItem:
+        """Something to press at the end of a group."""
+        item = self.add(group, key, name, sign)
+        item.setFlags(_ENABLED)
+        return item
+
+    def drop(self, key: str) -> None:
+        item = self.by_key.pop(key)
+        head = item.parent()
+        assert head is not None
+        head.removeChild(item)
+
+    def count(self, key: str, number: int) -> bool:
+        """Show how many tasks an item has; False if it showed that already."""
+        item, said = self.by_key.get(key), words.count(number)
+        if item is None or item.data(0, COUNT) == said:
+            return False
+        item.setData(0, COUNT, said)
+        spoken = words.say("facet.sentence", name=item.text(0), count=said)
+        item.setData(0, Qt.ItemDataRole.AccessibleTextRole, spoken)
+        return True
+
+    def show_views(self, views: Sequence[tuple[str, str, str]], current: str) -> None:
+        """Views as key, name and what each says; `current` is in force."""
+        wanted = [VIEW + key for key, _, _ in views]
+        shown = [key_of(item) for item in children(self.heads[VIEWS])]
+        if shown != wanted:
+            for key in shown:
+                self.drop(key)
+        for key, name, says in views:
+            item = self.by_key.get(VIEW + key) or self.add_button(VIEWS, VIEW + key, "", "view")
+            item.setText(0, display(name))
+            item.setToolTip(0, plain_tip(f"{name}\n{says}"))
+            item.setData(0, MARK, key == current)
+            self._hide_view(VIEW + key)
+
+    def count_view(self, key: str, number: int) -> None:
+        """How many tasks a view has now."""
+        self.count(VIEW + key, number)
+        self._hide_view(VIEW + key)
+
+    def _hide_view(self, key: str) -> None:
+        """Views of ours are offered while a task is in them, a person's own always."""
+        item, head = self.by_key.get(key), self.heads[VIEWS]
+        if item is None:
+            return
+        empty = item.data(0, COUNT) in (None, "0")
+        item.setHidden(empty and not item.data(0, MARK) and not key.startswith(VIEW + OWN))
+        head.setHidden(all(each.isHidden() for each in children(head)))
+
+    def _head(self, group: str) -> QTreeWidgetItem:
+        head = QTreeWidgetItem(self._tree, [group_name(group)])
+        head.setFlags(_ENABLED)
+        head.setData(0, KEY, GROUP + group)
+        head.setExpanded(group not in _FOLDED)
+        head.setHidden(group in (VIEWS, KIND, HOST, BUDGET))
+        return head
