@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, QSize
+from PySide6.QtCore import QCoreApplication, QSize
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gui.dialogs.help_texts import CONTEXT, TOPICS
 from gui.theme import plain_label
 
 SIZE = QSize(760, 520)
@@ -22,127 +23,10 @@ NAME_HEIGHT = 26
 Topic = tuple[str, str]
 
 
-class HelpTopics(QObject):
-    """The texts, in the language of the window."""
-
-    def topics(self) -> tuple[Topic, ...]:
-        """(title, text) in the order in which somebody new needs them."""
-        return (*self._first(), *self._acting(), *self._further())
-
-    def _first(self) -> tuple[Topic, ...]:
-        tr = self.tr
-        return (
-            (
-                tr("What is shown"),
-                tr(
-                    "The list shows every task in one folder, the ledger, whoever started it: "
-                    "this window, the command line octask, or another program. The folder is "
-                    "the only truth; what another program changes appears here by itself.\n\n"
-                    "Below the list stands the selected task in full. On the left the list can "
-                    "be narrowed. The line at the bottom says whether the engine is ready, "
-                    "whether the list is live, and which folder is shown."
-                ),
-            ),
-            (
-                tr("Finding tasks"),
-                tr(
-                    "Type into the field above the list: a word finds tasks by name, address, "
-                    "id and error. Fields make it exact, as in\n\n"
-                    "    status:failed kind:crawl host:example.com age:<1h\n\n"
-                    "Words side by side all have to be true; OR, NOT and parentheses work as "
-                    "expected. What cannot be understood is said below the field.\n\n"
-                    "Ctrl+K finds commands and tasks by a few letters, wherever you are."
-                ),
-            ),
-            (
-                tr("What needs attention"),
-                tr(
-                    "The first column marks tasks that need somebody: those that failed within "
-                    "the last day, whose owner is gone, that do not move on, that used up a "
-                    "budget, that wait for help, or that cannot be read. In the list, N and "
-                    "Shift+N lead from one to the next."
-                ),
-            ),
-        )
-
-    def _acting(self) -> tuple[Topic, ...]:
-        tr = self.tr
-        return (
-            (
-                tr("Starting tasks"),
-                tr(
-                    "Ctrl+N opens the form for a new task. An address that was copied starts "
-                    "there with Ctrl+V. Mistakes are named before anything begins, and a task "
-                    "that has to wait for its turn is Pending until then."
-                ),
-            ),
-            (
-                tr("Cancelling"),
-                tr(
-                    "A cancel is a request: a running task ends after what it is doing now, and "
-                    "what it has finished is kept. A task that had not begun ends at once, and "
-                    "this can be undone for a few seconds. A task of another program is asked "
-                    "in the same way; that program ends it."
-                ),
-            ),
-            (
-                tr("Running again"),
-                tr(
-                    "Re-run starts the same request as a new task that names the old one as its "
-                    "parent. Before many are started, a dry run says how many can be. What was "
-                    "secret is never kept, so tasks that needed it ask for it again."
-                ),
-            ),
-            (
-                tr("Completing by force"),
-                tr(
-                    "A task with a contract completes when its items are there. To complete it "
-                    "although some are missing, a reason has to be written down; it stays with "
-                    "the task, which is marked as forced for ever."
-                ),
-            ),
-        )
-
-    def _further(self) -> tuple[Topic, ...]:
-        tr = self.tr
-        return (
-            (
-                tr("Watching a page"),
-                tr(
-                    "While a task of this window works in a browser, the Page tab shows what its "
-                    "page looks like. What was typed there is covered. Nothing is asked of the "
-                    "browser while the tab is not seen. Tasks of other programs, and recordings, "
-                    "which have a window of their own, are not shown."
-                ),
-            ),
-            (
-                tr("By keyboard"),
-                tr(
-                    "F6 goes from one part of the window to the next, Tab from one control to "
-                    "the next, arrows from row to row. Ctrl+/ shows all shortcuts; others can "
-                    "be chosen in the settings (Ctrl+,)."
-                ),
-            ),
-            (
-                tr("When something is wrong"),
-                tr(
-                    "Tools, Doctor looks at everything a task needs and says what is missing. "
-                    "Help, Show the log’s folder leads to the program’s own log. Help, Copy what "
-                    "to tell about a problem copies versions and places, and nothing secret."
-                ),
-            ),
-            (
-                tr("The command line"),
-                tr(
-                    "Everything here can also be done with octask, on the same folder and at the "
-                    "same time:\n\n"
-                    "    octask list\n"
-                    "    octask start crawl https://example.com\n"
-                    "    octask watch\n\n"
-                    "octask --help names all commands."
-                ),
-            ),
-        )
+def topics() -> list[Topic]:
+    """(title, text) in the language of the window."""
+    say = QCoreApplication.translate
+    return [(say(CONTEXT, str(title)), say(CONTEXT, str(text))) for title, text in TOPICS]
 
 
 class HelpDialog(QDialog):
@@ -150,7 +34,7 @@ class HelpDialog(QDialog):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._topics = HelpTopics(self).topics()
+        self._topics = topics()
         self.setWindowTitle(self.tr("Help"))
         self.resize(SIZE)
         self._field = QLineEdit(self)

@@ -48,10 +48,7 @@ class PaletteDialog(QDialog):
         self._blank = QIcon(blank)
         self.setWindowTitle(self.tr("Command palette"))
         self.resize(WIDTH, HEIGHT)
-        self._field = QLineEdit(self)
-        self._field.setPlaceholderText(self.tr("Type a command, or a task’s name, address or id"))
-        self._field.setAccessibleName(self.tr("Command"))
-        self._field.setClearButtonEnabled(True)
+        self._field = _field(self)
         self._nothing = plain_label(self.tr("Nothing answers to that."), self, tone="muted")
         self._items = QStandardItemModel(0, 2, self)
         self._list = _List(self)
@@ -130,6 +127,14 @@ class PaletteDialog(QDialog):
         entry = self._shown[index.row()]
         self.accept()
         self.chosen.emit(entry)
+
+
+def _field(dialog: QDialog) -> QLineEdit:
+    field = QLineEdit(dialog)
+    field.setPlaceholderText(dialog.tr("Type a command, or a task’s name, address or id"))
+    field.setAccessibleName(dialog.tr("Command"))
+    field.setClearButtonEnabled(True)
+    return field
 
 
 class _List(QTreeView):

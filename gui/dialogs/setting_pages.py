@@ -20,6 +20,8 @@ CHOSEN_ELSEWHERE = frozenset(
         "force.reasons",
         "start.presets",
         "start.recent",
+        "views.last",
+        "views.saved",
     }
 )
 MOST_SLOTS = 64
@@ -61,13 +63,8 @@ class SettingPages(QObject):
 
     def _general(self) -> Page:
         tr = self.tr
-        quitting = Choice(
-            (
-                ("ask", tr("Ask")),
-                ("keep", tr("Keep them running in the tray")),
-                ("cancel", tr("Cancel them and quit")),
-            )
-        )
+        asked, kept = ("ask", tr("Ask")), ("keep", tr("Keep them running in the tray"))
+        quitting = Choice((asked, kept, ("cancel", tr("Cancel them and quit"))))
         items = (
             Item("desktop.start_hidden", tr("At the start"), Switch(tr("Start out of sight"))),
             Item(

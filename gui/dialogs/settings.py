@@ -43,10 +43,7 @@ class SettingsDialog(QDialog):
         self.setWindowTitle(self.tr("Settings"))
         self.resize(SIZE)
         self._pages = SettingPages(self).pages()
-        self._search = QLineEdit(self)
-        self._search.setPlaceholderText(self.tr("Search the settings"))
-        self._search.setAccessibleName(self.tr("Search the settings"))
-        self._search.setClearButtonEnabled(True)
+        self._search = self._field()
         self._names = QListWidget(self)
         self._names.setAccessibleName(self.tr("Pages"))
         self._names.setFixedWidth(LIST_WIDTH)
@@ -65,6 +62,13 @@ class SettingsDialog(QDialog):
         self._names.setCurrentRow(0)
         self._find("")
         self._search.setFocus()
+
+    def _field(self) -> QLineEdit:
+        field = QLineEdit(self)
+        field.setPlaceholderText(self.tr("Search the settings"))
+        field.setAccessibleName(self.tr("Search the settings"))
+        field.setClearButtonEnabled(True)
+        return field
 
     def _lay_out(self) -> None:
         middle = QHBoxLayout()
@@ -153,6 +157,10 @@ class _Line(QWidget):
             self._editor.setAccessibleDescription(item.hint)
         else:
             self._editor = control(window)
+        self._lay_out(item)
+        self._words = " ".join(self._terms(item))
+
+    def _lay_out(self, item: Item) -> None:
         label = plain_label(item.label, self)
         label.setBuddy(self._editor)
         label.setFixedWidth(LABEL_WIDTH)
@@ -169,11 +177,14 @@ class _Line(QWidget):
         grid.setColumnStretch(1, 1)
         if item.hint:
             grid.addWidget(plain_label(item.hint, self, tone="muted", wrap=True), 1, 1)
+
+    def _terms(self, item: Item) -> list[str]:
+        """Everything that a search finds it by."""
+        control = item.control
         words = [item.label, item.hint, getattr(control, "words", "")]
         words += [said for _, said in getattr(control, "values", ())]
         words += [button.text() for button in self.findChildren(QPushButton)]
-        words += self._editor.terms() if isinstance(self._editor, WidePart) else []
-        self._words = " ".join(words)
+        return words + (self._editor.terms() if isinstance(self._editor, WidePart) else [])
 
     def answers(self, typed: str) -> bool:
         return all(word in self._words.casefold() for word in typed.casefold().split())

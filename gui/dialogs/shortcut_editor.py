@@ -26,12 +26,7 @@ class ShortcutEditor(WidePart):
         self._acts = window.acts
         found = window.findChild(Shortcuts)
         self._shortcuts = found if isinstance(found, Shortcuts) else Shortcuts(window)
-        self._list = QTreeWidget(self)
-        self._list.setRootIsDecorated(False)
-        self._list.setUniformRowHeights(True)
-        self._list.setHeaderLabels([self.tr("Action"), self.tr("Keys")])
-        self._list.setAccessibleName(self.tr("Actions and their keys"))
-        self._list.setMinimumHeight(LIST_HEIGHT)
+        self._list = self._make_list()
         self._field = QKeySequenceEdit(self)
         self._field.setMaximumSequenceLength(1)
         self._field.setAccessibleName(self.tr("New keys for the chosen action"))
@@ -51,6 +46,15 @@ class ShortcutEditor(WidePart):
         self._none.clicked.connect(lambda: self._shortcuts.choose(self._key, []))
         self._usual.clicked.connect(lambda: self._shortcuts.restore(self._key))
         self._shortcuts.changed.connect(self._show_keys)
+
+    def _make_list(self) -> QTreeWidget:
+        made = QTreeWidget(self)
+        made.setRootIsDecorated(False)
+        made.setUniformRowHeights(True)
+        made.setHeaderLabels([self.tr("Action"), self.tr("Keys")])
+        made.setAccessibleName(self.tr("Actions and their keys"))
+        made.setMinimumHeight(LIST_HEIGHT)
+        return made
 
     def terms(self) -> list[str]:
         return [plain(self._acts[key].text()) for key in self._acts]

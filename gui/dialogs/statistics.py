@@ -59,7 +59,8 @@ class StatisticsDialog(QDialog):
             self._span.addItem(names[span.key], span)
         self._chart = _Chart(self)
         self._facts = QFormLayout()
-        self._values = [plain_label("", self) for _ in range(6)]
+        self._titles = self._made_titles()
+        self._values = [plain_label("", self) for _ in self._titles]
         self._kinds = self._table(self.tr("Kind"))
         self._hosts = self._table(self.tr("Host"))
         self._lay_out()
@@ -68,29 +69,12 @@ class StatisticsDialog(QDialog):
         self.count()
 
     def _lay_out(self) -> None:
-        tr = self.tr
-        self._titles = titles = (
-            tr("Tasks made"),
-            tr("Completed, failed, cancelled"),
-            tr("Of those that ended by themselves"),
-            tr("Parts done"),
-            tr("Half of them took at most"),
-            tr("One of twenty took longer than"),
-        )
-        for title, value in zip(titles, self._values, strict=True):
+        for title, value in zip(self._titles, self._values, strict=True):
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             self._facts.addRow(plain_label(title, self, tone="muted"), value)
         tables = QHBoxLayout()
         tables.addWidget(self._kinds)
         tables.addWidget(self._hosts)
-        copy, close = QPushButton(tr("Copy"), self), QPushButton(tr("Close"), self)
-        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._text))
-        close.clicked.connect(self.accept)
-        close.setDefault(True)
-        end = QHBoxLayout()
-        end.addWidget(copy)
-        end.addStretch(1)
-        end.addWidget(close)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 14, 16, 14)
         column.setSpacing(10)
@@ -98,7 +82,29 @@ class StatisticsDialog(QDialog):
         column.addWidget(self._chart)
         column.addLayout(self._facts)
         column.addLayout(tables, 1)
-        column.addLayout(end)
+        column.addLayout(self._buttons())
+
+    def _made_titles(self) -> tuple[str, ...]:
+        tr = self.tr
+        return (
+            tr("Tasks made"),
+            tr("Completed, failed, cancelled"),
+            tr("Of those that ended by themselves"),
+            tr("Parts done"),
+            tr("Half of them took at most"),
+            tr("One of twenty took longer than"),
+        )
+
+    def _buttons(self) -> QHBoxLayout:
+        copy, close = QPushButton(self.tr("Copy"), self), QPushButton(self.tr("Close"), self)
+        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._text))
+        close.clicked.connect(self.accept)
+        close.setDefault(True)
+        end = QHBoxLayout()
+        end.addWidget(copy)
+        end.addStretch(1)
+        end.addWidget(close)
+        return end
 
     def _table(self, title: str) -> QTreeWidget:
         table = QTreeWidget(self)
@@ -194,7 +200,8 @@ class _Chart(QWidget):
         painter.setPen(found["muted"])
         below = self.rect().adjusted(0, room + 4, 0, 0)
         painter.drawText(below, Qt.AlignmentFlag.AlignRight, self.tr("now"))
-        highest = self.tr("highest bar: {0}").format(words.count(most))
+        legend = self.tr("Highest bar: {0}. From below: completed, failed, cancelled.")
+        highest = legend.format(words.count(most))
         painter.drawText(below, Qt.AlignmentFlag.AlignLeft, highest)
         painter.end()
 

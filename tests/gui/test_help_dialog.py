@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QLineEdit, QListWidget, QPlainTextEdit
 from engine.query import Filter
 from engine.records import Health
 from gui.dialogs.about import facts
-from gui.dialogs.help import HelpDialog, HelpTopics
+from gui.dialogs.help import HelpDialog, topics
 from tests.gui.windows import opened
 
 
@@ -51,7 +51,7 @@ def test_facts_name_what_is_wrong_on_one_line_each(qapp: object) -> None:
     "line",
     [
         line.strip()
-        for _, text in HelpTopics().topics()
+        for _, text in topics()
         for line in text.splitlines()
         if line.startswith("    status:")
     ],
