@@ -20,6 +20,7 @@ from engine.goals.views import ContractView, RunView
 from engine.keeper import Keeper
 from engine.looking import Looking
 from engine.records import ENVELOPE, Status, TaskId, TaskRecord
+from engine.retention.discarding import discard
 from engine.run.executor import Executor
 from engine.run.stopping import request_stop
 from engine.stopping import Stopped, stop_all
@@ -170,6 +171,22 @@ class Steering(Looking):
             return self.envelopes.finish(subject, status.lower())
 
         return completing.task(subject, status, force, finish)
+
+    async def discard(self, task_id: str, *, delete: bool = False) -> None:
+        """Move an ended task's folder to the trash; with `delete` it is gone for good.
+
+        Raises:
+            TaskStays: it has not ended, or somebody still writes there.
+            NoTrash, DeleteFailed, NotATaskId, TaskNotFound.
+        """
+        found = await self.ledger_id(task_id)
+        record = (await self.get(found)).entry
+        lease, ours = self._keeper.lease, record.engine if isinstance(record, TaskRecord) else None
+        # What this very process ran and has let go of is written by nobody any more.
+        settled = bool(lease and ours and ours.runner == lease.nonce) and not self.owns(found)
+        root = self.settings.root
+        await asyncio.to_thread(discard, root, found, delete=delete, settled=settled)
+        self._nudge(found)
 
     async def reap(self) -> Records:
         """End what dead processes left behind; `unreaped` then tells what could not be ended.

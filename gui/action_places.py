@@ -22,7 +22,7 @@ MENUS: dict[str, tuple[str, ...]] = {
         *("open_result", "watch_page", "", "cancel", "stop", "cancel_matching", "force", ""),
         *("rerun", "rerun_many", "duplicate", "retry_failed", ""),
         *("acknowledge", "next_attention", "last_attention", ""),
-        *("task_folder", "delete", "", "sample"),
+        *("task_folder", "delete", "delete_for_good", "", "sample"),
     ),
     "view": (
         *("sidebar", "details", "details_right", "", "MENU sort", "MENU columns", "MENU views"),

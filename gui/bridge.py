@@ -167,6 +167,7 @@ class Bridge(Errands):
     async def close(self) -> None:
         """Stop following, ask what runs here to stop, end the browser; about 5 s at most."""
         self._pulse.stop()
+        await self._keep_promises()
         await self._tasks.close()
         if self._making is not None:
             # also one that is still being opened: it may hold its lease already

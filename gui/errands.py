@@ -33,6 +33,7 @@ class Errands(QObject):
         self._engine: Engine | None = None
         self._trouble: EngineError | None = None  # why the ledger is not open
         self._tasks = TaskSet(self._tell)
+        self._promises: list[Callable[[Engine], Coroutine[Any, Any, object]]] = []
 
     @property
     def engine(self) -> Engine:
@@ -61,6 +62,17 @@ class Errands(QObject):
         """
         self._tasks.cancel(name)
         self._tasks.spawn(self._ask(work, then, failed), name=name)
+
+    def promise(self, work: Callable[[Engine], Coroutine[Any, Any, object]]) -> None:
+        """Do this at the end, before the engine ends: what a person was told will be done."""
+        self._promises.append(work)
+
+    async def _keep_promises(self) -> None:
+        for work in self._promises if self._engine is not None else ():
+            try:
+                await work(self.engine)
+            except EngineError as error:
+                log.warning("left undone at the end: %s", error)
 
     def call_off(self, name: str) -> None:
         """End what was asked or spawned under this name; nobody hears of it."""

@@ -16,6 +16,7 @@ from gui import (
     backstage,
     bulk_bar,
     cell_filter,
+    deleting,
     exporting,
     filter_help,
     forcing,
@@ -29,6 +30,7 @@ from gui import (
     sort_menu,
     start_actions,
     stopping,
+    task_links,
     views,
 )
 from gui.desktop import contrast, news
@@ -52,6 +54,8 @@ FEATURES: tuple[Callable[[MainWindow], object], ...] = (
     exporting.attach,
     forcing.attach,
     stopping.attach,
+    deleting.attach,
+    task_links.attach,
     page_watching.attach,
     kinship.attach,
     tab_keys.attach,

@@ -229,6 +229,10 @@ _PATHS: Final[dict[str, Callable[[], QPainterPath]]] = {
     "new": _lines(((12, 5), (12, 19)), ((5, 12), (19, 12))),
     "stop": _cross_in_circle,
     "rerun": _again,
+    "trash": _lines(
+        *(((4, 7), (20, 7)), ((9, 7), (9, 4), (15, 4), (15, 7))),
+        *(((6, 7), (7, 20), (17, 20), (18, 7)), ((10, 11), (10, 16)), ((14, 11), (14, 16))),
+    ),
     "stop_recording": _round(QRectF(6, 6, 12, 12)),
     "force": _lines(((5, 12.5), (10, 17.5), (19, 6.5)), ((5, 21), (19, 21))),
     "refresh": _refresh,

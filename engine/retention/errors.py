@@ -14,6 +14,15 @@ class NoTrash(EngineError):
     advice_text = "Delete it for good with --delete, or move its folder away yourself."
 
 
+class TaskStays(EngineError):
+    """A task that a person wanted to let go of is not to be touched now."""
+
+    code = "task_stays"
+    title = "The task stays"
+    sentence = "Task {task_id} stays: {reason}."
+    advice_text = "Try again when it has ended and nobody writes there."
+
+
 class DeleteFailed(EngineError):
     """A folder could not be deleted. What is left of it stands at `path`."""
 

@@ -46,7 +46,7 @@ def judged(ledger: LedgerLook, found: Found, now_ms: float) -> Ended | Kept:
     if not record.is_terminal:
         return Kept.LIVING
     ended_at = _ended_at(record, mark)
-    if now_ms - ended_at < STILL_WRITING_MS and not _owner_is_dead(ledger, record):
+    if just_ended(ledger, record, mark, now_ms):
         return Kept.JUST_ENDED
     size = _free_size(ledger, record.task_id)
     if isinstance(size, Kept):
@@ -61,6 +61,21 @@ def judged(ledger: LedgerLook, found: Found, now_ms: float) -> Ended | Kept:
         size_bytes=size,
         stamp=mark,
     )
+
+
+def just_ended(ledger: LedgerLook, record: TaskRecord, mark: Stamp, now_ms: float) -> bool:
+    """May its owner, who lives, still be writing after the task's end?"""
+    lately = now_ms - _ended_at(record, mark) < STILL_WRITING_MS
+    return lately and not _owner_is_dead(ledger, record)
+
+
+def unheld(ledger: LedgerLook, task_id: str) -> Kept | None:
+    """None for a folder that nobody holds. Raises OSError where that cannot be looked at."""
+    try:
+        with Folder.at(str(ledger.root)) as root, root.enter(task_id) as folder:
+            return Kept.LOCKED if _is_held(folder) else None
+    except FileNotFoundError:
+        return Kept.GONE
 
 
 def _free_size(ledger: LedgerLook, task_id: str) -> int | Kept:

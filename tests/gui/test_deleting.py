@@ -1,0 +1,192 @@
+"""Del on what has ended: out of sight at once, back by Undo, in the trash afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+
+from engine.config import Settings
+from engine.records import EngineFields, Status, TaskView, Unreadable
+from engine.retention import removal
+from engine.retention.errors import NoTrash, TaskStays
+from engine.service import Engine
+from engine.store.lease import Lease
+from engine.store.ledger import Ledger
+from gui.deleting import MANY, Deleting, can_go
+from gui.dialogs.letting_go import LettingGo
+from gui.session import Session
+from tests.gui.task_views import a_view, task_id
+from tests.gui.windows import appearing, opened, press, showing
+
+
+@pytest.fixture
+def trash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The system's trash, as the library finds it, in a folder of this test."""
+    plat = pytest.importorskip("send2trash.plat_other")
+    place = tmp_path / "share"
+    place.mkdir()
+    monkeypatch.setattr(plat, "XDG_DATA_HOME", os.fsencode(place))
+    monkeypatch.setattr(plat, "HOMETRASH_B", os.fsencode(place / "Trash"))
+    monkeypatch.setattr("send2trash.send2trash", plat.send2trash)
+    return place / "Trash" / "files"
+
+
+def ended(home: Path, number: int = 1) -> list[str]:
+    """Tasks that ended in another session."""
+    root = home / "tasks"
+    root.mkdir(parents=True, exist_ok=True)
+    lease = Lease.acquire(root)
+    ledger = Ledger(root, lease=lease)
+    ids = []
+    for at in range(number):
+        made = ledger.create("crawl", {"url": f"https://a.invalid/{at}"}, engine=EngineFields())
+        ledger.claim(made.task_id)
+        ledger.finish(made.task_id, Status.COMPLETED)
+        ids.append(str(made.task_id))
+    lease.release()
+    return ids
+
+
+def deleting_of(session: Session) -> Deleting:
+    found = session.window.findChild(Deleting)
+    assert found is not None
+    return found
+
+
+async def test_del_takes_an_ended_task_out_of_sight_and_undo_brings_it_back(home: Path) -> None:
+    ids = await asyncio.to_thread(ended, home, 2)
+    async with opened(home) as session:
+        window = session.window
+        window.table.select_ids(ids[:1])
+        window.activateWindow()
+        window.table.setFocus()
+        QTest.keyClick(window.table, Qt.Key.Key_Delete)
+        assert window.model.view_of(ids[0]) is None
+        assert window.model.total == 1
+        assert deleting_of(session).bar.title == "1 task goes to the trash."
+        assert (home / "tasks" / ids[0]).exists()
+        press(deleting_of(session).bar, "Undo")
+        assert window.model.view_of(ids[0]) is not None
+        assert window.table.selected_ids() == ids[:1]
+    assert (home / "tasks" / ids[0]).exists()
+
+
+async def test_what_was_let_go_is_in_the_trash_when_the_window_has_closed(
+    home: Path, trash: Path
+) -> None:
+    ids = await asyncio.to_thread(ended, home, 2)
+    async with opened(home) as session:
+        session.window.table.select_ids(ids[:1])
+        session.window.acts["delete"].trigger()
+    assert not (home / "tasks" / ids[0]).exists()
+    assert (home / "tasks" / ids[1]).exists()
+    assert [one.name for one in trash.iterdir()] == [ids[0]]
+
+
+async def test_one_that_cannot_go_comes_back_with_the_reason(home: Path) -> None:
+    ids = await asyncio.to_thread(ended, home)
+    async with opened(home) as session:
+        window, deleting = session.window, deleting_of(session)
+        window.table.select_ids(ids)
+        window.acts["delete"].trigger()
+        (home / "tasks" / ids[0] / ".lock.lock").mkdir()
+        with showing(window.reports.bar) as told:
+            deleting._over.timeout.emit()
+            await told
+        assert window.reports.bar.title == "1 task could not be let go"
+        assert window.model.view_of(ids[0]) is not None
+
+
+async def test_where_there_is_no_trash_it_asks_whether_to_delete_for_good(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(root: Path, one: str) -> None:
+        raise NoTrash(task_id=one, reason="there is none")
+
+    ids = await asyncio.to_thread(ended, home)
+    async with opened(home) as session:
+        monkeypatch.setattr(removal, "to_trash", refuse)
+        session.window.table.select_ids(ids)
+        session.window.acts["delete"].trigger()
+        with appearing(LettingGo) as told:
+            deleting_of(session)._over.timeout.emit()
+            dialog = await told
+        assert (home / "tasks" / ids[0]).exists()
+        press(dialog, "Keep")
+        assert session.window.model.view_of(ids[0]) is not None
+
+
+async def test_many_go_only_after_a_question(home: Path) -> None:
+    async with opened(home) as session:
+        window = session.window
+        views = [a_view(number) for number in range(1, MANY + 2)]
+        window.model.put_many(views)
+        window.table.select_ids([view.task_id for view in views])
+        with appearing(LettingGo) as told:
+            window.acts["delete"].trigger()
+            dialog = await told
+        assert dialog.windowTitle() == f"Move {MANY + 1} tasks to the trash?"
+        press(dialog, "Keep")
+        assert window.model.total == len(views)
+
+
+async def test_del_cancels_where_something_runs_and_lets_go_only_where_all_has_ended(
+    home: Path,
+) -> None:
+    async with opened(home) as session:
+        window = session.window
+        window.model.put_many([a_view(1), a_view(2, "RUNNING", ours=True)])
+        window.table.select_ids([task_id(1)])
+        assert [key.toString() for key in window.acts["delete"].shortcuts()] == ["Del"]
+        window.table.select_ids([task_id(1), task_id(2)])
+        assert not window.acts["delete"].shortcut().toString()
+        window.table.select_ids([task_id(2)])
+        assert not window.acts["delete"].isEnabled()
+
+
+async def test_links_to_what_is_chosen_are_copied_one_a_line(home: Path) -> None:
+    async with opened(home) as session:
+        window = session.window
+        window.model.put_many([a_view(1), a_view(2)])
+        window.table.select_ids([task_id(1), task_id(2)])
+        window.acts["copy_link"].trigger()
+        links = [f"openchrome-monitor://task/{task_id(number)}" for number in (1, 2)]
+        assert sorted(QGuiApplication.clipboard().text().splitlines()) == links
+
+
+def test_what_runs_and_what_tells_of_a_goal_is_never_let_go() -> None:
+    assert can_go(a_view(1))
+    assert can_go(TaskView(Unreadable(task_id(1), "torn", "/x")))
+    assert not can_go(a_view(1, "RUNNING"))
+    assert not can_go(a_view(1, kind="task_run"))
+    assert not can_go(None)
+
+
+async def test_the_engine_lets_go_only_of_what_nobody_writes_any_more(
+    home: Path, trash: Path
+) -> None:
+    (one,) = await asyncio.to_thread(ended, home)
+    engine = Engine(Settings.at(home=home), accepts=True)
+    await engine.open()
+    folder = home / "tasks" / one
+    living = Lease.acquire(home / "tasks")
+    running = Ledger(home / "tasks", lease=living)
+    made = running.create("crawl", {"url": "https://a.invalid/"}, engine=EngineFields())
+    running.claim(made.task_id)
+    with pytest.raises(TaskStays, match="has not ended"):
+        await engine.discard(made.task_id)
+    running.finish(made.task_id, Status.COMPLETED)
+    with pytest.raises(TaskStays, match="may still be writing"):
+        await engine.discard(made.task_id)
+    (folder / "meta.json").write_text("{")
+    await engine.discard(one)  # only a person can say what an unreadable one is
+    assert not folder.exists()
+    assert (home / "tasks" / made.task_id).exists()
+    living.release()
+    await engine.close()
