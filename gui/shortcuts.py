@@ -31,6 +31,7 @@ class Shortcuts(QObject):
         self._acts = window.acts
         self._preferences = window.desk.preferences
         self._first: dict[str, list[str]] = {}
+        self._touched: frozenset[str] = frozenset()
         self._preferences.changed.connect(self._hear)
         QTimer.singleShot(0, self, self.apply)
 
@@ -39,7 +40,10 @@ class Shortcuts(QObject):
         for key in self._acts:
             self._first.setdefault(key, _spelled(self._acts[key]))
         chosen = self._preferences.get(CHOSEN, dict)
-        for key, first in self._first.items():
+        # Of the others, parts of the window may move keys about as they need.
+        touched, self._touched = self._touched | chosen.keys(), frozenset(chosen)
+        for key in touched & self._first.keys():
+            first = self._first[key]
             wanted = chosen.get(key, first)
             wanted = wanted if _are_keys(wanted) else first
             if _spelled(self._acts[key]) != wanted:

@@ -14,16 +14,8 @@ from gui.dialogs.setting_controls import Choice, Clock, Control, File, Number, S
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
 
-# Kept with the other preferences, but chosen where they are used.
-CHOSEN_ELSEWHERE = frozenset(
-    {
-        "force.reasons",
-        "start.presets",
-        "start.recent",
-        "views.last",
-        "views.saved",
-    }
-)
+# Kept with the other preferences, but chosen where they are used: the beginnings of their keys.
+CHOSEN_ELSEWHERE = ("export.", "force.", "start.", "views.")
 MOST_SLOTS = 64
 
 

@@ -17,6 +17,9 @@ from gui.shortcuts import Shortcuts
 from tests.gui.windows import opened, press
 
 
+SHARED = {"Del", "Backspace"}  # cancels what runs, deletes what ended: never both at once
+
+
 def shortcuts_of(session: Session) -> Shortcuts:
     (found,) = session.window.findChildren(Shortcuts)
     return found
@@ -47,7 +50,8 @@ async def test_no_keys_belong_to_two_actions(tmp_path: Path) -> None:
     async with opened(tmp_path / "home") as session:
         acts = session.window.acts
         every = Counter(one.toString() for key in acts for one in acts[key].shortcuts())
-        assert [keys for keys, number in every.items() if number > 1] == []
+        twice = {keys for keys, number in every.items() if number > 1}
+        assert twice <= SHARED
 
 
 async def test_other_keys_hold_at_once_and_the_usual_ones_come_back(tmp_path: Path) -> None:
