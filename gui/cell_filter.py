@@ -39,7 +39,8 @@ def _record(row: Row) -> TaskRecord | None:
 def _status(row: Row, _: float) -> str:
     if row.standing is not Standing.UNKNOWN:
         return f"status:{row.standing.value}"
-    return _term("status", row.about.status)
+    status = row.about.status
+    return term("status", status, quoted=True) if 0 < len(status) <= _MOST_VALUE else ""
 
 
 def _task(row: Row, _: float) -> str:

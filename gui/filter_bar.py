@@ -145,7 +145,7 @@ class FilterBar(QWidget):
         if self._box.offers:  # half a condition, and what may follow stands below it
             self._patience.start()
             return
-        said = f"{error} {error.advice}".strip()
+        said = str(error)  # the buttons beside it are the advice
         right = self._mended()
         self._mend.setText(plain_keys(self.tr("Write {0}").format(right)))
         self._mend.setVisible(bool(right))

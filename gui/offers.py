@@ -26,7 +26,7 @@ _EDGE = 4
 _ROOM = 8
 
 
-class _Roomy(QStyledItemDelegate):
+class Roomy(QStyledItemDelegate):
     """Rows with room for a finger's width of doubt."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: AnyIndex) -> QSize:
@@ -52,7 +52,7 @@ class Offers(QTreeWidget):
         self.setRootIsDecorated(False)
         self.setUniformRowHeights(True)
         self.setFrameShape(QFrame.Shape.Box)
-        self.setItemDelegate(_Roomy(self))
+        self.setItemDelegate(Roomy(self))
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Fixed)

@@ -22,7 +22,7 @@ BUDGETS: Final = {"ok": "ok", "near": "warning", "warning": "warning", "exceeded
 _TIMELESS: Final = tuple(facet.value for facet in Facet if facet is not Facet.ATTENTION)
 PHASES: Final = ("explore", "act", "verify", "recover", "done")
 STATES: Final = ("attention", "live", "ended", *_TIMELESS, *map(str.lower, TASK_RUN.steps))
-OFFERED: Final = tuple(state for state in STATES if state != Facet.ALL)
+OFFERED: Final = tuple(state for state in dict.fromkeys(STATES) if state != Facet.ALL)
 SPANS: Final = ("<10m", "<1h", "<1d", "<7d", ">1h", ">1d", ">7d")
 TOOK: Final = (">1m", ">5m", ">1h", "<10s")
 YES: Final = {"yes": True, "true": True, "no": False, "false": False}

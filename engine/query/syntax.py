@@ -87,9 +87,9 @@ def in_quotes(text: str) -> str:
     return f'"{escaped}"'
 
 
-def term(key: str, value: str) -> str:
-    """A query for a field whose value is this very text, in quotes only where it must be."""
-    plain = _PLAIN.fullmatch(value) and value[:1] not in "<>=" and "*" not in value
+def term(key: str, value: str, *, quoted: bool = False) -> str:
+    """A query for a field whose value is this very text, in quotes where it must be."""
+    plain = not quoted and _PLAIN.fullmatch(value) and value[:1] not in "<>=" and "*" not in value
     return f"{key}:{value if plain else in_quotes(value)}"
 
 

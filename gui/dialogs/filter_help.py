@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from PySide6.QtCore import QSize
-from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
@@ -17,10 +17,12 @@ from PySide6.QtWidgets import (
 )
 
 from engine.query import FIELDS
+from gui.offers import Roomy
 from gui.theme import heading, plain_label
 
 _SIZE = QSize(620, 560)
-_EXAMPLE_WIDTH = 230
+_EXAMPLE_WIDTH = 260
+_ALT = "⌥" if sys.platform == "darwin" else "Alt"
 
 
 class FilterHelp(QDialog):
@@ -57,14 +59,16 @@ class FilterHelp(QDialog):
         table.setTabKeyNavigation(False)
         table.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)
         table.header().resizeSection(0, _EXAMPLE_WIDTH)
-        for example, meaning in (*self._joining(), *_fields()):
+        by_hand = self.tr("{0}+click on a cell").format(_ALT)
+        rows = (*self._joining(), (by_hand, self.tr("the value of that cell")), *_fields())
+        for example, meaning in rows:
             QTreeWidgetItem(table, [example, meaning])
         table.setCurrentIndex(table.model().index(0, 0))
-        table.itemActivated.connect(lambda item, _: self._put(item.text(0)))
+        table.setItemDelegate(Roomy(table))
+        table.itemActivated.connect(lambda item, _: self._use(item.text(0)))
         return table
 
     def _joining(self) -> tuple[tuple[str, str], ...]:
-        alt = QKeySequence("Alt").toString(QKeySequence.SequenceFormat.NativeText) or "Alt"
         return (
             ("shop timeout", self.tr("both words, in any order")),
             ('"page timeout"', self.tr("these words together, as they stand")),
@@ -73,8 +77,11 @@ class FilterHelp(QDialog):
             ("-host:example.com", self.tr("all but these")),
             ("(status:failed OR budget:exceeded) age:<1d", self.tr("brackets join")),
             ("host:*.example.com", self.tr("* stands for any text")),
-            (self.tr("{0}+click on a cell").format(alt), self.tr("the value of that cell")),
         )
+
+    def _use(self, example: str) -> None:
+        if _ALT + "+" not in example:  # that one is done with the mouse
+            self._put(example)
 
 
 def _fields() -> list[tuple[str, str]]:

@@ -40,6 +40,7 @@ class SaveView(Question):
         self._ok = self.add_button("save", self.tr("Save"))
         self.answer = ""
         self.name.textChanged.connect(lambda _: self._judge())
+        self.name.returnPressed.connect(self._ok.click)
         self.when_answered(
             lambda answer: save(self.name.text(), self.layout_too.isChecked()) if answer else None
         )

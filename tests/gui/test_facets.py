@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.query import Filter, subject
+from engine.records import TaskView, Unreadable
+from gui.asked import asked
+from gui.cell_filter import condition_of
+from gui.columns import COLUMNS
+from gui.facets import AGES, BUDGET, HOST, KIND, OLDER, group_of, query_of
+from gui.rows import make_row
+from gui.task_order import TaskOrder
+from tests.gui.task_views import DAY, HOUR, MINUTE, NOW, a_view, task_id
+
+QUERIES = [
+    "status:failed",
+    "status:attention OR status:running",
+    "-status:live",
+    'status:"odd"',
+    "kind:crawl* host:host1.example",
+    "host:*.example -host:host2.example",
+    "budget:near OR budget:exceeded",
+    "age:<1h",
+    "updated:>1d",
+    "took:>1s",
+    "done:>3",
+    "failed:>0",
+    "has:result",
+    "has:error timeout",
+    "error:timeout",
+    "error:*out*",
+    "url:host1",
+    "id:00000000",
+    "name:night",
+    "owner:gone",
+    "owner:foreign (shop OR host1)",
+    "(status:failed age:<1d) OR done:>3",
+    "forced:no",
+]
+VIEWS = st.builds(
+    a_view,
+    st.integers(1, 9),
+    st.sampled_from(["PENDING", "RUNNING", "FAILED", "COMPLETED", "CANCELLED", "ODD"]),
+    age=st.sampled_from([MINUTE, 2 * HOUR, 3 * DAY, 9 * DAY]),
+    kind=st.sampled_from(["crawl", "crawl_sitemap", "commands"]),
+    args=st.sampled_from(
+        [
+            {"url": "https://host1.example/a"},
+            {"url": "https://Host2.example:8443/b"},
+            {"url": "https://host1.example/", "sitemap_url": "https://host2.example/map"},
+            {},
+        ]
+    ),
+    budget_status=st.sampled_from([None, "ok", "warning", "exceeded"]),
+    done=st.sampled_from([None, 2, 7]),
+    error=st.sampled_from([None, ("page timeout", "timeout"), ("x" * 2100 + " timeout", None)]),
+    name=st.sampled_from([None, "Nightly"]),
+    orphaned=st.booleans(),
+    foreign=st.booleans(),
+) | st.builds(Unreadable, st.just(task_id(3)), st.just("torn"), st.just("meta.json")).map(TaskView)
+
+
+@given(VIEWS, st.sampled_from(QUERIES))
+def test_a_row_is_found_by_what_finds_its_task(view: TaskView, query: str) -> None:
+    wanted, row = Filter.of(query), make_row(view, None, NOW)
+    found = wanted.passes(subject(view), NOW)
+    assert wanted.passes(asked(row), NOW) == found
+    assert bool(wanted.keep([row], NOW, asked)) == found
+
+
+@given(st.lists(st.tuples(VIEWS, st.booleans()), max_size=25))
+def test_counts_kept_meanwhile_are_what_counting_anew_finds(
+    steps: list[tuple[TaskView, bool]],
+) -> None:
+    order = TaskOrder()
+    for view, goes in steps:
+        order.take(view, NOW)
+        if goes:
+            order.forget(view.task_id)
+    rows = list(order.rows.values())
+    facets = [each for group in (KIND, HOST, BUDGET) for each in order.facets.most(group, 99)]
+    for facet in (*facets, *AGES, OLDER):
+        found = len(Filter.of(facet).keep(rows, NOW, asked))
+        # A second address finds its task, too; a facet counts the host that the list shows.
+        if group_of(facet) == HOST:
+            found = sum(1 for row in rows if row.host and facet == f"host:{row.host}")
+        assert order.facets.of(facet, NOW) == found
+    assert {row.about.kind for row in rows} - {""} == {
+        facet.partition(":")[2] for facet in order.facets.most(KIND, 99)
+    }
+
+
+def test_facets_of_a_group_widen_and_of_two_groups_narrow() -> None:
+    assert query_of(["failed", "kind:crawl", "running", "kind:commands", "nonsense"]) == (
+        "(status:failed OR status:running) (kind:crawl OR kind:commands)"
+    )
+    assert query_of(["attention"]) == "status:attention"
+    assert query_of(["age:<1h"]) == "age:<1h"
+    assert query_of([]) == ""
+
+
+@pytest.mark.parametrize("facet", ["all", "?", "kind:", "nosuch:1", "", "url:x"])
+def test_what_is_no_facet_belongs_to_no_group(facet: str) -> None:
+    assert group_of(facet) == ""
+
+
+@given(VIEWS)
+def test_the_condition_of_a_cell_finds_its_own_row(view: TaskView) -> None:
+    row = make_row(view, None, NOW)
+    for column in COLUMNS:
+        condition = condition_of(row, column.key, NOW)
+        if condition:
+            assert Filter.of(condition).passes(asked(row), NOW), (column.key, condition)
+
+
+@pytest.mark.parametrize(
+    ("column", "given", "condition"),
+    [
+        ("status", {}, "status:failed"),
+        ("kind", {"kind": "my kind"}, 'kind:"my kind"'),
+        ("host", {}, "host:host1.example"),
+        ("task", {}, "url:https://host1.example/"),
+        ("budget", {"budget_status": "warning"}, "budget:near"),
+        ("error", {"error": ("slow", "timeout")}, "code:timeout"),
+        ("age", {"age": 2 * HOUR}, "age:<1d"),
+        ("age", {"age": 30 * DAY}, "age:>=7d"),
+        ("rate", {}, ""),
+    ],
+)
+def test_a_cell_stands_for_a_condition(column: str, given: dict[str, Any], condition: str) -> None:
+    row = make_row(a_view(1, "FAILED", **given), None, NOW)
+    assert condition_of(row, column, NOW) == condition
