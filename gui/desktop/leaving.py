@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +43,9 @@ class Leaving(QObject):
         """The window's own close button: hide where that was chosen, else quit."""
         hides = self._preferences.get("desktop.close_to_tray", bool)
         if self._question is None and hides and self._keep():
+            return
+        if sys.platform == "darwin" and self._question is None:
+            self._window.hide()  # the custom there: the program stays, its sign in the dock too
             return
         self.quit()
 
