@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QToolButton
 
 from engine.words import count
 from gui.icons import icon
+from gui.link_button import LinkButton
 from gui.theme import plain_label
 
 if TYPE_CHECKING:
@@ -36,8 +37,7 @@ class BulkBar(QWidget):
         self.setAccessibleName(self.tr("What to do with the selected tasks"))
         self._said = plain_label(parent=self)
         self._said.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self.all = QPushButton(self)
-        self.all.setFlat(True)
+        self.all = LinkButton("", self)
         self.all.clicked.connect(window.table.selectAll)
         self.buttons: dict[str, QPushButton] = {}
         self._none = QToolButton(self)

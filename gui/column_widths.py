@@ -23,16 +23,20 @@ class Share:
 
 
 def fitted(shares: Sequence[Share], room: int) -> dict[str, int]:
-    """The width of each column that stays, so that all of them fit into `room` if they can."""
+    """The width of each column that stays, so that all of them fit into `room`.
+
+    Where even that is too much, the list has to be scrolled, and nothing is made narrow for it.
+    """
     staying = _staying(shares, room)
-    slack = sum(_least(share) for share in staying)
-    spare = max(0, room - slack)
-    wanted = sum(share.usual - share.least for share in staying if _shrinks(share))
+    if _total(staying) > room:
+        return {share.key: share.usual for share in shares}
+    spare = max(0, room - _total(staying))
+    wanted = sum(share.usual - share.least for share in staying if not share.fixed)
     part = min(1.0, spare / wanted) if wanted else 0.0
     widths = {
-        share.key: share.least + int((share.usual - share.least) * part)
-        if _shrinks(share)
-        else share.usual
+        share.key: share.usual
+        if share.fixed
+        else share.least + int((share.usual - share.least) * part)
         for share in staying
     }
     filling = next((share for share in staying if share.fills and not share.fixed), None)
@@ -57,7 +61,3 @@ def _total(shares: Iterable[Share]) -> int:
 
 def _least(share: Share) -> int:
     return share.usual if share.fixed else share.least
-
-
-def _shrinks(share: Share) -> bool:
-    return not share.fixed and not share.fills

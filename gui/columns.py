@@ -75,7 +75,7 @@ COLUMNS: tuple[Column, ...] = (
         attrgetter("rank"),
         attrgetter("standing", "status", "view.foreign"),
         paint="status",
-        least=13,
+        least=15,
     ),
     Column(
         "task",
@@ -89,7 +89,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "kind",
-        23,
+        19,
         lambda row, _: row.kind,
         attrgetter("kind"),
         attrgetter("kind"),
@@ -126,7 +126,7 @@ COLUMNS: tuple[Column, ...] = (
         align="right",
         ticks=True,
         moves=True,
-        least=8,
+        least=10,
     ),
     Column(
         "budget",
@@ -146,7 +146,7 @@ COLUMNS: tuple[Column, ...] = (
         attrgetter("created_at"),
         align="right",
         ticks=True,
-        least=6,
+        least=8,
     ),
     Column(
         "updated",
@@ -157,7 +157,7 @@ COLUMNS: tuple[Column, ...] = (
         align="right",
         ticks=True,
         moves=True,
-        least=8,
+        least=9,
         yields=4,
     ),
     Column(

@@ -16,7 +16,7 @@ from engine.attention import Standing
 
 SIGN_SIZE = 14
 BAR_HEIGHT = 6
-_GAUGE_HEIGHT = 3
+_GAUGE_HEIGHT = 2.5
 _BAR_MIN_WIDTH = 28
 _GAP = 7
 _USUAL_DIGITS = len("100/120")
@@ -191,15 +191,13 @@ def paint_gauge(
     `colours` are those of the fill, the track and the text.
     """
     fill, track, ink = colours
-    height = _GAUGE_HEIGHT
-    bar = QRectF(rect.x(), rect.bottom() - height - 2, rect.width(), height)
+    bar = QRectF(rect.x(), rect.bottom() - _GAUGE_HEIGHT - 1, rect.width(), _GAUGE_HEIGHT)
     painter.fillRect(bar, track)
     bar.setWidth(max(2.0, bar.width() * fraction))
     painter.fillRect(bar, fill)
-    words = rect.adjusted(0, 0, 0, -height - 1)
-    shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, int(words.width()))
+    shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, int(rect.width()))
     painter.setPen(ink)
-    painter.drawText(words, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown)
+    painter.drawText(rect, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown)
 
 
 def badge_width(metrics: QFontMetrics, text: str) -> int:

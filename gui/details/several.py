@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtWidgets import QApplication, QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from engine import words
 from engine.attention import Standing, standing
 from gui.gauges import sign
+from gui.link_button import LinkButton
 from gui.theme import heading, plain_label, tone
 
 if TYPE_CHECKING:
@@ -79,8 +80,7 @@ class _Line:
         self._sign, self._number = _Sign(state), plain_label("")
         self._number.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._word = plain_label(words.say(f"status.{state.value}"))
-        self.only = QPushButton(QApplication.translate("Several", "Only these"))
-        self.only.setFlat(True)
+        self.only = LinkButton(QApplication.translate("Several", "Only these"))
         for column, part in enumerate((self._sign, self._number, self._word, self.only)):
             grid.addWidget(part, place, column)
 
