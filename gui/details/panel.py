@@ -50,6 +50,16 @@ class Details(QWidget):
         self.setAccessibleName(words.say("details.name"))
         self._head = _Head(self)
         self.overview, self.events = Overview(self, desk), Events(self, desk)
+        self._make_tabs(desk)
+        self._stand_in: QWidget | None = None
+        self._nothing = plain_label(words.say("details.none"), self, tone="muted", wrap=True)
+        self._nothing.setContentsMargins(12, 12, 12, 12)
+        self._lay_out()
+        self._head.folder.clicked.connect(lambda: self.wants_folder.emit(self._task_id))
+        self.events.counted.connect(self._name_events)
+        self.overview.links.wanted.connect(self.wants_task)
+
+    def _make_tabs(self, desk: Desk | None) -> None:
         self._tabs = QTabWidget(self)
         self._tabs.setDocumentMode(True)
         self._tabs.addTab(self.overview, words.say("details.overview"))
@@ -63,13 +73,6 @@ class Details(QWidget):
         self._wanted = self._keys[0]  # what a person chose, also while a task has no such tab
         self._offering = False
         self._tabs.currentChanged.connect(self._tab_changed)
-        self._stand_in: QWidget | None = None
-        self._nothing = plain_label(words.say("details.none"), self, tone="muted", wrap=True)
-        self._nothing.setContentsMargins(12, 12, 12, 12)
-        self._lay_out()
-        self._head.folder.clicked.connect(lambda: self.wants_folder.emit(self._task_id))
-        self.events.counted.connect(self._name_events)
-        self.overview.links.wanted.connect(self.wants_task)
 
     def _lay_out(self) -> None:
         full = QWidget(self)

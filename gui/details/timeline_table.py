@@ -106,11 +106,11 @@ class _Bars(QStyledItemDelegate):
         model = index.model()
         assert isinstance(model, TimelineModel)
         span = model.span_at(index.row())
-        room = QRectF(option.rect).adjusted(4, 4, -4, -4)  # type: ignore[attr-defined]
+        room = QRectF(option.rect).adjusted(4, 4, -4, -4)
         grow = room.width() / self.scale.whole
         left = room.x() + self.scale.length(span.start) * grow
         right = room.x() + self.scale.length(span.end) * grow
-        chosen = bool(option.state & QStyle.StateFlag.State_Selected)  # type: ignore[attr-defined]
+        chosen = bool(option.state & QStyle.StateFlag.State_Selected)
         palette = QApplication.palette()
         colour = tone("muted" if span.tone in ("", IDLE) else span.tone, palette)
         if chosen:
