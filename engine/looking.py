@@ -29,6 +29,7 @@ from engine.retention.pruning import Retention
 from engine.run.command_document import command_task
 from engine.store.findings import Findings
 from engine.store.ledger import Ledger
+from engine.store.look import LedgerLook
 from engine.store.machine import wall_ms
 from engine.store.naming import Names, is_command_task_id
 from engine.store.watch import Watch
@@ -130,7 +131,7 @@ class Looking:
     async def events(self, task_id: str, offset: int = 0) -> EventSlice:
         """Events from a byte offset on, at most about 1 MiB at a time; go on at `next_offset`."""
         task_id = await self.ledger_id(task_id)
-        return await asyncio.to_thread(self._ledger.read_events, task_id, offset)
+        return await asyncio.to_thread(lambda: self._place_of(task_id).read_events(task_id, offset))
 
     async def history(
         self,
@@ -146,8 +147,9 @@ class Looking:
         in a worker thread, and then forgotten.
         """
         task_id = await self.ledger_id(task_id)
-        read = partial(self._ledger.history, before=before, since=since)
-        return await asyncio.to_thread(read, task_id, make)
+        return await asyncio.to_thread(
+            lambda: self._place_of(task_id).history(task_id, make, before=before, since=since)
+        )
 
     async def changes(self) -> AsyncIterator[Batch]:
         """The live list: all tasks in batches, newest first, then what changes."""
@@ -160,6 +162,10 @@ class Looking:
         finally:
             self._feeds.discard(feed)
             await feed.close()
+
+    def _place_of(self, task_id: str) -> LedgerLook:
+        """Where the events of this task stand."""
+        return self._ledger
 
     def rescan(self) -> None:
         """Look at every folder again, now."""

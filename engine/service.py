@@ -101,6 +101,8 @@ class Engine(Steering):
             await self._stop_work(self._executor, grace_s)
         for feed in tuple(self._feeds):
             await feed.close()
+        for goals in tuple(self._goal_feeds):
+            await goals.close()
         await self.agents.close()
         await self._tools.instances.aclose()
         await self._browser.aclose()

@@ -11,14 +11,11 @@ from weakref import WeakValueDictionary
 from engine.comet import LinkedRuns, Runs
 from engine.config import Settings
 from engine.envelopes import Envelopes, EnvelopeState, Lasting, has_budget, state_of
-from engine.errors import EngineError
-from engine.forcing import Prospect, whoami
-from engine.goals.completing import force_of
-from engine.goals.desk import Goals
+from engine.errors import EngineError, TaskNotFound
 from engine.goals.enforcing import Force
-from engine.goals.views import ContractView, RunView
+from engine.goals.views import RunView
 from engine.keeper import Keeper
-from engine.looking import Looking
+from engine.minding import Minding
 from engine.records import ENVELOPE, Status, TaskId, TaskRecord
 from engine.retention.discarding import discard
 from engine.run.executor import Executor
@@ -32,13 +29,11 @@ log = logging.getLogger(__name__)
 Records = list[TaskRecord]
 
 
-class Steering(Looking):
+class Steering(Minding):
     """The part of the engine that acts on tasks; see the module."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(settings.root)
-        self.settings = settings
-        self.goals = Goals(settings.home, lambda: self._ledger)
+        super().__init__(settings)
         self.runs = Runs(settings.home, route=settings.route, agent_id=settings.agent_id)
         self._linked = LinkedRuns(self.runs, settings.home, settings.root)
         self._ledger.told = self._linked.follow
@@ -95,7 +90,13 @@ class Steering(Looking):
             NotATaskId, TaskNotFound, TaskUnreadable, LockTimeout, LedgerWriteFailed.
         """
         task_id = await self.ledger_id(task_id)
-        return await self._changed(task_id, partial(self._ledger.request_cancel, task_id, reason))
+        ask = partial(self._ledger.request_cancel, task_id, reason)
+        try:
+            return await self._changed(task_id, ask)
+        except TaskNotFound:
+            if not await asyncio.to_thread(self.is_run, task_id):
+                raise
+        return await self.give_up(task_id, reason)
 
     async def cancel_all(self, task_ids: Iterable[str], reason: str | None = None) -> Stopped:
         """Ask each of these to stop; one that cannot be asked does not keep the others."""
@@ -120,32 +121,6 @@ class Steering(Looking):
         """
         return await wait_terminal(self._ledger, await self.ledger_id(task_id), timeout_ms)
 
-    async def prospect(self, subject: str, *, named: bool = False) -> Prospect:
-        """What completing this would meet; `named` also lists what is missing. Writes nothing.
-
-        Raises:
-            NotAnId, NotATaskId, TaskNotFound, RecordUnreadable.
-        """
-        subject = await self.ledger_id(subject)
-        return await asyncio.to_thread(self.goals.prospect, subject, named=named)
-
-    def force(self, reason: str, by: str = "") -> Force:
-        """A force, checked, with its reason as it will be kept; without `by` whoever sits here.
-
-        Raises:
-            InvalidArguments: the reason is blank, or too short.
-        """
-        return force_of(reason, by or self.settings.agent_id or whoami())
-
-    async def contract(self, contract_id: str) -> ContractView:
-        """A contract with what its guard says now, and the first items nobody said a word on.
-
-        Raises:
-            ContractNotFound, RecordUnreadable, NotAnId.
-        """
-        read = partial(self.goals.contracts.get, contract_id, include_items=True)
-        return await asyncio.to_thread(read)
-
     async def complete(
         self, subject: str, *, status: Status = Status.COMPLETED, force: Force | None = None
     ) -> RunView | TaskRecord:
@@ -160,7 +135,10 @@ class Steering(Looking):
         """
         subject = await self.ledger_id(subject)  # a task run's id passes as it is
         ended = await asyncio.to_thread(self._completed, subject, status, force)
-        return self._pass_on(ended) if isinstance(ended, TaskRecord) else ended
+        if isinstance(ended, TaskRecord):
+            return self._pass_on(ended)
+        self.told_of(ended)
+        return ended
 
     def _completed(self, subject: str, status: Status, force: Force | None) -> RunView | TaskRecord:
         completing = self.goals.completing

@@ -14,7 +14,8 @@ from typing import Final
 
 from engine.attention import Standing, standing
 from engine.errors import EngineError
-from engine.records import ENVELOPE, TaskId, TaskRecord, TaskView, Unreadable
+from engine.lifecycle import TASK_RUN as RUN_STATES
+from engine.records import ENVELOPE, TASK_RUN, TaskId, TaskRecord, TaskView, Unreadable
 
 AT_ONCE: Final = 4  # requests under way together: each waits for a disk
 _LIVE = (Standing.PENDING, Standing.RUNNING, Standing.CANCELLING, Standing.ORPHANED)
@@ -101,6 +102,8 @@ def plan(views: Iterable[TaskView], stops: Callable[[TaskView], bool] = ours) ->
 def fate(view: TaskView, stops: Callable[[TaskView], bool] = ours) -> Fate:
     """What a request to stop would do to this task."""
     state = standing(view)
+    if _is_open_run(view):
+        return Fate.AT_ONCE
     if state is Standing.UNKNOWN:
         return Fate.UNKNOWN
     if state in _LIVE and getattr(view.entry, "kind", "") == ENVELOPE:
@@ -112,6 +115,16 @@ def fate(view: TaskView, stops: Callable[[TaskView], bool] = ours) -> Fate:
     if state is Standing.CANCELLING:
         return Fate.ASKED
     return Fate.LOST if state in (Standing.ORPHANED, Standing.UNREADABLE) else Fate.ENDED
+
+
+def _is_open_run(view: TaskView) -> bool:
+    """A task run ends at once by anybody's word, also one that waits for help."""
+    entry = view.entry
+    return (
+        isinstance(entry, TaskRecord)
+        and entry.kind == TASK_RUN
+        and not RUN_STATES.is_terminal(entry.status)
+    )
 
 
 async def stop_all(

@@ -55,8 +55,17 @@ class Completing:
         self._runs = runs
         self._desk = desk
 
-    def run(self, run_id: str, given: Mapping[str, Any], force: Force | None = None) -> RunView:
+    def run(
+        self,
+        run_id: str,
+        given: Mapping[str, Any],
+        force: Force | None = None,
+        *,
+        reason: str | None = None,
+    ) -> RunView:
         """End a task run for good: COMPLETED unless `status` says FAILED or CANCELLED.
+
+        `reason` is somebody's word on why it ends so, kept in its event.
 
         Raises:
             BulkCompletionRefused: its contract's guard stands against COMPLETED, and nobody
@@ -69,6 +78,8 @@ class Completing:
             run_steps.check_open(run.raw, run_id)
             link = contract_of(run.raw)
             passes = status != Status.COMPLETED or force is not None
+            if reason:
+                run.event("cancel_requested", {"reason": reason})
             if link is None or (passes and not self._is_usable(link)):
                 run_steps.take_items(run.raw, run_steps.notes_of(fields))
                 _end(run, fields, status, _forced(force, run.now_ms) if link else None)
