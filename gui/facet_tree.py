@@ -97,6 +97,13 @@ class FacetTree(QTreeWidget):
             return NO_UPDATE
         return super().selectionCommand(index, event)
 
+    def scrollTo(
+        self, index: AnyIndex, hint: QTreeWidget.ScrollHint = QTreeWidget.ScrollHint.EnsureVisible
+    ) -> None:
+        parent = index.parent()
+        if not parent.isValid() or self.isExpanded(parent):  # Qt would unfold what is folded
+            super().scrollTo(index, hint)
+
     def _press(self, item: QTreeWidgetItem) -> None:
         if key_of(item).startswith(GROUP):
             item.setExpanded(not item.isExpanded())

@@ -7,10 +7,9 @@ A facet is a state by its bare name, or else a condition of the filter language,
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from heapq import nsmallest
+from heapq import nlargest
 from itertools import islice
 from typing import Final
 
@@ -32,7 +31,7 @@ BUDGETS: Final = {"ok": "ok", "warning": "near", "exceeded": "exceeded"}  # on d
 _STATES: Final = frozenset(facet.value for facet in Facet if facet is not Facet.ALL)
 # A kind or a host longer than this is not offered: no query has room for several of them.
 _LONGEST = 255
-_MOST_VALUES = 5000  # looked through while somebody types
+_MOST_VALUES = 3000  # looked through while somebody types
 
 
 def group_of(facet: str) -> str:
@@ -60,9 +59,8 @@ class FacetCounts:
 
     def __init__(self) -> None:
         self.version = 0
-        self._values: Counter[str] = Counter()
         self._named: dict[tuple[str, str], str] = {}
-        self._groups: dict[str, set[str]] = {KIND: set(), HOST: set(), BUDGET: set()}
+        self._groups: dict[str, dict[str, int]] = {KIND: {}, HOST: {}, BUDGET: {}}
         self._made: list[float] = []
         self._new: list[float] = []
 
@@ -85,15 +83,14 @@ class FacetCounts:
         """How many tasks have this facet (no state: those are counted with the rows)."""
         if group_of(facet) == AGE:
             return self._aged(facet, now_ms)
-        return self._values[facet]
-
-    def known(self, group: str) -> frozenset[str]:
-        """Every facet of the group that a task has."""
-        return frozenset(self._groups.get(group, ()))
+        return self._groups.get(group_of(facet), {}).get(facet, 0)
 
     def most(self, group: str, number: int) -> list[str]:
         """The facets of the group that most tasks have, most first."""
-        return nsmallest(number, self._groups[group], key=lambda one: (-self._values[one], one))
+        counts = self._groups[group]
+        # Of equals the earlier ones, so that nothing flickers at the end of a long group.
+        most = nlargest(number, counts, key=counts.__getitem__)
+        return sorted(most, key=lambda facet: (-counts[facet], facet))
 
     @property
     def values(self) -> dict[str, list[str]]:
@@ -124,12 +121,10 @@ class FacetCounts:
         facet = self._named.get(mark)
         if facet is None:
             facet = self._named[mark] = term(*mark)
-        self._values[facet] += by
-        if self._values[facet] > 0:
-            self._groups[mark[0]].add(facet)
-        else:
-            del self._values[facet], self._named[mark]
-            self._groups[mark[0]].discard(facet)
+        counts = self._groups[mark[0]]
+        counts[facet] = counts.get(facet, 0) + by
+        if counts[facet] <= 0:
+            del counts[facet], self._named[mark]
 
     def _aged(self, facet: str, now_ms: float) -> int:
         self._settle()

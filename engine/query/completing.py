@@ -85,7 +85,7 @@ def _values(key: str, begun: str, known: Mapping[str, Iterable[str]]) -> Iterato
     field = FIELDS.get(key)
     if field is None:
         return
-    values = [*field.values, *known.get(key, ())]
+    values = [*field.values, *sorted(known.get(key, ()))]
     folded = begun.casefold()
     near = [value for value in values if value.casefold().startswith(folded)]
     inside = [value for value in values if folded in value.casefold() and value not in near]

@@ -23,7 +23,7 @@ def offered(text: str, *, asked: bool = False) -> list[str]:
         ("status:fa", ["status:failed"]),
         ("-status:fa", ["status:failed"]),
         ("(host:doc", ["host:docs.example.org"]),
-        ("host:EXAMPLE", ["host:shop.example.com", "host:docs.example.org"]),
+        ("host:EXAMPLE", ["host:docs.example.org", "host:shop.example.com"]),
         ("kind:my", ['kind:"my kind"']),
         ("owner:", ["owner:ours", "owner:foreign", "owner:gone"]),
         ("budget:exceeded", []),

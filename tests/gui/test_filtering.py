@@ -1,0 +1,330 @@
+"""The filter of a real window: chips, mistakes, offers, cells, views and what hides everything."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QTreeWidgetItem
+
+from gui.columns import COLUMN_AT
+from gui.dialogs.filter_help import FilterHelp
+from gui.dialogs.save_view import SaveView
+from gui.facet_items import VIEW
+from gui.facet_tree import FacetTree, children, key_of
+from gui.filter_box import FilterBox
+from gui.main_window import MainWindow
+from tests.gui.windows import app, opened, until
+
+ALT, SHIFT = Qt.KeyboardModifier.AltModifier, Qt.KeyboardModifier.ShiftModifier
+NONE = Qt.KeyboardModifier.NoModifier
+HOURS = {0: 0.5, 1: 5, 2: 100, 3: 400}
+
+
+@pytest.fixture
+def tasks(home: Path) -> Path:
+    """Eight ended tasks: two hosts, two kinds, of all ages, every second one failed."""
+    now = time.time() * 1000
+    for number in range(8):
+        made = now - HOURS[number % 4] * 3_600_000
+        record: dict[str, Any] = {
+            "task_id": f"{number + 1:016x}",
+            "kind": "crawl" if number < 6 else "commands",
+            "status": "FAILED" if number % 2 else "COMPLETED",
+            "created_at": made,
+            "started_at": made,
+            "ended_at": made + 1000,
+            "args_summary": {"url": f"https://{'shop' if number < 5 else 'docs'}.example/{number}"},
+        }
+        if number % 2:
+            record["error"] = {"message": "page timeout", "code": "timeout"}
+        folder = home / "tasks" / record["task_id"]
+        folder.mkdir(parents=True)
+        (folder / "meta.json").write_text(json.dumps(record), "utf-8")
+    return home
+
+
+def box_of(window: MainWindow) -> FilterBox:
+    box = window.filter_bar.focusProxy()
+    assert isinstance(box, FilterBox)
+    return box
+
+
+def tree_of(window: MainWindow) -> FacetTree:
+    tree = window.sidebar.findChild(FacetTree)
+    assert isinstance(tree, FacetTree)
+    return tree
+
+
+def item_of(window: MainWindow, key: str) -> QTreeWidgetItem:
+    tree = tree_of(window)
+    heads = [tree.topLevelItem(at) for at in range(tree.topLevelItemCount())]
+    found = [item for head in heads if head for item in (head, *children(head))]
+    return next(item for item in found if key_of(item) == key)
+
+
+async def soon(condition: Callable[[], Any]) -> Any:
+    """What is done a moment later, by a timer of the window's own."""
+    async with asyncio.timeout(10):
+        while not (found := condition()):
+            await asyncio.sleep(0.01)
+    return found
+
+
+async def test_what_is_typed_and_chosen_stands_in_chips_that_take_it_away(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        window = session.window
+        chips = window.filter_bar.chips
+        window.filter_bar.set_text("shop")
+        assert chips.isHidden()  # mere words stand in the box already
+        window.sidebar.select(("failed",))
+        window.filter_bar.set_text("shop age:<1d")
+        assert list(chips.names) == ["Failed", "shop", "age:<1d"]
+        assert window.model.rowCount() == 1
+        first = chips.findChildren(QToolButton)[2]
+        first.setFocus()
+        QTest.keyClick(first, Qt.Key.Key_Delete)
+        assert not window.sidebar.chosen
+        assert list(chips.names) == ["shop", "age:<1d"]
+        assert window.model.rowCount() == 3
+        next(b for b in chips.findChildren(QToolButton) if b.text() == "Clear all").click()
+        assert (window.filter_bar.text, window.model.rowCount()) == ("", 8)
+
+
+async def test_a_mistake_is_told_under_the_box_and_mended_by_a_click(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        window, bar = session.window, session.window.filter_bar
+        window.filter_bar.set_text("status:failed")
+        box = box_of(window)
+        box.setFocus()
+        box.clear()
+        QTest.keyClicks(box, "stat:failed shop")
+        QTest.keyClick(box, Qt.Key.Key_Return)
+        assert bar.mistake == "Unknown field ‘stat’. Try status:"
+        assert box.hasFocus()
+        assert window.model.rowCount() == 8  # emptied, and not narrowed by what nobody understands
+        buttons = {each.text(): each for each in bar.findChildren(QPushButton)}
+        buttons["Write status:failed shop"].click()
+        assert (bar.text, bar.mistake) == ("status:failed shop", "")
+        assert window.model.rowCount() == 2
+        bar.set_text("a:b")
+        buttons["Look for it as text"].click()
+        assert (bar.text, window.model.rowCount()) == ('"a:b"', 0)
+
+
+async def test_half_a_condition_is_no_mistake_before_the_fingers_rest(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        window, bar = session.window, session.window.filter_bar
+        box = box_of(window)
+        box.setFocus()
+        QTest.keyClicks(box, "age:")
+        QTest.keyClick(box, Qt.Key.Key_Escape)  # no offers any more, the text stays
+        await until(lambda: bar.text == "age:", bar.text_changed)
+        assert (bar.text, bar.mistake) == ("age:", "")
+        await soon(lambda: bar.mistake)
+        assert "needs something after it" in bar.mistake
+
+
+async def test_fields_and_values_are_completed_by_keyboard(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        window = session.window
+        box = box_of(window)
+        box.setFocus()
+        QTest.keyClicks(box, "ho")
+        assert list(box.offers) == ["host:"]
+        QTest.keyClick(box, Qt.Key.Key_Tab)
+        assert box.text() == "host:"
+        assert list(box.offers) == ["host:docs.example", "host:shop.example"]
+        QTest.keyClick(box, Qt.Key.Key_Down)
+        QTest.keyClick(box, Qt.Key.Key_Return)
+        assert [box.text(), *box.offers] == ["host:docs.example "]
+        assert box.hasFocus()
+        QTest.keyClick(box, Qt.Key.Key_Return)
+        assert window.model.rowCount() == 3
+        assert window.table.hasFocus()
+
+
+async def test_a_cell_filters_by_its_value_and_with_shift_by_all_others(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        window, table = session.window, session.window.table
+        window.resize(1400, 800)
+        row = next(at for at in range(8) if window.model.row_at(at).host.startswith("docs"))
+
+        def click(column: str, keys: Qt.KeyboardModifier) -> None:
+            index = window.model.index(row, COLUMN_AT[column])
+            table.scrollTo(index)
+            QTest.mouseClick(
+                table.viewport(), Qt.MouseButton.LeftButton, keys, table.visualRect(index).center()
+            )
+
+        click("kind", ALT)
+        kind = window.model.row_at(0).kind
+        assert window.filter_bar.text == f"kind:{kind}"
+        assert not table.selected_ids()
+        row = 0
+        click("status", ALT | SHIFT)
+        state = window.filter_bar.text.rpartition(":")[2]
+        assert window.filter_bar.text == f"kind:{kind} -status:{state}"
+        assert all(
+            window.model.row_at(at).standing.value != state for at in range(window.model.rowCount())
+        )
+
+
+async def test_the_menu_names_the_value_it_would_filter_by(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        window = session.window
+        action = window.acts["filter_by_value"]
+        window.table.setCurrentIndex(window.model.index(0, COLUMN_AT["rate"]))
+        assert not action.isEnabled()
+        window.table.setCurrentIndex(window.model.index(0, COLUMN_AT["host"]))
+        host = window.model.row_at(0).host
+        assert action.text() == f"&Filter by host:{host}"
+        action.trigger()
+        assert window.filter_bar.text == f"host:{host}"
+
+
+async def test_kinds_hosts_and_ages_are_counted_at_the_side_and_narrow(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        window = session.window
+        window.sidebar.fold(())
+        tree = tree_of(window)
+
+        def says(key: str) -> str:
+            return str(item_of(window, key).data(0, Qt.ItemDataRole.AccessibleTextRole))
+
+        await soon(lambda: window.sidebar.isVisible() and _has(window, "host:docs.example"))
+        assert says("kind:crawl") == "crawl: 6"
+        assert says("host:docs.example") == "docs.example: 3"
+        assert says("age:<1d") == "Last day: 4"
+        assert says("age:>=7d") == "Older than 7 days: 2"
+        item = item_of(window, "kind:commands")
+        tree.scrollToItem(item)
+        at = tree.visualItemRect(item).center()
+        QTest.mouseClick(tree.viewport(), Qt.MouseButton.LeftButton, NONE, at)
+        assert window.sidebar.chosen == ("kind:commands",)
+        assert window.model.rowCount() == 2
+        assert window.filter_bar.chips.names == ("commands",)
+
+
+def _has(window: MainWindow, key: str) -> bool:
+    try:
+        return item_of(window, key) is not None
+    except StopIteration:
+        return False
+
+
+async def test_a_heading_folds_and_changes_nothing_else(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        window = session.window
+        window.sidebar.select(("failed",))
+        tree, head = tree_of(window), item_of(window, "group:status")
+        at = tree.visualItemRect(head).center()
+        QTest.mouseClick(tree.viewport(), Qt.MouseButton.LeftButton, NONE, at)
+        assert "status" in window.sidebar.folded
+        assert window.sidebar.chosen == ("failed",)
+        tree.setFocus()
+        QTest.keyClick(tree, Qt.Key.Key_Return)
+        assert "status" not in window.sidebar.folded
+
+
+async def test_everything_in_a_facet_is_meant_by_its_menu(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        window = session.window
+        window.sidebar.menu_wanted.emit("failed", QPoint(10, 10))
+        menu = app().activePopupWidget()
+        assert isinstance(menu, QMenu)
+        assert window.sidebar.chosen == ("failed",)
+        assert len(window.scope) == window.model.rowCount() == 4
+        assert window.scope.matching
+        assert menu.actions()[0].text() == window.scope.describes()
+        menu.close()
+
+
+async def test_a_view_is_saved_chosen_renamed_and_removed(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        window, preferences = session.window, session.window.desk.preferences
+        window.sidebar.select(("failed",))
+        window.filter_bar.set_text("shop age:<1d")
+        window.acts["save_view"].trigger()
+        dialog = window.findChild(SaveView)
+        assert isinstance(dialog, SaveView)
+        assert not dialog.save_button.isEnabled()
+        QTest.keyClicks(dialog.name, "My triage")
+        QTest.keyClick(dialog.name, Qt.Key.Key_Return)
+        (kept,) = preferences.get("views.saved", list)
+        assert (kept["name"], kept["query"], kept["facets"]) == (
+            "My triage",
+            "shop age:<1d",
+            ["failed"],
+        )
+        window.clear_filter()
+        item = item_of(window, VIEW + "own:my triage")
+        tree, at = tree_of(window), tree_of(window).visualItemRect(item).center()
+        QTest.mouseClick(tree.viewport(), Qt.MouseButton.LeftButton, NONE, at)
+        assert (window.filter_bar.text, window.sidebar.chosen) == ("shop age:<1d", ("failed",))
+        spoken = Qt.ItemDataRole.AccessibleTextRole
+        await soon(lambda: item.data(0, spoken) == "My triage: 1")
+        QTest.mouseClick(tree.viewport(), Qt.MouseButton.LeftButton, NONE, at)
+        assert not window.model.is_filtered  # a second click goes back to all
+        window.acts.menus["views"].aboutToShow.emit()
+        names = [action.text() for action in window.acts.menus["views"].actions()]
+        assert "&Back to My triage" in names
+        window.sidebar.menu_wanted.emit(VIEW + "own:my triage", QPoint(10, 10))
+        menu = app().activePopupWidget()
+        assert isinstance(menu, QMenu)
+        next(a for a in menu.actions() if a.text() == "&Remove the view").trigger()
+        menu.close()
+        assert preferences.get("views.saved", list) == []
+        assert not _has(window, VIEW + "own:my triage")
+
+
+async def test_when_nothing_matches_the_nearest_ways_out_are_offered(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        window = session.window
+        window.sidebar.select(("failed", "kind:commands"))
+        window.filter_bar.set_text("docs zzz")
+        assert window.area.state == "unmatched"
+
+        def button() -> QPushButton | None:
+            found = (b for b in window.area.findChildren(QPushButton) if "without" in b.text())
+            return next(found, None)
+
+        way = await soon(button)
+        assert way.text() == "1 without ‘zzz’"
+        way.click()
+        assert (window.filter_bar.text, window.model.rowCount()) == ("docs", 1)
+
+
+async def test_the_help_puts_its_examples_into_the_filter(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        window = session.window
+        window.filter_bar.help_wanted.emit()
+        help_ = window.findChild(FilterHelp)
+        assert isinstance(help_, FilterHelp)
+        rows = [help_.table.topLevelItem(at) for at in range(help_.table.topLevelItemCount())]
+        failed = next(row for row in rows if row and row.text(0) == "status:failed")
+        help_.table.itemActivated.emit(failed, 0)
+        assert (window.filter_bar.text, window.model.rowCount()) == ("status:failed", 4)
+        help_.close()
+
+
+async def test_the_side_stands_as_it_was_left(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        session.window.sidebar.select(("kind:crawl", "host:shop.example"))
+        session.window.sidebar.fold(("status", "age"))
+        session.window.sidebar.show_empty(True)
+    async with opened(tasks) as session:
+        sidebar = session.window.sidebar
+        assert set(sidebar.chosen) == {"kind:crawl", "host:shop.example"}
+        assert {"status", "age"} <= set(sidebar.folded)
+        assert sidebar.shows_empty
+        assert session.window.model.rowCount() == 5
+        assert not sidebar.restore_state("no state at all")
+        assert set(sidebar.chosen) == {"kind:crawl", "host:shop.example"}
