@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QMimeData, QObject
+from PySide6.QtCore import QMimeData, QObject, QTimer
 from PySide6.QtGui import QKeySequence
 
 from engine.records import Health, TaskRecord
@@ -12,6 +12,8 @@ from gui.dropping import Dropping
 
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
+
+WARM_AFTER_MS = 1500  # the list, and the browser's own imports, come first
 
 
 def attach(window: MainWindow) -> StartActions:
@@ -39,6 +41,9 @@ class StartActions(QObject):
         dropping.dropped.connect(self._take_drop)
         window.bridge.health.connect(self._hear)
         window.scope.changed.connect(self._show_ability)
+        self._warming = QTimer(self, singleShot=True, interval=WARM_AFTER_MS)
+        self._warming.timeout.connect(self._starting.warm)
+        window.loaded.connect(self._warming.start)
         self._show_ability()
 
     def _hear(self, health: Health) -> None:

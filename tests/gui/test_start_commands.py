@@ -1,0 +1,172 @@
+"""The commands table: built by hand, moved, judged row by row; what nobody edits stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QAbstractItemModelTester, QTest
+from PySide6.QtWidgets import QApplication, QComboBox, QPushButton
+
+from engine.again import Asked
+from engine.errors import Problem
+from engine.service import Engine
+from gui.dialogs.command_fields import ACTIONS
+from gui.dialogs.command_form import CommandForm
+from gui.dialogs.start import StartDialog
+from gui.preferences import Preferences
+from gui.presets import Presets
+
+
+def command(intention: str, tool: str, action: str, **args: Any) -> dict[str, Any]:
+    return {"tool_name": tool, "intention": intention, "args": {"action": action, **args}}
+
+
+LOGIN: dict[str, Any] = {
+    "task_name": "log in",
+    "task_intention": "see the account",
+    "metadata": {"ticket": 7},
+    "commands": [
+        command("open", "browser_navigate", "goto", url="https://example.com/"),
+        command("name", "browser_interact", "type", selector="#u", text="  a\tb  "),
+        command("pin", "browser_interact", "type", selector="#p", text={"secret": "env:PIN"}),
+        command("see", "browser_content", "screenshot"),
+    ],
+}
+
+
+def judged(asked: Asked) -> tuple[Problem, ...]:
+    return Engine.problems(asked.kind, asked.args, asked.name, asked.terms)
+
+
+@pytest.fixture
+def dialog(qapp: QApplication, qtbot: Any) -> Iterator[StartDialog]:
+    dialog = StartDialog(judged, Presets(Preferences()))
+    qtbot.addWidget(dialog)
+    dialog.show()
+    dialog.form.choose("commands")
+    QAbstractItemModelTester(form_of(dialog).rows, dialog)
+    yield dialog
+    dialog.close()
+
+
+def form_of(dialog: StartDialog) -> CommandForm:
+    form = dialog.form.body
+    assert isinstance(form, CommandForm)
+    return form
+
+
+def test_a_task_is_built_by_hand_with_nothing_but_the_keyboard(dialog: StartDialog) -> None:
+    form = form_of(dialog)
+    QTest.keyClicks(form["task_name"].editor, "look")
+    QTest.keyClicks(form["task_intention"].editor, "see")
+    add = next(one for one in form.findChildren(QPushButton) if one.text() == "Add command")
+    add.setFocus()
+    QTest.keyClick(add, Qt.Key.Key_Space)
+    QTest.keyClicks(dialog.focusWidget(), "open it")
+    QTest.keyClicks(form.one["url"].editor, "https://example.com/")
+    assert dialog.form.asked.args == {
+        "task_name": "look",
+        "task_intention": "see",
+        "commands": [
+            command("open it", "browser_navigate", "goto", url="https://example.com/"),
+        ],
+    }
+    assert dialog.start.isEnabled()
+
+
+def test_what_nobody_edits_stays_as_it_was_given(dialog: StartDialog) -> None:
+    dialog.show_request(Asked("commands", LOGIN), whole=True)
+    form = form_of(dialog)
+    for row in range(4):
+        form._select(row)
+    assert dialog.form.asked.args == LOGIN
+    form._select(2)
+    assert form.one["text"].value == {"secret": "env:PIN"}
+    form.one["selector"].value = "#pin"
+    changed = dialog.form.asked.args["commands"]
+    assert changed[2]["args"] == {
+        "action": "type",
+        "selector": "#pin",
+        "text": {"secret": "env:PIN"},
+    }
+    assert changed[1] == LOGIN["commands"][1]
+    assert LOGIN["commands"][2]["args"]["selector"] == "#p"
+
+
+def test_commands_are_moved_doubled_and_removed_in_their_table(dialog: StartDialog) -> None:
+    dialog.show_request(Asked("commands", LOGIN), whole=True)
+    form = form_of(dialog)
+
+    def order() -> list[str]:
+        return [one["intention"] for one in dialog.form.asked.args["commands"]]
+
+    dialog.activateWindow()
+    form._select(0)
+    form.table.setFocus()
+    QApplication.processEvents()
+    QTest.keyClick(form.table, Qt.Key.Key_Down, Qt.KeyboardModifier.AltModifier)
+    assert (order(), form.current) == (["name", "open", "pin", "see"], 1)
+    QTest.keyClick(form.table, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
+    QTest.keyClick(form.table, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
+    assert (order(), form.current) == (["open", "name", "pin", "see"], 0)
+    form.duplicate()
+    assert (order(), form.current) == (["open", "open", "name", "pin", "see"], 1)
+    QTest.keyClick(form.table, Qt.Key.Key_Delete)
+    form._select(3)
+    QTest.keyClick(form.table, Qt.Key.Key_Delete)
+    assert (order(), form.current) == (["open", "name", "pin"], 2)
+    for _ in range(4):
+        form.remove()
+    assert order() == []
+    assert not form.one.isVisible()
+
+
+def test_a_mistake_stands_in_its_row_and_under_its_field(dialog: StartDialog) -> None:
+    wrong = [
+        command("a", "browser_navigate", "goto", url="ftp://x"),
+        command("b", "browser_interact", "clik", selector="#a"),
+        command("c", "browser_content", "screenshot", colour=1),
+        "no command",
+    ]
+    dialog.show_request(Asked("commands", {**LOGIN, "commands": wrong}), whole=True)
+    dialog.ask()
+    form = form_of(dialog)
+    cells = [form.rows.index(row, 0).data() for row in range(4)]
+    assert cells == ["1 ⚠", "2 ⚠", "3 ⚠", "4 ⚠"]
+    assert "http" in form.one["url"].mistake
+    form._select(1)
+    assert "did you mean click" in form.one.tool.mistake
+    form._select(2)
+    assert "is not an argument" in form.one.tool.mistake
+    form._select(0)
+    form.one["url"].value = "https://example.com"
+    assert form.rows.index(0, 0).data() == "1"
+    assert form.one["url"].mistake == ""
+
+
+@pytest.mark.parametrize(("tool", "action"), ACTIONS)
+def test_every_action_can_be_chosen_and_shows_what_it_takes(
+    dialog: StartDialog, tool: str, action: str
+) -> None:
+    form = form_of(dialog)
+    form.add()
+    combo = form.one.tool.editor
+    assert isinstance(combo, QComboBox)
+    combo.setCurrentIndex(combo.findData(f"{tool} {action}"))
+    (made,) = dialog.form.asked.args["commands"]
+    assert (made["tool_name"], made["args"]["action"]) == (tool, action)
+    assert set(form.one._fields) == set(ACTIONS[tool, action])
+    refused = [one.code for one in judged(dialog.form.asked) if "unknown" in one.code]
+    assert refused == []
+
+
+def test_a_number_that_is_not_set_is_not_asked_for(dialog: StartDialog) -> None:
+    form = form_of(dialog)
+    form.add()
+    form.one["timeout"].value = 500
+    assert dialog.form.asked.args["commands"][0]["args"]["timeout"] == 500
+    form.one["timeout"].value = None
+    assert "timeout" not in dialog.form.asked.args["commands"][0]["args"]

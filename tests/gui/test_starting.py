@@ -1,0 +1,367 @@
+"""Ways to a new task in the real window: paste, drop, file, list, duplicate, presets, recent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit, QWidget
+
+from engine.again import Asked
+from engine.drafts import Terms
+from engine.errors import LedgerWriteFailed
+from engine.records import TaskRecord
+from engine.sample.site import Site
+from gui.dialogs.start import StartDialog
+from gui.preferences import Preferences
+from gui.presets import MOST_RECENT, Presets
+from gui.session import Session
+from tests.gui.windows import dialog_of, heard, opened, until
+
+QUICK: dict[str, Any] = {"engine": "static", "max_pages": 1, "delay_ms": 0}
+TASK: dict[str, Any] = {
+    "task_name": "look",
+    "task_intention": "see <b>it</b>",
+    "commands": [
+        {
+            "tool_name": "browser_navigate",
+            "intention": "open",
+            "args": {"action": "goto", "url": "http://127.0.0.1:9/"},
+        },
+        {
+            "tool_name": "browser_execute",
+            "intention": "run",
+            "args": {"action": "evaluate", "script": "1"},
+        },
+    ],
+}
+
+
+def started(session: Session) -> StartDialog:
+    dialog = dialog_of(session)
+    assert isinstance(dialog, StartDialog)
+    return dialog
+
+
+def words_of(widget: QWidget) -> str:
+    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+
+
+def copied(text: str = "", files: tuple[Path, ...] = ()) -> QMimeData:
+    mime = QMimeData()
+    if text:
+        mime.setText(text)
+    if files:
+        mime.setUrls([QUrl.fromLocalFile(str(file)) for file in files])
+    return mime
+
+
+def drop(place: QWidget, mime: QMimeData) -> bool:
+    """Drop it in the middle of `place`, as a desktop does; was it taken?"""
+    spot, copy = QPointF(place.rect().center()), Qt.DropAction.CopyAction
+    button, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(spot.toPoint(), copy, mime, button, keys)
+    QApplication.sendEvent(place, enter)
+    if not enter.isAccepted():
+        return False
+    QApplication.sendEvent(place, QDropEvent(spot, copy, mime, button, keys))
+    return True
+
+
+async def test_what_is_pasted_is_shown_as_what_it_is(home: Path) -> None:
+    async with opened(home) as session:
+        clipboard = QGuiApplication.clipboard()
+        clipboard.setText("example.com/one")
+        session.window.acts["paste"].trigger()
+        assert started(session).form.asked.args["url"] == "https://example.com/one"
+        started(session).reject()
+        await asyncio.sleep(0)
+
+        clipboard.setText("https://a.example/\nhttps://b.example/\nhttps://a.example/#x")
+        session.window.acts["paste"].trigger()
+        assert started(session).footer.start.text() == "Start 2 tasks"
+        assert "1 duplicate is left out" in started(session).addresses.many.told
+        started(session).reject()
+        await asyncio.sleep(0)
+
+        clipboard.setText(json.dumps(TASK))
+        session.window.acts["paste"].trigger()
+        assert started(session).form.asked == Asked("commands", TASK)
+        started(session).reject()
+        await asyncio.sleep(0)
+
+        clipboard.setText("nothing of interest")
+        session.window.acts["paste"].trigger()
+        assert not started(session).start.isEnabled()
+        started(session).reject()
+        await asyncio.sleep(0)
+        clipboard.clear()
+
+
+async def test_a_dropped_task_says_what_it_may_do_and_runs_nothing(
+    home: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "task <b>.json"
+    file.write_text(json.dumps(TASK))
+    async with opened(home) as session:
+        assert drop(session.window, copied(files=(file,)))
+        await session_dialog(session)
+        said = words_of(started(session))
+        assert "task <b>.json. Nothing of it has run yet." in said
+        assert "reaches into this machine or network: 127.0.0.1:9" in said
+        assert "runs scripts of its own in pages, 1 of them" in said
+        assert session.bridge.own_tasks == ()
+        assert session.window.model.total == 0
+        started(session).reject()
+
+
+async def session_dialog(session: Session) -> StartDialog:
+    """The start dialog, once the file that it shows was read."""
+    async with asyncio.timeout(10):
+        while not session.window.findChildren(StartDialog):
+            await asyncio.sleep(0)
+    return started(session)
+
+
+async def test_a_dropped_file_that_is_no_task_is_refused_in_words(
+    home: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "broken.json"
+    file.write_text('{"kind": ')
+    async with opened(home) as session:
+        told = heard(session.window.requests.failed)
+        drop(session.window, copied(files=(file,)))
+        (error,) = await told
+        assert "line 1, column 10" in str(error)
+        assert not session.window.findChildren(StartDialog)
+        told = heard(session.window.requests.failed)
+        drop(session.window, copied("just words"))
+        (error,) = await told
+        assert "holds no address" in str(error)
+        told = heard(session.window.requests.failed)
+        drop(session.window, copied(files=(tmp_path,)))
+        (error,) = await told
+        assert "is not a file" in str(error)
+
+
+async def test_a_file_dropped_on_the_dialog_fills_it(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "list.txt"
+    file.write_text("a.example\n\nb.example\nnot an address\n")
+    async with opened(home) as session:
+        session.window.acts["new"].trigger()
+        dialog = started(session)
+        assert drop(dialog, copied(files=(file,)))
+        await until(lambda: dialog.addresses.number == 2, dialog.addresses.changed)
+        assert "Line 4: “not an address”" in dialog.addresses.many.told
+        dialog.reject()
+
+
+async def test_a_list_becomes_a_task_for_each_address(home: Path, site: Site) -> None:
+    async with opened(home) as session:
+        session.window.acts["list_mode"].trigger()
+        dialog = started(session)
+        dialog.form.fill({"engine": "static", "max_pages": 1, "delay_ms": 0})
+        text = dialog.addresses.many.text
+        assert dialog.focusWidget() is text
+        QTest.keyClicks(text, f"{site.url}/static/")
+        QTest.keyClick(text, Qt.Key.Key_Return)
+        QTest.keyClicks(text, f"{site.url}/")
+        done = heard(dialog.finished)
+        dialog.start.click()
+        await done
+        await until(lambda: session.window.model.total == 2, session.bridge.batch)
+        urls = {view.entry.url for view in views_of(session)}
+        assert urls == {f"{site.url}/static/", f"{site.url}/"}
+        maximum = {view.entry.args_summary["max_pages"] for view in views_of(session)}
+        assert maximum == {1}
+
+
+def views_of(session: Session) -> list[Any]:
+    return [session.window.model.view_of(one) for one in session.window.model.ids]
+
+
+async def test_a_list_that_cannot_be_started_whole_keeps_the_rest(
+    home: Path, monkeypatch: Any
+) -> None:
+    async with opened(home, slots=1) as session:
+        dialog = list_of(session, 5)
+        real, count = session.bridge.engine.start, 0
+
+        async def fails_at_third(*args: Any, **more: Any) -> TaskRecord:
+            nonlocal count
+            count += 1
+            if count == 3:
+                raise LedgerWriteFailed(reason="disk full", path="/x")
+            return await real(*args, **more)
+
+        monkeypatch.setattr(session.bridge.engine, "start", fails_at_third)
+        dialog.ask()
+        await until(lambda: dialog.addresses.number == 3, dialog.addresses.changed)
+        assert "2 of 5 were started" in dialog.footer.told
+        assert "ledger" in dialog.banner.title.lower()
+        assert dialog.start.text() == "Start 3 tasks"
+        dialog.reject()
+
+
+def list_of(session: Session, number: int) -> StartDialog:
+    session.window.requests.starting.open_list(
+        "\n".join(f"http://h{at}.invalid/" for at in range(number))
+    )
+    dialog = started(session)
+    dialog.form.fill(QUICK)
+    return dialog
+
+
+async def test_starting_a_list_can_be_stopped(home: Path) -> None:
+    async with opened(home, slots=1) as session:
+        dialog = list_of(session, 40)
+        volley = session.window.requests.starting._volley
+        told = heard(volley.progress)
+        dialog.ask()
+        await told
+        assert dialog.footer.cancel.text() == "Stop"
+        done = heard(volley.ended)
+        QTest.keyClick(dialog, Qt.Key.Key_Escape)
+        (number, error) = await done
+        assert 0 < number < 40
+        assert error is None
+        assert dialog.isVisible()
+        assert len(dialog.addresses.many.found.urls) == 40 - number
+        dialog.reject()
+
+
+async def test_a_list_can_become_one_command_task(home: Path) -> None:
+    async with opened(home) as session:
+        dialog = list_of(session, 3)
+        dialog.addresses.many.shape.setCurrentIndex(1)
+        assert dialog.start.text() == "Start"
+        (asked,) = dialog.addresses.requests(dialog.form.asked)
+        assert len(asked.args["commands"]) == 6
+        assert session.bridge.problems(asked) == ()
+        dialog.reject()
+
+
+async def test_a_task_is_duplicated_with_all_that_it_was_asked(home: Path) -> None:
+    async with opened(home) as session:
+        asked = Asked(
+            "crawl",
+            {"url": "http://h.invalid/", **QUICK},
+            "mine",
+            Terms(policy={"maxToolCalls": 9}, contract={"stop_condition": "all seen"}),
+        )
+        told = heard(session.bridge.started)
+        session.bridge.begin(asked)
+        (record,) = await told
+        await until(lambda: session.window.model.total == 1, session.bridge.batch)
+        session.window.table.select_ids([record.task_id])
+        assert session.window.acts["duplicate"].isEnabled()
+        session.window.acts["duplicate"].trigger()
+        again = (await session_dialog(session)).form.asked
+        assert again.args["url"] == "http://h.invalid/"
+        assert again.args["max_pages"] == 1
+        assert again.name == "mine"
+        assert again.terms.policy == {"maxToolCalls": 9}
+        assert again.terms.contract is not None
+        assert again.terms.contract["stop_condition"] == "all seen"
+        started(session).reject()
+
+
+async def test_add_and_start_another_keeps_the_form_open_and_what_was_set(home: Path) -> None:
+    async with opened(home) as session:
+        session.window.acts["new"].trigger()
+        dialog = started(session)
+        dialog.form.fill({"url": "http://h.invalid/", **QUICK})
+        told = heard(session.bridge.answered)
+        dialog.footer.another.click()
+        await told
+        assert dialog.isVisible()
+        assert dialog.form["url"].value == ""
+        assert dialog.form["max_pages"].value == 1
+        assert "ready for another one" in dialog.footer.told
+        assert dialog.shelf.recent.count() == 1
+        dialog.reject()
+
+
+async def test_nothing_can_be_dropped_on_a_window_that_only_looks(home: Path) -> None:
+    async with opened(home) as session:
+        acts = session.window.acts
+        health = session.bridge.look_at_health()
+        session.bridge.health.emit(replace(health, read_only="no room"))
+        assert not any(acts[key].isEnabled() for key in ("open_file", "list_mode", "duplicate"))
+        drop(session.window, copied("https://example.com/"))
+        assert not session.window.findChildren(StartDialog)
+
+
+def test_presets_and_recent_ones_hold_no_secret_and_survive_damage(tmp_path: Path) -> None:
+    file = tmp_path / "preferences.json"
+    presets = Presets(Preferences(file))
+    secret = Asked("crawl", {"url": "https://ada:pw99@example.com/?token=abcdef123"}, "mine")
+    assert presets.keep("Nightly", secret).lost
+    presets.keep("Nightly", secret)
+    for number in range(MOST_RECENT + 5):
+        presets.remember(Asked("recording", {"url": f"https://h{number}.example/"}))
+    presets.remember(Asked("recording", {"url": "https://h9.example/"}))
+    text = file.read_text()
+    assert "pw99" not in text
+    assert "abcdef123" not in text
+    again = Presets(Preferences(file))
+    (kept,) = again.presets
+    assert (kept.title, kept.asked.name, kept.lost) == ("Nightly", "mine", True)
+    assert len(again.recent) == MOST_RECENT
+    assert again.recent[0].asked.args == {"url": "https://h9.example/"}
+    damaged = json.loads(text)
+    damaged["values"]["start.recent"] = [3, {"request": {"kind": "moon"}}, {}]
+    file.write_text(json.dumps(damaged))
+    assert Presets(Preferences(file)).recent == ()
+    assert len(Presets(Preferences(file)).presets) == 1
+
+
+def test_a_preset_fills_the_form_and_asks_for_what_was_secret(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    presets = Presets(Preferences())
+    presets.keep("Login", Asked("commands", with_typing(TASK)))
+    dialog = StartDialog(lambda _: (), presets)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    listed = dialog.shelf.presets
+    listed.setCurrentRow(0)
+    listed.itemActivated.emit(listed.item(0))
+    assert dialog.form.kind == "commands"
+    assert "type it in again" in words_of(dialog)
+    assert not dialog.start.isEnabled()
+    assert "[redacted]" in dialog.start.toolTip()
+    dialog.activateWindow()
+    listed.setFocus()
+    qapp.processEvents()
+    QTest.keyClick(listed, Qt.Key.Key_Delete)
+    assert presets.presets == ()
+    dialog.close()
+
+
+def with_typing(task: dict[str, Any]) -> dict[str, Any]:
+    typed = {"action": "type", "selector": "#p", "text": "hunter2"}
+    step = {"tool_name": "browser_interact", "intention": "t", "args": typed}
+    return {**task, "commands": [*task["commands"], step]}
+
+
+def test_the_star_keeps_the_form_under_a_name(qapp: QApplication, qtbot: Any) -> None:
+    presets = Presets(Preferences())
+    dialog = StartDialog(lambda _: (), presets)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    dialog.form.fill({"url": "https://example.com/"})
+    dialog.footer.star.click()
+    QTest.keyClicks(dialog.focusWidget(), "Docs")
+    QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Return)
+    assert [kept.title for kept in presets.presets] == ["Docs"]
+    assert "Kept as “Docs”" in dialog.footer.told
+    assert dialog.isVisible()
+    assert not dialog.findChildren(QPlainTextEdit)[0].hasFocus()
+    dialog.close()
