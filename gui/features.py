@@ -31,6 +31,7 @@ from gui import (
     start_actions,
     stopping,
     task_links,
+    viewing,
     views,
 )
 from gui.desktop import contrast, news
@@ -52,6 +53,7 @@ FEATURES: tuple[Callable[[MainWindow], object], ...] = (
     rerunning.attach,
     retrying.attach,
     exporting.attach,
+    viewing.attach,
     forcing.attach,
     stopping.attach,
     deleting.attach,

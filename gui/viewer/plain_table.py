@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QAbstractItemModel, QItemSelectionModel, Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+
+LAST_CHARS, LEAST_CHARS = 28, 24  # of the last column, and of the one that grows
 
 
 class PlainTable(QTableView):
@@ -17,8 +20,11 @@ class PlainTable(QTableView):
         name: str,
         widths: Sequence[int],
         parent: QWidget | None = None,
+        *,
+        grows: int = -1,
     ) -> None:
         super().__init__(parent)
+        self._grows, self._touched = grows, False
         self.setModel(model)
         self.setAccessibleName(name)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
@@ -43,6 +49,26 @@ class PlainTable(QTableView):
         for at, chars in enumerate(widths):
             if chars:
                 header.resizeSection(at, chars * character + 16)
+        self._growing = False
+        header.sectionResized.connect(self._note_drag)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The column that `grows` has the room that the others leave, until somebody drags one."""
+        super().resizeEvent(event)
+        header = self.horizontalHeader()
+        last = header.count() - 1
+        if self._grows < 0 or self._touched or last < 0:
+            return
+        others = sum(header.sectionSize(at) for at in range(last) if at != self._grows)
+        character = self.fontMetrics().averageCharWidth()
+        room = self.viewport().width() - others - LAST_CHARS * character
+        self._growing = True
+        header.resizeSection(self._grows, max(LEAST_CHARS * character, room))
+        self._growing = False
+
+    def _note_drag(self, *_: int) -> None:
+        if not self._growing and self.isVisible():
+            self._touched = True
 
     def let_sort(self) -> None:
         """A click on a title sorts; the third one brings back the table's own order."""

@@ -48,7 +48,8 @@ class UnitList(QWidget):
         self.more: Callable[[str, int], AsyncIterator[Sequence[Unit]]] | None = None
         self.model = UnitModel(columns, self)
         widths = [column.width for column in columns]
-        self.table = PlainTable(self.model, self.tr("Items"), widths, self)
+        grows = next(at for at, column in enumerate(columns) if column.key in ("name", "url"))
+        self.table = PlainTable(self.model, self.tr("Items"), widths, self, grows=grows)
         self.table.let_sort()
         self.search = QLineEdit(self)
         self.chips = KindChips(KINDS, kind_word, self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from PySide6.QtCore import (
@@ -49,6 +49,7 @@ class UnitModel(QAbstractTableModel):
         self._all: list[Unit] = []
         self._shown: list[Unit] = []
         self._filter = EVERYTHING
+        self._named: Callable[[str], bool] | None = None
         self._sort: tuple[int, bool] | None = None
         self._unsorted = False
         self._left: Iterator[Unit] | None = None
@@ -91,7 +92,7 @@ class UnitModel(QAbstractTableModel):
         self._all.extend(units)
         self.kinds.update(one.answer if self._by_answer else one.state for one in units)
         if self._left is None:  # else the filter comes to them as it goes on
-            fit = [one for one in units if self._filter.passes(one)]
+            fit = [one for one in units if self._passes(one)]
             if fit:
                 first = len(self._shown)
                 self.beginInsertRows(_ROOT, first, first + len(fit) - 1)
@@ -110,8 +111,19 @@ class UnitModel(QAbstractTableModel):
     def set_filter(self, kinds: frozenset[str], text: str) -> None:
         """Show only those; of a long table in slices, and what is shown stays until then."""
         self._filter = UnitFilter.of(kinds, text, by_answer=self._by_answer)
+        self._begin_to_filter()
+
+    def keep_named(self, named: Callable[[str], bool] | None) -> None:
+        """Show only units of whose name `named` says yes; None: whatever it is."""
+        self._named = named
+        self._begin_to_filter()
+
+    def _begin_to_filter(self) -> None:
         self._left, self._passed = iter(self._all), []
         self._filter_more()
+
+    def _passes(self, unit: Unit) -> bool:
+        return (self._named is None or self._named(unit.name)) and self._filter.passes(unit)
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         self._sort = (column, order == Qt.SortOrder.DescendingOrder) if column >= 0 else None
@@ -164,7 +176,7 @@ class UnitModel(QAbstractTableModel):
         if left is None:
             return
         for number, unit in enumerate(left):
-            if self._filter.passes(unit):
+            if self._passes(unit):
                 self._passed.append(unit)
             if number % 64 == 0 and time.perf_counter() > until:
                 self._slices.start()

@@ -1,0 +1,57 @@
+"""The events of the task that the viewer shows, as they come."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from engine.records import History, TaskRecord, TaskView
+from engine.units import Unit
+from gui.desk import Desk
+from gui.details.event_rows import EventPart, EventRow, event_row
+from gui.details.events import Events
+from gui.following import EventFollower, Offset
+from gui.viewer.tab import ViewerTab
+
+
+class Log(ViewerTab):
+    """Reads on its own: the details of the window may show another task."""
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(desk, parent)
+        self._task_id, self._ended = "", False
+        self.events = Events(self)
+        for part in (self.events.finding, self.events.save):  # those of the window's details
+            policy = part.sizePolicy()
+            policy.setRetainSizeWhenHidden(True)
+            part.setSizePolicy(policy)
+            part.hide()
+        self._follower = EventFollower(self._read, lambda _: self._ended, self._take)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.events)
+        self.setFocusProxy(self.events.table)
+
+    def show_task(self, view: TaskView, unit: Unit | None) -> None:
+        entry = view.entry
+        self._ended = isinstance(entry, TaskRecord) and entry.is_terminal
+        if view.task_id != self._task_id:
+            self._task_id = view.task_id
+            self.events.start_over(view.task_id)
+            work = self._follower.follow(view.task_id)
+            self.desk.bridge.spawn_once(work, name=self._name)
+
+    def leave(self) -> None:
+        self.desk.bridge.call_off(self._name)
+        self._task_id = ""
+
+    @property
+    def _name(self) -> str:
+        return f"log {id(self)}"
+
+    async def _read(self, one: str, before: Offset, since: Offset) -> History[EventRow]:
+        engine = self.desk.bridge.engine
+        return await engine.history(one, event_row, before=before, since=since)
+
+    def _take(self, task_id: str, part: EventPart) -> None:
+        if task_id == self._task_id:
+            self.events.add(part)

@@ -1,0 +1,24 @@
+"""What a tab of the result viewer is: told of the task and of the unit that is current."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QWidget
+
+from engine.records import TaskView
+from engine.units import Unit
+from gui.desk import Desk
+
+
+class ViewerTab(QWidget):
+    """Told only while it is in sight. It reads through `desk.bridge`, never on the loop."""
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.desk = desk
+
+    def show_task(self, view: TaskView, unit: Unit | None) -> None:
+        """Show this task as it stands, and of its units this one."""
+        raise NotImplementedError
+
+    def leave(self) -> None:
+        """Nobody looks any more: end what is under way."""

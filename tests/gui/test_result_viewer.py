@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QAbstractItemModelTester, QTest
+from PySide6.QtWidgets import QToolButton
+from pytestqt.qtbot import QtBot
+
+from engine.units import Unit, unit_of
+from gui.dialogs.export import ExportDialog
+from gui.rows import make_row
+from gui.session import Session
+from gui.viewer.diff import runs_of_same_target
+from gui.viewer.unit_columns import PAGE_COLUMNS
+from gui.viewer.unit_model import UnitModel
+from gui.viewer.window import ResultWindow
+from tests.gui.result_ledgers import page, put_pages, put_picture, put_task
+from tests.gui.task_views import NOW, a_view
+from tests.gui.test_exporting import choose_rows
+from tests.gui.test_result_tabs import settled
+from tests.gui.windows import opened
+
+
+async def viewer_of(session: Session, number: int) -> ResultWindow:
+    """The viewer, as Ctrl+Enter in the list opens it, once it has read the units."""
+    choose_rows(session, number)
+    keys = Qt.KeyboardModifier.ControlModifier
+    QTest.keyClick(session.window.table, Qt.Key.Key_Return, keys)
+    (viewer,) = await settled(lambda: session.window.findChildren(ResultWindow))
+    assert isinstance(viewer, ResultWindow)
+    await settled(lambda: viewer.pages.model.total and not viewer.pages.is_reading)
+    return viewer
+
+
+async def test_pages_tell_response_and_render_apart_and_are_narrowed_by_answer(
+    home: Path,
+) -> None:
+    put_pages(put_task(home, 1), page(0), page(1, status=404, error="HTTP 404"))
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        model = viewer.pages.model
+        cells = [model.index(0, column).data() for column in range(model.columnCount())]
+        assert cells == ["1", "200", page(0)["url"], "Page 0", "0", "10 ms", "20 ms", "1.0 kB", ""]
+        chips = [one for one in viewer.pages.chips.findChildren(QToolButton) if one.isVisible()]
+        assert [one.text() for one in chips] == ["2xx (1)", "4xx (1)"]
+        chips[1].click()
+        assert [model.unit_at(row).code for row in range(model.rowCount())] == [404]
+
+
+async def test_what_is_exported_as_this_view_is_what_is_shown(home: Path, tmp_path: Path) -> None:
+    put_pages(put_task(home, 1), page(0), page(1, status=404, error="HTTP 404"))
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        viewer.pages.search.setText("404")
+        await settled(lambda: viewer.pages.model.rowCount() == 1)
+        viewer.this_view.trigger()
+        (dialog,) = await settled(lambda: viewer.findChildren(ExportDialog))
+        dialog.choose("jsonl")
+        dialog.export_to(tmp_path / "part.jsonl")
+        await settled(dialog.folder.isVisible)
+        (line,) = (tmp_path / "part.jsonl").read_text().splitlines()
+        assert json.loads(line)["status"] == 404
+
+
+async def test_the_source_of_a_page_is_text_and_never_rendered(home: Path) -> None:
+    hostile = "<img src='file:///etc/passwd'><script>alert(1)</script>"
+    put_pages(put_task(home, 1), page(0, content=hostile))
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        viewer.pages.table.selectRow(0)
+        viewer.show_tab(viewer.source)
+        await settled(lambda: viewer.source.text.toPlainText() == hostile)
+
+
+async def test_the_preview_shows_the_picture_of_the_chosen_page(home: Path) -> None:
+    folder = put_task(home, 1)
+    put_picture(folder, "a.png", 40, 30)
+    put_picture(folder, "b.png", 50, 30)
+    put_pages(folder, page(0), page(1, screenshot="artifacts/b.png"))
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        viewer.pages.table.selectRow(1)
+        viewer.show_tab(viewer.preview)
+        await settled(lambda: viewer.preview.now.view._image.width() == 50)
+
+
+async def test_two_runs_of_a_target_are_compared(home: Path) -> None:
+    put_pages(put_task(home, 1), page(0), page(1, status=404, error="HTTP 404"), page(3))
+    put_pages(put_task(home, 2), page(0), page(1), page(2))
+    put_task(home, 3, args_summary={"url": "http://other.test/"})
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        viewer.show_tab(viewer.diff)
+        model = viewer.diff.model
+        await settled(lambda: model.rowCount() == 3)
+        assert viewer.diff.runs.count() == 1
+        found = {(model.index(row, 0).data(), model.index(row, 1).data()) for row in range(3)}
+        assert found == {
+            ("≠ Changed", page(1)["url"]),
+            ("− Removed", page(2)["url"]),
+            ("+ Added", page(3)["url"]),
+        }
+
+
+async def test_the_viewer_walks_the_list_and_shows_the_log_of_what_it_shows(home: Path) -> None:
+    for number in (1, 2):
+        folder = put_task(home, number)
+        put_pages(folder, page(number))
+        event = {"ts": 1, "kind": "log", "data": {"message": f"of task {number}"}}
+        (folder / "events.jsonl").write_text(json.dumps(event) + "\n")
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        viewer.show_tab(viewer.log)
+        await settled(lambda: viewer.log.events.model.total == 1)
+        assert viewer.back.isEnabled() is False
+        QTest.keyClick(viewer, Qt.Key.Key_Right, Qt.KeyboardModifier.AltModifier)
+        assert viewer.task_id == f"{2:016x}"
+        await settled(lambda: "of task 2" in str(viewer.log.events.model.index(0, 2).data()))
+        assert viewer.on.isEnabled() is False
+        QTest.keyClick(viewer, Qt.Key.Key_Escape)
+        assert not viewer.isVisible()
+
+
+async def test_a_contract_is_told_with_its_guard(home: Path) -> None:
+    contract = {
+        "contract_id": "c" * 16,
+        "scope": "crawl",
+        "expected_total": 3,
+        "item_key": "page",
+        "completed": ["/1"],
+        "completed_total": 1,
+        "failed": [{"item": "/2", "reason": "no"}],
+        "failed_total": 1,
+        "created_at": 1,
+        "updated_at": 1,
+        "last_progress_at": 1,
+    }
+    (home / "progress-contracts").mkdir(parents=True)
+    (home / "progress-contracts" / f"{'c' * 16}.json").write_text(json.dumps(contract))
+    put_pages(put_task(home, 1, engine={"contract_id": "c" * 16}), page(0))
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        viewer.show_tab(viewer.contract)
+        await settled(lambda: "2/3 page items observed" in viewer.contract.facts.text())
+        assert "failed: /2 (no)" in viewer.contract.items.toPlainText()
+
+
+def units(number: int, make: Callable[[int], dict[str, Any]] = page) -> list[Unit]:
+    return [unit_of(make(at), at) for at in range(number)]
+
+
+def test_a_long_table_is_filtered_in_slices_and_sorted_by_any_column(qtbot: QtBot) -> None:
+    model = UnitModel(PAGE_COLUMNS)
+    QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
+    model.add(units(30_000))
+    model.set_filter(frozenset(), "site.test/777")
+    with qtbot.waitSignal(model.changed):
+        pass
+    assert [model.unit_at(row).number for row in range(model.rowCount())] == [
+        777,
+        *range(7770, 7780),
+    ]
+    model.sort(7, Qt.SortOrder.DescendingOrder)
+    assert model.unit_at(0).number == 7779
+    model.sort(-1)
+    assert model.unit_at(0).number == 777
+
+
+def test_units_that_come_while_a_table_is_filtered_are_judged_too(qtbot: QtBot) -> None:
+    model = UnitModel(PAGE_COLUMNS)
+    model.add(units(20))
+    model.set_filter(frozenset({"4xx"}), "")
+    model.add([unit_of(page(20, status=404, error="HTTP 404"), 20)])
+    assert (model.rowCount(), model.total) == (1, 21)
+
+
+def test_the_run_before_is_offered_first() -> None:
+    args = {"url": "http://site.test/"}
+    views = [a_view(number, age=age, args=args) for number, age in ((1, 5), (2, 1), (3, 9))]
+    views.append(a_view(4, args=args, kind="recording"))
+    rows = [make_row(view, None, NOW) for view in views]
+    found = runs_of_same_target(views[0], rows)
+    assert [int(one.task_id, 16) for one in found] == [3, 2]
