@@ -10,6 +10,7 @@ from engine.goals.views import ContractView
 from engine.records import TaskRecord, TaskView
 from engine.units import Unit, UnitState
 from gui.desk import Desk
+from gui.details.part_bar import PartBar
 from gui.details.tab import DetailTab
 from gui.theme import plain_tip
 from gui.viewer.unit_columns import ITEM_COLUMNS
@@ -28,14 +29,26 @@ class Items(DetailTab):
         self.retry.setToolTip(plain_tip(self.tr("Start a new task of the failed items only")))
         self.list.top.addWidget(self.retry)
         self.retry.hide()
+        self.part = PartBar(self)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.part)
         column.addWidget(self.list)
         self.setFocusProxy(self.list)
         self.retry.clicked.connect(self._retry)
         self.list.activated.connect(self._open)
         self.list.counted.connect(self._offer)
         self.list.model.changed.connect(self._offer)
+        self.part.all_time.connect(desk.span.clear)
+        desk.span.changed.connect(self._keep_to_span)
+        if desk.span.range is not None:
+            self._keep_to_span()
+
+    def _keep_to_span(self) -> None:
+        """Only what was finished in the part of the time that was chosen in the Timeline."""
+        span = self.desk.span
+        self.part.show_span(span.range)
+        self.list.model.keep_named(span.names if span.range is not None else None)
 
     def show_task(self, view: TaskView) -> None:
         self._view = view

@@ -12,6 +12,7 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
+from gui.details.items import Items
 from gui.details.panel import Details
 from gui.details.timeline import Timeline
 from gui.details.timeline_model import BEGAN, TEXT, TOOK, WHAT
@@ -114,6 +115,19 @@ async def test_a_range_drawn_by_hand_narrows_events_and_names_its_units(tmp_path
         press(tab, "Show all")
         assert events.model.rowCount() == PAGES + 1
         assert span.names("https://a.test/7")
+
+
+async def test_the_items_are_narrowed_to_what_was_finished_then(tmp_path: Path) -> None:
+    planted(tmp_path / "home")
+    async with at_the_timeline(tmp_path / "home") as (session, tab):
+        details, span = session.window.details, session.window.desk.span
+        tab._choose(BEGAN_MS + 1_300, BEGAN_MS + 3_300)
+        details.restore_state("items")
+        model = details.findChildren(Items)[0].list.model
+        await until(lambda: model.total == PAGES and model.rowCount() == 2, model.changed)
+        assert [model.unit_at(row).name[-1] for row in range(2)] == ["1", "2"]
+        span.clear()
+        await until(lambda: model.rowCount() == PAGES, model.changed)
 
 
 async def test_show_all_leads_back_to_where_one_was(tmp_path: Path) -> None:
