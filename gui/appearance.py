@@ -9,7 +9,7 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication
 
 from gui.row_delegate import row_height
-from gui.theme import Theme
+from gui.theme import DISTINCT, Theme, apply_theme
 
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
@@ -37,7 +37,7 @@ class Appearance(QObject):
         for theme, act in window.acts.themes.items():
             act.triggered.connect(lambda _=False, theme=theme: self._choose(theme))
         self._preferences.changed.connect(self._apply)
-        for key in (LETTERS, DENSITY):
+        for key in (DISTINCT, LETTERS, DENSITY):
             self._apply(key)
 
     def _choose(self, theme: Theme) -> None:
@@ -46,6 +46,8 @@ class Appearance(QObject):
     def _apply(self, key: str) -> None:
         if key == THEME:
             self._show_theme()
+        elif key == DISTINCT:
+            self._show_colours()
         elif key == LETTERS:
             self._size_letters()
         if key in (LETTERS, DENSITY):
@@ -59,6 +61,14 @@ class Appearance(QObject):
         self._window.acts.themes[theme].setChecked(True)
         if self._window.memory.theme is not theme:
             self._window.choose_theme(theme)
+
+    def _show_colours(self) -> None:
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        wanted = self._preferences.get(DISTINCT, bool)
+        if wanted != bool(app.property(DISTINCT)):
+            app.setProperty(DISTINCT, wanted)
+            apply_theme(app, self._window.memory.theme)
 
     def _size_letters(self) -> None:
         app = QApplication.instance()

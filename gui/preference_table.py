@@ -4,6 +4,7 @@ from __future__ import annotations
 
 DEFAULTS: dict[str, object] = {
     "appearance.theme": "system",  # system, light, dark
+    "appearance.distinct": False,  # states without red and green
     "appearance.letters": 100,  # percent of the desktop's size
     "appearance.density": "normal",  # compact, normal, roomy: the rows of the list
     "shortcuts.keys": {},  # action -> its keys, where they are not the usual ones

@@ -1,6 +1,7 @@
 """The colours for who asked for more contrast: at least 7 : 1, lines instead of tints.
 
-Only what differs from the usual colours of `theme`, light and dark.
+Only what differs from the usual colours of `theme`, light and dark. No style sheet: with one
+every widget is polished and painted through a second style.
 """
 
 from __future__ import annotations
@@ -84,3 +85,17 @@ TONES = {
         "track": "#3d3d3d",
     },
 }
+# Fusion draws each outline darker than the `Window` of its widget, and nothing is darker than
+# black: so these kinds are told of another one, which they use for nothing else.
+_MARKS = ("QCheckBox", "QRadioButton")
+_FIELDS = ("QLineEdit", "QComboBox", "QAbstractSpinBox", "QPlainTextEdit", "QTabBar")
+_BUTTONS = ("QPushButton", "QToolButton")
+_LISTS = ("QTableView", "QTreeView", "QListView")
+
+
+def outlines(dark: bool, high: bool) -> dict[str, str]:
+    """The `Window` of each kind of widget whose outline could not be seen otherwise."""
+    window = "#ffffff" if dark else "#4a4a4a"
+    if high:
+        return dict.fromkeys((*_MARKS, *_FIELDS, *_BUTTONS, *_LISTS), window)
+    return dict.fromkeys(_MARKS, "#98a2b0") if dark else {}

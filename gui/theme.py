@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QFont, QPalette
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from engine.display import display, display_lines
-from gui import stark
+from gui import colours, distinct, stark
 
 MOST_CHARS = 8000  # of one label or tooltip: laying out a megabyte takes Qt for seconds
 MOST_TITLE_CHARS = 300
@@ -26,101 +26,17 @@ class Theme(StrEnum):
     DARK = "dark"
 
 
-# Every text colour below has at least 4.5 : 1 on the base it stands on (WCAG 2.2, 1.4.3);
-# tests/gui/test_theme.py computes it.
-_LIGHT = {
-    "Window": "#f3f4f6",
-    "WindowText": "#1c2128",
-    "Base": "#ffffff",
-    "AlternateBase": "#f8f9fb",
-    "Text": "#1c2128",
-    "PlaceholderText": "#626b78",
-    "Button": "#fbfbfc",
-    "ButtonText": "#1c2128",
-    "BrightText": "#ffffff",
-    "Light": "#ffffff",
-    "Midlight": "#eceef1",
-    "Mid": "#cfd4db",
-    "Dark": "#aeb5bf",
-    "Shadow": "#5c6470",
-    "Highlight": "#1f66d1",
-    "HighlightedText": "#ffffff",
-    "Link": "#1a5fc4",
-    "LinkVisited": "#6b46c1",
-    "ToolTipBase": "#1c2128",
-    "ToolTipText": "#f3f4f6",
-    "Accent": "#1f66d1",
-}
-_DARK = {
-    "Window": "#1e2228",
-    "WindowText": "#e4e8ee",
-    "Base": "#171a1f",
-    "AlternateBase": "#1b1f25",
-    "Text": "#e4e8ee",
-    "PlaceholderText": "#98a2b0",
-    "Button": "#2a2f37",
-    "ButtonText": "#e4e8ee",
-    "BrightText": "#ffffff",
-    "Light": "#3a414b",
-    "Midlight": "#2f353e",
-    "Mid": "#39404a",
-    "Dark": "#12151a",
-    "Shadow": "#0b0d10",
-    "Highlight": "#2f6fd6",
-    "HighlightedText": "#ffffff",
-    "Link": "#7db2ff",
-    "LinkVisited": "#b79bff",
-    "ToolTipBase": "#2f353e",
-    "ToolTipText": "#e4e8ee",
-    "Accent": "#4c8df0",
-}
-_FADED = {False: "#717b88", True: "#7b8594"}  # what cannot be used now; WCAG asks nothing of it
-
-_TONES = {
-    False: {
-        "pending": "#57606a",
-        "running": "#0b5cc0",
-        "cancelling": "#8a5a00",
-        "completed": "#17703a",
-        "failed": "#b3261e",
-        "cancelled": "#57606a",
-        "orphaned": "#a23c00",
-        "unreadable": "#8e3b9e",
-        "attention": "#a23c00",
-        "muted": "#5b6470",
-        "good": "#17703a",
-        "warning": "#8a5a00",
-        "bad": "#b3261e",
-        "accent": "#1f66d1",
-        "line": "#dfe3e8",
-        "track": "#e3e7ec",
-    },
-    True: {
-        "pending": "#a3adba",
-        "running": "#6cb0ff",
-        "cancelling": "#e3b341",
-        "completed": "#5cc97f",
-        "failed": "#ff8a80",
-        "cancelled": "#a3adba",
-        "orphaned": "#ffa657",
-        "unreadable": "#d69be0",
-        "attention": "#ffa657",
-        "muted": "#98a2b0",
-        "good": "#5cc97f",
-        "warning": "#e3b341",
-        "bad": "#ff8a80",
-        "accent": "#6cb0ff",
-        "line": "#2c323a",
-        "track": "#2f353e",
-    },
-}
-_COLOURS: Mapping[tuple[bool, bool], Mapping[str, QColor]] = MappingProxyType(
+_COLOURS: Mapping[tuple[bool, bool, bool], Mapping[str, QColor]] = MappingProxyType(
     {
-        (dark, high): MappingProxyType({name: QColor(value) for name, value in tones.items()})
-        for high, both in ((False, _TONES), (True, stark.TONES))
+        (dark, high, apart): MappingProxyType(
+            {name: QColor(value) for name, value in (tones | more[dark]).items()}
+        )
+        for high, both in ((False, colours.TONES), (True, stark.TONES))
+        for apart, more in ((False, {False: {}, True: {}}), (True, distinct.TONES))
         for dark, tones in both.items()
     }
 )
+DISTINCT = "appearance.distinct"  # the application's property: no red against green
 MORE_CONTRAST = "appearance.contrast"  # the application's property: a person asked for it
 
 
@@ -134,12 +50,18 @@ def is_stark(palette: QPalette) -> bool:
     return bool(palette.color(QPalette.ColorRole.Window) == palette.color(QPalette.ColorRole.Base))
 
 
+def is_distinct(palette: QPalette) -> bool:
+    """Is `palette` one whose states are not told by red and green?"""
+    mark = palette.color(QPalette.ColorRole.LinkVisited)
+    return bool(mark == QColor(distinct.MARK[is_dark(palette)]))
+
+
 def tones(palette: QPalette) -> Mapping[str, QColor]:
     """The colours that go with `palette`, by name: the states in small letters, then
     `attention`, `muted`, `good`, `warning`, `bad`, `accent`, and two that are not for text,
     `line` and `track`.
     """
-    return _COLOURS[is_dark(palette), is_stark(palette)]
+    return _COLOURS[is_dark(palette), is_stark(palette), is_distinct(palette)]
 
 
 def tone(name: str, palette: QPalette) -> QColor:
@@ -148,13 +70,18 @@ def tone(name: str, palette: QPalette) -> QColor:
     return known.get(name.lower(), known["muted"])
 
 
-def palette_of(dark: bool, high: bool = False) -> QPalette:
-    """The whole palette, light or dark, for the Fusion style; `high` has more contrast."""
+def palette_of(dark: bool, high: bool = False, apart: bool = False) -> QPalette:
+    """The whole palette, light or dark, for the Fusion style.
+
+    `high` has more contrast; with `apart` states are told without red and green.
+    """
     palette = QPalette()
-    usual = _DARK if dark else _LIGHT
+    usual = colours.DARK if dark else colours.LIGHT
     for role, value in (usual | stark.PALETTE[dark] if high else usual).items():
         palette.setColor(QPalette.ColorRole[role], QColor(value))
-    faded = QColor(_FADED[dark])
+    if apart:
+        palette.setColor(QPalette.ColorRole.LinkVisited, QColor(distinct.MARK[dark]))
+    faded = QColor(colours.FADED[dark])
     for role in ("WindowText", "Text", "ButtonText", "HighlightedText", "PlaceholderText"):
         palette.setColor(QPalette.ColorGroup.Disabled, QPalette.ColorRole[role], faded)
     return palette
@@ -177,7 +104,16 @@ def apply_theme(app: QApplication, theme: Theme) -> None:
         dark = hints.colorScheme() == Qt.ColorScheme.Dark
     if app.style().objectName() != "fusion":
         app.setStyle("Fusion")
-    app.setPalette(palette_of(dark, wants_contrast(app)))
+    _dress(app, dark, wants_contrast(app))
+
+
+def _dress(app: QApplication, dark: bool, high: bool) -> None:
+    apart = bool(app.property(DISTINCT))
+    app.setPalette(palette_of(dark, high, apart))
+    for kind, window in stark.outlines(dark, high).items():
+        outlined = palette_of(dark, high, apart)
+        outlined.setColor(QPalette.ColorRole.Window, QColor(window))
+        app.setPalette(outlined, kind)
 
 
 def wants_contrast(app: QApplication) -> bool:

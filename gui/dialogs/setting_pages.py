@@ -90,6 +90,11 @@ class SettingPages(QObject):
             Item("appearance.theme", tr("Theme"), Choice(themes)),
             Item("appearance.contrast", tr("Contrast"), Choice(contrasts)),
             Item(
+                "appearance.distinct",
+                tr("Colours"),
+                Switch(tr("Tell states apart without red and green")),
+            ),
+            Item(
                 "appearance.letters",
                 tr("Size of letters"),
                 Number(70, 200, " %"),
