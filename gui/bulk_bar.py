@@ -54,6 +54,7 @@ class BulkBar(QWidget):
         self._row.addWidget(self._none)
         self._scope.changed.connect(self._show)
         self._model.shown_changed.connect(lambda *_: self._show())
+        window.copying.copied.connect(self._tell_copied)
         self.setVisible(False)
 
     def _show(self) -> None:
@@ -81,6 +82,11 @@ class BulkBar(QWidget):
         for key, button in self.buttons.items():
             button.setText(self._text(key))
             button.setEnabled(self._window.acts[key].isEnabled())
+
+    def _tell_copied(self, rows: int) -> None:
+        """Thousands are not on the clipboard at once: say when they are."""
+        if rows >= FROM:
+            self._window.reports.say(self.tr("{0} rows copied.").format(count(rows)))
 
     def _text(self, key: str) -> str:
         counts = self._scope.counts

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterator
 
+from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 
 from engine.display import clipboard_cell
@@ -12,26 +14,63 @@ from gui.rows import Row
 from gui.scope import Scope
 from gui.task_model import TaskModel
 
-
-def copy_ids(scope: Scope) -> None:
-    """Put the ids of the tasks that are meant on the clipboard, one a line."""
-    QGuiApplication.clipboard().setText("\n".join(scope.ids()))
+_SLICE_S = 0.004
+_AT_ONCE = 50  # rows: ten milliseconds
 
 
-def copy_rows(scope: Scope, model: TaskModel) -> None:
-    """Put the rows of the tasks that are meant on the clipboard, as a table."""
-    rows = [model.row_at(number) for number in model.rows_of(scope.ids())]
-    QGuiApplication.clipboard().setText(rows_text(rows, model.now_ms()))
+class Copying(QObject):
+    """Copies what a scope means. Thousands of rows are written down in slices; `copied` then
+    tells how many there were."""
+
+    copied = Signal(int)
+
+    def __init__(self, scope: Scope, model: TaskModel, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._scope, self._model = scope, model
+        self._left: Iterator[str] = iter(())
+        self._lines: list[str] = []
+        self._slices = QTimer(self, interval=0)
+        self._slices.timeout.connect(self._go_on)
+
+    def ids(self) -> None:
+        """Put the ids on the clipboard, one a line."""
+        self._slices.stop()
+        QGuiApplication.clipboard().setText("\n".join(self._scope.ids()))
+
+    def rows(self) -> None:
+        """Put the rows on the clipboard as a table, as soon as they are written down."""
+        ids = self._scope.ids()
+        self._left, self._lines = iter(ids), [_titles()]
+        if len(ids) <= _AT_ONCE:
+            self._write(float("inf"))
+        else:
+            self._slices.start()
+
+    def _go_on(self) -> None:
+        self._write(time.perf_counter() + _SLICE_S)
+
+    def _write(self, until: float) -> None:
+        now_ms = self._model.now_ms()
+        for task_id in self._left:
+            row = self._model.row_by_id(task_id)
+            if row is not None:
+                self._lines.append(_line(row, now_ms))
+            if time.perf_counter() >= until:
+                return
+        self._slices.stop()
+        lines, self._lines = self._lines, []
+        QGuiApplication.clipboard().setText("\n".join(lines))
+        self.copied.emit(len(lines) - 1)
 
 
-def rows_text(rows: Iterable[Row], now_ms: float) -> str:
-    """A table for a spreadsheet: tab-separated, the columns' titles first.
+def _titles() -> str:
+    return "\t".join(column.long_title for column in COLUMNS)
+
+
+def _line(row: Row, now_ms: float) -> str:
+    """One row of a table for a spreadsheet.
 
     A cell that a spreadsheet would take for a formula gets an apostrophe in front, and no
     sign in it breaks a line or speaks to a terminal: addresses and titles come from strangers.
     """
-    lines = ["\t".join(column.long_title for column in COLUMNS)]
-    lines += [
-        "\t".join(clipboard_cell(column.text(row, now_ms)) for column in COLUMNS) for row in rows
-    ]
-    return "\n".join(lines)
+    return "\t".join(clipboard_cell(column.text(row, now_ms)) for column in COLUMNS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, Signal
@@ -16,7 +15,7 @@ from engine.records import Health, TaskView
 from gui.arrangement import follow_table, recall, remember
 from gui.bridge import Bridge
 from gui.bulk_work import BulkWork
-from gui.copying import copy_ids, copy_rows
+from gui.copying import Copying
 from gui.desk import Desk
 from gui.desktop.arrivals import Arrivals
 from gui.dialogs.about import About
@@ -51,6 +50,7 @@ class MainWindow(Frame):
         self._health: Health | None = None
         self._followed: str | None = None
         self.scope = Scope(self.model, self)
+        self.copying = Copying(self.scope, self.model, self)
         self.narrowing = Narrowing(self.model, self.sidebar, self.filter_bar, self)
         self.newcomer = Newcomer(self.table, self.news_bar, self.clear_filter)
         self.requests = Requests(bridge, self, self.undo_bar)
@@ -98,8 +98,8 @@ class MainWindow(Frame):
             "open": self.choose_folder,
             "folder": self.show_ledger_folder,
             "quit": self.quit_wanted.emit,
-            "copy_ids": partial(copy_ids, self.scope),
-            "copy_rows": partial(copy_rows, self.scope, self.model),
+            "copy_ids": self.copying.ids,
+            "copy_rows": self.copying.rows,
             "all": self.table.selectAll,
             "none": self.table.clearSelection,
             "find": self.filter_bar.focus_text,

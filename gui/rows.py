@@ -98,8 +98,8 @@ def make_row(
     after = pace.stall_after_ms if pace is not None else STALL_MIN_MS
     found = reasons(view, now_ms, after)
     needs = unseen(view, found, acknowledged) if acknowledged else found
-    about, name = traits(view, _mask(facets(view, state, needs))), _full_name(view)
     record = entry if isinstance(entry, TaskRecord) else _NO_RECORD
+    about, name = traits(view, _mask(facets(view, state, needs))), _full_name(view)
     row = Row(
         task_id=entry.task_id,
         view=view,
@@ -111,8 +111,6 @@ def make_row(
         haystack=haystack(view),
         facets=about.facets,
         needs=needs,
-        live=record.is_live,
-        running=record.status == Status.RUNNING,
         rank=_RANK[state],
         host=about.host,
         budget=about.budget,
@@ -135,6 +133,8 @@ def _pressing(found: tuple[Reason, ...], needs: tuple[Reason, ...]) -> dict[str,
 def _times(view: TaskView, record: TaskRecord, stall_after_ms: float) -> dict[str, Any]:
     created = moment(record.created_at)
     return {
+        "live": record.is_live,
+        "running": record.status == Status.RUNNING,
         "created_at": created,
         "newness": -created if created else None,
         "updated_at": updated_at(view),

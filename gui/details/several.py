@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtWidgets import QApplication, QGridLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QGridLayout, QVBoxLayout, QWidget
 
 from engine import words
 from engine.attention import Standing, standing
 from gui.gauges import sign
 from gui.link_button import LinkButton
-from gui.theme import heading, plain_label, tone
+from gui.theme import PlainLabel, heading, plain_label, tone
 
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
@@ -79,7 +79,10 @@ class _Line:
         self._state = state
         self._sign, self._number = _Sign(state), plain_label("")
         self._number.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self._word = plain_label(words.say(f"status.{state.value}"))
+        word = QApplication.translate("Several", "In another state")
+        self._word = plain_label(
+            word if state is Standing.UNKNOWN else words.say(f"status.{state.value}")
+        )
         self.only = LinkButton(QApplication.translate("Several", "Only these"))
         for column, part in enumerate((self._sign, self._number, self._word, self.only)):
             grid.addWidget(part, place, column)
@@ -93,7 +96,7 @@ class _Line:
         self.only.setAccessibleName(name.format(words.count(number), self._word.text()))
 
 
-class _Sign(QLabel):
+class _Sign(PlainLabel):
     """The sign of a state, in the colour of the theme."""
 
     def __init__(self, state: Standing) -> None:

@@ -23,7 +23,7 @@ from gui.scope import Counts, Scope
 from gui.session import Session
 from gui.task_model import TaskModel
 from tests.gui.task_views import HOUR, NOW, a_view, task_id
-from tests.gui.windows import opened, until
+from tests.gui.windows import heard, opened, until
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 
@@ -246,3 +246,16 @@ async def test_the_order_is_chosen_by_keyboard_key_after_key(home: Path) -> None
         {action.text(): action for action in then.actions()}["Age"].trigger()
         menu.close()
         assert window.model.sort_keys == (("status", False), ("age", False))
+
+
+async def test_many_rows_are_copied_while_the_window_goes_on(home: Path) -> None:
+    async with opened(home) as session:
+        window = session.window
+        window.model.put_many([a_view(n, name=f"name {n}") for n in range(100, 1100)])
+        press(session, Qt.Key.Key_A, CONTROL)
+        copied = heard(window.copying.copied)
+        window.acts["copy_rows"].trigger()
+        assert (await copied) == (1009,)
+        lines = QApplication.clipboard().text().split("\n")
+        assert len(lines) == 1010
+        assert window.reports.bar.title == "1,009 rows copied."
