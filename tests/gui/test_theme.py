@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QCheckBox
 
 from gui.theme import (
     MORE_CONTRAST,
@@ -118,3 +118,20 @@ def test_who_asks_for_more_contrast_gets_it_and_can_give_it_back(qapp: QApplicat
         qapp.setProperty(MORE_CONTRAST, False)
         apply_theme(qapp, Theme.LIGHT)
     assert not is_stark(qapp.palette())
+
+
+@pytest.mark.parametrize(("dark", "high"), [(True, False), (True, True), (False, True)])
+def test_a_box_to_tick_can_be_seen_before_it_is_ticked(
+    qapp: QApplication, dark: bool, high: bool
+) -> None:
+    box = QCheckBox("x")
+    qapp.setProperty(MORE_CONTRAST, high)
+    try:
+        apply_theme(qapp, Theme.DARK if dark else Theme.LIGHT)
+        picture = box.grab().toImage()
+        ground = qapp.palette().color(QPalette.ColorRole.Window)
+        row = [picture.pixelColor(x, picture.height() // 2) for x in range(20)]
+        assert max(contrast(colour, ground) for colour in row) >= 3
+    finally:
+        qapp.setProperty(MORE_CONTRAST, False)
+        apply_theme(qapp, Theme.LIGHT)
