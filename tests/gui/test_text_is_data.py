@@ -94,7 +94,7 @@ async def test_every_task_is_shown_letter_by_letter(
         window.resize(1400, 1000)
         for number, name in enumerate(texts, 1):
             window.table.select_ids([f"{number:016x}"])
-            window.details.restore_state("events" if number % 2 else "overview")
+            window.details.restore_state(("overview", "events", "timeline")[number % 3])
             await until(lambda: window.details.events.model.total, window.details.events.counted)
             assert sum(said.is_theirs for said in walked(session, window.details)) > 5, name
         found = walked(session)
