@@ -21,7 +21,8 @@ from PySide6.QtWidgets import (
 
 from engine.errors import Problem
 from gui.dialogs.command_fields import CommandFields
-from gui.dialogs.command_rows import INTENTION, NUMBER, CommandRows
+from gui.dialogs.command_rows import INTENTION, NUMBER, TOOL, CommandRows
+from gui.dialogs.editors import Rows
 from gui.dialogs.field import Field
 from gui.dialogs.fold import grid_of
 from gui.icons import icon
@@ -150,7 +151,7 @@ class CommandForm(QWidget):
             self.changed.emit()
 
     def _make_table(self) -> QTableView:
-        table = QTableView(self)
+        table = Rows(self)
         table.setModel(self.rows)
         table.setAccessibleName(self.tr("Commands, in the order in which they run"))
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
@@ -163,8 +164,9 @@ class CommandForm(QWidget):
         header.setHighlightSections(False)
         header.setSectionResizeMode(NUMBER, QHeaderView.ResizeMode.Fixed)
         table.setColumnWidth(NUMBER, 52)
-        for column in range(1, INTENTION + 1):
-            table.setColumnWidth(column, 190)
+        table.setColumnWidth(TOOL, 190)
+        table.setColumnWidth(INTENTION, 150)
+        table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         table.setMinimumHeight(TABLE_HEIGHT)
         table.selectionModel().currentRowChanged.connect(lambda *_: self._show_one())
         return table

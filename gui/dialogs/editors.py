@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtGui import QKeyEvent, QWheelEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QDoubleSpinBox,
     QHBoxLayout,
     QLineEdit,
+    QListWidget,
     QPlainTextEdit,
+    QTableView,
     QVBoxLayout,
     QWidget,
 )
@@ -143,6 +145,35 @@ class Several(OwnEditor):
         if isinstance(value, list | tuple):
             for name, box in self._boxes.items():
                 box.setChecked(name in value)
+
+
+class NameLine(QLineEdit):
+    """A line whose Enter is its own: it must not press the dialog's default button."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        super().keyPressEvent(event)
+        _keep_enter(event)
+
+
+class Choices(QListWidget):
+    """A list whose Enter chooses, and presses nothing else."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        super().keyPressEvent(event)
+        _keep_enter(event)
+
+
+class Rows(QTableView):
+    """A table whose Enter presses nothing else."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        super().keyPressEvent(event)
+        _keep_enter(event)
+
+
+def _keep_enter(event: QKeyEvent) -> None:
+    if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and not event.modifiers():
+        event.accept()
 
 
 class SecretLine(QLineEdit):

@@ -16,17 +16,17 @@ class MayDo(QObject):
     """The words for `engine.abilities`."""
 
     def lines(self, may: Abilities) -> list[str]:
-        """One sentence for each thing that it may do."""
+        """One sentence for each thing that it may do; ⚠ leads what deserves a second look."""
         return [*self._places(may), *self._acts(may)]
 
     def _places(self, may: Abilities) -> Iterator[str]:
         if may.hosts:
             yield self.tr("It opens {0}.").format(_few(may.hosts))
         if may.private:
-            words = self.tr("It reaches into this machine or network: {0}.")
+            words = self.tr("⚠ It reaches into this machine or network: {0}.")
             yield words.format(_few(may.private))
         if may.anywhere:
-            yield self.tr("It follows addresses to any other site.")
+            yield self.tr("⚠ It follows addresses to any other site.")
         elif may.follows_links:
             yield self.tr("It follows links within its site.")
 
@@ -36,13 +36,13 @@ class MayDo(QObject):
         if may.clicks:
             yield self.tr("It clicks in pages, {0} times.").format(may.clicks)
         if may.scripts:
-            yield self.tr("It runs scripts of its own in pages, {0} of them.").format(may.scripts)
+            yield self.tr("⚠ It runs scripts of its own in pages, {0} of them.").format(may.scripts)
         if may.secrets:
-            yield self.tr("It uses secrets of this machine: {0}.").format(_few(may.secrets))
+            yield self.tr("⚠ It uses secrets of this machine: {0}.").format(_few(may.secrets))
         if may.cookies:
-            yield self.tr("It keeps cookies or what sites store.")
+            yield self.tr("⚠ It keeps cookies or what sites store.")
         if may.instance:
-            yield self.tr("It uses a browser that is open already, with what it is logged in to.")
+            yield self.tr("⚠ It uses a browser that is open already, with what it is logged in to.")
         if may.headed:
             yield self.tr("It opens a browser window that you see.")
 

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QListWidget, QListWidgetItem, QPushButton, QVBoxLa
 
 from engine.again import Asked
 from engine.display import display, elide_middle
+from gui.dialogs.editors import Choices
 from gui.dialogs.kind_words import FormWords
 from gui.icons import icon
 from gui.presets import Kept, Presets
@@ -72,7 +73,7 @@ class Shelf(QWidget):
         self.setFixedWidth(WIDTH)
 
     def _list(self, name: str) -> QListWidget:
-        listed = QListWidget(self)
+        listed = Choices(self)
         listed.setAccessibleName(name)
         listed.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         listed.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QLineEdit,
     QProgressBar,
     QPushButton,
     QToolButton,
@@ -14,6 +13,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.words import count
+from gui.dialogs.editors import NameLine
 from gui.dialogs.question import BUTTON
 from gui.icons import icon
 from gui.presets import MOST_TITLE, Kept
@@ -41,7 +41,7 @@ class StartFooter(QWidget):
         self.star.setCheckable(True)
         self.star.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.star.setMinimumHeight(BUTTON.height())
-        self._title = QLineEdit(self)
+        self._title = NameLine(self)
         self._title.setMaxLength(MOST_TITLE)
         self._title.setPlaceholderText(self.tr("Name of the preset, then Enter"))
         self._title.setAccessibleName(self.tr("Name of the preset"))

@@ -14,14 +14,19 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit, QWidget
 
 from engine.again import Asked
+from engine.config import Settings
 from engine.drafts import Terms
 from engine.errors import LedgerWriteFailed
+from engine.feed import Batch
 from engine.records import TaskRecord
 from engine.sample.site import Site
+from gui.bridge import Bridge
 from gui.dialogs.start import StartDialog
+from gui.estimate import Estimate
 from gui.preferences import Preferences
 from gui.presets import MOST_RECENT, Presets
 from gui.session import Session
+from tests.gui.task_views import NOW, a_view
 from tests.gui.windows import dialog_of, heard, opened, until
 
 QUICK: dict[str, Any] = {"engine": "static", "max_pages": 1, "delay_ms": 0}
@@ -345,6 +350,46 @@ def test_a_preset_fills_the_form_and_asks_for_what_was_secret(
     dialog.close()
 
 
+def test_enter_on_a_recent_one_fills_the_form_and_starts_nothing(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    presets = Presets(Preferences())
+    presets.remember(Asked("crawl", {"url": "https://example.com/"}, "again"))
+    dialog = StartDialog(lambda _: (), presets)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    wanted: list[Asked] = []
+    dialog.wanted.connect(wanted.append)
+    dialog.form.fill({"url": "https://example.com/"})
+    listed = dialog.shelf.recent
+    listed.setFocus()
+    listed.setCurrentRow(0)
+    QTest.keyClick(listed, Qt.Key.Key_Return)
+    assert dialog.form.asked.name == "again"
+    dialog.form.choose("commands")
+    dialog.form.body.add()  # type: ignore[union-attr]
+    QTest.keyClick(dialog.form.body.table, Qt.Key.Key_Return)  # type: ignore[union-attr]
+    assert wanted == []
+    dialog.close()
+
+
+def test_the_last_ones_of_a_host_say_how_long_it_takes(qapp: QApplication) -> None:
+    estimate = Estimate(Bridge(Settings.at(home=Path("/nowhere"))))
+    asked = Asked("crawl", {"url": "https://host.example/a", "max_pages": 60, "delay_ms": 1000})
+    assert estimate.words(asked) == "Up to 60 pages."
+    views = tuple(
+        a_view(number, done=10, args={"url": "https://host.example/"}, ended_at=NOW + number)
+        for number in range(1, 4)
+    )
+    estimate.hear(Batch(views, (), 3, 3, True))
+    estimate.hear(Batch(views, (), 3, 3, True))
+    assert "Up to 60 pages: about" in estimate.words(asked)
+    elsewhere = Asked(
+        "crawl", {"url": "https://other.example/", "max_pages": 600, "delay_ms": 1000}
+    )
+    assert estimate.words(elsewhere) == "Up to 600 pages, at least 10 min with this pause."
+
+
 def with_typing(task: dict[str, Any]) -> dict[str, Any]:
     typed = {"action": "type", "selector": "#p", "text": "hunter2"}
     step = {"tool_name": "browser_interact", "intention": "t", "args": typed}
@@ -356,11 +401,14 @@ def test_the_star_keeps_the_form_under_a_name(qapp: QApplication, qtbot: Any) ->
     dialog = StartDialog(lambda _: (), presets)
     qtbot.addWidget(dialog)
     dialog.show()
+    wanted: list[Asked] = []
+    dialog.wanted.connect(wanted.append)
     dialog.form.fill({"url": "https://example.com/"})
     dialog.footer.star.click()
     QTest.keyClicks(dialog.focusWidget(), "Docs")
     QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Return)
     assert [kept.title for kept in presets.presets] == ["Docs"]
+    assert wanted == []  # Enter named the preset, and started nothing
     assert "Kept as “Docs”" in dialog.footer.told
     assert dialog.isVisible()
     assert not dialog.findChildren(QPlainTextEdit)[0].hasFocus()
