@@ -33,7 +33,7 @@ class FacetItems:
         item = QTreeWidgetItem(self.heads[group], [name])
         item.setData(0, KEY, key)
         item.setData(0, SIGN, sign)
-        item.setToolTip(0, self._hint)
+        item.setToolTip(0, plain_tip(f"{name}\n{self._hint}"))  # a long host is cut off
         self.by_key[key] = item
         return item
 

@@ -21,7 +21,6 @@ from gui.facet_tree import (
 )
 from gui.facet_words import VIEWS, facet_name
 from gui.facets import AGE, AGES, BUDGET, HOST, KIND, OLDER, STATUS, FacetCounts, group_of
-from gui.theme import plain_tip
 
 MORE = "more:"
 FEW, MANY = 8, 200
@@ -60,27 +59,28 @@ class Sidebar(QWidget):
         self._ageing.timeout.connect(self._refresh)
         self._tree = FacetTree(self)
         self._tree.setAccessibleName(words.say("sidebar.name"))
-        modifier = "⌘" if QApplication.platformName() == "cocoa" else "Ctrl"
-        hint = words.say("facet.hint", modifier=modifier)
-        self._items = FacetItems(self._tree, plain_tip(hint))
+        control = "⌘" if QApplication.platformName() == "cocoa" else "Ctrl"
+        self._items = FacetItems(self._tree, words.say("facet.hint", modifier=control))
         self._heads = self._items.heads
-        for facet in Facet:
-            sign = facet.value
-            self._items.add(STATUS, facet.value, words.say(f"facet.{facet.value}"), sign)
-        for key in (*AGES, OLDER):
-            self._items.add(AGE, key, self.name_of(key))
+        self._lay_out()
         self._tree.itemSelectionChanged.connect(self._choose)
         self._tree.pressed_item.connect(self._press)
         self._tree.menu_for.connect(lambda item, at: self.menu_wanted.emit(key_of(item), at))
         self._tree.itemExpanded.connect(lambda _: self._soon.start(0))
+        self.show_counts({})
+        self._mark(())
+
+    def _lay_out(self) -> None:
+        for facet in Facet:
+            name = words.say(f"facet.{facet.value}")
+            self._items.add(STATUS, facet.value, name, sign=facet.value)
+        for key in (*AGES, OLDER):
+            self._items.add(AGE, key, self.name_of(key))
+        everything = self._tree.indexFromItem(self._items.by_key[_EVERYTHING])
+        self._tree.selectionModel().setCurrentIndex(everything, NO_UPDATE)
         column = QVBoxLayout(self)
         column.setContentsMargins(_PAD, _PAD, 0, _PAD)
         column.addWidget(self._tree, 1)
-        everything = self._tree.indexFromItem(self._items.by_key[_EVERYTHING])
-        self._tree.selectionModel().setCurrentIndex(everything, NO_UPDATE)
-        self.show_counts({})
-        self._refresh()
-        self._mark(())
 
     def follow(self, facets: FacetCounts, now_ms: Callable[[], float]) -> None:
         """Show these counts from now on, whenever `show_counts` is told."""

@@ -7,8 +7,7 @@ from typing import Final
 
 import msgspec
 
-from engine.query import Subject, host_of
-from engine.query.subject import ADDRESSES
+from engine.query import ADDRESSES, Subject, host_of
 from engine.records import TaskRecord, TaskView
 
 _ALSO: Final = ADDRESSES[1]  # a second address, which few have

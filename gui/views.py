@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QObject, QPoint, Qt, QTimer
@@ -187,20 +186,23 @@ class Views(QObject):
             window.narrowing.clear()
         if view is not None or group_of(key) or key == "all":
             self._fill_for_all(menu)
-        if view is not None and view.is_own:
-            menu.addSeparator()
-            menu.addAction(self.tr("Re&name the view…")).triggered.connect(
-                partial(self._rename, view)
-            )
-            remove = menu.addAction(self.tr("&Remove the view"))
-            remove.triggered.connect(lambda _=False: self.saved.remove(view.key))
-        if view is None:
+        if view is not None:
+            self._fill_for_view(menu, view)
+        else:
             menu.addSeparator()
             empty = menu.addAction(self.tr("Show &empty states"))
             empty.setCheckable(True)
             empty.setChecked(window.sidebar.shows_empty)
             empty.toggled.connect(window.sidebar.show_empty)
         menu.popup(at)
+
+    def _fill_for_view(self, menu: QMenu, view: SavedView) -> None:
+        if view.is_own:
+            menu.addSeparator()
+            rename = menu.addAction(self.tr("Re&name the view…"))
+            rename.triggered.connect(lambda _=False: self._rename(view))
+            remove = menu.addAction(self.tr("&Remove the view"))
+            remove.triggered.connect(lambda _=False: self.saved.remove(view.key))
 
     def _fill_for_all(self, menu: QMenu) -> None:
         """The menu of a row, for every task that the list shows now."""

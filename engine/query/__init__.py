@@ -20,11 +20,12 @@ from engine.query.fields import FIELDS
 from engine.query.match import Filter
 from engine.query.mending import as_words, mended
 from engine.query.order import Order, SortKey, in_order, place
-from engine.query.subject import Subject, haystack, host_of, subject
+from engine.query.subject import ADDRESSES, Subject, haystack, host_of, subject
 from engine.query.syntax import term
 from engine.query.words import Match, Searched, keep, match, terms
 
 __all__ = [
+    "ADDRESSES",
     "FIELDS",
     "BadComparison",
     "Completion",

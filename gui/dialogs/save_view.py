@@ -27,6 +27,18 @@ class SaveView(Question):
         self.name.setMaxLength(MOST_NAME)
         self.name.setMinimumHeight(_FIELD_HEIGHT)
         self.name.setAccessibleName(self.tr("Name of the view"))
+        self._lay_out()
+        self.add_button("", self.tr("Cancel"))
+        self._ok = self.add_button("save", self.tr("Save"))
+        self.name.textChanged.connect(lambda _: self._judge())
+        self.name.returnPressed.connect(self._ok.click)
+        self.when_answered(
+            lambda answer: save(self.name.text(), self.layout_too.isChecked()) if answer else None
+        )
+        self._judge()
+        self.name.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _lay_out(self) -> None:
         label = plain_label(self.tr("&Name"), self)
         label.setBuddy(self.name)
         self.layout_too = QCheckBox(self.tr("With its &order and columns"), self)
@@ -36,16 +48,6 @@ class SaveView(Question):
         for part in (label, self.name, self._note, self.layout_too):
             form.addWidget(part)
         self.body.addLayout(form)
-        self.add_button("", self.tr("Cancel"))
-        self._ok = self.add_button("save", self.tr("Save"))
-        self.answer = ""
-        self.name.textChanged.connect(lambda _: self._judge())
-        self.name.returnPressed.connect(self._ok.click)
-        self.when_answered(
-            lambda answer: save(self.name.text(), self.layout_too.isChecked()) if answer else None
-        )
-        self._judge()
-        self.name.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def start_with(self, name: str) -> None:
         """Offer this name."""
