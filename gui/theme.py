@@ -47,7 +47,8 @@ def is_dark(palette: QPalette) -> bool:
 
 def is_stark(palette: QPalette) -> bool:
     """Is `palette` one for who asked for more contrast? Then nothing should be told by tints."""
-    return bool(palette.color(QPalette.ColorRole.Window) == palette.color(QPalette.ColorRole.Base))
+    roles = QPalette.ColorRole
+    return bool(palette.color(roles.AlternateBase) == palette.color(roles.Base))
 
 
 def is_distinct(palette: QPalette) -> bool:

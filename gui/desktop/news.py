@@ -102,7 +102,8 @@ class News(QObject):
         self._at = self._at % len(live)
         views = map(self._window.model.view_of, live[self._at : self._at + MOST_LOOKED_AT])
         self._at += MOST_LOOKED_AT
-        self._take(self._watch.hear((view for view in views if view is not None), _now_ms()))
+        known = (view for view in views if view is not None)
+        self._take(self._watch.find_needs(known, _now_ms()))
 
     def _take(self, news: Sequence[Happening]) -> None:
         self._grouping.add(one for one in news if self._fate(one.kind) != "none")

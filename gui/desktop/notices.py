@@ -40,7 +40,6 @@ _ENDS = {
     Standing.COMPLETED: Kind.COMPLETED,
     Standing.FAILED: Kind.FAILED,
     Standing.CANCELLED: Kind.CANCELLED,
-    Standing.ORPHANED: Kind.ATTENTION,
 }
 
 
@@ -65,47 +64,54 @@ class Watch:
     def learn(self, views: Iterable[TaskView]) -> None:
         """Know these without telling anything: they were so before the window came."""
         for view in views:
-            self._sort_in(view)
-            for reason in self._reasons(view, self._since_ms):
-                self._note(view, reason)
+            if not self._sort_in(view):
+                self._needs_of(view, self._since_ms)
 
     def hear(self, views: Iterable[TaskView], now_ms: float) -> list[Happening]:
-        """What is new in these views."""
+        """What is new in these views; that a task goes on as before costs next to nothing."""
         found: list[Happening] = []
         for view in views:
             was_live = view.task_id in self._live
-            self._sort_in(view)
-            found += self._end_of(view, was_live, now_ms)
-            found += self._needs_of(view, now_ms)
+            if self._sort_in(view):
+                continue
+            if view.entry.task_id in self._live or not _has_ended(view):
+                found += self._needs_of(view, now_ms)
+            else:
+                found += self._end_of(view, was_live, now_ms)
         return found
+
+    def find_needs(self, views: Iterable[TaskView], now_ms: float) -> list[Happening]:
+        """Which of these need a person by now; of a stall nothing else tells."""
+        return [one for view in views for one in self._needs_of(view, now_ms)]
 
     def forget(self, task_ids: Iterable[str]) -> None:
         """These are gone from the ledger."""
         for task_id in task_ids:
             self._live.pop(task_id, None)
 
-    def _sort_in(self, view: TaskView) -> None:
+    def _sort_in(self, view: TaskView) -> bool:
+        """Does it simply go on? Called for every one of 20,000 changes a second."""
         entry = view.entry
         if isinstance(entry, TaskRecord) and entry.is_live:
-            self._live[view.task_id] = None
-        else:
-            self._live.pop(view.task_id, None)
+            self._live[entry.task_id] = None
+            return entry.budget_status != "exceeded" and not view.orphaned
+        self._live.pop(entry.task_id, None)
+        return False
 
     def _end_of(self, view: TaskView, was_live: bool, now_ms: float) -> list[Happening]:
-        entry, kind = view.entry, _ENDS.get(standing(view))
-        if not isinstance(entry, TaskRecord) or kind in (None, Kind.ATTENTION):
-            return []
-        ended = moment(entry.ended_at)
+        kind = _ENDS.get(standing(view))
+        assert isinstance(view.entry, TaskRecord)
+        ended = moment(view.entry.ended_at)
         # one that came and went between two looks was never seen alive
         news = was_live or (ended is not None and ended >= self._since_ms)
-        if not news or not self._note(view, "end"):
+        if kind is None or not news or not self._note(view, "end"):
             return []
-        for reason in self._reasons(view, now_ms):
-            self._note(view, reason)  # its failure is told as its end
-        return [Happening(now_ms, kind, view)] if kind is not None else []
+        return [Happening(now_ms, kind, view)]
 
     def _needs_of(self, view: TaskView, now_ms: float) -> list[Happening]:
         """The most pressing reason, if it is new; the others are told with it."""
+        if _has_ended(view):
+            return []
         new = [reason for reason in self._reasons(view, now_ms) if self._note(view, reason)]
         return [Happening(now_ms, Kind.ATTENTION, view, new[0])] if new else []
 
@@ -121,6 +127,11 @@ class Watch:
         if len(self._told) > MOST_REMEMBERED:
             self._told.pop(next(iter(self._told)))
         return True
+
+
+def _has_ended(view: TaskView) -> bool:
+    """Ended, as the ledger says: whatever it needs was told as its end."""
+    return isinstance(view.entry, TaskRecord) and view.entry.is_terminal
 
 
 class Grouping:

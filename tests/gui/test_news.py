@@ -67,7 +67,8 @@ def test_each_need_for_a_person_is_told_once() -> None:
     )
     assert kinds(watch.hear([over], NOW)) == [Kind.ATTENTION]
     assert watch.hear([over], NOW) == []
-    assert kinds(watch.hear([over], NOW + 3600_000)) == [Kind.ATTENTION]  # it stalls as well
+    assert kinds(watch.find_needs([over], NOW + 3600_000)) == [Kind.ATTENTION]  # it stalls
+    assert watch.find_needs([over], NOW + 3600_000) == []
 
 
 def test_a_task_that_is_gone_is_watched_no_more() -> None:
