@@ -9,14 +9,14 @@ from typing import Final
 
 from engine.budget import runs_out_at
 from engine.pace import STALL_MIN_MS
-from engine.records import ENVELOPE, Status, TaskRecord, TaskView, Unreadable
+from engine.records import ENVELOPE, TASK_RUN, Status, TaskRecord, TaskView, Unreadable
 
 FAILED_RECENTLY_MS = 24 * 3600 * 1000
 ORPHANED_CODE = "orphaned"
 NEEDS_HELP: Final = "NEEDS_HELP"  # the state of a task run that waits for a person
 REFUSED_CODE: Final = "bulk_incomplete"  # what a crawl fails with when its contract refused
 # What a person or an agent leads: silence means that they think, and a speed means nothing.
-LED = frozenset({ENVELOPE, "recording"})
+LED = frozenset({ENVELOPE, TASK_RUN, "recording"})
 # ms of the year 9999: what lies beyond is not a time but damage.
 _LAST_MS = 253_402_300_799_000.0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
 
@@ -32,7 +32,7 @@ class Minding(Looking):
         self.goals = Goals(settings.home, lambda: self._ledger)
         self._goal_feeds: set[GoalFeed] = set()
 
-    async def run_changes(self) -> AsyncIterator[Batch]:
+    async def run_changes(self) -> AsyncGenerator[Batch, None]:
         """The task runs as live rows, for a list that shows them beside the tasks."""
         feed = GoalFeed(self.goals.runs, self.settings.home / run_folders.FOLDER)
         self._goal_feeds.add(feed)

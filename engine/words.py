@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from engine.attention import Reason, Standing, moment, standing, updated_at
+from engine.attention import NEEDS_HELP, Reason, Standing, moment, standing, updated_at
 from engine.display import display
-from engine.records import ENVELOPE, TaskRecord, TaskView, Units, Unreadable
+from engine.goal_words import why_open
+from engine.records import ENVELOPE, TASK_RUN, TaskRecord, TaskView, Units, Unreadable
 from engine.saying import count as count
 from engine.saying import say as say
 
@@ -28,6 +29,7 @@ UNIT_NOUNS: Final = {
     "oc_session_snapshot": "tabs",
     "commands": "commands",
     ENVELOPE: "calls",
+    TASK_RUN: "items",
 }
 
 
@@ -36,6 +38,8 @@ def status_word(view: TaskView) -> str:
     state = standing(view)
     if state is not Standing.UNKNOWN or isinstance(view.entry, Unreadable):
         return say(f"status.{state.value}")
+    if view.entry.status == NEEDS_HELP:
+        return say("status.needs_help")
     return display(view.entry.status, 40) or say("status.nameless")
 
 
@@ -208,6 +212,8 @@ def why(view: TaskView, now_ms: float, stalled: bool = False) -> str:
     if isinstance(entry, Unreadable):
         return say("why.unreadable", reason=display(entry.reason, 500))
     state = standing(view)
+    if entry.kind == TASK_RUN and not entry.is_terminal:
+        return why_open(entry)
     if state is Standing.UNKNOWN:
         return say("why.unknown", status=display(entry.status, 40))
     if entry.is_terminal:

@@ -19,7 +19,8 @@ MENUS: dict[str, tuple[str, ...]] = {
         *("find", "filter_by_value", "save_view", "clear_filter"),
     ),
     "task": (
-        *("open_result", "watch_page", "", "cancel", "stop", "cancel_matching", "force", ""),
+        *("open_result", "watch_page", ""),
+        *("cancel", "stop", "cancel_matching", "force", "resume", ""),
         *("rerun", "rerun_many", "duplicate", "retry_failed", ""),
         *("acknowledge", "next_attention", "last_attention", ""),
         *("task_folder", "delete", "delete_for_good", "", "sample"),
@@ -34,8 +35,8 @@ MENUS: dict[str, tuple[str, ...]] = {
 TOOL_BAR = ("new", "cancel", "rerun", "force", "", "export_tasks", "folder", "", "palette")
 TOOL_BAR_END = ("watch_page", "rescan", "settings", "sidebar", "details")
 ROW_MENU = (
-    *("open_result", "watch_page", "", "cancel", "stop", "force", "", "rerun", "duplicate"),
-    *("retry_failed", "", "acknowledge", "filter_by_value", ""),
+    *("open_result", "watch_page", "", "cancel", "stop", "force", "resume", ""),
+    *("rerun", "duplicate", "retry_failed", "", "acknowledge", "filter_by_value", ""),
     *("copy_ids", "copy_rows", "copy_link", "", "export_tasks", "task_folder", "delete"),
 )
 

@@ -1,0 +1,106 @@
+"""Task runs are rows of the window: seen as they ask for help, helped, forced and cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QLineEdit
+
+from engine.goals.desk import Goals
+from engine.records import TaskRecord
+from engine.store.ledger import Ledger
+from engine.words import status_word, why
+from gui.dialogs.cancel import CancelDialog
+from gui.dialogs.force import ForceDialog
+from gui.dialogs.resume import ResumeDialog
+from gui.session import Session
+from tests.gui.windows import appearing, opened, press, until
+
+HELP = {"reason": "A captcha stands before the shop.", "resume_hint": "Solve it in the browser."}
+
+
+@pytest.fixture
+def elsewhere(home: Path) -> Goals:
+    """Another process that writes the same folders."""
+    return Goals(home, lambda: Ledger(home / "tasks"))
+
+
+def status_of(session: Session, run_id: str) -> str:
+    view = session.window.model.view_of(run_id)
+    return view.entry.status if view and isinstance(view.entry, TaskRecord) else ""
+
+
+async def seen(session: Session, run_id: str, status: str) -> None:
+    await until(lambda: status_of(session, run_id) == status, session.bridge.batch)
+
+
+async def test_a_run_that_asks_for_help_says_what_for_and_goes_on_when_it_came(
+    home: Path, elsewhere: Goals
+) -> None:
+    run_id = elsewhere.runs.start({"goal": "Buy the lot"}).run_id
+    async with opened(home) as session:
+        window = session.window
+        await seen(session, run_id, "RUNNING")
+        await asyncio.to_thread(elsewhere.runs.needs_help, run_id, HELP)
+        await seen(session, run_id, "NEEDS_HELP")
+        view = window.model.view_of(run_id)
+        assert view is not None
+        assert status_word(view) == "Needs help"
+        assert "captcha" in why(view, 0)
+        assert "Solve it" in why(view, 0)
+        window.table.select_ids([run_id])
+        with appearing(ResumeDialog) as told:
+            window.acts["resume"].trigger()
+            dialog = await told
+        assert any("captcha" in label.text() for label in dialog.findChildren(QLabel))
+        (line,) = dialog.findChildren(QLineEdit)
+        QTest.keyClicks(line, "it is solved")
+        press(dialog, "Go on")
+        await seen(session, run_id, "RUNNING")
+        assert not window.acts["resume"].isEnabled()
+
+
+async def test_a_run_can_be_forced_like_a_task_and_shows_it(home: Path, elsewhere: Goals) -> None:
+    run_id = elsewhere.runs.start({"goal": "Buy the lot"}, {"items": ["a", "b"]}).run_id
+    async with opened(home) as session:
+        window = session.window
+        await seen(session, run_id, "RUNNING")
+        window.table.select_ids([run_id])
+        with appearing(ForceDialog) as told:
+            window.acts["force"].trigger()
+            dialog = await told
+        QTest.keyClicks(dialog.reason.field, "the shop is closed for good")
+        dialog.sure.click()
+        dialog.force.click()
+        await seen(session, run_id, "COMPLETED")
+        view = window.model.view_of(run_id)
+        assert view is not None
+        assert isinstance(view.entry, TaskRecord)
+        assert view.entry.engine is not None
+        assert view.entry.engine.forced_at is not None
+
+
+async def test_a_run_is_cancelled_at_once_after_a_question(home: Path, elsewhere: Goals) -> None:
+    run_id = elsewhere.runs.start({"goal": "Buy the lot"}).run_id
+    elsewhere.runs.needs_help(run_id, HELP)
+    async with opened(home) as session:
+        window = session.window
+        await seen(session, run_id, "NEEDS_HELP")
+        window.table.select_ids([run_id])
+        with appearing(CancelDialog) as told:
+            window.acts["cancel"].trigger()
+            dialog = await told
+        press(dialog, "Cancel task")
+        await seen(session, run_id, "CANCELLED")
+        assert not window.acts["delete"].isEnabled()
+        assert not window.acts["cancel"].isEnabled()
+
+
+async def test_a_run_alone_is_enough_for_a_list(home: Path, elsewhere: Goals) -> None:
+    run_id = elsewhere.runs.start({"goal": "Buy the lot"}).run_id
+    async with opened(home) as session:
+        await seen(session, run_id, "RUNNING")
+        assert session.window.area.state == "table"
