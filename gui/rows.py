@@ -99,16 +99,11 @@ def make_row(
     found = reasons(view, now_ms, after)
     needs = unseen(view, found, acknowledged) if acknowledged else found
     record = entry if isinstance(entry, TaskRecord) else _NO_RECORD
-    about, name = traits(view, _mask(facets(view, state, needs))), _full_name(view)
+    about = traits(view, _mask(facets(view, state, needs)))
     row = Row(
         task_id=entry.task_id,
         view=view,
         standing=state,
-        status=words.status_word(view),
-        name=name,
-        folded_name=name.casefold(),
-        kind=display(record.kind, 60),
-        haystack=haystack(view),
         facets=about.facets,
         needs=needs,
         rank=_RANK[state],
@@ -116,10 +111,22 @@ def make_row(
         budget=about.budget,
         about=about,
         worst=fullest(record, now_ms),
+        **_said(view, record),
         **_pressing(found, needs),
         **_times(view, record, after),
     )
     return row if view.units is None else _with_units(row, view.units, pace)
+
+
+def _said(view: TaskView, record: TaskRecord) -> dict[str, Any]:
+    name = _full_name(view)
+    return {
+        "status": words.status_word(view),
+        "name": name,
+        "folded_name": name.casefold(),
+        "kind": display(record.kind, 60),
+        "haystack": haystack(view),
+    }
 
 
 def _pressing(found: tuple[Reason, ...], needs: tuple[Reason, ...]) -> dict[str, Any]:
