@@ -16,7 +16,6 @@ import json
 import os
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,6 +27,7 @@ from typing import Any
 import psutil
 
 from tests.bench.report import report
+from tests.bench.sides import Race
 
 CONCURRENCY = 4
 CPU_TARGET, PACE_TARGET = 1.10, 0.92
@@ -171,38 +171,6 @@ async def bare_side(url: str, pages: int) -> dict[str, float]:
             return told
 
 
-def measure(side: str, url: str, pages: int) -> dict[str, float]:
-    """Run one side in a process of its own."""
-    words = [sys.executable, "-m", "tests.bench", "crawl", "--side", side, "--url", url]
-    done = subprocess.run(
-        [*words, "--pages", str(pages)],
-        capture_output=True,
-        text=True,
-        timeout=SIDE_LIMIT_S,
-        check=False,
-    )
-    if done.returncode:
-        raise SystemExit(done.stderr[-2_000:])
-    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return told
-
-
-def compare(rounds: int, pages: int) -> dict[str, list[dict[str, float]]]:
-    """Every round measures both sides; who begins changes from round to round."""
-    serve = [sys.executable, "-m", "fixtures.site", "--port", "0", "--pages", str(pages * 2)]
-    measured: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
-    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as site:
-        assert site.stdout is not None
-        url = site.stdout.readline().strip()
-        try:
-            for number in range(rounds):
-                for side in SIDES if number % 2 else SIDES[::-1]:
-                    measured[side].append(measure(side, url, pages))
-        finally:
-            site.terminate()
-    return measured
-
-
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="bench crawl", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
@@ -214,7 +182,8 @@ def main(argv: list[str]) -> int:
         side: Callable[..., Any] = engine_side if given.side == "engine" else bare_side
         print(json.dumps(asyncio.run(side(given.url, given.pages))))
         return 0
-    measured = compare(given.rounds, given.pages)
+    serve = [sys.executable, "-m", "fixtures.site", "--port", "0", "--pages", str(given.pages * 2)]
+    measured = Race("crawl", SIDES, SIDE_LIMIT_S).run(serve, given.rounds, given.pages)
     _tell(measured, given)
     return 0
 

@@ -24,6 +24,7 @@ from typing import Any
 
 from tests.bench.crawl import CONCURRENCY, SIDE_LIMIT_S, cpu_s
 from tests.bench.report import report
+from tests.bench.sides import Race
 
 SIDES = ("open", "start", "fenced")
 PACE_FENCED, PACE_START = 0.90, 0.98  # of the pages per second without a fence
@@ -126,40 +127,6 @@ async def crawl(url: str, pages: int) -> dict[str, float]:
     }
 
 
-def measure(side: str, url: str, pages: int) -> dict[str, float]:
-    """Run one side in a process of its own."""
-    words = [sys.executable, "-m", "tests.bench", "egress", "--side", side, "--url", url]
-    done = subprocess.run(
-        [*words, "--pages", str(pages)],
-        capture_output=True,
-        text=True,
-        timeout=SIDE_LIMIT_S,
-        check=False,
-    )
-    if done.returncode:
-        raise SystemExit(done.stderr[-2_000:])
-    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return told
-
-
-def compare(given: argparse.Namespace) -> dict[str, list[dict[str, float]]]:
-    """Every round measures each side; who begins changes from round to round."""
-    words = [sys.executable, "-m", "tests.bench", "egress", "--serve"]
-    words += ["--delay-ms", str(given.delay_ms), *(["--tls"] if given.tls else [])]
-    measured: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as site:
-        assert site.stdout is not None
-        url = site.stdout.readline().strip()
-        try:
-            for number in range(given.rounds):
-                turn = number % len(SIDES)
-                for side in (*SIDES[turn:], *SIDES[:turn]):
-                    measured[side].append(measure(side, url, given.pages))
-        finally:
-            site.terminate()
-    return measured
-
-
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="bench egress", description=__doc__)
     parser.add_argument("--rounds", type=int, default=6)
@@ -177,7 +144,10 @@ def main(argv: list[str]) -> int:
         prepare(given.side)
         print(json.dumps(asyncio.run(crawl(given.url, given.pages))))
     else:
-        return _tell(compare(given), given)
+        words = [sys.executable, "-m", "tests.bench", "egress", "--serve"]
+        words += ["--delay-ms", str(given.delay_ms), *(["--tls"] if given.tls else [])]
+        race = Race("egress", SIDES, SIDE_LIMIT_S)
+        return _tell(race.run(words, given.rounds, given.pages), given)
     return 0
 
 

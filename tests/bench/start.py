@@ -50,7 +50,9 @@ class Painted(QObject):
             os._exit(0)
         return False
 """
-MINIMAL = PAINTED + """
+MINIMAL = (
+    PAINTED
+    + """
 import asyncio, msgspec
 from PySide6.QtWidgets import QApplication, QLabel, QMainWindow
 import qasync
@@ -65,7 +67,10 @@ window.show()
 with loop:
     loop.run_forever()
 """
-OURS = PAINTED + """
+)
+OURS = (
+    PAINTED
+    + """
 from gui import app, main_window
 keep = Painted()
 made = main_window.MainWindow.__init__
@@ -76,6 +81,7 @@ def init(self, *args, **kwargs):
 main_window.MainWindow.__init__ = init
 sys.exit(app.main(["--home", sys.argv[1], "--new-window"]))
 """
+)
 LOOK = """
 import asyncio, json, os, sys, tempfile, time
 import psutil

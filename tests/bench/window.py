@@ -11,9 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import Any
 
 from tests.bench.crawl import CONCURRENCY, SIDE_LIMIT_S, Clock, bare_side
 from tests.bench.report import report
+from tests.bench.sides import Race
 
 CPU_TARGET, PACE_TARGET = 1.20, 0.85
 STALL_MS, BUSY_P99_MS, WARM_STALL_MS = 100.0, 8.0, 300.0
@@ -88,23 +87,6 @@ def in_window(url: str, pages: int) -> dict[str, float]:
     return run(app, window_side(url, pages))
 
 
-def measure(side: str, url: str, pages: int) -> dict[str, float]:
-    """Run one side in a process of its own."""
-    words = [sys.executable, "-m", "tests.bench", "window", "--side", side, "--url", url]
-    done = subprocess.run(
-        [*words, "--pages", str(pages)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SIDE_LIMIT_S,
-        env={"QT_QPA_PLATFORM": "offscreen"} | os.environ,
-    )
-    if done.returncode:
-        raise SystemExit(done.stderr[-2_000:])
-    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return told
-
-
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="bench window", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
@@ -121,18 +103,8 @@ def main(argv: list[str]) -> int:
         )
         print(json.dumps(told))
         return 0
-    serve = [sys.executable, "-m", "fixtures.site", "--port", "0"]
-    serve += ["--pages", str(given.pages * 2)]
-    measured: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
-    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as site:
-        assert site.stdout is not None
-        url = site.stdout.readline().strip()
-        try:
-            for number in range(given.rounds):
-                for side in SIDES if number % 2 else SIDES[::-1]:
-                    measured[side].append(measure(side, url, given.pages))
-        finally:
-            site.terminate()
+    serve = [sys.executable, "-m", "fixtures.site", "--port", "0", "--pages", str(given.pages * 2)]
+    measured = Race("window", SIDES, SIDE_LIMIT_S).run(serve, given.rounds, given.pages)
     _tell(measured, given)
     return 0
 

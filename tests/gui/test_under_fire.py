@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -36,6 +37,10 @@ def shown(session: Session) -> set[str]:
 def written(root: Path, tasks: int) -> None:
     for number in range(tasks):
         write_meta(root, number, "COMPLETED")
+
+
+def shows(session: Session, truth: dict[str, str]) -> bool:
+    return in_table(session) == truth
 
 
 @pytest.mark.case("R33")
@@ -117,10 +122,7 @@ async def test_two_windows_on_one_ledger_show_the_same_and_run_each_task_once(
         truth = on_disk(home / "tasks")
         assert set(truth) == {record.task_id for record in made}
         for session in (one, other):
-            await until(
-                lambda session=session: in_table(session) == truth,  # type: ignore[misc]
-                session.bridge.batch,
-            )
+            await until(partial(shows, session, truth), session.bridge.batch)
         for record in made:
             events = await one.bridge.engine.events(record.task_id)
             kinds = [event.kind for event in events.events]

@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -334,13 +335,17 @@ async def _crawl(stage: Stage, disturb: Callable[[], Awaitable[None]]) -> None:
         window.requests.started.emit(record.task_id)
         for at in (0.2, 0.5, 0.8):
             folder = stage.root / record.task_id / "pages.jsonl"
-            await until(lambda at=at, folder=folder: _lines(folder) >= at * pages)  # type: ignore[misc]
+            await until(partial(_has_lines, folder, at * pages))
             await disturb()
         ended = await engine.wait(record.task_id, int(PATIENCE_S * 1000))
     stage.facts["pages"] = _lines(stage.root / record.task_id / "pages.jsonl")
     await until(lambda: in_table(session) == on_disk(stage.root), 5)
     if ended.status not in TERMINAL or stage.facts["pages"] != pages:
         stage.misses.append(f"the crawl is {ended.status} with {stage.facts['pages']} pages")
+
+
+def _has_lines(file: Path, number: float) -> bool:
+    return _lines(file) >= number
 
 
 def _lines(file: Path) -> int:

@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from engine.records import EngineFields
-from engine.store.lease import Lease
 from engine.store.ledger import Ledger
+from tests.owned_ledger import lease, ledger, root
 
+__all__ = ["lease", "ledger", "root"]
 CORPUS = Path(__file__).resolve().parents[2] / "fixtures" / "openchrome"
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "home" / "tasks"
-
-
-@pytest.fixture
-def lease(root: Path) -> Iterator[Lease]:
-    lease = Lease.acquire(root)
-    yield lease
-    lease.release()
-
-
-@pytest.fixture
-def ledger(root: Path, lease: Lease) -> Ledger:
-    return Ledger(root, lease=lease)
 
 
 @pytest.fixture
