@@ -39,8 +39,10 @@ class Clearing(Part):
         self._rest()
 
     def rules(self) -> Rules:
-        """What the three numbers above come to."""
+        """What the three numbers above come to; the last alone is an exception from nothing."""
         days, gigabytes, keep = (self.window_.desk.preferences.get(key, int) for key in KEYS)
+        if not days and not gigabytes:
+            return Rules()  # an engine's `keep` alone would let all but the newest go
         return Rules(
             older_than_ms=days * DAY_MS if days else None,
             max_bytes=gigabytes * GIGABYTE if gigabytes else None,

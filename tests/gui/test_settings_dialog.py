@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -160,27 +161,88 @@ async def test_a_browser_that_is_not_there_is_told_by_its_test(tmp_path: Path) -
         part.deleteLater()
 
 
-async def test_only_what_a_preview_showed_is_cleared_away(tmp_path: Path) -> None:
-    home = tmp_path / "home"
+@pytest.fixture
+def trash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A trash of the test's own."""
+    plat = pytest.importorskip("send2trash.plat_other")
+    place = tmp_path / "share"
+    place.mkdir()
+    monkeypatch.setattr(plat, "XDG_DATA_HOME", os.fsencode(place))
+    monkeypatch.setattr(plat, "HOMETRASH_B", os.fsencode(place / "Trash"))
+    monkeypatch.setattr("send2trash.send2trash", plat.send2trash)
+    return place / "Trash" / "files"
+
+
+async def an_ended_task(home: Path, *, days_ago: int) -> Path:
+    """The folder of a crawl that ended so long ago."""
     engine = Engine(Settings.at(home=home), accepts=True)
     await engine.open()
     record = await engine.start("crawl", {"url": "http://127.0.0.1:9/", "engine": "static"})
     await engine.wait(record.task_id)
     await engine.close()
+    meta = home / "tasks" / record.task_id / "meta.json"
+    found = json.loads(meta.read_text("utf-8"))
+    for name, value in found.items():
+        if name.endswith("_at") and isinstance(value, int | float):
+            found[name] -= days_ago * 86_400_000
+    meta.write_text(json.dumps(found), "utf-8")
+    return meta.parent
+
+
+async def said(part: Clearing, words: str) -> None:
+    async with asyncio.timeout(15):
+        while words not in part.said.text():
+            await asyncio.sleep(0.01)
+
+
+async def test_only_what_a_preview_showed_is_cleared_away(tmp_path: Path, trash: Path) -> None:
+    home = tmp_path / "home"
+    old = await an_ended_task(home, days_ago=40)
+    new = await an_ended_task(home, days_ago=3)
     async with opened(home) as session:
         preferences = session.window.desk.preferences
         part = Clearing(session.window)
         clear = next(one for one in part.findChildren(QPushButton) if "trash" in one.text())
+        assert not clear.isEnabled(), "what was not shown cannot go"
         press(part, "Preview what would go")
-        while "Looking" in part.said.text():
-            await asyncio.sleep(0.01)
-        assert part.said.text() == "Nothing would go."
-        assert not clear.isEnabled()
+        await said(part, "1 task would go")
+        preferences.set("retention.days", 50)
+        assert not clear.isEnabled(), "another rule was chosen than was shown"
+        press(part, "Preview what would go")
+        await said(part, "Nothing would go.")
+        preferences.set("retention.days", 30)
+        press(part, "Preview what would go")
+        await said(part, "1 task would go")
+        clear.click()
+        await said(part, "Tasks in the trash: 1")
+        assert not old.exists()
+        assert new.exists()
+        part.deleteLater()
+
+
+async def test_an_exception_alone_lets_nothing_go(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    await an_ended_task(home, days_ago=40)
+    async with opened(home) as session:
+        preferences = session.window.desk.preferences
         preferences.set("retention.days", 0)
+        preferences.set("retention.keep", 1)
+        part = Clearing(session.window)
         press(part, "Preview what would go")
         assert part.said.text() == "Without a limit nothing goes."
-        assert (home / "tasks" / record.task_id).is_dir()
+        assert part.rules().let_nothing_go
         part.deleteLater()
+
+
+async def test_opening_the_folder_again_gives_the_engine_what_was_chosen(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as session:
+        asked: list[Path] = []
+        session.window.folder_wanted.disconnect()
+        session.window.folder_wanted.connect(asked.append)
+        dialog = settings_of(session)
+        press(dialog, "Apply now: open this folder again")
+        assert asked == [tmp_path / "home" / "tasks"]
+        assert not dialog.isVisible()
 
 
 def test_what_was_asked_for_at_the_start_wins_over_what_was_chosen(tmp_path: Path) -> None:
