@@ -26,11 +26,12 @@ CONTRACTS: Final = ("refused", "forced", "open", "met", "ended")
 def record_of(row: Row) -> TaskRecord:
     """The record; an empty one where it cannot be read."""
     entry = row.view.entry
-    return entry if isinstance(entry, TaskRecord) else _NO_RECORD
+    return entry if type(entry) is TaskRecord else _NO_RECORD
 
 
 def _ours(row: Row) -> EngineFields:
-    return record_of(row).engine or _NO_FIELDS
+    entry = row.view.entry
+    return (entry.engine or _NO_FIELDS) if type(entry) is TaskRecord else _NO_FIELDS
 
 
 def attention(row: Row, now_ms: float) -> str:
@@ -161,9 +162,14 @@ def _clock(at_ms: float | None, now_ms: float) -> str:
 
 def lasted(row: Row) -> float | None:
     """How long it ran, ms; of what runs, until its last word."""
-    began = started_at(row)
-    until = row.updated_at if row.running else ended_at(row)
-    return None if began is None or until is None else max(0.0, until - began)
+    record = record_of(row)
+    began = record.started_at
+    if not began:
+        return None
+    until = row.updated_at if row.running else None if row.live else record.ended_at
+    if not until or moment(began) is None or moment(until) is None:
+        return None
+    return max(0.0, float(until - began))
 
 
 def took(row: Row, now_ms: float) -> str:
@@ -174,7 +180,7 @@ def took(row: Row, now_ms: float) -> str:
 
 def average_of(row: Row) -> float | None:
     """Units a second over all of its time, pauses and all."""
-    ms = lasted(row)
+    ms = lasted(row) if row.done else None
     return row.done / ms * 1000 if row.done and ms else None
 
 
@@ -184,8 +190,10 @@ def average(row: Row, _now_ms: float) -> str:
 
 def owner_of(row: Row) -> str | None:
     """Host and process, so that those of one host stand together in order of their numbers."""
-    pid = record_of(row).pid
-    return None if pid is None else f"{_ours(row).host or ''} {pid:>12}"
+    record = record_of(row)
+    if record.pid is None:
+        return None
+    return f"{record.engine.host or ''} {record.pid:>12}" if record.engine else f"{record.pid:>12}"
 
 
 def owner(row: Row, _now_ms: float) -> str:

@@ -31,13 +31,16 @@ def in_order(subjects: Sequence[V], orders: Sequence[Order]) -> list[V]:
     """
     rows = list(subjects)
     for order in reversed(orders):
-        value = order.value
+        values = list(map(order.value, rows))  # once: some are worked out
         without: list[V] = []
-        if None in map(value, rows):
-            without = [row for row in rows if value(row) is None]
-            rows = [row for row in rows if value(row) is not None]
+        if None in values:
+            without = [row for row, value in zip(rows, values, strict=True) if value is None]
+            rows = [row for row, value in zip(rows, values, strict=True) if value is not None]
+            values = [value for value in values if value is not None]
+        # `sort` asks for the keys in the rows' order, one after another, before it moves any.
+        known = iter(values).__next__
         # One column holds numbers or texts, never both: a type for that says less than this.
-        rows.sort(key=value, reverse=order.descending)  # type: ignore[arg-type]
+        rows.sort(key=lambda _, known=known: known(), reverse=order.descending)  # type: ignore[misc]
         rows += without
     return rows
 
