@@ -54,7 +54,9 @@ class Session(QObject):
         self.bridge = Bridge(settings, accepts=accepts)
         self.window = MainWindow(self.bridge, memory, preferences)
         self._citizen = Citizen(self.window) if accepts else None
-        self.leaving = self._citizen.leaving if self._citizen else Leaving(self.window, None)
+        self.leaving = (
+            self._citizen.leaving if self._citizen else Leaving(self.window, lambda: None)
+        )
         self.leaving.left.connect(self._end)
         self.window.close_wanted.connect(self.leaving.close)
         self.window.quit_wanted.connect(self.leaving.quit)

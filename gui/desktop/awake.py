@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
 from PySide6.QtCore import QObject, QProcess, QTimer
 from PySide6.QtGui import QGuiApplication
 
@@ -44,7 +44,7 @@ class Awake(QObject):
         self._busy = self._held = False
         self._linger = QTimer(self, singleShot=True, interval=LINGER_MS)
         self._linger.timeout.connect(self._look)
-        window.bridge.health.connect(self._show_health)
+        window.bridge.health.connect(self.show_health)
         self._preferences.changed.connect(self._follow_preference)
 
     @property
@@ -58,17 +58,18 @@ class Awake(QObject):
         self._busy = False
         self._look()
 
-    def _follow_preference(self, key: str) -> None:
-        if key == "desktop.keep_awake":
-            self._look()
-
-    def _show_health(self, health: Health) -> None:
+    def show_health(self, health: Health) -> None:
+        """How much runs and waits here now."""
         self._busy = health.running + health.queued > 0
         if self._busy:
             self._linger.stop()
             self._look()
         elif self._held and not self._linger.isActive():
             self._linger.start()
+
+    def _follow_preference(self, key: str) -> None:
+        if key == "desktop.keep_awake":
+            self._look()
 
     def _look(self) -> None:
         wanted = self._busy and self._preferences.get("desktop.keep_awake", bool)
@@ -118,8 +119,7 @@ class _MacOS:
         self._process.kill()
 
 
-@dataclass(frozen=True, slots=True)
-class _Service:
+class _Service(msgspec.Struct, frozen=True):
     """One of the services that desktops offer for this, and how it is let go again."""
 
     hold: Message

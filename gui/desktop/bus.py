@@ -10,9 +10,10 @@ import itertools
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
+
+from msgspec.structs import replace
 
 from gui.desktop.bus_wire import (
     CALL,

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 CALL, RETURN, ERROR, SIGNAL = 1, 2, 3, 4
 HEADER_BYTES = 16
@@ -48,16 +49,14 @@ class BadMessage(ValueError):
     """Bytes that are no D-Bus message, or a value that does not fit its signature."""
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(msgspec.Struct, frozen=True):
     """A value that carries its own type."""
 
     signature: str
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """One message; fields that do not apply are empty."""
 
     kind: int

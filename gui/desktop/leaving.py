@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,10 @@ from PySide6.QtWidgets import QCheckBox
 
 from engine.words import count
 from gui.desktop.forward import come_forward
-from gui.desktop.tray import Tray
 from gui.dialogs.question import Question
 
 if TYPE_CHECKING:
+    from gui.desktop.tray import Tray
     from gui.main_window import MainWindow
 
 SESSION_END_S = 60.0  # between the desktop's "save all" and its "quit"; a log-out can be called off
@@ -31,7 +32,7 @@ class Leaving(QObject):
     left = Signal(object)
     kept = Signal()
 
-    def __init__(self, window: MainWindow, tray: Tray | None) -> None:
+    def __init__(self, window: MainWindow, tray: Callable[[], Tray | None]) -> None:
         super().__init__(window)
         self._window, self._tray = window, tray
         self._preferences = window.desk.preferences
@@ -109,7 +110,8 @@ class Leaving(QObject):
         """What only quitting has: to go on in the tray, and to be asked no more."""
         self._always = QCheckBox(self.tr("Do this &every time; the settings can change it"))
         question.body.addWidget(self._always)
-        if self._tray is not None and self._tray.available:
+        tray = self._tray()
+        if tray is not None and tray.available:
             question.add_button(KEEP, self.tr("Keep running in background"))
 
     def _words_for(self, folder: Path | None) -> tuple[str, str, str]:
@@ -133,7 +135,8 @@ class Leaving(QObject):
 
     def _keep(self) -> bool:
         """Go on in the tray; False where there is none, and so no way back."""
-        if self._tray is None or not self._tray.hide_window():
+        tray = self._tray()
+        if tray is None or not tray.hide_window():
             return False
         self.kept.emit()
         return True

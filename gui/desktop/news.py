@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 
@@ -17,8 +17,7 @@ from engine.feed import Batch
 from engine.records import TaskView
 from engine.words import count, task_name
 from gui.desktop.bell import Bell
-from gui.desktop.notices import Grouping, Happening, Kind, Watch, is_quiet
-from gui.desktop.popups import Popup
+from gui.desktop.notices import Grouping, Happening, Kind, Popup, Watch, is_quiet
 
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
@@ -29,8 +28,7 @@ LOOK_MS = 5000  # how often silence is looked for: nobody tells of a stall
 MOST_LOOKED_AT = 200  # of the running tasks at a time
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One line of the list."""
 
     at_ms: float

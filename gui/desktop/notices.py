@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import time
 from enum import StrEnum
+
+import msgspec
 
 from engine.attention import Reason, Standing, moment, reasons, standing
 from engine.pace import STALL_MIN_MS
@@ -26,14 +27,23 @@ class Kind(StrEnum):
     CANCELLED = "cancelled"
 
 
-@dataclass(frozen=True, slots=True)
-class Happening:
+class Happening(msgspec.Struct, frozen=True):
     """One piece of news about one task; `reason` for what needs attention."""
 
     at_ms: float
     kind: Kind
     view: TaskView
     reason: Reason | None = None
+
+
+class Popup(msgspec.Struct, frozen=True):
+    """What is shown outside of the window, and the tasks that a click on it leads to."""
+
+    title: str
+    body: str = ""
+    task_ids: tuple[str, ...] = ()
+    urgent: bool = False
+    sound: bool = False
 
 
 _ENDS = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QGuiApplication
@@ -13,6 +12,7 @@ from PySide6.QtWidgets import QSystemTrayIcon
 from engine.display import display, display_lines
 from gui.desktop.bus import BusError
 from gui.desktop.bus_wire import SIGNAL, Message, Variant
+from gui.desktop.notices import Popup
 from gui.desktop.session_bus import SessionBus, method
 
 TITLE_CHARS, BODY_CHARS = 120, 500
@@ -22,17 +22,6 @@ _NOTIFY = method(_SERVICE, _PATH, "Notify")
 _ABLE = method(_SERVICE, _PATH, "GetCapabilities")
 _MOST_KEPT = 100
 _CALM, _URGENT = 1, 2
-
-
-@dataclass(frozen=True, slots=True)
-class Popup:
-    """What is shown, and the tasks that a click on it leads to."""
-
-    title: str
-    body: str = ""
-    task_ids: tuple[str, ...] = ()
-    urgent: bool = False
-    sound: bool = False
 
 
 class Popups(QObject):

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
+
+import msgspec
 
 SCHEME = "openchrome-monitor"
 MOST_WORDS = 500
@@ -22,8 +22,7 @@ _TASK = re.compile(r"task/([0-9a-f]{16})/?")
 _LISTS = ("tasks", "urls", "files", "strange")
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(msgspec.Struct, frozen=True):
     """What was asked for; empty means: come forward. `files` are absolute paths.
 
     `strange` is what could not be understood; `token` is the desktop's leave to take the focus.
@@ -71,7 +70,9 @@ def wish_in(message: object) -> Wish:
     lists = {name: _texts(message.get(name)) for name in _LISTS}
     wish = _wish(lists, token if isinstance(token, str) else "")
     tasks = tuple(one for one in wish.tasks if _TASK.fullmatch(f"task/{one}"))
-    return replace(wish, tasks=tasks, files=tuple(filter(os.path.isabs, wish.files)))
+    return msgspec.structs.replace(
+        wish, tasks=tasks, files=tuple(filter(os.path.isabs, wish.files))
+    )
 
 
 def _wish(lists: Mapping[str, tuple[str, ...]], token: str) -> Wish:
@@ -104,6 +105,8 @@ def _understand(word: str, folder: Path) -> tuple[str, str]:
 
 def _file_of(address: str) -> tuple[str, str]:
     """A desktop hands files over as addresses; those of other machines are not meant."""
+    from urllib.request import url2pathname  # brings HTTP along: too much for each start
+
     try:
         parts = urlsplit(address)
         path = url2pathname(parts.path)

@@ -153,4 +153,4 @@ async def test_a_call_fails_at_once_when_the_bus_goes(tmp_path: Path) -> None:
 
 
 def _fields(message: Message) -> dict[str, Any]:
-    return {name: getattr(message, name) for name in Message.__slots__}
+    return {name: getattr(message, name) for name in Message.__struct_fields__}

@@ -20,7 +20,8 @@ from engine.records import Health
 from engine.sample.site import Site
 from gui.desktop.awake import Awake, keeper_for
 from gui.desktop.citizen import Citizen
-from gui.desktop.popups import Popup, Popups
+from gui.desktop.notices import Popup
+from gui.desktop.popups import Popups
 from gui.desktop.session_bus import SessionBus
 from gui.session import Session
 from tests.gui.desktop_services import Desktop, a_bus, needs_bus
@@ -59,7 +60,7 @@ async def test_without_a_tray_nobody_is_offered_to_hide_in_it(home: Path, site: 
 @pytest.mark.usefixtures("tray_there")
 async def test_work_goes_on_in_the_tray_and_the_window_comes_back(home: Path, site: Site) -> None:
     async with opened(home) as session:
-        tray = citizen(session).tray
+        tray = citizen(session).presence.tray
         tray.show()
         await running(session, f"{site.url}/hang")
         session.window.close()
@@ -73,7 +74,7 @@ async def test_work_goes_on_in_the_tray_and_the_window_comes_back(home: Path, si
 @pytest.mark.usefixtures("tray_there")
 async def test_what_is_chosen_for_every_time_is_not_asked_again(home: Path, site: Site) -> None:
     async with opened(home) as session:
-        citizen(session).tray.show()
+        citizen(session).presence.tray.show()
         await running(session, f"{site.url}/hang")
         session.window.close()
         (always,) = dialog_of(session).findChildren(QCheckBox)
@@ -120,7 +121,7 @@ async def test_a_tray_that_goes_away_gives_the_window_back(
     home: Path, monkeypatch: pytest.MonkeyPatch, tray_there: None
 ) -> None:
     async with opened(home) as session:
-        tray = citizen(session).tray
+        tray = citizen(session).presence.tray
         tray.show()
         assert tray.hide_window()
         monkeypatch.setattr(QSystemTrayIcon, "isSystemTrayAvailable", staticmethod(lambda: False))
@@ -134,7 +135,7 @@ async def test_a_tray_that_goes_away_gives_the_window_back(
 @pytest.mark.usefixtures("tray_there")
 async def test_the_sign_says_how_much_runs_and_needs_a_person(home: Path) -> None:
     async with opened(home) as session:
-        tray = citizen(session).tray
+        tray = citizen(session).presence.tray
         tray.show()
         session.bridge.health.emit(Health(root="/r", running=3))
         session.window.model.counts_changed.emit({"attention": 2})
