@@ -181,8 +181,20 @@ class EventModel(QAbstractTableModel):
     def _choose(self) -> None:
         self.beginResetModel()
         self._shown = [self._earlier()] if self._dropped else []
-        self._shown += filter(self._passes, self._rows)
+        self._shown += self._chosen()
         self.endResetModel()
+
+    def _chosen(self) -> list[EventRow]:
+        """What passes, of 50,000 in a few ms: a call for each would take ten times as long."""
+        rows = self._rows
+        if self._span is not None:
+            start, end = self._span
+            rows = [row for row in rows if start <= row.ts <= end]
+        if self._hidden:
+            kinds = {row.kind for row in rows}
+            gone = {kind for kind in kinds if self._switch(kind) in self._hidden}
+            rows = [row for row in rows if row.kind not in gone]
+        return rows
 
     def row_at(self, row: int) -> EventRow:
         return self._shown[row]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QItemSelectionModel, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtCore import QEvent, QItemSelectionModel, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from engine import words
@@ -13,10 +13,12 @@ _TIME_CHARS, _KIND_CHARS = 14, 20
 
 
 class EventTable(QTableView):
-    """Tells when a person, not new rows, moved the list."""
+    """Tells when a person, not new rows, moved the list; the keys of Find ask for `find_wanted`
+    here, and not for the filter of the tasks."""
 
     scrolled_by_hand = Signal(bool)
     resized = Signal()
+    find_wanted = Signal()
 
     def __init__(self, model: EventModel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -72,7 +74,17 @@ class EventTable(QTableView):
         super().resizeEvent(event)
         self.resized.emit()
 
+    def event(self, event: QEvent) -> bool:
+        override = event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent)
+        if override and _is_find(event):
+            event.accept()  # else the window's own action takes it
+            return True
+        return super().event(event)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
+        if _is_find(event):
+            self.find_wanted.emit()
+            return
         before = self.verticalScrollBar().value()
         super().keyPressEvent(event)
         # A key moves the current row, and that the list: no action announces it.
@@ -92,3 +104,7 @@ class EventTable(QTableView):
     def _judge(self) -> None:
         bar = self.verticalScrollBar()
         self.scrolled_by_hand.emit(bar.value() >= bar.maximum())
+
+
+def _is_find(event: QEvent) -> bool:
+    return isinstance(event, QKeyEvent) and event.matches(QKeySequence.StandardKey.Find)

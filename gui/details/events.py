@@ -73,6 +73,7 @@ class Events(QWidget):
         for key, step in (("F3", 1), ("Shift+F3", -1)):
             shortcut = QShortcut(QKeySequence(key), self, lambda step=step: self.finding.step(step))
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        self.table.find_wanted.connect(self.finding.begin)
         self.pill.clicked.connect(lambda: self.follow.setChecked(True))
         self.follow.toggled.connect(self._follow_changed)
         self.table.scrolled_by_hand.connect(self._scrolled)

@@ -73,7 +73,12 @@ class FindBar(QWidget):
         if self._finder.text:
             self.stepped.emit(way)
         else:
-            self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+            self.begin()
+
+    def begin(self) -> None:
+        """To the field, with what stands there marked."""
+        self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.field.selectAll()
 
     def show_current(self, number: int) -> None:
         """The how-manieth match is the current one; 0 for none."""

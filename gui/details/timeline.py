@@ -20,15 +20,17 @@ from engine.words import clock, count, took
 from gui.desk import Desk
 from gui.details.event_model import EventModel
 from gui.details.tab import DetailTab
-from gui.details.timeline_model import IDLE, TimelineModel, duration
-from gui.details.timeline_spans import MOST, Scale, Span, gaps, spans_of
+from gui.details.timeline_model import TimelineModel, duration
+from gui.details.timeline_picture import TimePicture, picture_of
+from gui.details.timeline_spans import MOST
 from gui.details.timeline_strip import TimelineStrip
 from gui.details.timeline_table import TimelineTable
 from gui.theme import plain_label
 
 NAME = "timeline"
 AGAIN_MS = 500  # of a task that goes on
-IDLE_MS, IDLE_SHARE = 5000, 0.03  # what is folded lasted so long, and so much of the whole
+
+_Found = tuple[str, TimePicture | None, list[UnitTime], int]
 
 
 class Timeline(DetailTab):
@@ -43,8 +45,8 @@ class Timeline(DetailTab):
         super().__init__(desk, parent)
         self._events, self._task_id, self._live, self._looks = events, "", False, False
         self._units: list[UnitTime] = []
-        self._read_to, self._made_of = 0, -1
-        self._spans: list[Span] = []
+        self._read_to = 0
+        self._picture: TimePicture | None = None
         self._scrolled: int | None = None
         self.strip, self.model = TimelineStrip(self), TimelineModel(self)
         self.table = TimelineTable(self.model, self)
@@ -95,8 +97,8 @@ class Timeline(DetailTab):
         self._live = isinstance(view.entry, TaskRecord) and view.entry.is_live
         if other:
             self._task_id = view.task_id
-            self._units, self._read_to, self._made_of = [], 0, -1
-            self._spans, self._scrolled = [], None
+            self._units, self._read_to = [], 0
+            self._picture, self._scrolled = None, None
             self.strip.show_all()
             self._show()
             self._read()
@@ -116,9 +118,9 @@ class Timeline(DetailTab):
         if not self._looks:
             return
         task_id, rows, since = self._task_id, list(self._events.kept), self._read_to
-        known = list(self._units)
+        known, before, idle = list(self._units), self._picture, self.tr("Idle")
 
-        async def work(engine: Engine) -> tuple[str, list[Span], list[UnitTime], int]:
+        async def work(engine: Engine) -> _Found:
             at, units = since, known
             while True:
                 part = await engine.past.unit_times(task_id, at)
@@ -126,53 +128,47 @@ class Timeline(DetailTab):
                 if part.next_offset == at:
                     break
                 at = part.next_offset
-            return task_id, await asyncio.to_thread(spans_of, rows, units), units, at
+            picture = await asyncio.to_thread(picture_of, rows, units, before, idle)
+            return task_id, picture, units, at
 
         self.desk.bridge.ask(work, self._take, lambda _: None, name=NAME)
 
-    def _take(self, found: tuple[str, list[Span], list[UnitTime], int]) -> None:
-        task_id, spans, self._units, self._read_to = found
-        if task_id == self._task_id and spans != self._spans:
-            self._spans = spans
+    def _take(self, found: _Found) -> None:
+        task_id, picture, self._units, self._read_to = found
+        if task_id == self._task_id and picture is not self._picture:
+            self._picture = picture
             self._show()
 
     # what is seen of it
 
     def _show(self) -> None:
-        spans = self._spans
-        if not spans:
-            self.strip.show_spans((), Scale(0, 1, ()))
+        picture = self._picture
+        self._order.setEnabled(picture is not None)
+        if picture is None:
+            self.strip.show_picture(None, folded=False)
             self.model.show_spans(())
             self._told.show_text(self.tr("Nothing has told of its time yet."))
             self._all.hide()
             return
-        start, end = spans[0].start, max(span.end for span in spans)
-        least = max(IDLE_MS, (end - start) * IDLE_SHARE)
-        idle = gaps(spans, least)
-        self.strip.show_spans(spans, Scale(start, end, idle if self._fold.isChecked() else ()))
-        self._show_rows(idle)
-        self._tell(start, end, idle)
+        self.strip.show_picture(picture, folded=self._fold.isChecked())
+        self._show_rows(picture)
+        self._tell(picture)
 
-    def _show_rows(self, idle: list[tuple[float, float]]) -> None:
-        holds = self.desk.span
-        span = holds.range
-        rows = [
-            one
-            for one in self._spans
-            if span is None or (one.end >= span[0] and one.start <= span[1])
-        ]
-        longest = self._order.currentIndex() == 1
-        if not longest:
-            word = self.tr("Idle")
-            rows += [Span(a, b, word, "", IDLE) for a, b in idle if span is None]
-            rows.sort(key=lambda one: (one.start, one.end))
-        whole = (rows[0].start, max(one.end for one in rows)) if rows and not longest else None
-        if longest and rows:
-            whole = (min(one.start for one in rows), max(one.end for one in rows))
-        self.table.show_whole(whole, idle if self._fold.isChecked() else [])
-        self.model.show_spans(rows, longest_first=longest)
+    def _show_rows(self, picture: TimePicture) -> None:
+        span, longest = self.desk.span.range, self._order.currentIndex() == 1
+        if span is None:
+            rows = picture.longest if longest else picture.rows
+            start, end = picture.start, picture.end
+        else:
+            rows = picture.between(span)
+            start = min((one.start for one in rows), default=span[0])
+            end = max((one.end for one in rows), default=span[1])
+            if longest:
+                rows.sort(key=lambda one: -one.took_ms)
+        self.table.show_whole((start, end), picture.idle if self._fold.isChecked() else [])
+        self.model.show_spans(rows)
 
-    def _tell(self, start: float, end: float, idle: list[tuple[float, float]]) -> None:
+    def _tell(self, picture: TimePicture) -> None:
         span = self.desk.span.range
         self._all.setVisible(span is not None)
         if span is not None:
@@ -181,16 +177,18 @@ class Timeline(DetailTab):
             rows = count(self.model.rowCount())
             self._told.show_text(said.format(clock(a, b), clock(b, b), took(b - a), rows))
             return
-        nothing = sum(b - a for a, b in idle)
+        nothing = sum(b - a for a, b in picture.idle)
+        whole = duration(picture.end - picture.start) or "0 ms"
         said = self.tr("{0} in all, {1} of it idle") if nothing else self.tr("{0} in all")
-        self._told.show_text(said.format(duration(end - start) or "0 ms", duration(nothing)))
+        self._told.show_text(said.format(whole, duration(nothing)))
 
     # from when until when
 
     def _choose(self, start: float, end: float) -> None:
         if self.desk.span.range is None:
             self._scrolled = self.table.verticalScrollBar().value()
-        units = (one.unit for one in self._spans if one.unit and start <= one.end <= end)
+        found = self._picture.between((start, end)) if self._picture is not None else []
+        units = (one.unit for one in found if one.unit and start <= one.end <= end)
         self.desk.span.choose(start, end, frozenset(units))
 
     def _choose_marked(self) -> None:
@@ -200,7 +198,7 @@ class Timeline(DetailTab):
 
     def _show_range(self) -> None:
         self.strip.show_range(self.desk.span.range)
-        if self._spans:
+        if self._picture is not None:
             self._show()
         if self.desk.span.range is None and self._scrolled is not None:
             self.table.verticalScrollBar().setValue(self._scrolled)  # back to what was read

@@ -9,6 +9,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from PySide6.QtWidgets import QApplication
 
 from engine.words import NONE, clock, took
+from gui.details.timeline_picture import IDLE
 from gui.details.timeline_spans import Span
 from gui.theme import plain_tip, tone
 
@@ -22,7 +23,6 @@ _SPOKEN = int(Qt.ItemDataRole.AccessibleTextRole)
 _ALIGNMENT = int(Qt.ItemDataRole.TextAlignmentRole)
 _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
 BEGAN, WHAT, TEXT, TOOK, BAR = range(5)
-IDLE = "idle"  # the tone of a span in which nothing happened
 
 
 def duration(ms: float) -> str:
@@ -33,7 +33,7 @@ def duration(ms: float) -> str:
 
 
 class TimelineModel(QAbstractTableModel):
-    """Rows by their beginning, or the longest first."""
+    """Rows as they are given."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -46,13 +46,14 @@ class TimelineModel(QAbstractTableModel):
             self.tr("When"),
         )
 
-    def show_spans(self, spans: Sequence[Span], *, longest_first: bool = False) -> None:
-        """Show exactly these; new ones behind those that are there are added, not begun anew."""
-        rows = list(spans)
-        if longest_first:
-            rows.sort(key=lambda span: -span.took_ms)
-        known = len(self._spans)
-        if known and rows[:known] == self._spans:
+    def show_spans(self, spans: Sequence[Span]) -> None:
+        """Show exactly these; new ones behind those that are there are added, not begun anew.
+
+        Judged by the first and the last of those: what stays is the same object.
+        """
+        known, rows = len(self._spans), list(spans)
+        goes_on = 0 < known <= len(rows) and rows[known - 1] is self._spans[-1]
+        if goes_on and rows[0] is self._spans[0]:
             if len(rows) > known:
                 self.beginInsertRows(_ROOT, known, len(rows) - 1)
                 self._spans = rows

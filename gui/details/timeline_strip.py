@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -20,10 +20,12 @@ from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
 from engine.words import clock
 from gui.details.timeline_model import duration
-from gui.details.timeline_spans import Scale, Span, lanes
+from gui.details.timeline_picture import LANES, Drawn, TimePicture
+from gui.details.timeline_spans import Scale, Span
 from gui.theme import tone
 
-LANES, LEAST_LANES, LANE_HEIGHT, AXIS_HEIGHT = 4, 2, 12, 18
+LEAST_LANES, LANE_HEIGHT, AXIS_HEIGHT = 2, 12, 18
+_NO_SCALE = Scale(0, 1, ())
 MOST_ZOOM = 5000.0
 ZOOM = 1.5
 DRAG_PX = 4  # a shorter one is a click
@@ -39,9 +41,8 @@ class TimelineStrip(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._spans: list[Span] = []
-        self._lanes: list[int] = []
-        self._scale = Scale(0, 1, ())
+        self._time: TimePicture | None = None
+        self._drawn: Drawn | None = None
         self._zoom, self._left = 1.0, 0.0  # how often magnified; the length at the left edge
         self._range: tuple[float, float] | None = None
         self._drag: tuple[float, float] | None = None  # in pixels
@@ -55,13 +56,15 @@ class TimelineStrip(QWidget):
         )
 
     def sizeHint(self) -> QSize:
-        used = max(self._lanes, default=0) + 1
+        used = max(self._time.lanes) + 1 if self._time is not None else 1
         return QSize(600, max(LEAST_LANES, used) * LANE_HEIGHT + AXIS_HEIGHT + 6)
 
-    def show_spans(self, spans: Sequence[Span], scale: Scale) -> None:
-        """Draw these on this scale; where one looks stays where it is."""
-        self._spans, self._scale = list(spans), scale
-        self._lanes = lanes(self._spans, LANES)
+    def show_picture(self, picture: TimePicture | None, *, folded: bool) -> None:
+        """Draw this, with idle time folded or not; where one looks stays where it is."""
+        self._time = picture
+        self._drawn = None
+        if picture is not None:
+            self._drawn = picture.folded if folded else picture.plain
         self._left = min(self._left, self._most_left)
         self.updateGeometry()
         self._draw_anew()
@@ -77,6 +80,10 @@ class TimelineStrip(QWidget):
         self._draw_anew()
 
     # lengths, pixels and times
+
+    @property
+    def _scale(self) -> Scale:
+        return self._drawn.scale if self._drawn is not None else _NO_SCALE
 
     @property
     def _seen(self) -> float:
@@ -200,20 +207,24 @@ class TimelineStrip(QWidget):
                 painter.drawText(box, int(Qt.AlignmentFlag.AlignCenter), said)
 
     def _paint_spans(self, painter: QPainter) -> None:
+        if self._time is None or self._drawn is None:
+            return
+        spans, lanes_of = self._time.spans, self._time.lanes
+        starts, ends, palette = self._drawn.starts, self._drawn.ends, QApplication.palette()
         colours: dict[str, QColor] = {}
-        palette, drawn = QApplication.palette(), set[tuple[int, int, int]]()
-        for span, lane in zip(self._spans, self._lanes, strict=True):
-            left, right = self.x_of(span.start), self.x_of(span.end)
-            if right < 0 or left > self.width():
+        covered = [-1.0] * LANES  # up to which pixel each lane is painted already
+        grow, first = self.width() / self._seen, self._left
+        for at in range(bisect_right(starts, first + self._seen)):
+            left, right, lane = (starts[at] - first) * grow, (ends[at] - first) * grow, lanes_of[at]
+            if right <= covered[lane]:  # thousands of them on one pixel look like one
                 continue
-            spot = (lane, round(left), round(right))
-            if spot in drawn:  # thousands of them on one pixel look like one
-                continue
-            drawn.add(spot)
-            colour = colours.setdefault(span.tone, tone(span.tone or "muted", palette))
-            self._paint_span(
-                painter, span, QRectF(left, 3 + lane * LANE_HEIGHT, right - left, 9), colour
-            )
+            covered[lane] = max(right, left + 1)
+            span = spans[at]
+            colour = colours.get(span.tone)
+            if colour is None:
+                colour = colours[span.tone] = tone(span.tone or "muted", palette)
+            box = QRectF(left, 3 + lane * LANE_HEIGHT, right - left, 9)
+            self._paint_span(painter, span, box, colour)
 
     def _paint_span(self, painter: QPainter, span: Span, box: QRectF, colour: QColor) -> None:
         if span.took_ms <= 0:
@@ -233,7 +244,7 @@ class TimelineStrip(QWidget):
         painter.setPen(tone("muted", palette))
         wide = metrics.horizontalAdvance("00:00:00") + 24
         bottom, x = float(self.height() - AXIS_HEIGHT), 4.0
-        while x + wide <= self.width() + 24 and self._spans:
+        while x + wide <= self.width() + 24 and self._time is not None:
             moment = self.moment_at(x)
             painter.drawLine(QPointF(x, bottom), QPointF(x, bottom + 4))
             box = QRectF(x + 3, bottom, wide, AXIS_HEIGHT)

@@ -15,7 +15,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gui.details.timeline_model import BAR, BEGAN, IDLE, TEXT, TOOK, WHAT, AnyIndex, TimelineModel
+from gui.details.timeline_model import BAR, BEGAN, TEXT, TOOK, WHAT, AnyIndex, TimelineModel
+from gui.details.timeline_picture import IDLE
 from gui.details.timeline_spans import Scale, Span
 from gui.theme import tone
 

@@ -23,6 +23,12 @@ BEGAN = 1_780_000_000_000
 LINES = 3000
 
 
+@pytest.fixture(autouse=True)
+def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is started here: looking needs no browser, and warming one takes seconds."""
+    monkeypatch.setattr("gui.session.WARM_AFTER_MS", 600_000)
+
+
 def planted(home: Path, lines: int = LINES) -> Path:
     """An ended task whose every 500th event says `needle`."""
     folder = write_meta(home / "tasks", 1, "COMPLETED", created_at=BEGAN)
@@ -140,6 +146,16 @@ async def test_a_search_can_be_stopped_and_says_how_far_it_came(
         found = len(tab.finder.places)
         await asyncio.sleep(0)
         assert len(tab.finder.places) == found < 6
+
+
+async def test_the_keys_of_find_lead_to_this_field_from_the_events(tmp_path: Path) -> None:
+    planted(tmp_path / "home", 20)
+    async with at_the_events(tmp_path / "home", 20) as (session, tab):
+        session.window.activateWindow()
+        tab.table.setFocus()
+        await until(tab.table.hasFocus, app().focusChanged)
+        QTest.keyClick(tab.table, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
+        assert tab.finding.field.hasFocus()
 
 
 async def test_escape_clears_the_field_and_then_leads_back_to_the_events(tmp_path: Path) -> None:

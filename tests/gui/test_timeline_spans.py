@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from engine.records import TaskEvent, UnitTime
 from gui.details import timeline_spans
 from gui.details.event_rows import event_row
+from gui.details.timeline_picture import IDLE, picture_of
 from gui.details.timeline_spans import Scale, Span, gaps, lanes, spans_of
 
 NOW = 1_780_000_000_000.0
@@ -110,3 +111,35 @@ def test_what_ran_side_by_side_has_lanes_of_its_own_while_there_are_some(
         mine = [span for span, at in zip(spans, given_lanes, strict=True) if at == lane]
         assert all(a.end <= b.start for a, b in pairwise(mine))
     assert all(lane < 2 for lane in lanes(spans, 2))
+
+
+PIECES = st.lists(
+    st.tuples(st.integers(1, 99_000), st.integers(0, 30_000)), min_size=1, max_size=25
+)
+
+
+@given(pieces=PIECES, a=st.integers(0, 130_000), b=st.integers(0, 130_000))
+def test_what_was_under_way_in_a_time_is_all_that_touches_it(
+    pieces: list[tuple[int, int]], a: int, b: int
+) -> None:
+    units = [UnitTime("unit", took, NOW + start) for start, took in pieces]
+    picture = picture_of((), units, None, "Idle")
+    assert picture is not None
+    low, high = NOW + min(a, b), NOW + max(a, b)
+    expected = [one for one in picture.spans if one.end >= low and one.start <= high]
+    assert picture.between((low, high)) == expected
+    assert [one for one in picture.rows if one.tone != IDLE] == picture.spans
+    assert sum(one.took_ms for one in picture.rows if one.tone == IDLE) == sum(
+        end - start for start, end in picture.idle
+    )
+
+
+def test_what_was_there_stays_the_same_object_while_more_comes() -> None:
+    units = [UnitTime("unit", 5, NOW + at) for at in range(10)]
+    first = picture_of((), units[:6], None, "Idle")
+    assert first is not None
+    assert picture_of((), units[:6], first, "Idle") is first
+    more = picture_of((), units, first, "Idle")
+    assert more is not None
+    assert all(old is new for old, new in zip(first.spans, more.spans, strict=False))
+    assert (len(more.spans), picture_of((), [], more, "Idle")) == (10, None)
