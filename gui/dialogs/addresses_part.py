@@ -139,7 +139,7 @@ class AddressesPart(QWidget):
             self._show_one(not wanted)
             if wanted and typed and not self.many.text.toPlainText():
                 self.many.set_text(typed)
-        (self.many.text if wanted else body).setFocus()
+        (self.many.text if wanted else body.needed).setFocus()
         self.changed.emit()
 
     def _show_one(self, shown: bool) -> None:

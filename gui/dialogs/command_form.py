@@ -71,7 +71,7 @@ class CommandForm(QWidget):
             field.left.connect(lambda key=field.key: self.left.emit(key))
         self.one.edited.connect(self._write)
         self._show_one()
-        self.setFocusProxy(self._fields["task_name"].editor)
+        self.needed = self._fields["task_name"].editor
 
     def __getitem__(self, key: str) -> Field:
         return self._fields[key]

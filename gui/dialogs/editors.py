@@ -57,6 +57,7 @@ class OwnEditor(QWidget):
     """An editor that reads and shows its value itself."""
 
     edited = Signal()
+    target: QWidget  # what takes the focus; a focus proxy would take Tab out of its order
 
     def read(self) -> Any:
         """What stands there, as a request wants it."""
@@ -83,7 +84,7 @@ class Seconds(OwnEditor):
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self._box)
-        self.setFocusProxy(self._box)
+        self.target = self._box
 
     def setAccessibleName(self, name: str) -> None:
         super().setAccessibleName(name)
@@ -136,7 +137,7 @@ class Several(OwnEditor):
             box.setChecked(value in chosen)
             box.toggled.connect(lambda _: self.edited.emit())
             column.addWidget(box)
-        self.setFocusProxy(next(iter(self._boxes.values())))
+        self.target = next(iter(self._boxes.values()))
 
     def read(self) -> list[str]:
         return [value for value, box in self._boxes.items() if box.isChecked()]

@@ -40,7 +40,7 @@ class Field(QWidget):
         self._mistake = plain_label(tone="bad", wrap=True)
         self._mistake.setVisible(False)
         self.name = plain_label(name)
-        self.name.setBuddy(editor)
+        self.name.setBuddy(editor.target if isinstance(editor, OwnEditor) else editor)
         editor.setAccessibleName(name)
         editor.setAccessibleDescription(hint)
         editor.installEventFilter(self)

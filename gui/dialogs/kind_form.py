@@ -75,7 +75,7 @@ class KindForm(QWidget):
         column.addLayout(self.under_first)
         column.addLayout(grid_of(*self._of(lines, "limits")))
         self._add_more(column, self._of(lines, "more"), words)
-        self.setFocusProxy(self._fields[lines[0].key].editor)
+        self.needed = self._fields[lines[0].key].editor
 
     def __getitem__(self, key: str) -> Field:
         return self._fields[key]

@@ -49,7 +49,6 @@ class Many(QWidget):
         column.setSpacing(6)
         for part in (self.text, self._told, self._mistake, self.shape):
             column.addWidget(part)
-        self.setFocusProxy(self.text)
         self._begin()
 
     @property

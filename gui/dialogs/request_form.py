@@ -125,9 +125,7 @@ class RequestForm(QWidget):
 
     def focus(self) -> None:
         """To the one field that is needed."""
-        proxy = self.body.focusProxy()
-        if proxy is not None:
-            proxy.setFocus()
+        self.body.needed.setFocus()
 
     def show_problems(self, problems: Iterable[Problem]) -> list[str]:
         """Show each mistake under its field; returns those that belong to none."""

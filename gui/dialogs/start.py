@@ -174,6 +174,7 @@ class StartDialog(QDialog):
         self.tabs.addTab(form, self.tr("Form"))
         self.tabs.addTab(self.json, self.tr("JSON"))
         self.tabs.setDocumentMode(True)
+        self.tabs.tabBar().setAccessibleName(self.tr("As a form or as JSON"))
         right = QVBoxLayout()
         right.setSpacing(10)
         for part in (self._heading, self.banner, self._note):
