@@ -142,11 +142,7 @@ def _updated(term: Term) -> Test:
 
 def _took(term: Term) -> Test:
     compared = span(term, ">5m")
-
-    def test(one: Subject, now_ms: float) -> bool:
-        return compared((now_ms if one.running else one.ended_at) - one.started_at)
-
-    return test
+    return lambda one, now_ms: compared(one.took_ms(now_ms))
 
 
 def _done(term: Term) -> Test:

@@ -139,13 +139,15 @@ def _is_alike(node: Node) -> bool:
 
 
 def _is_said(node: Node) -> bool:
-    if not isinstance(node, Term) or has_glob(node.value, node.quoted):
-        return False
-    return FIELDS[node.key].said
+    return isinstance(node, Term) and FIELDS[node.key].said
 
 
 def _hint(node: Node) -> str:
-    return node.value.casefold() if isinstance(node, Term) else ""
+    """What the text that is looked for holds in any case: all of it, or the longest piece."""
+    if not isinstance(node, Term):
+        return ""
+    value = node.value.casefold()
+    return max(value.split("*"), key=len) if has_glob(node.value, node.quoted) else value
 
 
 def _texts(node: Node) -> Iterator[Text]:

@@ -147,19 +147,15 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
     def updated_at(self) -> float:
         return _known(updated_at(self.view))
 
-    @property
-    def started_at(self) -> float:
-        return _known(moment(self.record.started_at))
-
-    @property
-    def ended_at(self) -> float:
+    def took_ms(self, now_ms: float) -> float:
+        """How long it ran, or has run (it may be asked to stop)."""
         record = self.record
-        return UNKNOWN if record.status in LIVE else _known(moment(record.ended_at))
-
-    @property
-    def running(self) -> bool:
-        """Does its time still run? (It may be asked to stop.)"""
-        return self.record.status == Status.RUNNING
+        began = moment(record.started_at)
+        if record.status == Status.RUNNING:
+            ended: float | None = now_ms
+        else:
+            ended = None if record.status in LIVE else moment(record.ended_at)
+        return UNKNOWN if began is None or ended is None else ended - began
 
     @property
     def done(self) -> float:

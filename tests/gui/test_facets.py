@@ -33,6 +33,8 @@ QUERIES = [
     "has:error timeout",
     "error:timeout",
     "error:*out*",
+    "error:page*out",
+    "name:n*t*y",
     "url:host1",
     "id:00000000",
     "name:night",

@@ -1,0 +1,180 @@
+"""What is behind the filter: time that lets tasks in and out, counting in slices, kept views."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytestqt.qtbot import QtBot
+
+from engine.query import Filter
+from gui.counting import Counting
+from gui.filter_bar import FilterBar
+from gui.narrowing import Narrowing
+from gui.preferences import Preferences
+from gui.saved_views import SavedView, SavedViews, own_key, system_views
+from gui.sidebar import Sidebar
+from gui.task_model import TaskModel
+from gui.views import view_query
+from tests.gui.task_views import HOUR, MINUTE, NOW, a_view, task_id
+
+
+class Clock:
+    now_ms = NOW
+
+    def __call__(self) -> float:
+        return self.now_ms
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def model(qapp: object, clock: Clock) -> TaskModel:
+    return TaskModel(now_ms=clock)
+
+
+def shown(model: TaskModel) -> list[str]:
+    return [model.id_at(row) for row in range(model.rowCount())]
+
+
+def test_time_lets_tasks_in_and_takes_them_out_again(model: TaskModel, clock: Clock) -> None:
+    model.put_many([a_view(1, age=59 * MINUTE), a_view(2, age=5 * MINUTE)])
+    model.set_filter(Filter.of("age:>1h"))
+    assert shown(model) == []
+    clock.now_ms += 2 * MINUTE
+    model.filter_again()
+    assert shown(model) == [task_id(1)]
+    model.set_filter(Filter.of("age:<1h"))
+    assert shown(model) == [task_id(2)]
+    clock.now_ms += HOUR
+    model.filter_again()
+    assert shown(model) == []
+
+
+def test_progress_that_nobody_has_read_counts_for_the_filter(model: TaskModel) -> None:
+    model.look_through(lambda: (0, -1))  # out of sight
+    model.put_many([a_view(1, "RUNNING", done=1, total=9, quiet=0)])
+    model.set_filter(Filter.of("done:>3"))
+    assert shown(model) == []
+    model.put_many([a_view(1, "RUNNING", done=5, total=9, quiet=0)])
+    model.filter_again()
+    assert shown(model) == [task_id(1)]
+
+
+def test_typing_on_and_taking_back_shows_the_same_as_a_filter_from_scratch(
+    model: TaskModel,
+) -> None:
+    model.put_many([a_view(number, ("FAILED", "COMPLETED")[number % 2]) for number in range(1, 30)])
+    typed = ["h", "host1", "host1 status:failed", "host1", "host12", "", "host2 OR host3", "host2"]
+    for text in typed:
+        model.set_filter(Filter.of(text))
+        narrowed = shown(model)
+        fresh = TaskModel(now_ms=model.now_ms)
+        fresh.put_many(row.view for row in model.all_rows())
+        fresh.set_filter(Filter.of(text))
+        assert narrowed == shown(fresh), text
+
+
+def test_a_filter_of_ages_is_asked_again_by_itself(
+    qtbot: QtBot, model: TaskModel, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gui.narrowing.AGAIN_MS", 5)
+    sidebar, bar = Sidebar(), FilterBar()
+    qtbot.addWidget(sidebar)
+    qtbot.addWidget(bar)
+    narrowing = Narrowing(model, sidebar, bar)
+    model.put_many([a_view(1, age=59 * MINUTE)])
+    bar.set_text("age:>1h")
+    assert (narrowing.text, model.rowCount()) == ("age:>1h", 0)
+    clock.now_ms += 2 * MINUTE
+    qtbot.waitUntil(lambda: model.rowCount() == 1)
+
+
+def test_facets_and_text_of_a_view_come_into_force_in_one_step(
+    qtbot: QtBot, model: TaskModel
+) -> None:
+    sidebar, bar = Sidebar(), FilterBar()
+    qtbot.addWidget(sidebar)
+    qtbot.addWidget(bar)
+    narrowing = Narrowing(model, sidebar, bar)
+    told: list[str] = []
+    narrowing.changed.connect(lambda: told.append(narrowing.text))
+    narrowing.show("shop OR docs", ("failed", "orphaned", "kind:crawl"))
+    assert told == ["(status:failed OR status:orphaned) kind:crawl (shop OR docs)"]
+    narrowing.add("host:x")
+    assert bar.text == "(shop OR docs) host:x"
+    narrowing.add("host:x")
+    assert bar.text == "(shop OR docs) host:x"
+    narrowing.clear()
+    assert told[-1] == ""
+
+
+def test_what_filters_would_show_is_counted_in_slices(qtbot: QtBot, model: TaskModel) -> None:
+    model.put_many([a_view(number, ("FAILED", "COMPLETED")[number % 2]) for number in range(900)])
+    counting, found = Counting(model), dict[str, int]()
+    counting.counted.connect(found.__setitem__)
+    wanted = {"failed": "status:failed", "all": "", "one": f"id:{task_id(7)}", "none": "zzz"}
+    with qtbot.waitSignal(counting.done):
+        counting.count({name: Filter.of(query) for name, query in wanted.items()})
+        assert not found  # nothing is counted in the turn that asks
+    assert found == {"failed": 450, "all": 900, "one": 1, "none": 0}
+    assert not counting.is_busy
+
+
+NAMES = st.text(min_size=1, max_size=70).filter(lambda text: bool(text.split()))
+VIEWS = st.builds(
+    lambda name, query, facets, sort: SavedView(own_key(name), name, query, facets, sort),
+    NAMES,
+    st.sampled_from(["", "shop", "status:failed OR age:<1h"]),
+    st.lists(st.sampled_from(["failed", "kind:crawl", "host:x"]), max_size=3).map(tuple),
+    st.lists(st.tuples(st.sampled_from(["age", "task"]), st.booleans()), max_size=2).map(tuple),
+)
+
+
+@given(st.lists(VIEWS, max_size=6))
+def test_views_are_kept_as_they_were_saved_the_last_of_one_name(views: list[SavedView]) -> None:
+    saved = SavedViews(Preferences())
+    for view in views:
+        saved.save(view)
+    last = {view.key: view for view in views}
+    assert {view.key: (view.query, view.facets, view.sort) for view in saved.own} == {
+        key: (view.query, view.facets, view.sort) for key, view in last.items()
+    }
+    assert [view.key for view in saved.own] == list(dict.fromkeys(view.key for view in views))
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [None, 7, "text", {}, {"name": 3}, {"name": "  "}, {"name": "a", "query": 5}, [], ["x"]],
+)
+def test_what_is_no_view_is_left_out(kept: Any) -> None:
+    preferences = Preferences()
+    preferences.set("views.saved", [kept, {"name": "good", "sort": [["age", True], 3, ["x"]]}])
+    (good,) = SavedViews(preferences).own
+    assert (good.name, good.sort, good.facets) == ("good", (("age", True),), ())
+
+
+def test_a_view_is_renamed_in_its_place_and_replaces_one_of_that_name(tmp_path: Path) -> None:
+    preferences = Preferences(tmp_path / "preferences.json")
+    saved = SavedViews(preferences)
+    for name in ("one", "two", "three"):
+        saved.save(SavedView(own_key(name), name, name))
+    saved.rename(own_key("one"), "Three")
+    assert [(view.name, view.query) for view in saved.own] == [("Three", "one"), ("two", "two")]
+    saved.use(saved.own[1])
+    again = SavedViews(Preferences(tmp_path / "preferences.json"))
+    assert [view.name for view in again.own] == ["Three", "two"]
+    assert again.last is not None
+    assert again.last.name == "two"
+
+
+def test_every_view_of_ours_is_a_filter_of_its_own() -> None:
+    queries = [Filter.of(view_query(view)).text for view in system_views()]
+    assert len(set(queries)) == len(queries)
+    assert all(queries)
