@@ -43,33 +43,32 @@ class RerunDialog(Question):
 
     def _lines(self) -> Iterator[str]:
         """How many come to what, with the reason of those that cannot."""
-        found, whys = self._found, self._found.whys
-        said = (
-            (found.of(Chance.STARTS), self.tr("Will start, each as a new task: {0}")),
-            (found.of(Chance.LED), self.tr("Will start, and wait for an agent: {0}")),
-            (
-                whys.get("request_hidden", 0),
-                self.tr("Not known whole, because secrets are not kept: {0}"),
-            ),
-            (
-                whys.get("request_cut", 0),
-                self.tr("Not known whole, because they had too many arguments: {0}"),
-            ),
-            (
-                whys.get("request_unknown", 0),
-                self.tr("Not known whole, because another program made them: {0}"),
-            ),
-            (found.of(Chance.LIVE), self.tr("Skipped, because they have not ended: {0}")),
-            (found.of(Chance.STRANGE), self.tr("Of a kind that cannot be started here: {0}")),
-            (found.of(Chance.GOAL), self.tr("Task runs, which are no work of their own: {0}")),
-            (found.of(Chance.LOST), self.tr("Skipped, because they cannot be read: {0}")),
-        )
-        for some, words in said:
-            number = some if isinstance(some, int) else len(some)
+        for number, words in (*self._starting(), *self._unknown(), *self._skipped()):
             if number:
                 yield words.format(count(number))
-        if found.of(Chance.ASKS):
+        if self._found.of(Chance.ASKS):
             yield self.tr("Re-run one that is not known whole alone, to give what is missing.")
+
+    def _starting(self) -> Iterator[tuple[int, str]]:
+        yield self._number(Chance.STARTS), self.tr("Will start, each as a new task: {0}")
+        yield self._number(Chance.LED), self.tr("Will start, and wait for an agent: {0}")
+
+    def _unknown(self) -> Iterator[tuple[int, str]]:
+        words = {
+            "request_hidden": self.tr("Not known whole, because secrets are not kept: {0}"),
+            "request_cut": self.tr("Not known whole, because they had too many arguments: {0}"),
+            "request_unknown": self.tr("Not known whole, because another program made them: {0}"),
+        }
+        yield from ((self._found.whys.get(why, 0), said) for why, said in words.items())
+
+    def _skipped(self) -> Iterator[tuple[int, str]]:
+        yield self._number(Chance.LIVE), self.tr("Skipped, because they have not ended: {0}")
+        yield self._number(Chance.STRANGE), self.tr("Of a kind that cannot be started here: {0}")
+        yield self._number(Chance.GOAL), self.tr("Task runs, which are no work of their own: {0}")
+        yield self._number(Chance.LOST), self.tr("Skipped, because they cannot be read: {0}")
+
+    def _number(self, chance: Chance) -> int:
+        return len(self._found.of(chance))
 
     def _rows(self) -> list[tuple[str, str]]:
         words = {
