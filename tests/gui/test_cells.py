@@ -1,0 +1,139 @@
+"""What the secondary cells say, which budget is fullest, and what time alone changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.attention import Reason, seen
+from engine.records import EngineFields, TaskRecord, TaskView, Units, Unreadable
+from gui.budget_gauge import fullest_of
+from gui.columns import COLUMN_AT, COLUMNS
+from gui.rows import make_row
+from gui.task_model import TaskModel
+from tests.gui.task_views import MINUTE, NOW, SECOND, a_view, task_id
+
+
+def with_engine(view: TaskView, **given: Any) -> TaskView:
+    entry = msgspec.structs.replace(view.entry, engine=EngineFields(**given))  # type: ignore[type-var]
+    return msgspec.structs.replace(view, entry=entry)
+
+
+def cell(view: TaskView, key: str) -> str:
+    return COLUMNS[COLUMN_AT[key]].text(make_row(view, None, NOW), NOW)
+
+
+@pytest.mark.parametrize(
+    ("view", "key", "said"),
+    [
+        (a_view(1), "host", "host1.example"),
+        (a_view(1, "FAILED", error=("No answer", "timeout")), "error", "No answer [timeout]"),
+        (a_view(1), "took", "5.0 s"),
+        (a_view(1, "RUNNING", age=90 * SECOND), "took", "1 min 29 s"),
+        (a_view(1, done=20), "average", "4.0/s"),
+        (a_view(1, "RUNNING", phase="verify"), "phase", "verify"),
+        (with_engine(a_view(1), parent_task_id=task_id(7)), "parent", task_id(7)),
+        (with_engine(a_view(1), contract_id="aa"), "contract", "met"),
+        (with_engine(a_view(1), contract_id="aa", forced_at=NOW), "contract", "forced"),
+        (with_engine(a_view(1, "RUNNING"), contract_id="aa"), "contract", "open"),
+        (
+            with_engine(a_view(1, "FAILED", error=("76", "bulk_incomplete")), contract_id="aa"),
+            "contract",
+            "not met",
+        ),
+        (with_engine(a_view(1, pid=4312), host="box"), "owner", "process 4312 on box"),
+        (TaskView(Unreadable("ab", "not JSON", "/x", NOW)), "error", "not JSON"),
+        (TaskView(a_view(1, "RUNNING").entry, units=Units(1, 4, "a\nb", 1)), "doing", "a b"),
+        (TaskView(a_view(1).entry, units=Units(4, 4, None, 3)), "failures", "3"),
+    ],
+)
+def test_a_secondary_cell_says(view: TaskView, key: str, said: str) -> None:
+    assert cell(view, key) == said
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.key)
+def test_every_column_can_be_asked_of_what_cannot_be_read(column: Any) -> None:
+    row = make_row(TaskView(Unreadable("ab", "not JSON", "/x", 0)), None, NOW)
+    assert isinstance(column.text(row, NOW), str)
+    column.sort(row)
+    assert not column.differs(row, row)
+
+
+ENVELOPE = {"kind": "browser_task", "args": {}}
+
+
+@pytest.mark.parametrize(
+    ("policy", "counters", "said", "level"),
+    [
+        ({"maxToolCalls": 50}, {"toolCalls": 41}, "calls 82 %", "warning"),
+        ({"maxToolCalls": 50}, {"toolCalls": 50}, "calls 100 %", "warning"),
+        ({"maxToolCalls": 50}, {"toolCalls": 60}, "calls 120 %", "exceeded"),
+        ({"maxToolCalls": 50}, {"toolCalls": 2, "failureStreak": 4}, "failures 100 %", "warning"),
+        ({"maxWallMs": MINUTE}, {}, "time 50 %", "ok"),
+        ({"checkpointEveryCalls": 4, "maxToolCalls": 9}, {"toolCalls": 8}, "calls 88 %", "warning"),
+    ],
+)
+def test_the_fullest_budget_is_told_with_its_share(
+    policy: dict[str, int], counters: dict[str, int], said: str, level: str
+) -> None:
+    view = a_view(1, "RUNNING", age=30 * SECOND, policy=policy, counters=counters, **ENVELOPE)
+    assert isinstance(view.entry, TaskRecord)
+    found = fullest_of(view.entry, NOW)
+    assert found is not None
+    assert (found.text, found.level) == (said, level)
+    assert 0 <= found.fraction <= 1
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["maxToolCalls", "maxWallMs", "allowedDomains", "x"]),
+        st.none() | st.integers() | st.floats() | st.text() | st.lists(st.text()),
+    ),
+    st.dictionaries(st.sampled_from(["toolCalls", "failureStreak"]), st.integers() | st.text()),
+    st.sampled_from([None, "ok", "warning", "exceeded", "\x00"]),
+)
+def test_no_policy_of_a_stranger_breaks_a_row(
+    policy: dict[str, Any], counters: dict[str, Any], status: str | None
+) -> None:
+    fields = {"policy": policy, "counters": counters, "budget_status": status}
+    row = make_row(a_view(1, "RUNNING", **fields), None, NOW)
+    text = COLUMNS[COLUMN_AT["budget"]].text(row, NOW)
+    assert bool(text) == (row.worst is not None)
+
+
+class Clock:
+    now_ms = NOW
+
+
+def test_a_limit_of_time_runs_out_in_the_list_while_nothing_is_told() -> None:
+    clock = Clock()
+    model = TaskModel(now_ms=lambda: clock.now_ms)
+    given = {"policy": {"maxWallMs": MINUTE}, "counters": {"toolCalls": 1}, **ENVELOPE}
+    model.put_many([a_view(1, "RUNNING", age=30 * SECOND, done=1, quiet=0, **given)])
+    model.tick()
+    assert model.counts()["attention"] == 0
+    clock.now_ms += 31 * SECOND
+    model.tick()
+    assert model.row_at(0).needs == (Reason.BUDGET,)
+    assert model.counts()["attention"] == 1
+
+
+def test_a_stall_that_was_acknowledged_shows_again_after_the_next_silence() -> None:
+    clock = Clock()
+    model = TaskModel(now_ms=lambda: clock.now_ms)
+    model.put_many([a_view(1, "RUNNING", age=10 * MINUTE, done=1, total=9, quiet=9 * MINUTE)])
+    row = model.row_at(0)
+    assert row.needs == (Reason.STALLED,)
+    model.acknowledge({row.task_id: [seen(row.view, Reason.STALLED)]}, [row.task_id])
+    assert model.row_at(0).needs == ()
+    assert model.row_at(0).stalled  # its time left is still not told
+    moved = TaskView(row.view.entry, units=Units(2, 9), last_event_at=NOW)
+    model.put_many([moved])
+    assert not model.row_at(0).stalled
+    clock.now_ms += 90 * MINUTE
+    model.tick()
+    assert model.row_at(0).needs == (Reason.STALLED,)
