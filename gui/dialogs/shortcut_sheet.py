@@ -78,6 +78,7 @@ class ShortcutSheet(QDialog):
         rest = [self._line(key) for key in self._acts if key not in placed]
         yield self.tr("Elsewhere"), [line for line in rest if line[1]]
         yield self.tr("In the list"), self._in_the_list()
+        yield self.tr("In details and results"), self._in_the_details()
 
     def _in_the_list(self) -> list[Line]:
         tr = self.tr
@@ -85,6 +86,17 @@ class ShortcutSheet(QDialog):
             (tr("Next and previous task"), tr("J and K")),
             (tr("Next and previous that needs attention"), tr("N and Shift+N")),
             (tr("Show the details"), tr("Enter")),
+            (tr("Narrow the list to the value of a cell"), tr("Alt+click")),
+        ]
+
+    def _in_the_details(self) -> list[Line]:
+        tr = self.tr
+        both = tr("{0} and {1}")
+        walk = both.format(shown(["Alt+Left"]), shown(["Alt+Right"]))
+        return [
+            (tr("Next and previous match"), both.format(shown(["F3"]), shown(["Shift+F3"]))),
+            (tr("Result of the next and previous task"), walk),
+            (tr("Start what stands in the form"), shown(["Ctrl+Return"])),
         ]
 
     def _line(self, key: str) -> Line:

@@ -58,7 +58,13 @@ async def test_a_running_crawl_can_be_watched_until_it_ends(tmp_path: Path, page
     engine = Engine(Settings.at(home=tmp_path), accepts=True)
     await engine.open()
     try:
-        asked = {"url": pages.url, "maxPages": 1, "engine": "browser", "wait_for": "#never"}
+        asked = {
+            "url": pages.url,
+            "maxPages": 1,
+            "engine": "browser",
+            "wait_for": "#never",
+            "timeout_ms": 60_000,
+        }
         record = await engine.start("crawl", asked)
         seen: list[Sight] = []
         async with asyncio.timeout(60), aclosing(engine.showing.watch(record.task_id)) as sights:

@@ -38,7 +38,13 @@ def green() -> Iterator[str]:
 async def crawling(home: Path, address: str) -> AsyncIterator[tuple[Session, str]]:
     """A window that runs a crawl which goes on until it is cancelled, and that task's id."""
     async with opened(home) as session:
-        asked = {"url": address, "maxPages": 1, "engine": "browser", "wait_for": "#never"}
+        asked = {
+            "url": address,
+            "maxPages": 1,
+            "engine": "browser",
+            "wait_for": "#never",
+            "timeout_ms": 60_000,
+        }
         session.bridge.start("crawl", asked)
         (record,) = await heard(session.bridge.started)
         model, task_id = session.window.model, record.task_id
