@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
+from pathlib import Path
 
 from engine.config import Settings
 from engine.errors import EngineError
@@ -101,6 +102,10 @@ class Minding(Looking):
         if not self.is_run(task_id):
             return self._ledger
         return LedgerLook(self.settings.home / run_folders.FOLDER)
+
+    def folder_of(self, task_id: str) -> Path:
+        """Where a task, or a task run, keeps its files."""
+        return self._place_of(task_id).root / task_id
 
     def told_of(self, run: RunView) -> TaskRecord:
         """A task run that was just changed, as its row; the lists look at it at once."""

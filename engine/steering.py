@@ -11,14 +11,15 @@ from weakref import WeakValueDictionary
 from engine.comet import LinkedRuns, Runs
 from engine.config import Settings
 from engine.envelopes import Envelopes, EnvelopeState, Lasting, has_budget, state_of
-from engine.errors import EngineError, TaskNotFound
+from engine.errors import EngineError, TaskNotFound, TaskUnreadable
 from engine.goals.enforcing import Force
 from engine.goals.views import RunView
 from engine.keeper import Keeper
 from engine.minding import Minding
-from engine.records import ENVELOPE, Status, TaskId, TaskRecord
+from engine.records import ENVELOPE, Status, TaskId, TaskRecord, Unreadable
 from engine.retention.discarding import discard
 from engine.run.executor import Executor
+from engine.run.force_stop import force_stop
 from engine.run.stopping import request_stop
 from engine.stopping import Stopped, stop_all
 from engine.store.machine import wall_ms
@@ -111,6 +112,22 @@ class Steering(Minding):
         """
         task_id = await self.ledger_id(task_id)
         return await self._changed(task_id, partial(request_stop, self._ledger, task_id))
+
+    async def force_stop(self, task_id: str) -> TaskRecord:
+        """End the worker of a task that was asked to stop and does not; what it did is kept.
+
+        Raises:
+            CannotForceStop: it is no worker of ours, or still has time to stop by itself.
+            NotATaskId, TaskNotFound, TaskUnreadable, LedgerReadOnly.
+        """
+        found = await self.ledger_id(task_id)
+        entry = (await self.get(found)).entry
+        if isinstance(entry, Unreadable):
+            raise TaskUnreadable(task_id=found, reason=entry.reason, path=entry.path)
+        await asyncio.to_thread(force_stop, self.settings.root, entry)
+        await self.reap()
+        self._nudge(found)
+        return await self.wait(found)
 
     async def wait(self, task_id: str, timeout_ms: int = 60_000) -> TaskRecord:
         """The record once the task has ended.

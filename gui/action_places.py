@@ -20,7 +20,7 @@ MENUS: dict[str, tuple[str, ...]] = {
     ),
     "task": (
         *("open_result", "watch_page", ""),
-        *("cancel", "stop", "cancel_matching", "force", "resume", ""),
+        *("cancel", "stop", "force_stop", "cancel_matching", "force", "resume", ""),
         *("rerun", "rerun_many", "duplicate", "retry_failed", ""),
         *("acknowledge", "next_attention", "last_attention", ""),
         *("task_folder", "delete", "delete_for_good", "", "sample"),

@@ -36,7 +36,7 @@ from gui.trouble import Trouble
 
 
 class MainWindow(Frame):
-    """One ledger, live. `close_wanted`, `quit_wanted` and `folder_wanted` ask the program that made it."""
+    """One ledger, live. Its `…_wanted` signals ask the program that made it."""
 
     close_wanted = Signal()
     quit_wanted = Signal()
@@ -243,7 +243,7 @@ class MainWindow(Frame):
 
     def show_task_folder(self) -> None:
         if self._health is not None and self._followed is not None:
-            show_folder(Path(self._health.root) / self._followed)
+            show_folder(self.bridge.engine.folder_of(self._followed))
 
     def remember(self) -> None:
         """Keep how the window looks for its next start."""

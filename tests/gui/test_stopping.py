@@ -120,4 +120,4 @@ async def test_a_chosen_recording_offers_to_be_stopped(home: Path) -> None:
             window.acts["stop"].trigger()
             await told
         # there is no such folder
-        assert window.reports.bar.title == "1 recording could not be ended"
+        assert window.reports.bar.title == "1 task could not be ended"

@@ -1,0 +1,112 @@
+"""Ending a worker that does not stop: only one of ours, only late, and all it did is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import to_builtins
+
+from engine.admission import NO_TERMS
+from engine.cli.detach import detach
+from engine.config import Settings
+from engine.records import EngineFields, Status, TaskRecord
+from engine.run import force_stop as module
+from engine.run.force_stop import CannotForceStop
+from engine.service import Engine
+from engine.store.lease import Lease
+from engine.store.ledger import Ledger
+
+CRAWL = {"delay_ms": 0, "engine": "static", "max_pages": 3}
+
+
+@asynccontextmanager
+async def opened(home: Path) -> AsyncIterator[Engine]:
+    engine = Engine(Settings.at(home=home), accepts=True)
+    await engine.open()
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
+async def detached(home: Path, url: str) -> str:
+    asked = {"kind": "crawl", "args": {"url": url, **CRAWL}}
+    request = {**asked, "name": None, "parent": None, "terms": to_builtins(NO_TERMS)}
+    record = await asyncio.to_thread(detach, Settings.at(home=home), request)
+    return str(record["task_id"])
+
+
+async def record_of(engine: Engine, task_id: str) -> TaskRecord:
+    entry = (await engine.get(task_id)).entry
+    assert isinstance(entry, TaskRecord)
+    return entry
+
+
+def asked_long_ago(home: Path, task_id: str) -> None:
+    meta = home / "tasks" / task_id / "meta.json"
+    raw = json.loads(meta.read_bytes())
+    meta.write_text(json.dumps({**raw, "cancel_requested_at": raw["created_at"] - 60_000}))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process is made to hang by a signal")
+async def test_a_worker_that_hangs_is_ended_and_its_task_settled(home: Path, site: Any) -> None:
+    async with opened(home) as engine:
+        task_id = await detached(home, f"{site.url}/hang")
+        while (record := await record_of(engine, task_id)).status != Status.RUNNING:
+            await asyncio.sleep(0.02)
+        pid = int(record.pid or 0)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            await engine.cancel(task_id)
+            with pytest.raises(CannotForceStop, match="10 s"):
+                await engine.force_stop(task_id)
+            asked_long_ago(home, task_id)
+            ended = await engine.force_stop(task_id)
+        finally:
+            os.kill(pid, signal.SIGKILL) if _lives(pid) else None
+        assert ended.status == Status.FAILED
+        assert ended.error is not None
+        assert ended.error.code == "orphaned"
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_a_task_of_a_program_that_may_run_others_is_never_ended(home: Path) -> None:
+    async with opened(home) as engine:
+        lease = Lease.acquire(home / "tasks")
+        other = Ledger(home / "tasks", lease=lease)
+        made = other.create("crawl", {"url": "https://a.invalid/"}, engine=EngineFields())
+        other.claim(made.task_id)
+        other.request_cancel(made.task_id)
+        asked_long_ago(home, made.task_id)
+        with pytest.raises(CannotForceStop):
+            await engine.force_stop(made.task_id)
+        assert (await record_of(engine, made.task_id)).status == Status.RUNNING
+        lease.release()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"status": "COMPLETED"}, {"engine": {}}, {"engine": {"runner": "x", "host": "y"}}]
+)
+async def test_what_no_worker_of_this_machine_runs_is_refused(
+    home: Path, changes: dict[str, Any]
+) -> None:
+    fields = {"engine": EngineFields(**changes["engine"])} if "engine" in changes else changes
+    record = TaskRecord("0" * 16, "crawl", **{"status": "RUNNING", **fields, "pid": os.getpid()})
+    with pytest.raises(CannotForceStop):
+        module.force_stop(home / "tasks", record)
