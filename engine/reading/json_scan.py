@@ -89,6 +89,27 @@ class Scan:
             if not self.more():
                 raise Broken(self.place)
 
+    def nest(self, most: int) -> bytes | None:
+        """The object or array that comes next, and pass over it; None (and stay) when it is
+        longer than `most` bytes or breaks off.
+        """
+        depth, ahead = 0, 0
+        while True:
+            at = _end(_FLAT, self._data, self._at + ahead)
+            mark = self._data[at : at + 1]
+            ahead = at + 1 - self._at
+            if mark in (b"{", b"["):
+                depth += 1
+            elif mark in (b"}", b"]"):
+                depth -= 1
+                if not depth:
+                    found, self._at = self._data[self._at : at + 1], at + 1
+                    return found
+            else:
+                ahead -= 1  # the end, or a text that goes on in the next block
+                if len(self._data) - self._at > most or not self.more():
+                    return None
+
     def start_of_text(self, chars: int) -> str:
         """The first `chars` characters of the text that comes next; the cursor stays."""
         wanted = 6 * chars + 16

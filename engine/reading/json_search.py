@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
@@ -13,8 +14,10 @@ from engine.reading.json_scan import BLOCK, Broken, Scan, unescaped
 from engine.reading.json_tree import Step
 
 MOST_TEXT: Final = 8 * 1024 * 1024  # bytes of one text that is looked through
-_PAUSE: Final = 4_000  # values between two pauses
+MOST_NEST: Final = 1024 * 1024  # bytes of an object that is looked at whole
+_PAUSE: Final = 200  # values between two pauses
 _AROUND: Final = 60
+_HIDDEN = re.compile(rb"\\u00[2-7]")  # a sign that could have been written as it is
 
 
 class Hit(msgspec.Struct, frozen=True, gc=False):
@@ -33,7 +36,9 @@ class Search:
     def __init__(self, scan: Scan, needle: str, *, lines: bool = False) -> None:
         self._scan = scan
         self._needle = needle.casefold()
-        self._bytes = self._needle.encode() if self._needle.isascii() else b""
+        # What is written as it is, so that bytes can be looked through before any text is made.
+        plain = self._needle.isascii() and not set(self._needle) & set('"\\/')
+        self._bytes = self._needle.encode() if plain and self._needle.isprintable() else b""
         self._lines = lines
         self._stack: list[Step] = []
         self._nests: list[bool] = []  # is it an object?
@@ -76,6 +81,10 @@ class Search:
             yield None
         first = self._scan.peek()
         if first in (b"{", b"["):
+            whole = self._scan.nest(MOST_NEST) if self._bytes else None
+            if whole is not None:
+                yield from self._within(whole)
+                return
             self._scan.step()
             self._nests.append(first == b"{")
             self._stack.append(-1)
@@ -86,6 +95,18 @@ class Search:
             if not said:
                 raise Broken(self._scan.place)
             yield from self._judge(said)
+
+    def _within(self, whole: bytes) -> Iterator[Hit | None]:
+        """Look into an object or array only if the words may be in it: nearly all are passed by
+        whole, which takes a tenth of the time.
+        """
+        if self._bytes not in whole.lower() and not _HIDDEN.search(whole):
+            return
+        inner = Search(Scan(lambda at: whole[at:]), self._needle)
+        inner._bytes = b""
+        for hit in inner.hits():
+            steps = () if hit is None else (*self._stack, *hit.steps)
+            yield None if hit is None else Hit(steps, hit.preview)
 
     def _goes_on(self) -> bool:
         """Step to the next member of the innermost nest; False at its end."""

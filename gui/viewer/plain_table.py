@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QAbstractItemModel, QItemSelectionModel, Qt
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QItemSelectionModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    Qt,
+)
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
+    QHeaderView,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QWidget,
+)
 
 LAST_CHARS, LEAST_CHARS = 28, 24  # of the last column, and of the one that grows
 
@@ -49,7 +63,8 @@ class PlainTable(QTableView):
         for at, chars in enumerate(widths):
             if chars:
                 header.resizeSection(at, chars * character + 16)
-        self._growing = False
+        if grows >= 0:
+            self.setItemDelegateForColumn(grows, _EndsMatter(self))
         header.sectionResized.connect(self._note_drag)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -62,12 +77,10 @@ class PlainTable(QTableView):
         others = sum(header.sectionSize(at) for at in range(last) if at != self._grows)
         character = self.fontMetrics().averageCharWidth()
         room = self.viewport().width() - others - LAST_CHARS * character
-        self._growing = True
         header.resizeSection(self._grows, max(LEAST_CHARS * character, room))
-        self._growing = False
 
     def _note_drag(self, *_: int) -> None:
-        if not self._growing and self.isVisible():
+        if QApplication.mouseButtons():  # else the header itself made room
             self._touched = True
 
     def let_sort(self) -> None:
@@ -80,3 +93,13 @@ class PlainTable(QTableView):
         selection = self.selectionModel().selection()
         spans = (selection.at(number) for number in range(selection.size()))
         return sorted({row for span in spans for row in range(span.top(), span.bottom() + 1)})
+
+
+class _EndsMatter(QStyledItemDelegate):
+    """Addresses of one crawl begin alike: what tells them apart is at their ends."""
+
+    def initStyleOption(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        super().initStyleOption(option, index)
+        option.textElideMode = Qt.TextElideMode.ElideLeft

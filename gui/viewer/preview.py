@@ -25,10 +25,11 @@ class Preview(ViewerTab):
         self.before, self.now = PicturePane(desk, self), PicturePane(desk, self)
         both = QSplitter(self)
         both.addWidget(_titled(self.tr("Before"), self.before))
-        both.addWidget(_titled(self.tr("After"), self.now))
+        after = _titled(self.tr("After"), self.now)
+        self._after = after.findChild(PlainLabel)
+        both.addWidget(after)
         both.setChildrenCollapsible(False)
         self._both = both
-        self._after = both.widget(1).findChild(PlainLabel)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 6, 0, 0)
         column.addWidget(self.title)

@@ -149,3 +149,17 @@ async def test_what_stands_before_the_end_of_half_a_file_is_still_shown(
     with pytest.raises(TaskUnreadable):
         await look()
     assert [one.step for one in seen if isinstance(one, Node)] == ["a", "b"]
+
+
+@given(
+    st.dictionaries(st.text(max_size=5), json_values, max_size=4),
+    st.sampled_from(["a", "0", "tru", "é", "\\", '"', "ab c"]),
+    st.booleans(),
+)
+def test_passing_over_whole_objects_misses_no_hit(
+    value: dict[str, Any], needle: str, ascii_only: bool
+) -> None:
+    data = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "replace")
+    quick, slow = (Search(Scan(reader(data, 64)), needle) for _ in range(2))
+    slow._bytes = b""
+    assert [*filter(None, quick.hits())] == [*filter(None, slow.hits())]
