@@ -194,6 +194,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "budget.exceeded.plain": "over its budget",
     "budget.used": "{name} {used} of {limit}",
     "budget.worst": "{name} {percent}",
+    "budget.spoken": "{text}, {level}",
     "budget.level.ok": "within",
     "budget.level.warning": "near",
     "budget.level.exceeded": "exceeded",

@@ -205,6 +205,8 @@ def hint(row: Row, column: Column, now_ms: float) -> str:
         return row.name if not full or row.name in full else f"{row.name}\n{full}"
     if column.key == "progress":
         return _progress_hint(row)
+    if column.key == "budget":
+        return _budget_hint(row, now_ms)
     if column.key in ("age", "updated"):
         return words.clock(row.created_at if column.key == "age" else row.updated_at)
     return column.text(row, now_ms)
@@ -220,11 +222,24 @@ def _progress_hint(row: Row) -> str:
     return f"{said}, {words.say('progress.percent', percent=int(row.fraction * 100))}"
 
 
+def _budget_hint(row: Row, now_ms: float) -> str:
+    """Share and word: how near it is must not be left to a colour."""
+    found = cells.budget_of(row, now_ms)
+    if found is None:
+        return ""
+    return words.say(
+        "budget.spoken", text=found.text, level=words.say(f"budget.level.{found.level}")
+    )
+
+
 def spoken(row: Row, column: Column, now_ms: float) -> str:
     """The cell for ears: the whole row at its head and its name, else title and value."""
     if column.key in ("attention", "task"):
         sentence = words.row_sentence(row.view, row.status)
         needs = column.text(row, now_ms) if column.key == "attention" else ""
         return f"{sentence}. {needs}" if needs else sentence
-    text = _progress_hint(row) if column.key == "progress" else column.text(row, now_ms)
+    if column.key in ("progress", "budget"):
+        text = hint(row, column, now_ms)
+    else:
+        text = column.text(row, now_ms)
     return f"{column.long_title}: {text or words.NONE}"

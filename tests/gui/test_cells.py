@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.attention import Reason, seen
 from engine.records import EngineFields, TaskRecord, TaskView, Units, Unreadable
 from gui.budget_gauge import fullest_of
-from gui.columns import COLUMN_AT, COLUMNS
+from gui.columns import COLUMN_AT, COLUMNS, spoken
 from gui.rows import make_row
 from gui.task_model import TaskModel
 from tests.gui.task_views import MINUTE, NOW, SECOND, a_view, task_id
@@ -103,6 +103,12 @@ def test_no_policy_of_a_stranger_breaks_a_row(
     row = make_row(a_view(1, "RUNNING", **fields), None, NOW)
     text = COLUMNS[COLUMN_AT["budget"]].text(row, NOW)
     assert bool(text) == (row.worst is not None)
+
+
+def test_ears_hear_how_near_a_budget_is_in_a_word() -> None:
+    given = {"policy": {"maxToolCalls": 50}, "counters": {"toolCalls": 41}, **ENVELOPE}
+    row = make_row(a_view(1, "RUNNING", **given), None, NOW)
+    assert spoken(row, COLUMNS[COLUMN_AT["budget"]], NOW) == "Budget: calls 82 %, near"
 
 
 class Clock:
