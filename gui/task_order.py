@@ -46,6 +46,9 @@ class TaskOrder:
         self.facets = FacetCounts()
         self.filter = Filter.of("")
         self._narrowed = False
+        # Every id in order, as long as nothing came, went or moved since: a filter that is
+        # taken back need not sort again.
+        self._settled: list[str] | None = None
         self.sort_keys: tuple[SortKey, ...] = ()
         self._orders: tuple[Order, ...] = ()
         self.set_sort(NEWEST_FIRST)
@@ -111,6 +114,8 @@ class TaskOrder:
             self._count(before, after)
         if before is None:
             self._arrival[task_id] = next(self._next_arrival)
+        if self._settled is not None and (before is None or self.moved(before, after)):
+            self._settled = None
         self.rows[task_id] = after
         return before, after
 
@@ -119,6 +124,7 @@ class TaskOrder:
         row = self.rows.pop(task_id, None)
         if row is None:
             return False
+        self._settled = None
         self._count(row, None)
         self._paces.pop(task_id, None)
         self.unread.pop(task_id, None)
@@ -162,6 +168,7 @@ class TaskOrder:
         """Order by these columns; unknown ones are left out, none at all means newest first."""
         known = tuple((key, down) for key, down in keys if key in COLUMN_AT)
         self.sort_keys = known or NEWEST_FIRST
+        self._settled = None
         self._orders = tuple(Order(COLUMNS[COLUMN_AT[key]].sort, d) for key, d in self.sort_keys)
 
     @property
@@ -177,15 +184,23 @@ class TaskOrder:
         return [row.task_id for row in self.filter.keep(rows, now_ms, asked)]
 
     def passing(self, now_ms: float) -> list[Row]:
-        """All rows that pass the filter now, in no order."""
+        """All rows that pass the filter now, in no order unless that is settled."""
         if self.follows_progress or self.filter.counts:
             for task_id in list(self.unread):
                 self.catch_up(task_id, now_ms)
-        return self.filter.keep(self.rows.values(), now_ms, asked)
+        settled = self._settled
+        rows = self.rows.values() if settled is None else map(self.rows.__getitem__, settled)
+        return self.filter.keep(rows, now_ms, asked)
 
     def arranged(self, now_ms: float) -> list[str]:
         """The ids that pass the filter, in order, made from scratch."""
-        return [row.task_id for row in in_order(self.passing(now_ms), self._orders)]
+        rows = self.passing(now_ms)
+        if self._settled is None:
+            rows = in_order(rows, self._orders)
+        ids = [row.task_id for row in rows]
+        if not self.filter.parts:
+            self._settled = ids.copy()
+        return ids
 
     def replace(self, ids: list[str]) -> None:
         self.ids, self.shown = ids, set(ids)
