@@ -36,7 +36,7 @@ class Reports(QObject):
     def tell(self, title: str, refused: Sequence[Refusal]) -> None:
         """`title` says how many; the first reasons stand below, all of them in a list."""
         self._over.stop()
-        reasons = dict.fromkeys(f"{one.error} {one.error.advice}".strip() for one in refused)
+        reasons = dict.fromkeys(str(one.error) for one in refused)
         lines = "\n".join(list(reasons)[:MOST_LISTED])
         show = Choice(self.tr("Show which…"), lambda: self._show(title, refused))
         self.bar.tell(title, lines, (show,), "bad")

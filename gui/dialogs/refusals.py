@@ -31,7 +31,8 @@ class Refusals(Question):
         rows = [_row(one, view_of(one.task_id)) for one in refused]
         titles = (self.tr("Task"), self.tr("Why not"), self.tr("Id"))
         self.list = TaskList(titles, rows, self)
-        self.list.setColumnWidth(1, 300)
+        self.list.setColumnWidth(0, 170)
+        self.list.setColumnWidth(1, 320)
         self.body.addWidget(self.list)
         copy = self.add_button("copy", self.tr("Copy all"))
         copy.clicked.disconnect()  # the list stays open

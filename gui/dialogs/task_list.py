@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QAbstractItemView, QTreeWidget, QTreeWidgetItem, Q
 
 from engine.display import display
 from engine.words import count
+from gui.theme import plain_tip
 
 MOST = 100  # rows: nobody reads more in a question, and "Copy all" has them all
 LINES = 7
@@ -30,7 +31,7 @@ class TaskList(QTreeWidget):
         self.setAlternatingRowColors(True)
         self.setTabKeyNavigation(False)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.setAccessibleName(self.tr("Tasks that this is about"))
         height = self.fontMetrics().height() + 8
         for row in rows[:MOST]:
@@ -47,6 +48,8 @@ class TaskList(QTreeWidget):
     def _add(self, cells: list[str], height: int) -> None:
         item = QTreeWidgetItem(cells)
         item.setSizeHint(0, QSize(0, height))
+        for column, cell in enumerate(cells):
+            item.setToolTip(column, plain_tip(cell))
         self.addTopLevelItem(item)
 
     def copy_all(self) -> None:
