@@ -106,6 +106,8 @@ class Scope(QObject):
         """These tasks are meant now, and no others."""
         self._matching, self._chosen = False, list(ids)
         self._names, self._other = frozenset(self._chosen), True
+        if len(self._chosen) <= _AT_ONCE:
+            self._verdicts.clear()  # kept only where judging takes a while
         self._judge_anew()
 
     def choose_matching(self) -> None:
