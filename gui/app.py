@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import QLibraryInfo, QLocale, QTranslator
-
 from engine.config import Settings
 from engine.errors import EngineError
 from engine.logs import log_path, log_to_file
@@ -25,6 +23,7 @@ from gui.desktop.forward import token_in
 from gui.desktop.wishes import SCHEME, Wish, here, wish_of
 from gui.icons import window_icon
 from gui.instance import Instance
+from gui.language import NAMES, PSEUDO, chosen, speak
 from gui.loop import run
 from gui.preferences import Preferences
 from gui.preferences import default_file as preference_file
@@ -50,12 +49,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     log_qt_messages()
     app = make_application()
     try:
+        speak(app, options.language or "en")
         if options.self_test:
             return _report(*run(app, self_test(app, settings.browser_path)))
         if options.shot:
             return _report(*run(app, shoot(app, settings, options.shot, options.scene)))
         wish = wish_of(options.what, here(), token_in(os.environ))
-        return run(app, _windows(app, settings, wish, new_window=options.new_window))
+        return run(app, _windows(app, settings, wish, options))
     except (asyncio.CancelledError, KeyboardInterrupt):
         if options.self_test or options.shot:
             _say("Ended by a signal before it was done.", wrong=True)
@@ -72,10 +72,6 @@ def make_application() -> Opener:
     app.setApplicationVersion(VERSION)
     app.setOrganizationName("OpenChrome")
     app.setDesktopFileName(DESKTOP_ID)
-    words = QTranslator(app)
-    folder = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
-    if words.load(QLocale(), "qtbase", "_", folder):
-        app.installTranslator(words)
     return app
 
 
@@ -99,7 +95,9 @@ def platform_for(environ: Mapping[str, str], platform: str) -> dict[str, str]:
     return {"QT_QPA_PLATFORM": ";".join([*screens, "offscreen"])}
 
 
-async def _windows(app: Opener, settings: Settings, wish: Wish, *, new_window: bool) -> int:
+async def _windows(
+    app: Opener, settings: Settings, wish: Wish, options: argparse.Namespace
+) -> int:
     """One window after the other, as the user opens folders; the exit code."""
     memory, alarm = Memory(), Alarm()
     preferences = Preferences(preference_file())
@@ -108,12 +106,12 @@ async def _windows(app: Opener, settings: Settings, wish: Wish, *, new_window: b
     apply_theme(app, memory.theme)
     app.styleHints().colorSchemeChanged.connect(lambda _: apply_theme(app, memory.theme))
     instance = Instance(settings.root)
-    if not new_window and not instance.claim():
+    if not options.new_window and not instance.claim():
         return _hand_over(instance, settings.root, wish)
     crashed = has_crashed(memory)
     while True:
-        chosen = as_chosen(settings, preferences)
-        session = Session(chosen, memory, alarm, preferences=preferences)
+        speak(app, options.language or chosen(preferences.get("general.language", str)))
+        session = Session(as_chosen(settings, preferences), memory, alarm, preferences=preferences)
         if crashed:
             session.tell_of_crash()
             crashed = False
@@ -122,7 +120,7 @@ async def _windows(app: Opener, settings: Settings, wish: Wish, *, new_window: b
             return 0
         settings, wish = replace(settings, root=folder), Wish()
         instance = Instance(folder)
-        if not new_window and not instance.claim():
+        if not options.new_window and not instance.claim():
             return _hand_over(instance, folder, Wish())
 
 
@@ -173,6 +171,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--scene", choices=SCENES, default="main", help="what the picture shows (default: main)"
     )
+    parser.add_argument("--language", choices=(*NAMES, PSEUDO), help=argparse.SUPPRESS)
     parser.add_argument(
         "--self-test", action="store_true", help="crawl the bundled site and exit 0 if it works"
     )

@@ -12,7 +12,7 @@ from gui.dialogs.question import Question
 from gui.folders import show_folder
 from gui.theme import plain_label
 
-DETAILS_HEIGHT, WIDTH = 170, 620
+DETAILS_HEIGHT, WIDTH = 90, 620
 
 
 class CrashDialog(Question):
@@ -35,7 +35,7 @@ class CrashDialog(Question):
         self._shown.setTabChangesFocus(True)
         self._shown.setAccessibleName(self.tr("What happened, for a report"))
         self._shown.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-        self._shown.setFixedHeight(DETAILS_HEIGHT)
+        self._shown.setMinimumHeight(DETAILS_HEIGHT)
         self.body.addWidget(self._shown)
         self.add_text(self.tr("It is written down in {0}").format(log_file), tone="muted")
         self._again = plain_label(tone="warning", parent=self)

@@ -62,7 +62,7 @@ class Question(QDialog):
     def add_button(self, key: str, text: str, *, default: bool = False) -> QPushButton:
         """A button that ends the question with `key`; the default is also what Esc means."""
         button = QPushButton(text, self)
-        button.setMinimumSize(BUTTON)
+        button.setMinimumSize(BUTTON.expandedTo(button.sizeHint()))  # never less than its words
         button.setAutoDefault(True)  # Enter presses the button that has the focus
         button.setDefault(default)
         button.clicked.connect(lambda: self._end(key))

@@ -17,6 +17,9 @@ from gui.session import Session
 from gui.settings import Memory
 from tests.gui.windows import dialog_of, opened, press
 
+# none is started for nothing: these tests are over before it would run
+NO_BROWSER = {"browser_path": "/nowhere/chromium"}
+
 
 def a_defect(words: str) -> Exception:
     try:
@@ -34,7 +37,7 @@ async def told(session: Session) -> CrashDialog:
 
 
 async def test_the_details_can_be_copied_and_hold_no_secret(home: Path) -> None:
-    async with opened(home) as session:
+    async with opened(home, **NO_BROWSER) as session:
         session._alarm.ring(a_defect("https://user:hunter2@example.com/?token=abc123def456"))
         dialog = await told(session)
         press(dialog, "&Copy the details")
@@ -47,7 +50,7 @@ async def test_the_details_can_be_copied_and_hold_no_secret(home: Path) -> None:
 
 
 async def test_a_defect_that_repeats_is_one_dialog_and_then_none(home: Path) -> None:
-    async with opened(home) as session:
+    async with opened(home, **NO_BROWSER) as session:
         for _ in range(3):
             session._alarm.ring(a_defect("again"))
         dialog = await told(session)
@@ -60,7 +63,7 @@ async def test_a_defect_that_repeats_is_one_dialog_and_then_none(home: Path) -> 
 
 
 async def test_quit_ends_the_window_in_order(home: Path) -> None:
-    async with opened(home) as session:
+    async with opened(home, **NO_BROWSER) as session:
         leaving = asyncio.ensure_future(session.ended())
         session._alarm.ring(a_defect("bad"))
         press(await told(session), "Quit")
@@ -68,7 +71,7 @@ async def test_quit_ends_the_window_in_order(home: Path) -> None:
 
 
 async def test_markup_in_an_error_is_shown_as_it_is(home: Path) -> None:
-    async with opened(home) as session:
+    async with opened(home, **NO_BROWSER) as session:
         session._alarm.ring(a_defect("<img src=file:///etc/passwd>"))
         (shown,) = (await told(session)).findChildren(QPlainTextEdit)
         assert "<img src=file:///etc/passwd>" in shown.toPlainText()

@@ -23,6 +23,9 @@ from gui.session import Session
 from tests.gui.task_views import MINUTE, NOW, a_view
 from tests.gui.windows import heard, opened
 
+# none is started for nothing: these tests are over before it would run
+NO_BROWSER = {"browser_path": "/nowhere/chromium"}
+
 
 def now_is(view: TaskView, status: str, ended_at: float | None = NOW) -> TaskView:
     """The same task a moment later."""
@@ -138,7 +141,7 @@ def running_then(session: Session, status: str, numbers: range, **more: object) 
 
 
 async def test_three_ends_at_once_are_one_notice_that_leads_to_all_of_them(home: Path) -> None:
-    async with opened(home) as session:
+    async with opened(home, **NO_BROWSER) as session:
         session.window.hide()
         news = news_of(session)
         told = heard(news.told)
@@ -154,7 +157,7 @@ async def test_three_ends_at_once_are_one_notice_that_leads_to_all_of_them(home:
 
 
 async def test_what_completed_is_listed_and_rings_no_bell_outside(home: Path) -> None:
-    async with opened(home) as session:
+    async with opened(home, **NO_BROWSER) as session:
         session.window.hide()
         news, pops = news_of(session), list[Popup]()
         news.told.connect(pops.append)
@@ -167,7 +170,7 @@ async def test_what_completed_is_listed_and_rings_no_bell_outside(home: Path) ->
 
 
 async def test_who_looks_at_the_window_is_not_interrupted(home: Path) -> None:
-    async with opened(home) as session:
+    async with opened(home, **NO_BROWSER) as session:
         session.window.activateWindow()
         news, pops = news_of(session), list[Popup]()
         news.told.connect(pops.append)
@@ -181,7 +184,7 @@ async def test_who_looks_at_the_window_is_not_interrupted(home: Path) -> None:
 async def test_the_list_says_literally_what_happened_and_leads_there_by_keyboard(
     home: Path, qapp: QApplication
 ) -> None:
-    async with opened(home) as session:
+    async with opened(home, **NO_BROWSER) as session:
         news = news_of(session)
         changed_ = heard(news.changed)
         (view,) = running_then(session, "FAILED", range(7, 8), name="<b>x</b> & y")
