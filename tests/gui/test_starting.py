@@ -11,22 +11,15 @@ from msgspec.structs import replace
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from engine.again import Asked
-from engine.config import Settings
 from engine.drafts import Terms
 from engine.errors import LedgerWriteFailed
-from engine.feed import Batch
 from engine.records import TaskRecord
 from engine.sample.site import Site
-from gui.bridge import Bridge
 from gui.dialogs.start import StartDialog
-from gui.estimate import Estimate
-from gui.preferences import Preferences
-from gui.presets import MOST_RECENT, Presets
 from gui.session import Session
-from tests.gui.task_views import NOW, a_view
 from tests.gui.windows import dialog_of, heard, opened, until
 
 QUICK: dict[str, Any] = {"engine": "static", "max_pages": 1, "delay_ms": 0}
@@ -79,34 +72,41 @@ def drop(place: QWidget, mime: QMimeData) -> bool:
     return True
 
 
-async def test_what_is_pasted_is_shown_as_what_it_is(home: Path) -> None:
+def pasted(session: Session, text: str) -> StartDialog:
+    QGuiApplication.clipboard().setText(text)
+    session.window.acts["paste"].trigger()
+    QGuiApplication.clipboard().clear()
+    return started(session)
+
+
+async def test_a_pasted_address_fills_the_form(home: Path) -> None:
     async with opened(home) as session:
-        clipboard = QGuiApplication.clipboard()
-        clipboard.setText("example.com/one")
-        session.window.acts["paste"].trigger()
-        assert started(session).form.asked.args["url"] == "https://example.com/one"
-        started(session).reject()
-        await asyncio.sleep(0)
+        dialog = pasted(session, "example.com/one")
+        assert dialog.form.asked.args["url"] == "https://example.com/one"
+        dialog.reject()
 
-        clipboard.setText("https://a.example/\nhttps://b.example/\nhttps://a.example/#x")
-        session.window.acts["paste"].trigger()
-        assert started(session).footer.start.text() == "Start 2 tasks"
-        assert "1 duplicate is left out" in started(session).addresses.many.told
-        started(session).reject()
-        await asyncio.sleep(0)
 
-        clipboard.setText(json.dumps(TASK))
-        session.window.acts["paste"].trigger()
-        assert started(session).form.asked == Asked("commands", TASK)
-        started(session).reject()
-        await asyncio.sleep(0)
+async def test_pasted_addresses_are_a_list(home: Path) -> None:
+    async with opened(home) as session:
+        text = "https://a.example/\nhttps://b.example/\nhttps://a.example/#x"
+        dialog = pasted(session, text)
+        assert dialog.footer.start.text() == "Start 2 tasks"
+        assert "1 duplicate is left out" in dialog.addresses.many.told
+        dialog.reject()
 
-        clipboard.setText("nothing of interest")
-        session.window.acts["paste"].trigger()
-        assert not started(session).start.isEnabled()
-        started(session).reject()
-        await asyncio.sleep(0)
-        clipboard.clear()
+
+async def test_a_pasted_task_is_shown_as_it_is(home: Path) -> None:
+    async with opened(home) as session:
+        dialog = pasted(session, json.dumps(TASK))
+        assert dialog.form.asked == Asked("commands", TASK)
+        dialog.reject()
+
+
+async def test_pasted_words_open_an_empty_form(home: Path) -> None:
+    async with opened(home) as session:
+        dialog = pasted(session, "nothing of interest")
+        assert not dialog.start.isEnabled()
+        dialog.reject()
 
 
 async def test_a_dropped_task_says_what_it_may_do_and_runs_nothing(
@@ -301,115 +301,3 @@ async def test_nothing_can_be_dropped_on_a_window_that_only_looks(home: Path) ->
         assert not any(acts[key].isEnabled() for key in ("open_file", "list_mode", "duplicate"))
         drop(session.window, copied("https://example.com/"))
         assert not session.window.findChildren(StartDialog)
-
-
-def test_presets_and_recent_ones_hold_no_secret_and_survive_damage(tmp_path: Path) -> None:
-    file = tmp_path / "preferences.json"
-    presets = Presets(Preferences(file))
-    secret = Asked("crawl", {"url": "https://ada:pw99@example.com/?token=abcdef123"}, "mine")
-    assert presets.keep("Nightly", secret).lost
-    presets.keep("Nightly", secret)
-    for number in range(MOST_RECENT + 5):
-        presets.remember(Asked("recording", {"url": f"https://h{number}.example/"}))
-    presets.remember(Asked("recording", {"url": "https://h9.example/"}))
-    text = file.read_text()
-    assert "pw99" not in text
-    assert "abcdef123" not in text
-    again = Presets(Preferences(file))
-    (kept,) = again.presets
-    assert (kept.title, kept.asked.name, kept.lost) == ("Nightly", "mine", True)
-    assert len(again.recent) == MOST_RECENT
-    assert again.recent[0].asked.args == {"url": "https://h9.example/"}
-    damaged = json.loads(text)
-    damaged["values"]["start.recent"] = [3, {"request": {"kind": "moon"}}, {}]
-    file.write_text(json.dumps(damaged))
-    assert Presets(Preferences(file)).recent == ()
-    assert len(Presets(Preferences(file)).presets) == 1
-
-
-def test_a_preset_fills_the_form_and_asks_for_what_was_secret(
-    qapp: QApplication, qtbot: Any
-) -> None:
-    presets = Presets(Preferences())
-    presets.keep("Login", Asked("commands", with_typing(TASK)))
-    dialog = StartDialog(lambda _: (), presets)
-    qtbot.addWidget(dialog)
-    dialog.show()
-    listed = dialog.shelf.presets
-    listed.setCurrentRow(0)
-    listed.itemActivated.emit(listed.item(0))
-    assert dialog.form.kind == "commands"
-    assert "type it in again" in words_of(dialog)
-    assert not dialog.start.isEnabled()
-    assert "[redacted]" in dialog.start.toolTip()
-    dialog.activateWindow()
-    listed.setFocus()
-    qapp.processEvents()
-    QTest.keyClick(listed, Qt.Key.Key_Delete)
-    assert presets.presets == ()
-    dialog.close()
-
-
-def test_enter_on_a_recent_one_fills_the_form_and_starts_nothing(
-    qapp: QApplication, qtbot: Any
-) -> None:
-    presets = Presets(Preferences())
-    presets.remember(Asked("crawl", {"url": "https://example.com/"}, "again"))
-    dialog = StartDialog(lambda _: (), presets)
-    qtbot.addWidget(dialog)
-    dialog.show()
-    wanted: list[Asked] = []
-    dialog.wanted.connect(wanted.append)
-    dialog.form.fill({"url": "https://example.com/"})
-    listed = dialog.shelf.recent
-    listed.setFocus()
-    listed.setCurrentRow(0)
-    QTest.keyClick(listed, Qt.Key.Key_Return)
-    assert dialog.form.asked.name == "again"
-    dialog.form.choose("commands")
-    dialog.form.body.add()  # type: ignore[union-attr]
-    QTest.keyClick(dialog.form.body.table, Qt.Key.Key_Return)  # type: ignore[union-attr]
-    assert wanted == []
-    dialog.close()
-
-
-def test_the_last_ones_of_a_host_say_how_long_it_takes(qapp: QApplication) -> None:
-    estimate = Estimate(Bridge(Settings.at(home=Path("/nowhere"))))
-    asked = Asked("crawl", {"url": "https://host.example/a", "max_pages": 60, "delay_ms": 1000})
-    assert estimate.words(asked) == "Up to 60 pages."
-    views = tuple(
-        a_view(number, done=10, args={"url": "https://host.example/"}, ended_at=NOW + number)
-        for number in range(1, 4)
-    )
-    estimate.hear(Batch(views, (), 3, 3, True))
-    estimate.hear(Batch(views, (), 3, 3, True))
-    assert "Up to 60 pages: about" in estimate.words(asked)
-    elsewhere = Asked(
-        "crawl", {"url": "https://other.example/", "max_pages": 600, "delay_ms": 1000}
-    )
-    assert estimate.words(elsewhere) == "Up to 600 pages, at least 10 min with this pause."
-
-
-def with_typing(task: dict[str, Any]) -> dict[str, Any]:
-    typed = {"action": "type", "selector": "#p", "text": "hunter2"}
-    step = {"tool_name": "browser_interact", "intention": "t", "args": typed}
-    return {**task, "commands": [*task["commands"], step]}
-
-
-def test_the_star_keeps_the_form_under_a_name(qapp: QApplication, qtbot: Any) -> None:
-    presets = Presets(Preferences())
-    dialog = StartDialog(lambda _: (), presets)
-    qtbot.addWidget(dialog)
-    dialog.show()
-    wanted: list[Asked] = []
-    dialog.wanted.connect(wanted.append)
-    dialog.form.fill({"url": "https://example.com/"})
-    dialog.footer.star.click()
-    QTest.keyClicks(dialog.focusWidget(), "Docs")
-    QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Return)
-    assert [kept.title for kept in presets.presets] == ["Docs"]
-    assert wanted == []  # Enter named the preset, and started nothing
-    assert "Kept as “Docs”" in dialog.footer.told
-    assert dialog.isVisible()
-    assert not dialog.findChildren(QPlainTextEdit)[0].hasFocus()
-    dialog.close()

@@ -1,0 +1,154 @@
+"""Presets, recent ones and what a host took lately: kept without secrets, back by one click."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit, QWidget
+
+from engine.again import Asked
+from engine.config import Settings
+from engine.feed import Batch
+from gui.bridge import Bridge
+from gui.dialogs.start import StartDialog
+from gui.estimate import Estimate
+from gui.preferences import Preferences
+from gui.presets import MOST_RECENT, Presets
+from tests.gui.task_views import NOW, a_view
+
+TASK: dict[str, Any] = {
+    "task_name": "look",
+    "task_intention": "see <b>it</b>",
+    "commands": [
+        {
+            "tool_name": "browser_navigate",
+            "intention": "open",
+            "args": {"action": "goto", "url": "http://127.0.0.1:9/"},
+        },
+        {
+            "tool_name": "browser_execute",
+            "intention": "run",
+            "args": {"action": "evaluate", "script": "1"},
+        },
+    ],
+}
+
+
+def words_of(widget: QWidget) -> str:
+    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+
+
+def test_presets_and_recent_ones_hold_no_secret_and_survive_damage(tmp_path: Path) -> None:
+    file = tmp_path / "preferences.json"
+    presets = Presets(Preferences(file))
+    secret = Asked("crawl", {"url": "https://ada:pw99@example.com/?token=abcdef123"}, "mine")
+    assert presets.keep("Nightly", secret).lost
+    presets.keep("Nightly", secret)
+    for number in range(MOST_RECENT + 5):
+        presets.remember(Asked("recording", {"url": f"https://h{number}.example/"}))
+    presets.remember(Asked("recording", {"url": "https://h9.example/"}))
+    text = file.read_text()
+    assert "pw99" not in text
+    assert "abcdef123" not in text
+    again = Presets(Preferences(file))
+    (kept,) = again.presets
+    assert (kept.title, kept.asked.name, kept.lost) == ("Nightly", "mine", True)
+    assert len(again.recent) == MOST_RECENT
+    assert again.recent[0].asked.args == {"url": "https://h9.example/"}
+    damaged = json.loads(text)
+    damaged["values"]["start.recent"] = [3, {"request": {"kind": "moon"}}, {}]
+    file.write_text(json.dumps(damaged))
+    assert Presets(Preferences(file)).recent == ()
+    assert len(Presets(Preferences(file)).presets) == 1
+
+
+def test_a_preset_fills_the_form_and_asks_for_what_was_secret(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    presets = Presets(Preferences())
+    presets.keep("Login", Asked("commands", with_typing(TASK)))
+    dialog = StartDialog(lambda _: (), presets)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    listed = dialog.shelf.presets
+    listed.setCurrentRow(0)
+    listed.itemActivated.emit(listed.item(0))
+    assert dialog.form.kind == "commands"
+    assert "type it in again" in words_of(dialog)
+    assert not dialog.start.isEnabled()
+    assert "[redacted]" in dialog.start.toolTip()
+    dialog.activateWindow()
+    listed.setFocus()
+    qapp.processEvents()
+    QTest.keyClick(listed, Qt.Key.Key_Delete)
+    assert presets.presets == ()
+    dialog.close()
+
+
+def test_enter_on_a_recent_one_fills_the_form_and_starts_nothing(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    presets = Presets(Preferences())
+    presets.remember(Asked("crawl", {"url": "https://example.com/"}, "again"))
+    dialog = StartDialog(lambda _: (), presets)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    wanted: list[Asked] = []
+    dialog.wanted.connect(wanted.append)
+    dialog.form.fill({"url": "https://example.com/"})
+    listed = dialog.shelf.recent
+    listed.setFocus()
+    listed.setCurrentRow(0)
+    QTest.keyClick(listed, Qt.Key.Key_Return)
+    assert dialog.form.asked.name == "again"
+    dialog.form.choose("commands")
+    dialog.form.body.add()  # type: ignore[union-attr]
+    QTest.keyClick(dialog.form.body.table, Qt.Key.Key_Return)  # type: ignore[union-attr]
+    assert wanted == []
+    dialog.close()
+
+
+def test_the_last_ones_of_a_host_say_how_long_it_takes(qapp: QApplication) -> None:
+    estimate = Estimate(Bridge(Settings.at(home=Path("/nowhere"))))
+    asked = Asked("crawl", {"url": "https://host.example/a", "max_pages": 60, "delay_ms": 1000})
+    assert estimate.words(asked) == "Up to 60 pages."
+    views = tuple(
+        a_view(number, done=10, args={"url": "https://host.example/"}, ended_at=NOW + number)
+        for number in range(1, 4)
+    )
+    estimate.hear(Batch(views, (), 3, 3, True))
+    estimate.hear(Batch(views, (), 3, 3, True))
+    assert "Up to 60 pages: about" in estimate.words(asked)
+    elsewhere = Asked(
+        "crawl", {"url": "https://other.example/", "max_pages": 600, "delay_ms": 1000}
+    )
+    assert estimate.words(elsewhere) == "Up to 600 pages, at least 10 min with this pause."
+
+
+def with_typing(task: dict[str, Any]) -> dict[str, Any]:
+    typed = {"action": "type", "selector": "#p", "text": "hunter2"}
+    step = {"tool_name": "browser_interact", "intention": "t", "args": typed}
+    return {**task, "commands": [*task["commands"], step]}
+
+
+def test_the_star_keeps_the_form_under_a_name(qapp: QApplication, qtbot: Any) -> None:
+    presets = Presets(Preferences())
+    dialog = StartDialog(lambda _: (), presets)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    wanted: list[Asked] = []
+    dialog.wanted.connect(wanted.append)
+    dialog.form.fill({"url": "https://example.com/"})
+    dialog.footer.star.click()
+    QTest.keyClicks(dialog.focusWidget(), "Docs")
+    QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Return)
+    assert [kept.title for kept in presets.presets] == ["Docs"]
+    assert wanted == []  # Enter named the preset, and started nothing
+    assert "Kept as “Docs”" in dialog.footer.told
+    assert dialog.isVisible()
+    assert not dialog.findChildren(QPlainTextEdit)[0].hasFocus()
+    dialog.close()
