@@ -49,6 +49,9 @@ class PlainTable(QTableView):
         self.setCornerButtonEnabled(False)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self._set_headers(model, widths)
+
+    def _set_headers(self, model: QAbstractItemModel, widths: Sequence[int]) -> None:
         rows, header = self.verticalHeader(), self.horizontalHeader()
         rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         rows.setDefaultSectionSize(self.fontMetrics().height() + 6)
@@ -63,8 +66,8 @@ class PlainTable(QTableView):
         for at, chars in enumerate(widths):
             if chars:
                 header.resizeSection(at, chars * character + 16)
-        if grows >= 0:
-            self.setItemDelegateForColumn(grows, _EndsMatter(self))
+        if self._grows >= 0:
+            self.setItemDelegateForColumn(self._grows, _EndsMatter(self))
         header.sectionResized.connect(self._note_drag)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
