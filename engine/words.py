@@ -14,6 +14,7 @@ from engine.display import display
 from engine.goal_words import why_open
 from engine.records import ENVELOPE, TASK_RUN, TaskRecord, TaskView, Units, Unreadable
 from engine.saying import count as count
+from engine.saying import decimal as decimal
 from engine.saying import say as say
 
 NONE: Final = "–"
@@ -57,7 +58,7 @@ def span(ms: float) -> str:
 def took(ms: float) -> str:
     """A finished length of time, in two steps: `0.4 s`, `4 min 05 s`, `2 h 10 min`."""
     if ms < 10 * _SECOND:
-        return f"{max(0.0, ms) / _SECOND:.1f} s"
+        return f"{decimal(max(0.0, ms) / _SECOND, 1)} s"
     if ms < _MINUTE:
         return span(ms)
     if ms < _HOUR:
@@ -113,9 +114,9 @@ def rate(per_second: float | None) -> str:
     if per_second is None or per_second <= 0:
         return ""
     if per_second < 0.1:
-        return say("rate.per_minute", rate=f"{per_second * 60:.1f}")
+        return say("rate.per_minute", rate=decimal(per_second * 60, 1))
     digits = 0 if per_second >= 10 else 1
-    return say("rate.per_second", rate=f"{per_second:,.{digits}f}")
+    return say("rate.per_second", rate=decimal(per_second, digits))
 
 
 def unit_word(kind: str, number: int) -> str:

@@ -95,9 +95,7 @@ def platform_for(environ: Mapping[str, str], platform: str) -> dict[str, str]:
     return {"QT_QPA_PLATFORM": ";".join([*screens, "offscreen"])}
 
 
-async def _windows(
-    app: Opener, settings: Settings, wish: Wish, options: argparse.Namespace
-) -> int:
+async def _windows(app: Opener, settings: Settings, wish: Wish, options: argparse.Namespace) -> int:
     """One window after the other, as the user opens folders; the exit code."""
     memory, alarm = Memory(), Alarm()
     preferences = Preferences(preference_file())

@@ -29,6 +29,7 @@ from gui import (
     run_rows,
     shortcuts,
     sort_menu,
+    speaking,
     start_actions,
     stopping,
     task_links,
@@ -68,5 +69,6 @@ FEATURES: tuple[Callable[[MainWindow], object], ...] = (
     backstage.attach,
     news.attach,
     contrast.attach,
+    speaking.attach,
     shortcuts.attach,
 )

@@ -88,10 +88,16 @@ def chosen(preference: str, system: str = "") -> str:
 
 
 def speak(app: QApplication, code: str) -> None:
-    """Say everything in this language from now on: once, before the first widget is made."""
+    """Say everything in this language from now on: before the first widget is made.
+
+    What is on the screen already keeps its words, so a window is opened again for another one.
+    """
     spoken = _SPOKEN[0] = texts(code)
+    _NOW[0] = code
     locale = QLocale.system() if QLocale.system().name().startswith(code) else QLocale(code)
-    saying.use(spoken.messages, group=locale.groupSeparator())
+    QLocale.setDefault(locale)
+    saying.use(spoken.messages, group=locale.groupSeparator(), point=locale.decimalPoint())
+    _fall_silent(app)
     folder = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
     qt = QTranslator(app)
     if qt.load(locale, "qtbase", "_", folder):
@@ -102,6 +108,17 @@ def speak(app: QApplication, code: str) -> None:
     app.setLayoutDirection(
         Qt.LayoutDirection.RightToLeft if right_to_left else Qt.LayoutDirection.LeftToRight
     )
+
+
+def spoken_now() -> str:
+    """The code of the language that is spoken."""
+    return _NOW[0]
+
+
+def _fall_silent(app: QApplication) -> None:
+    for one in app.findChildren(QTranslator):
+        app.removeTranslator(one)
+        one.deleteLater()
 
 
 @lru_cache(maxsize=4)
@@ -115,6 +132,7 @@ def texts(code: str) -> Texts:
 
 
 _SPOKEN = [Texts({})]
+_NOW = ["en"]
 
 
 def title(error: EngineError) -> str:

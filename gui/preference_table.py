@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 DEFAULTS: dict[str, object] = {
+    "general.language": "system",  # system, en, de; when a window is opened
     "appearance.theme": "system",  # system, light, dark
     "appearance.distinct": False,  # states without red and green
     "appearance.letters": 100,  # percent of the desktop's size

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
 from gui.dialogs.setting_controls import Choice, Clock, Control, File, Number, Switch
+from gui.language import NAMES
 
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
@@ -58,6 +59,7 @@ class SettingPages(QObject):
         asked, kept = ("ask", tr("Ask")), ("keep", tr("Keep them running in the tray"))
         quitting = Choice((asked, kept, ("cancel", tr("Cancel them and quit"))))
         items = (
+            *self._language(),
             Item("desktop.start_hidden", tr("At the start"), Switch(tr("Start out of sight"))),
             Item(
                 "desktop.tray",
@@ -75,7 +77,14 @@ class SettingPages(QObject):
                 Switch(tr("Keep the machine awake while tasks run in this window")),
             ),
         )
-        return Page(tr("General"), ("desktop.",), items)
+        return Page(tr("General"), ("general.", "desktop."), items)
+
+    def _language(self) -> tuple[Item, ...]:
+        from gui.dialogs.setting_parts import SpeakNow
+
+        languages = Choice((("system", self.tr("As the system")), *NAMES.items()))
+        item = Item("general.language", self.tr("Language"), languages)
+        return item, Item("", "", SpeakNow)
 
     def _appearance(self) -> Page:
         tr = self.tr

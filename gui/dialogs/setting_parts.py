@@ -104,12 +104,22 @@ class OpenAgain(Part):
         again = self.add(self.tr("Apply now: open this folder again"))
         again.clicked.connect(self._open)
         self.fill_up()
-        self.say(self.tr("These two take effect when a folder is opened."))
+        self.say(self._when())
+
+    def _when(self) -> str:
+        return self.tr("These two take effect when a folder is opened.")
 
     def _open(self) -> None:
         root = self.window_.bridge.look_at_health().root
         self.window().close()
         self.window_.folder_wanted.emit(Path(root))
+
+
+class SpeakNow(OpenAgain):
+    """The same for what the window says."""
+
+    def _when(self) -> str:
+        return self.tr("The language takes effect when the window is opened again.")
 
 
 class CarryOver(Part):
