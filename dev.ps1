@@ -166,7 +166,7 @@ function Show-Help {
 .\dev.ps1 octask ...        the command line program
 .\dev.ps1 bench NAME        one benchmark: a table, then one line of JSON
 .\dev.ps1 hard [NAME...]   rigs that try to break the program; --short as the tests run them
-.\dev.ps1 shot [FILE]       take the picture of the window that README shows
+.\dev.ps1 shot [FILE|--tour] take the picture of the window that README shows, or those of docs/window.md
 .\dev.ps1 setup             only install what is missing
 Each command first installs what is missing: .venv, and the packages of requirements.lock.
 $env:PYTHON chooses the Python.

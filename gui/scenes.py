@@ -9,7 +9,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QPoint, QRectF
 from PySide6.QtGui import QColor, QPainter, QPixmap
-from PySide6.QtWidgets import QApplication, QDialog
+from PySide6.QtWidgets import QApplication, QWidget
 
 from engine.config import Settings
 from engine.errors import EngineError
@@ -17,10 +17,13 @@ from engine.records import TERMINAL, Status
 from gui.alarm import Alarm
 from gui.session import Session
 from gui.settings import Memory
+from gui.stages import STAGES, play
 from gui.theme import Theme, apply_theme
 
-SCENES = ("main", "details", "start", "cancel", "empty", "dark")
+SCENES = tuple(STAGES)
 LOAD_S = 30.0
+QUICK = frozenset({"main", "dark", "narrow", "empty", "start"})
+READ_S = 2.0  # until a file is read, or a report is made, for a picture of it
 SETTLE_S = 0.4  # two frames of the list's 40 ms, and the details' first events
 SELF_TEST_PAGES = 5
 SELF_TEST_S = 60.0
@@ -44,9 +47,9 @@ async def shoot(app: QApplication, settings: Settings, file: Path, scene: str) -
         try:
             async with asyncio.timeout(LOAD_S):
                 await loaded.wait()
-            dialog = _play(session, scene)
-            await asyncio.sleep(SETTLE_S)
-            saved = picture(session, dialog).save(str(file), "PNG")
+            play(session.window, scene)
+            await asyncio.sleep(SETTLE_S if scene in QUICK else READ_S)
+            saved = picture(session, _in_front(session)).save(str(file), "PNG")
         except TimeoutError:
             return 1, f"The ledger {settings.root} could not be read within {LOAD_S:.0f} s."
         finally:
@@ -54,21 +57,17 @@ async def shoot(app: QApplication, settings: Settings, file: Path, scene: str) -
     return (0, "") if saved else (1, f"The picture cannot be written to {file}.")
 
 
-def _play(session: Session, scene: str) -> QDialog | None:
-    """Bring the window into the state that `scene` shows; the dialog that stands before it."""
-    window = session.window
-    if scene == "start":
-        window.requests.new_task({"url": "https://example.com/docs"})
-    elif scene != "empty" and window.model.rowCount():
-        window.table.select_ids([window.model.id_at(0)])
-    if scene == "cancel":
-        window.table.selectAll()
-        window.cancel_selected()
+def _in_front(session: Session) -> QWidget | None:
+    """What stands before the window: a dialog, or a window of its own."""
     active = QApplication.activeModalWidget()
-    return active if isinstance(active, QDialog) else None
+    if active is not None:
+        return active
+    others = [one for one in QApplication.topLevelWidgets() if one.isVisible() and one.isWindow()]
+    named = [one for one in others if one is not session.window and one.windowTitle()]
+    return named[-1] if named else None
 
 
-def picture(session: Session, dialog: QDialog | None) -> QPixmap:
+def picture(session: Session, dialog: QWidget | None) -> QPixmap:
     """The window as it stands, with `dialog` before it."""
     shot = session.window.grab()
     if dialog is None:

@@ -1,4 +1,4 @@
-"""`./dev shot [FILE]`: the picture of the window that README shows, taken by the program itself.
+"""`./dev shot [FILE | --tour]`: the pictures of README and docs, taken by the program itself.
 
 A throw-away ledger is filled with real crawls of the sample site, one of each outcome and
 one still under way, and the window is asked for its picture (`--shot`).
@@ -10,41 +10,58 @@ import asyncio
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.admission import Terms
 from engine.config import Settings
 from engine.sample.site import Site
 from engine.service import Engine
 
-README_PICTURE = Path("docs/images/window.png")
-LIMIT_S = 120
+IMAGES = Path("docs/images")
+README_PICTURE = IMAGES / "window.png"
+# What docs/window.md shows; `--scene` has more.
+TOUR = (
+    *("dark", "narrow", "empty", "details", "events", "timeline", "items", "commands"),
+    *("filter", "several", "start", "cancel", "force", "rerun", "viewer"),
+    *("palette", "settings", "doctor", "statistics"),
+)
+LIMIT_S = 300
+BUDGETED = Terms(policy={"maxToolCalls": 50, "maxWallMs": 600_000, "maxFailureStreak": 4})
 QUICK = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_depth": 5}
 
 
-async def take(file: Path) -> int:
-    """Fill a ledger, take the picture, and return the window's exit code."""
-    with tempfile.TemporaryDirectory(prefix="oc-shot-") as place, Site(pages=120) as site:
+async def take(files: Mapping[str, Path]) -> int:
+    """Fill a ledger and take a picture of each scene; the first exit code that is not 0."""
+    with tempfile.TemporaryDirectory(prefix="oc-shot-") as place, Site(pages=600) as site:
         settings = Settings.at(home=Path(place))
         engine = Engine(settings, accepts=True)
         await engine.open()
         try:
             await _fill(engine, site.url)
-            return await _picture(file, settings.home)
+            for scene, file in files.items():
+                if code := await _picture(file, settings.home, scene):
+                    return code
+            return 0
         finally:
             await engine.close()
 
 
 async def _fill(engine: Engine, url: str) -> None:
+    """A ledger as an operator has it: all kinds, all outcomes, and some still under way."""
+
     async def crawl(**args: Any) -> str:
-        name = args.pop("name")
-        record = await engine.start("crawl", {"url": url, **QUICK, **args}, name=name)
+        given = {key: args.pop(key) for key in ("name", "terms") if key in args}
+        record = await engine.start("crawl", {"url": url, **QUICK, **args}, **given)
         return record.task_id
 
     ended = [
         await crawl(name="Handbook", max_pages=100),
         await crawl(name="Release notes", max_pages=40),
         await crawl(name="Price list", max_pages=30, failOnPage=12),
+        (await engine.start("commands", _steps(url), name="Sign in")).task_id,
+        (await engine.start("oc_evidence_bundle", {"url": url}, name="Front page")).task_id,
     ]
     for task_id in ended:
         await engine.wait(task_id)
@@ -52,10 +69,28 @@ async def _fill(engine: Engine, url: str) -> None:
     await _pages_of(engine, stopped, 5)
     await engine.cancel(stopped, "seen enough")
     await engine.wait(stopped)
-    running = await crawl(name="Knowledge base", max_pages=120, delay_ms=120)
-    await crawl(name="Blog", max_pages=80, delay_ms=350)
+    await engine.start("browser_task", {"objective": "Book the cheapest flight"}, terms=BUDGETED)
+    pages = Terms(contract={"expected_total": 500})
+    running = await crawl(name="Knowledge base", max_pages=500, delay_ms=350, terms=pages)
+    await crawl(name="Blog", max_pages=400, delay_ms=500)
     await crawl(name="Archive", max_pages=120)
     await _pages_of(engine, running, 40)
+
+
+def _steps(url: str) -> dict[str, Any]:
+    def step(tool: str, intention: str, action: str, **args: Any) -> dict[str, Any]:
+        return {"tool_name": tool, "intention": intention, "args": {"action": action, **args}}
+
+    return {
+        "task_name": "Look at the front page",
+        "task_intention": "See that it stands and leads somewhere",
+        "commands": [
+            step("browser_navigate", "Open it", "goto", url=url),
+            step("browser_content", "Keep what it looks like", "screenshot"),
+            step("browser_content", "Read its heading", "get_text", selector="h1"),
+            step("browser_interact", "Follow its first link", "click", selector="a"),
+        ],
+    }
 
 
 async def _pages_of(engine: Engine, task_id: str, wanted: int) -> None:
@@ -66,25 +101,28 @@ async def _pages_of(engine: Engine, task_id: str, wanted: int) -> None:
             return
 
 
-async def _picture(file: Path, home: Path) -> int:
+async def _picture(file: Path, home: Path, scene: str) -> int:
     file.parent.mkdir(parents=True, exist_ok=True)
     platform = {"QT_QPA_PLATFORM": os.environ.get("QT_QPA_PLATFORM", "offscreen")}
+    words = [sys.executable, "-m", "gui.app", "--home", str(home), "--shot", str(file)]
     window = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "gui.app", "--home", str(home), "--shot", str(file)),
+        *(*words, "--scene", scene),
         env={**os.environ, **platform, "XDG_CONFIG_HOME": str(home / "config")},
     )
     return await window.wait()
 
 
 def main() -> int:
-    file = Path(sys.argv[1]) if len(sys.argv) > 1 else README_PICTURE
+    words = sys.argv[1:]
+    files = {name: IMAGES / f"{name}.png" for name in TOUR} if words == ["--tour"] else {}
+    files = files or {"main": Path(words[0]) if words else README_PICTURE}
 
     async def bounded() -> int:
         async with asyncio.timeout(LIMIT_S):
-            return await take(file)
+            return await take(files)
 
     code = asyncio.run(bounded())
-    if code == 0:
+    for file in files.values() if code == 0 else ():
         print(f"{file}: {file.stat().st_size / 1000:.0f} kB")
     return code
 
