@@ -18,6 +18,7 @@ from gui.cells import CONTRACTS
 from gui.columns import COLUMNS
 from gui.details.event_model import TITLES
 from gui.details.facts import FIELDS
+from gui.details.tabs import TABS
 
 ROOT = Path(__file__).resolve().parents[2]
 STANDINGS = [state.value for state in Standing]
@@ -41,6 +42,9 @@ BUILT = {
     *(f"contract.{state}" for state in CONTRACTS),
     *(f"advice.{advice}" for advice in NEXT.values() if advice),
 }
+BUILT |= {f"details.{key}" for key in ("timeline", *(kind.key for kind in TABS))}
+# Why a body stopped is one word of its result; a table of who ends how would say it twice.
+BUILT |= {one for one in ENGLISH if one.startswith("ended.")}
 EVENTS = "event."  # kinds come from the files of strangers, too
 
 
@@ -48,7 +52,7 @@ def literals() -> Iterator[str]:
     """Every string that stands in the program, but for the messages themselves."""
     for folder in ("engine", "gui"):
         for file in (ROOT / folder).rglob("*.py"):
-            if file.name == "messages.py":
+            if file.name in ("messages.py", "detail_messages.py"):
                 continue
             for node in ast.walk(ast.parse(file.read_text("utf-8"))):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
