@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
+from gui import language
 from gui.bulk_work import Refusal
 from gui.states import Banner, Choice
 
@@ -36,7 +37,7 @@ class Reports(QObject):
     def tell(self, title: str, refused: Sequence[Refusal]) -> None:
         """`title` says how many; the first reasons stand below, all of them in a list."""
         self._over.stop()
-        reasons = dict.fromkeys(str(one.error) for one in refused)
+        reasons = dict.fromkeys(language.sentence(one.error) for one in refused)
         lines = "\n".join(list(reasons)[:MOST_LISTED])
         show = Choice(self.tr("Show which…"), lambda: self._show(title, refused))
         self.bar.tell(title, lines, (show,), "bad")

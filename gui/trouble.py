@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject
 from engine.errors import BrowserMissing, EngineError
 from engine.records import Health
 from engine.words import count
+from gui import language
 from gui.states import Banner, Choice
 
 MOST_LISTED = 5
@@ -43,7 +44,7 @@ class Trouble(QObject):
 
     def show_error(self, error: EngineError) -> None:
         """One step did not work: a banner, never a box in the way."""
-        self._tell_passing(error.title, f"{error} {error.advice}".strip())
+        self._tell_passing(language.title(error), language.told(error))
 
     def show_refusals(self, errors: Sequence[EngineError]) -> None:
         """Several tasks could not be cancelled: each of them, as far as there is room."""
@@ -51,7 +52,7 @@ class Trouble(QObject):
             self.show_error(errors[0])
             return
         title = self.tr("{0} tasks could not be cancelled").format(count(len(errors)))
-        lines = [f"{error} {error.advice}".strip() for error in errors[:MOST_LISTED]]
+        lines = [language.told(error) for error in errors[:MOST_LISTED]]
         if more := len(errors) - len(lines):
             lines.append(self.tr("…and {0} more.").format(count(more)))
         self._tell_passing(title, "\n".join(lines))

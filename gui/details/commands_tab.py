@@ -22,6 +22,7 @@ from engine.errors import EngineError
 from engine.records import TaskRecord, TaskView
 from engine.service import Engine
 from engine.words import took
+from gui import language
 from gui.desk import Desk
 from gui.details.screenshots import PicturePane
 from gui.details.tab import DetailTab
@@ -124,7 +125,7 @@ class Commands(DetailTab):
             self._open(self._shown)
 
     def _tell(self, error: EngineError) -> None:
-        self._problem.show_text(str(error))
+        self._problem.show_text(language.sentence(error))
         self._problem.show()
 
     def _choose(self, current: QModelIndex, _: QModelIndex) -> None:

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QMenu, QToolButton
 from engine.errors import EngineError
 from engine.service import Engine
 from engine.sizes import size_words
+from gui import language
 from gui.desk import Desk
 from gui.theme import PlainLabel, plain_tip
 
@@ -105,7 +106,7 @@ class SaveLog(QToolButton):
         self.ended.emit()
 
     def _fail(self, error: EngineError) -> None:
-        self._told.show_text(f"{error} {error.advice}".strip())
+        self._told.show_text(language.told(error))
         self._rest()
         self.ended.emit()
 

@@ -18,6 +18,7 @@ from engine.errors import EngineError
 from engine.goals.views import ContractView
 from engine.records import TaskRecord, TaskView
 from engine.service import Engine
+from gui import language
 from gui.desk import Desk
 
 NAME = "overview"
@@ -103,7 +104,7 @@ async def _contract(engine: Engine, record: TaskRecord) -> tuple[ContractView | 
     try:
         return await asyncio.to_thread(engine.goals.contracts.get, named), ""
     except EngineError as error:
-        return None, f"{error} {error.advice}".strip()
+        return None, language.told(error)
 
 
 async def _ended_by(engine: Engine, record: TaskRecord) -> str:

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import QApplication
 from engine.display import display
 from engine.errors import EngineError
 from engine.reading.json_tree import Node, Rest, Step, path_of
+from gui import language
 from gui.desk import Desk
 from gui.theme import plain_tip, tone
 
@@ -128,7 +129,7 @@ class JsonModel(QAbstractItemModel):
                 async for part in parts:
                     self._add(branch, part)
         except EngineError as error:
-            self.broken.emit(str(error))
+            self.broken.emit(language.sentence(error))
         branch.loading = False
         self._names.discard(name)
         self.settled.emit()

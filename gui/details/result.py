@@ -13,6 +13,7 @@ from engine.errors import EngineError
 from engine.records import RESULT_NAME, TaskRecord, TaskView
 from engine.service import Engine
 from engine.words import count, took
+from gui import language
 from gui.desk import Desk
 from gui.details.json_view import JsonView
 from gui.details.tab import DetailTab
@@ -101,7 +102,7 @@ class Result(DetailTab):
         self._stack.setCurrentWidget(self._nothing)
 
     def _tell(self, error: EngineError) -> None:
-        self._show_nothing(str(error))
+        self._show_nothing(language.sentence(error))
 
 
 async def _found(engine: Engine, task_id: str) -> Mapping[str, Any] | None:

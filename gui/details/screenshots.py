@@ -22,6 +22,7 @@ from engine.reading.files import FileFacts
 from engine.records import TaskView
 from engine.service import Engine
 from engine.sizes import size_words
+from gui import language
 from gui.desk import Desk
 from gui.details.tab import DetailTab
 from gui.theme import plain_label, plain_tip
@@ -98,7 +99,7 @@ class Screenshots(DetailTab):
             for one in new[:MOST_THUMBS]:
                 await self._add(engine, task_id, one)
         except EngineError as error:
-            self._nothing.show_text(str(error))
+            self._nothing.show_text(language.sentence(error))
         self._nothing.setVisible(not self._known)
         self._parts.setVisible(bool(self._known))
 
@@ -176,7 +177,7 @@ class PicturePane(QWidget):
         try:
             data = await self._desk.bridge.engine.reading.picture(task_id, name)
         except EngineError as error:
-            self._problem, data = str(error), None
+            self._problem, data = language.sentence(error), None
         image, self._size = await asyncio.to_thread(decoded, data or b"")
         if image.isNull() and not self._problem:
             self._problem = self.tr("This picture is not there, or is none.")

@@ -10,6 +10,7 @@ from engine.retention.pruning import Preview, Pruned
 from engine.retention.rules import Rules
 from engine.sizes import size_words
 from engine.words import count
+from gui import language
 from gui.dialogs.setting_parts import Part
 
 if TYPE_CHECKING:
@@ -107,12 +108,12 @@ class Clearing(Part):
             self.say(self.tr("Tasks in the trash: {0}, with {1}.").format(gone, size), "good")
             return
         words = self.tr("Tasks in the trash: {0}, with {1}. Tasks that had to stay: {2}.")
-        why = str(pruned.refused[0].error) if pruned.refused else ""
+        why = language.sentence(pruned.refused[0].error) if pruned.refused else ""
         self.say(f"{words.format(gone, size, count(left))} {why}".strip(), "warning")
 
     def _fail(self, error: EngineError) -> None:
         self._rest()
-        self.say(f"{error} {error.advice}".strip(), "bad")
+        self.say(language.told(error), "bad")
 
     def _end(self) -> None:
         """Between two tasks; what went stays in the trash."""

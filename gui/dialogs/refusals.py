@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from engine.records import TaskView
 from engine.words import task_name
+from gui import language
 from gui.bulk_work import Refusal
 from gui.dialogs.question import Question
 from gui.dialogs.task_list import TaskList
@@ -42,4 +43,4 @@ class Refusals(Question):
 
 def _row(one: Refusal, view: TaskView | None) -> tuple[str, str, str]:
     name = task_name(view) if view is not None else one.task_id
-    return name, f"{one.error} {one.error.advice}".strip(), one.task_id
+    return name, language.told(one.error), one.task_id

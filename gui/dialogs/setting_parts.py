@@ -11,6 +11,7 @@ from PySide6.QtCore import QFile, QIODevice
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from engine.errors import EngineError
+from gui import language
 from gui.theme import TonedLabel
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class BrowserTest(Part):
 
     def _fail(self, error: EngineError) -> None:
         self._test.setEnabled(True)
-        self.say(str(error), "bad")
+        self.say(language.sentence(error), "bad")
 
 
 class OpenAgain(Part):

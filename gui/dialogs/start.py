@@ -13,6 +13,7 @@ from engine.drafts import lacks
 from engine.errors import EngineError, InvalidArguments, Problem
 from engine.forms import COMMANDS
 from engine.records import TaskRecord
+from gui import language
 from gui.dialogs.address import complete
 from gui.dialogs.addresses_part import AddressesPart
 from gui.dialogs.json_pane import JsonPane
@@ -83,6 +84,7 @@ class StartDialog(QDialog):
             self.json.show_request(self.form.asked)
         self.show_note(note)
         self.form.focus()
+        self._judging |= whole and not self.addresses.lacks_address  # nobody is typing it
         self._judge()
 
     def show_note(self, note: str) -> None:
@@ -114,7 +116,7 @@ class StartDialog(QDialog):
     def show_error(self, error: EngineError) -> None:
         """Something else went wrong; what was typed stays."""
         self._busy(False)
-        self.banner.tell(error.title, f"{error} {error.advice}".strip(), tone_name="bad")
+        self.banner.tell(language.title(error), language.told(error), tone_name="bad")
 
     def end_list(self, started: int, error: EngineError | None) -> None:
         """The list is started, or as far as it went; the rest stays in the form."""
@@ -160,9 +162,7 @@ class StartDialog(QDialog):
 
     def sizeHint(self) -> QSize:
         screen = QGuiApplication.primaryScreen().availableSize()
-        return QSize(
-            min(SIZE.width(), screen.width()), min(SIZE.height(), screen.height() - MARGIN)
-        )
+        return SIZE.boundedTo(QSize(screen.width(), screen.height() - MARGIN))
 
     # how it is made
 

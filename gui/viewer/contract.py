@@ -14,6 +14,7 @@ from engine.goals.views import ContractView
 from engine.records import TaskRecord, TaskView
 from engine.units import Unit
 from engine.words import clock, count
+from gui import language
 from gui.desk import Desk
 from gui.theme import plain_label
 from gui.viewer.tab import ViewerTab
@@ -63,7 +64,7 @@ class ContractTab(ViewerTab):
             self.items.setPlainText(text)
 
     def _tell(self, error: EngineError) -> None:
-        self.facts.show_text(str(error))
+        self.facts.show_text(language.sentence(error))
 
 
 def _tr(text: str) -> str:

@@ -30,6 +30,7 @@ from engine.reading.differences import Difference, Differences
 from engine.records import TaskRecord, TaskView
 from engine.units import Unit
 from engine.words import clock, count, status_word
+from gui import language
 from gui.desk import Desk
 from gui.rows import Row
 from gui.theme import plain_label, plain_tip, tone
@@ -210,7 +211,7 @@ class Diff(ViewerTab):
 
     def _tell(self, error: EngineError) -> None:
         self.stop.hide()
-        self.state.show_text(str(error))
+        self.state.show_text(language.sentence(error))
 
 
 def run_words(view: TaskView) -> str:

@@ -8,6 +8,7 @@ from engine.errors import EngineError
 from engine.reading.files import FileFacts
 from engine.records import TaskView
 from engine.units import Unit
+from gui import language
 from gui.desk import Desk
 from gui.details.screenshots import PicturePane
 from gui.theme import PlainLabel, plain_label
@@ -78,7 +79,7 @@ class Preview(ViewerTab):
             self._both.hide()
 
     def _tell(self, error: EngineError) -> None:
-        self.title.show_text(str(error))
+        self.title.show_text(language.sentence(error))
 
 
 def _titled(text: str, pane: QWidget) -> QWidget:

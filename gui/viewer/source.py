@@ -15,6 +15,7 @@ from engine.errors import EngineError
 from engine.records import TaskView
 from engine.service import Engine
 from engine.units import Unit
+from gui import language
 from gui.desk import Desk
 from gui.theme import plain_label
 from gui.viewer.tab import ViewerTab
@@ -68,7 +69,7 @@ class Source(ViewerTab):
             self._title.show_text(self.tr("No text was kept of this one."))
 
     def _tell(self, error: EngineError) -> None:
-        self._title.show_text(str(error))
+        self._title.show_text(language.sentence(error))
 
 
 async def _text(engine: Engine, task_id: str, unit: Unit) -> str:
