@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from engine.browser.addresses import literal, refusal
 from engine.browser.egress import Place, place_of
 from engine.errors import AddressBlocked
 from engine.forms import COMMANDS
-from engine.work.command_values import is_reference
+from engine.work.command_values import filled, is_reference, variable_text
 
 _ADDRESS: Final = re.compile(r"https?:[/\\]*[^\s\"'<>`]+", re.IGNORECASE)
 _PLAIN_PORTS: Final = (80, 443)
@@ -72,8 +73,18 @@ def abilities(asked: Asked) -> Abilities:
 def _named(asked: Asked) -> Any:
     """Where addresses stand: anywhere in a command, else in the arguments that are some."""
     if asked.kind == COMMANDS:
-        return asked.args.get("commands")
+        known = _variables(asked.args.get("variables"))
+        return [filled(text, known) for text in _texts(asked.args.get("commands"))]
     return [asked.args.get(name) for name in ("url", "sitemap_url", "tabs")]
+
+
+def _variables(given: object) -> dict[str, str]:
+    """What `{{name}}` will stand for; the request is refused for what cannot be one."""
+    known: dict[str, str] = {}
+    for name, value in given.items() if isinstance(given, Mapping) else ():
+        with suppress(ValueError):
+            known[str(name)] = variable_text(value)
+    return known
 
 
 def _places(given: Any) -> Iterator[Place]:

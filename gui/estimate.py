@@ -42,8 +42,10 @@ class Estimate(QObject):
             if isinstance(record, TaskRecord) and record.status == Status.COMPLETED:
                 self._note(view, record, newest=batch.complete)
 
-    def words(self, asked: Asked) -> str:
-        """What to expect of this request; empty where nobody knows."""
+    def words(self, asked: Asked, number: int = 1) -> str:
+        """What to expect of this request, or of `number` like it; empty where nobody knows."""
+        if number > 1:
+            return self._of_list(asked, number)
         url = asked.args.get("url") or asked.args.get("sitemap_url")
         runs = self._runs.get((asked.kind, _host(url)), ()) if isinstance(url, str) else ()
         if not runs:
@@ -56,6 +58,15 @@ class Estimate(QObject):
         words = self.tr("Up to {0} {1}: about {2} at the pace that this host had lately.")
         unit = unit_word(asked.kind, most)
         return words.format(count(most), unit, span(max(1000.0, most * _middle(paces))))
+
+    def _of_list(self, asked: Asked, number: int) -> str:
+        """They may be at as many hosts: only how much it can become is certain."""
+        most = asked.args.get("max_pages")
+        if not isinstance(most, int):
+            return ""
+        words = self.tr("{0} tasks, each of up to {1} {2}: {3} at most.")
+        total = count(number * most)
+        return words.format(count(number), count(most), unit_word(asked.kind, most), total)
 
     def _by_pause(self, asked: Asked) -> str:
         """At least so long: between two pages of a host there is a pause."""

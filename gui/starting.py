@@ -183,19 +183,21 @@ class Starting(QObject):
 
         name = self.tr("The text")
         try:
-            self._show_found(content(text.encode("utf-8", "replace"), name), name)
+            self._show_found(content(text.encode("utf-8", "replace"), name))
         except InvalidArguments as error:
             self._refuse(error)
         return True
 
-    def _show_found(self, found: Asked | str, name: str) -> None:
+    def _show_found(self, found: Asked | str, name: str = "") -> None:
         if isinstance(found, str):
             self.open_list(found)
             return
         from engine.abilities import abilities
         from gui.dialogs.may_do import MayDo
 
-        head = self.tr("From {0}. Nothing of it has run yet.").format(display(name, 80))
+        head = self.tr("From the text that was given. Nothing of it has run yet.")
+        if name:
+            head = self.tr("From {0}. Nothing of it has run yet.").format(display(name, 80))
         lines = MayDo(self).lines(abilities(found))
         self.open(found, note="\n".join([head, *lines]), whole=True)
 
@@ -237,7 +239,8 @@ class Starting(QObject):
 
     def _tell_estimate(self, asked: Asked | None) -> None:
         if self._dialog is not None:
-            self._dialog.footer.tell(self._estimate.words(asked) if asked else "")
+            number = self._dialog.addresses.number
+            self._dialog.footer.tell(self._estimate.words(asked, number) if asked else "")
 
     def _forget_dialog(self) -> None:
         self._token += 1

@@ -225,8 +225,16 @@ class _Reader:
         try:
             return row.read(given)
         except ValueError as wrong:
-            self.wrong(path, "invalid_value", str(wrong))
+            self._refuse(given, path, str(wrong))
             return None
+
+    def _refuse(self, given: Any, path: str, message: str) -> None:
+        names = values.placeholders(given) if isinstance(given, str) else []
+        if names and self.variables is None:  # what is wrong is what stands in its place
+            message = f"there is no variable '{_shown(names[0])}'; give it a value in variables"
+            self.wrong(path, "unknown_variable", message)
+        else:
+            self.wrong(path, "invalid_value", message)
 
     def _secret(self, given: Mapping[str, Any], path: str) -> str | None:
         """The secret itself; None where it cannot be had, or is not to be looked up now."""

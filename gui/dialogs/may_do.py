@@ -32,11 +32,17 @@ class MayDo(QObject):
 
     def _acts(self, may: Abilities) -> Iterator[str]:
         if may.typing:
-            yield self.tr("It types or chooses in pages, {0} times.").format(may.typing)
+            once = self.tr("It types or chooses in a page once.")
+            often = self.tr("It types or chooses in pages, {0} times.")
+            yield once if may.typing == 1 else often.format(may.typing)
         if may.clicks:
-            yield self.tr("It clicks in pages, {0} times.").format(may.clicks)
+            once = self.tr("It clicks in a page once.")
+            often = self.tr("It clicks in pages, {0} times.")
+            yield once if may.clicks == 1 else often.format(may.clicks)
         if may.scripts:
-            yield self.tr("⚠ It runs scripts of its own in pages, {0} of them.").format(may.scripts)
+            once = self.tr("⚠ It runs a script of its own in a page.")
+            often = self.tr("⚠ It runs scripts of its own in pages, {0} of them.")
+            yield once if may.scripts == 1 else often.format(may.scripts)
         if may.secrets:
             yield self.tr("⚠ It uses secrets of this machine: {0}.").format(_few(may.secrets))
         if may.cookies:

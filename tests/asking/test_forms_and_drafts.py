@@ -169,6 +169,10 @@ def test_what_a_file_may_do_is_told_before_anything_is_done() -> None:
     assert found.hosts == ("127.0.0.1:9", "evil.example")
     assert found.private == ("127.0.0.1:9",)
     assert (found.typing, found.scripts, found.secrets) == (2, 1, ("PIN",))
+    step = {"args": {"action": "goto", "url": "{{site}}:{{port}}/x"}}
+    variables = {"site": "http://10.0.0.7", "port": 81, "odd": []}
+    asked = Asked("commands", {"variables": variables, "commands": [step]})
+    assert abilities(asked).private == ("10.0.0.7:81",)
     crawl = abilities(Asked("crawl", {"url": "http://printer.local/", "scope": "**"}))
     assert crawl.private == ("printer.local:80",)
     assert crawl.follows_links

@@ -147,6 +147,15 @@ def test_a_mistake_stands_in_its_row_and_under_its_field(dialog: StartDialog) ->
     assert form.one["url"].mistake == ""
 
 
+def test_a_task_that_was_given_says_at_once_why_it_cannot_start(dialog: StartDialog) -> None:
+    step = command("a", "browser_navigate", "goto", url="{{site}}/wiki")
+    dialog.show_request(Asked("commands", {**LOGIN, "commands": [step]}), whole=True)
+    form = form_of(dialog)
+    assert not dialog.start.isEnabled()
+    assert form.rows.index(0, 0).data() == "1 ⚠"
+    assert form.one["url"].mistake == "there is no variable 'site'; give it a value in variables"
+
+
 @pytest.mark.parametrize(("tool", "action"), ACTIONS)
 def test_every_action_can_be_chosen_and_shows_what_it_takes(
     dialog: StartDialog, tool: str, action: str

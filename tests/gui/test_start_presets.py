@@ -123,6 +123,8 @@ def test_the_last_ones_of_a_host_say_how_long_it_takes(qapp: QApplication) -> No
     estimate.hear(Batch(views, (), 3, 3, True))
     estimate.hear(Batch(views, (), 3, 3, True))
     assert "Up to 60 pages: about" in estimate.words(asked)
+    listed = "4 tasks, each of up to 60 pages: 240 at most."
+    assert estimate.words(asked, 4) == listed
     elsewhere = Asked(
         "crawl", {"url": "https://other.example/", "max_pages": 600, "delay_ms": 1000}
     )

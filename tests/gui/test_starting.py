@@ -120,7 +120,7 @@ async def test_a_dropped_task_says_what_it_may_do_and_runs_nothing(
         said = words_of(started(session))
         assert "task <b>.json. Nothing of it has run yet." in said
         assert "reaches into this machine or network: 127.0.0.1:9" in said
-        assert "runs scripts of its own in pages, 1 of them" in said
+        assert "runs a script of its own in a page." in said
         assert session.bridge.own_tasks == ()
         assert session.window.model.total == 0
         started(session).reject()
