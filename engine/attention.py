@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from engine.budget import runs_out_at
@@ -73,11 +73,9 @@ _STANDING = {
 
 def moment(value: object) -> float | None:
     """A time in ms, or None: what a folder says about time is not to be trusted."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return float(value) if 0 < value < _LAST_MS else None
+    if type(value) is float or type(value) is int:
+        return float(value) if 0 < value < _LAST_MS else None  # what is no number fails both
+    return None
 
 
 def standing(view: TaskView) -> Standing:
@@ -103,8 +101,12 @@ def updated_at(view: TaskView) -> float | None:
         entry.last_activity_at,
         view.last_event_at,
     )
-    times = [at for at in map(moment, known) if at is not None]
-    return max(times) if times else moment(entry.created_at)
+    latest = 0.0
+    for value in known:
+        at = moment(value) if value is not None else None
+        if at is not None and at > latest:
+            latest = at
+    return latest or moment(entry.created_at)
 
 
 def stalls_at(view: TaskView, after_ms: float = STALL_MIN_MS) -> float | None:
@@ -140,7 +142,7 @@ def reasons(
         found.append(Reason.CONTRACT if refused else Reason.FAILED)
     if _is_over_budget(entry, now_ms):
         found.append(Reason.BUDGET)
-    stall = stalls_at(view, stall_after_ms)
+    stall = None if entry.is_terminal else stalls_at(view, stall_after_ms)
     if stall is not None and now_ms >= stall:
         found.append(Reason.STALLED)
     return tuple(found)
@@ -225,12 +227,18 @@ def _budget_ends(record: TaskRecord) -> float | None:
 
 def facets(view: TaskView, state: Standing, needs: tuple[Reason, ...]) -> frozenset[Facet]:
     """Every facet this task counts in."""
+    entry = view.entry
+    reaped = isinstance(entry, TaskRecord) and entry.error and entry.error.code == ORPHANED_CODE
+    return _facets(state, bool(needs), bool(reaped))
+
+
+@lru_cache(64)
+def _facets(state: Standing, needy: bool, reaped: bool) -> frozenset[Facet]:
     found = {Facet.ALL}
-    if needs:
+    if needy:
         found.add(Facet.ATTENTION)
     if state is not Standing.UNKNOWN:
         found.add(Facet(state.value))
-    entry = view.entry
-    if isinstance(entry, TaskRecord) and entry.error and entry.error.code == ORPHANED_CODE:
+    if reaped:
         found.add(Facet.ORPHANED)
     return frozenset(found)

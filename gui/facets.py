@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from heapq import nlargest
 from itertools import islice
+from operator import itemgetter
 from typing import Final
 
 from engine.attention import Facet
@@ -59,6 +60,7 @@ class FacetCounts:
 
     def __init__(self) -> None:
         self.version = 0
+        self._news: dict[Traits, int] = {}  # not in the groups yet: few look, many change
         self._named: dict[tuple[str, str], str] = {}
         self._groups: dict[str, dict[str, int]] = {KIND: {}, HOST: {}, BUDGET: {}}
         self._made: list[float] = []
@@ -69,7 +71,9 @@ class FacetCounts:
         was = before.about if before is not None else NONE
         now = after.about if after is not None else NONE
         if was is not now:
-            self._move(was, now)
+            self.version += 1
+            self._news[was] = self._news.get(was, 0) - 1
+            self._news[now] = self._news.get(now, 0) + 1
         old = before.created_at if before is not None else None
         new = after.created_at if after is not None else None
         if old == new:
@@ -83,11 +87,11 @@ class FacetCounts:
         """How many tasks have this facet (no state: those are counted with the rows)."""
         if group_of(facet) == AGE:
             return self._aged(facet, now_ms)
-        return self._groups.get(group_of(facet), {}).get(facet, 0)
+        return self._counted().get(group_of(facet), {}).get(facet, 0)
 
     def most(self, group: str, number: int) -> list[str]:
         """The facets of the group that most tasks have, most first."""
-        counts = self._groups[group]
+        counts = self._counted()[group]
         # Of equals the earlier ones, so that nothing flickers at the end of a long group.
         most = nlargest(number, counts, key=counts.__getitem__)
         return sorted(most, key=lambda facet: (-counts[facet], facet))
@@ -96,6 +100,7 @@ class FacetCounts:
     def values(self) -> dict[str, list[str]]:
         """The kinds and hosts that tasks have, as they may stand in a query."""
         found: dict[str, list[str]] = {KIND: [], HOST: []}
+        self._counted()
         for group, value in islice(self._named, _MOST_VALUES):
             if group in found:
                 found[group].append(value)
@@ -103,19 +108,22 @@ class FacetCounts:
 
     def value_of(self, facet: str) -> str:
         """What a facet of a kind or host says, without the field and its quotes."""
+        self._counted()
         names = {named: value for (_, value), named in self._named.items() if named == facet}
         return names.get(facet) or facet.partition(":")[2].strip('"')
 
     def size(self, group: str) -> int:
         """How many facets of the group there are."""
-        return len(self._groups[group])
+        return len(self._counted()[group])
 
-    def _move(self, was: Traits, now: Traits) -> None:
-        self.version += 1
-        for mark in _marks(was):
-            self._add(mark, -1)
-        for mark in _marks(now):
-            self._add(mark, 1)
+    def _counted(self) -> dict[str, dict[str, int]]:
+        """The facets of each group, as they are now."""
+        news, self._news = self._news, {}
+        # What came first: a value that goes and one that is still there may be the same.
+        for about, by in sorted(news.items(), key=itemgetter(1), reverse=True):
+            for mark in _marks(about):
+                self._add(mark, by)
+        return self._groups
 
     def _add(self, mark: tuple[str, str], by: int) -> None:
         facet = self._named.get(mark)
@@ -123,7 +131,7 @@ class FacetCounts:
             facet = self._named[mark] = term(*mark)
         counts = self._groups[mark[0]]
         counts[facet] = counts.get(facet, 0) + by
-        if counts[facet] <= 0:
+        if not counts[facet]:
             del counts[facet], self._named[mark]
 
     def _aged(self, facet: str, now_ms: float) -> int:

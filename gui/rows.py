@@ -6,10 +6,12 @@ the thousands of rows out of sight cost nothing, and sorting never compares "2 m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
+from functools import lru_cache
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from engine import words
 from engine.attention import (
@@ -98,7 +100,7 @@ def make_row(
     after = pace.stall_after_ms if pace is not None else STALL_MIN_MS
     found = reasons(view, now_ms, after)
     needs = unseen(view, found, acknowledged) if acknowledged else found
-    record = entry if isinstance(entry, TaskRecord) else _NO_RECORD
+    record = entry if type(entry) is TaskRecord else _NO_RECORD
     about = traits(view, _mask(facets(view, state, needs)))
     row = Row(
         task_id=entry.task_id,
@@ -106,13 +108,15 @@ def make_row(
         standing=state,
         facets=about.facets,
         needs=needs,
+        calm=_CALM[needs[0]] if needs else len(_CALM) + (not found),
         rank=_RANK[state],
+        stalled=Reason.STALLED in found,
+        quiet=bool(found) and not needs,
+        worst=fullest(record, now_ms),
         host=about.host,
         budget=about.budget,
         about=about,
-        worst=fullest(record, now_ms),
         **_said(view, record),
-        **_pressing(found, needs),
         **_times(view, record, after),
     )
     return row if view.units is None else _with_units(row, view.units, pace)
@@ -120,20 +124,13 @@ def make_row(
 
 def _said(view: TaskView, record: TaskRecord) -> dict[str, Any]:
     name = _full_name(view)
+    folded = name.casefold()
     return {
         "status": words.status_word(view),
         "name": name,
-        "folded_name": name.casefold(),
-        "kind": display(record.kind, 60),
+        "folded_name": name if folded == name else folded,  # one text instead of two alike
+        "kind": _kind(record.kind),
         "haystack": haystack(view),
-    }
-
-
-def _pressing(found: tuple[Reason, ...], needs: tuple[Reason, ...]) -> dict[str, Any]:
-    return {
-        "calm": _CALM[needs[0]] if needs else len(_CALM) + (not found),
-        "stalled": Reason.STALLED in found,
-        "quiet": bool(found) and not needs,
     }
 
 
@@ -149,14 +146,23 @@ def _times(view: TaskView, record: TaskRecord, stall_after_ms: float) -> dict[st
     }
 
 
+@lru_cache(512)
+def _kind(kind: str) -> str:
+    """One text for all tasks of a kind."""
+    return display(kind, 60)
+
+
 def _with_units(row: Row, units: Units, pace: Pace | None, **more: Any) -> Row:
     """`row` with its progress; what stalls or is led by somebody has no speed of its own, and
     what stops no end to foresee."""
+    if pace is None:
+        share = _share(units, row.live)
+        return replace(row, done=units.done, total=units.total, share=share, **more)
     running = row.standing in (Standing.RUNNING, Standing.CANCELLING)
     moves = running and not row.stalled and row.kind not in LED
     moving = pace if moves else None
     ending = moving if row.standing is Standing.RUNNING else None
-    return msgspec.structs.replace(
+    return replace(
         row,
         done=units.done,
         total=units.total,
@@ -196,7 +202,8 @@ def _full_name(view: TaskView) -> str:
     return f"{name}: {display(entry.reason, 200)}" if isinstance(entry, Unreadable) else name
 
 
-def _mask(found: Iterable[Facet]) -> int:
+@lru_cache(128)
+def _mask(found: frozenset[Facet]) -> int:
     mask = 0
     for facet in found:
         mask |= FACET_BIT[facet]

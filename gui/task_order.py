@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import count
 
-from engine.attention import Facet, changes_at
+from engine.attention import changes_at
 from engine.pace import STALL_MIN_MS, Pace
 from engine.query import Filter, Order, SortKey, in_order, place
 from engine.records import Status, TaskRecord, TaskView
@@ -40,7 +40,7 @@ class TaskOrder:
         self._alarms: list[tuple[float, str]] = []
         self._alarm_of: dict[str, float] = {}
         self._paces: dict[str, Pace] = {}
-        self._counts = dict.fromkeys(Facet, 0)
+        self._masks: dict[int, int] = {}  # how many rows have exactly these facets
         self._arrival: dict[str, int] = {}
         self._next_arrival = count()
         self.facets = FacetCounts()
@@ -56,7 +56,10 @@ class TaskOrder:
     @property
     def counts(self) -> dict[str, int]:
         """How many tasks each facet has, by its key."""
-        return {facet.value: number for facet, number in self._counts.items()}
+        return {
+            facet.value: sum(number for mask, number in self._masks.items() if mask & bit)
+            for facet, bit in FACET_BIT.items()
+        }
 
     @property
     def is_filtered(self) -> bool:
@@ -245,8 +248,8 @@ class TaskOrder:
 
     def _count(self, before: Row | None, after: Row | None) -> None:
         self.facets.move(before, after)
-        was, now = before.facets if before else 0, after.facets if after else 0
-        if was == now:
-            return
-        for facet, bit in FACET_BIT.items():
-            self._counts[facet] += bool(now & bit) - bool(was & bit)
+        masks = self._masks
+        if before is not None:
+            masks[before.facets] -= 1
+        if after is not None:
+            masks[after.facets] = masks.get(after.facets, 0) + 1

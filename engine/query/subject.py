@@ -187,7 +187,10 @@ def haystack(view: TaskView) -> str:
         parts += [entry.engine.name or "", entry.engine.command_task_id or ""]
     if entry.error is not None:
         parts += [entry.error.code or "", entry.error.message]
-    return "\n".join(part[:CUT] for part in parts).casefold()
+    whole = "\n".join(parts)
+    if len(whole) > CUT:  # one of them may be too long
+        whole = "\n".join([part[:CUT] for part in parts])
+    return whole.casefold()
 
 
 def host_of(view: TaskView) -> str:
