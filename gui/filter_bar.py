@@ -10,6 +10,8 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout
 
 from engine import words
 from engine.query import QueryError, as_words, mended
+from gui import language
+from gui.clearable import clearable
 from gui.filter_box import FilterBox, Known
 from gui.filter_chips import Condition, FilterChips
 from gui.icons import icon
@@ -35,7 +37,7 @@ class FilterBar(QWidget):
         self._box = FilterBox(self)
         self._box.setPlaceholderText(words.say("filter.placeholder"))
         self._box.setAccessibleName(words.say("filter.name"))
-        self._box.setClearButtonEnabled(True)
+        clearable(self._box)
         self._box.textChanged.connect(self._type)
         self._box.returnPressed.connect(self._leave)
         self._box.escaped.connect(self._escape)
@@ -145,7 +147,7 @@ class FilterBar(QWidget):
         if self._box.offers:  # half a condition, and what may follow stands below it
             self._patience.start()
             return
-        said = str(error)  # the buttons beside it are the advice
+        said = language.sentence(error)  # the buttons beside it are the advice
         right = self._mended()
         self._mend.setText(plain_keys(self.tr("Write {0}").format(right)))
         self._mend.setVisible(bool(right))

@@ -13,6 +13,7 @@ from gui.list_area import ListArea, WaysOut
 from gui.sidebar import Sidebar
 from gui.states import Banner
 from gui.status_bar import StatusBar
+from gui.tab_order import step
 from gui.task_model import TaskModel
 from gui.task_table import TaskTable
 
@@ -54,8 +55,7 @@ class Frame(QMainWindow):
         self.tall, self.wide = QSplitter(Qt.Orientation.Vertical), QSplitter()
         self.tall.addWidget(middle)
         self.tall.addWidget(self.details)
-        self.tall.setStretchFactor(0, 3)
-        self.tall.setStretchFactor(1, 2)
+        self.tall.setSizes([FIRST_SIZE[1] // 2] * 2)
         self.wide.addWidget(self.sidebar)
         self.wide.addWidget(self.tall)
         self.wide.setStretchFactor(1, 1)
@@ -72,6 +72,10 @@ class Frame(QMainWindow):
         self.acts.fill_tool_bar(self.tools)
         self.acts.fill_menu_bar()
 
+    def focusNextPrevChild(self, forwards: bool) -> bool:
+        return step((self.tools, self.wide, self.status), forwards)
+
     def regions(self) -> tuple[QWidget, ...]:
-        """What F6 goes through."""
-        return (self.tools, self.sidebar, self.filter_bar, self.area, self.details, self.status)
+        """What F6 goes through; what is hidden is passed over."""
+        above, below = (self.banner, self.filter_bar), (self.news_bar, self.undo_bar)
+        return (self.tools, self.sidebar, *above, self.area, *below, self.details, self.status)

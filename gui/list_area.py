@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QProgressBar, QStackedWidget, QVBoxLayout, QWidget
 
 from engine.errors import EngineError
 from engine.words import count
+from gui import language
 from gui.states import Card, Choice, Skeleton
 from gui.theme import plain_label
 
@@ -52,6 +53,7 @@ class ListArea(QWidget):
         self._reading = plain_label(tone="muted", parent=self)
         self._bar = QProgressBar(self)
         self._bar.setTextVisible(False)
+        self._bar.setAccessibleName(self.tr("How much of the ledger is read"))
         self._bar.setFixedHeight(4)
         self._lay_out()
         self.show_accepting(True)
@@ -88,7 +90,7 @@ class ListArea(QWidget):
     def trouble_words(self) -> str:
         """Why the ledger cannot be used, and the way out; empty while it can."""
         error = self._trouble
-        return f"{error} {error.advice}".strip() if error is not None else ""
+        return language.told(error) if error is not None else ""
 
     def show_root(self, root: str) -> None:
         self._root = root
@@ -160,7 +162,7 @@ class ListArea(QWidget):
     def _say(self) -> None:
         again = self.tr("The window looks again every 2 seconds.")
         if self._trouble is not None:
-            self._broken.show_words(self._trouble.title, self.trouble_words, again)
+            self._broken.show_words(language.title(self._trouble), self.trouble_words, again)
         else:
             where = self.tr("Watching {0}").format(self._root)
             self._broken.show_words(self.tr("The ledger folder is gone"), self._gone, where)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
+from gui.tab_order import stops_in
+
 
 def step_region(regions: Sequence[QWidget], step: int) -> None:
     """Put the focus into the next visible region (or the previous one, `step` -1)."""
@@ -28,8 +30,4 @@ def _holds(region: QWidget, focus: QWidget | None) -> bool:
 
 def _first_stop(region: QWidget) -> QWidget | None:
     """The first widget in `region` that takes the focus by Tab."""
-    for widget in (region, *region.findChildren(QWidget)):
-        takes_tab = bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus)
-        if takes_tab and widget.isVisible() and widget.isEnabled():
-            return widget
-    return None
+    return next(stops_in(region), None)

@@ -6,12 +6,11 @@ import os
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QMouseEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QStatusBar, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QStatusBar, QToolButton, QWidget
 
 from engine.display import display, elide_middle
 from engine.records import Health
-from gui.theme import MOST_CHARS, PlainLabel, TonedLabel, plain_label, plain_tip
+from gui.theme import MOST_CHARS, TonedLabel, plain_keys, plain_label, plain_tip
 
 ROOT_CHARS = 60
 BROWSER_CHARS = 60
@@ -42,18 +41,19 @@ class _Sign(QWidget):
         self.setAccessibleDescription(display(hint, MOST_CHARS))
 
 
-class _Link(PlainLabel):
-    """A text that can be clicked."""
-
-    clicked = Signal()
+class _Link(QToolButton):
+    """A path that leads to its folder, also by the keys."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("", parent)
+        super().__init__(parent)
+        self.setAutoRaise(True)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        if event.button() == Qt.MouseButton.LeftButton:
-            self.clicked.emit()
+    def show_path(self, path: str, hint: str) -> None:
+        self.setText(plain_keys(path))
+        self.setToolTip(plain_tip(hint))
+        self.setAccessibleName(display(hint, MOST_CHARS))
 
 
 class StatusBar(QStatusBar):
@@ -82,8 +82,7 @@ class StatusBar(QStatusBar):
         self.ground.show_state("warning", self.tr("Ledger at risk"), "\n".join(health.concerns))
         self.ground.setVisible(bool(health.concerns))
         self.work.show_text(self._work(health))
-        self.root.show_text(short_path(health.root))
-        self.root.setToolTip(plain_tip(self.tr("Open {0}").format(health.root)))
+        self.root.show_path(short_path(health.root), self.tr("Open {0}").format(health.root))
 
     def _engine(self, health: Health) -> tuple[str, str, str]:
         browser = display(health.browser_name, BROWSER_CHARS) or self.tr("browser")

@@ -17,6 +17,8 @@ from engine.display import display_lines
 from engine.errors import EngineError
 from engine.reading.files import FilePart
 from engine.sizes import size_words
+from gui import language
+from gui.clearable import clearable
 from gui.desk import Desk
 from gui.theme import plain_label
 
@@ -52,7 +54,7 @@ class FileText(QWidget):
         self.text.setAccessibleName(self.tr("The file as text"))
         self.search.setPlaceholderText(self.tr("Search the whole file"))
         self.search.setAccessibleName(self.tr("Search the whole file"))
-        self.search.setClearButtonEnabled(True)
+        clearable(self.search)
         self.search.setFixedWidth(32 * self.fontMetrics().averageCharWidth())
         self.stop.hide()
         row = QHBoxLayout()
@@ -171,7 +173,7 @@ class FileText(QWidget):
 
     def _tell(self, error: EngineError) -> None:
         self.stop.hide()
-        self._state.show_text(str(error))
+        self._state.show_text(language.sentence(error))
 
 
 def _shown(data: bytes) -> str:

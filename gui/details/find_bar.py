@@ -7,6 +7,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSizePolicy, QToolButton, QWidget
 
 from engine.words import count
+from gui.clearable import clearable
 from gui.details.event_find import EventFinder
 from gui.theme import plain_label, plain_tip
 
@@ -25,7 +26,7 @@ class FindBar(QWidget):
         super().__init__(parent)
         self._finder = finder
         self.field = _Field(self)
-        self.field.setClearButtonEnabled(True)
+        clearable(self.field)
         self.field.setPlaceholderText(self.tr("Find in all events (F3)"))
         self.field.setAccessibleName(self.tr("Find in all events"))
         self.field.setMinimumWidth(_WIDTH_CHARS * self.fontMetrics().averageCharWidth() // 2)

@@ -23,6 +23,8 @@ from engine.errors import EngineError
 from engine.reading.json_search import Hit
 from engine.reading.json_tree import Node, Step, path_of
 from engine.words import count
+from gui import language
+from gui.clearable import clearable
 from gui.desk import Desk
 from gui.details.json_tree import JsonModel
 from gui.theme import plain_label
@@ -61,7 +63,7 @@ class JsonView(QWidget):
         self.tree.header().resizeSection(0, _NAME_CHARS * character)
         self.search.setPlaceholderText(self.tr("Search names and values"))
         self.search.setAccessibleName(self.tr("Search names and values"))
-        self.search.setClearButtonEnabled(True)
+        clearable(self.search)
         self.search.setFixedWidth(32 * character)
         self.stop.hide()
         self.top = QHBoxLayout()
@@ -160,7 +162,7 @@ class JsonView(QWidget):
                     if len(self._hits) >= MOST_HITS:
                         break
         except EngineError as error:
-            self._state.show_text(str(error))
+            self._state.show_text(language.sentence(error))
         else:
             self._tell(None, 0)
         self.stop.hide()

@@ -25,7 +25,7 @@ from gui.details.kin_links import KinLinks
 from gui.details.phase_steps import PhaseSteps
 from gui.theme import PlainLabel, plain_label, scaled
 
-AGE_MS = 1000
+AGE_MS, ENDED_AGE_MS = 1000, 5000
 
 
 class Overview(QScrollArea):
@@ -56,12 +56,12 @@ class Overview(QScrollArea):
         self._duplicate.clicked.connect(self.duplicate)
         self._lay_out(sheet)
         self._aging = QTimer(self)
-        self._aging.setInterval(AGE_MS)
         self._aging.timeout.connect(self._fill)
         self._extras = Extras(desk, self)
         self._extras.changed.connect(self._show_extra)
 
     def _lay_out(self, sheet: QWidget) -> None:
+        self.setAccessibleName(words.say("details.overview"))
         said = QVBoxLayout()
         said.setSpacing(8)
         for part in (self._why, self.contract, self.budgets, self.phase, self.links, self.grid):
@@ -135,11 +135,10 @@ class Overview(QScrollArea):
         self._pace()
 
     def _pace(self) -> None:
-        """Ages and times go on only while a task that is still to end is looked at."""
+        """Ages and times go on only while they are looked at; slower once a task has ended."""
         entry = self._view.entry if self._view is not None else None
-        live = entry is not None and not isinstance(entry, Unreadable) and entry.is_live
-        if live and self.isVisible():
-            self._aging.start()
+        if self.isVisible() and entry is not None and not isinstance(entry, Unreadable):
+            self._aging.start(AGE_MS if entry.is_live else ENDED_AGE_MS)
         else:
             self._aging.stop()
         self._extras.look(self._view if self.isVisible() else None)

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.doctor import Finding, Report, looks
+from gui.tab_order import InOrder
 from gui.theme import TonedLabel, heading, plain_label
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ ERRAND = "doctor"
 TONES = {"ok": "good", "warning": "warning", "problem": "bad"}
 
 
-class DoctorDialog(QDialog):
+class DoctorDialog(InOrder, QDialog):
     """Begins as soon as it is shown; closing it calls the look off."""
 
     def __init__(self, window: MainWindow) -> None:

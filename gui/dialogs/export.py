@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import QStandardPaths, Qt
-from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
     QDialog,
@@ -20,9 +19,11 @@ from PySide6.QtWidgets import (
 
 from engine.display import display
 from engine.words import count, task_name
+from gui import language
 from gui.desk import Desk
 from gui.exporting import ENDINGS, Job, Outcome, Wanted, file_name
 from gui.folders import ask_folder, show_folder
+from gui.tab_order import InOrder
 from gui.theme import heading, plain_label, plain_title
 
 WIDTH = 460
@@ -30,7 +31,7 @@ _MOST_SAID = 5
 _STEPS = 1000
 
 
-class ExportDialog(QDialog):
+class ExportDialog(InOrder, QDialog):
     """Stands beside the window, which can be used while a long export goes on."""
 
     def __init__(self, desk: Desk, wanted: Wanted, parent: QWidget | None = None) -> None:
@@ -101,7 +102,7 @@ class ExportDialog(QDialog):
 
     def _connect(self) -> None:
         self.go.clicked.connect(self._ask_place)
-        self.close_.clicked.connect(self._close_or_stop)
+        self.close_.clicked.connect(self.reject)
         self.folder.clicked.connect(self._show_folder)
         self.job.moved.connect(self._show_progress)
         self.job.ended.connect(self._show_end)
@@ -179,7 +180,7 @@ class ExportDialog(QDialog):
         self._headline.show_text(self._ending(outcome))
         self._text.show_text(display(str(outcome.place), 300) if outcome.files else "")
         notes = [note for one in outcome.files[:_MOST_SAID] for note in one.notes]
-        said = [str(error) for error in outcome.refused[:_MOST_SAID]]
+        said = [language.sentence(error) for error in outcome.refused[:_MOST_SAID]]
         if more := len(outcome.refused) - len(said):
             said.append(self.tr("… and {0} more").format(count(more)))
         self._problems.show_text("\n".join([*said, *notes]))
@@ -199,20 +200,15 @@ class ExportDialog(QDialog):
         place = self._outcome.place
         show_folder(place if self._many else place.parent)
 
-    def _close_or_stop(self) -> None:
+    def reject(self) -> None:
+        """The button at the right, Esc and the frame's cross: stop first, close then.
+
+        Closing it from here instead would lead back here, and it would stay for ever.
+        """
         if self._running:
             self.job.stop()
         else:
-            self.close()
-
-    def reject(self) -> None:
-        """Esc: as the button at the right."""
-        self._close_or_stop()
-
-    def closeEvent(self, event: QCloseEvent) -> None:
-        if self._running:
-            self.job.stop()
-        super().closeEvent(event)
+            super().reject()
 
 
 def _documents() -> str:

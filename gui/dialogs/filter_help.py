@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from engine.query import FIELDS
 from gui.offers import Roomy
+from gui.tab_order import InOrder
 from gui.theme import heading, plain_label
 
 _SIZE = QSize(620, 560)
@@ -25,7 +26,7 @@ _EXAMPLE_WIDTH = 260
 _ALT = "⌥" if sys.platform == "darwin" else "Alt"
 
 
-class FilterHelp(QDialog):
+class FilterHelp(InOrder, QDialog):
     """Stays open beside the window; a double click or Enter puts an example into the filter."""
 
     def __init__(self, put: Callable[[str], object], parent: QWidget) -> None:

@@ -14,7 +14,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gui.clearable import clearable
 from gui.dialogs.help_texts import CONTEXT, TOPICS
+from gui.tab_order import InOrder
 from gui.theme import plain_label
 
 SIZE = QSize(760, 520)
@@ -29,7 +31,7 @@ def topics() -> list[Topic]:
     return [(say(CONTEXT, str(title)), say(CONTEXT, str(text))) for title, text in TOPICS]
 
 
-class HelpDialog(QDialog):
+class HelpDialog(InOrder, QDialog):
     """Topics on the left, the text of one on the right; plain text that can be copied."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -40,7 +42,7 @@ class HelpDialog(QDialog):
         self._field = QLineEdit(self)
         self._field.setPlaceholderText(self.tr("Search the help"))
         self._field.setAccessibleName(self.tr("Search the help"))
-        self._field.setClearButtonEnabled(True)
+        clearable(self._field)
         self._names = QListWidget(self)
         self._names.setAccessibleName(self.tr("Subjects"))
         self._names.setFixedWidth(LIST_WIDTH)

@@ -22,6 +22,7 @@ from engine.display import display
 from engine.words import clock
 from gui.desktop.notices import Kind
 from gui.icons import glyph
+from gui.tab_order import InOrder
 from gui.theme import plain_label, tone
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _SIGNS = {
 }
 
 
-class NewsList(QDialog):
+class NewsList(InOrder, QDialog):
     """Enter or a double click on a line shows its tasks in the window's list."""
 
     def __init__(self, news: News, parent: QWidget) -> None:

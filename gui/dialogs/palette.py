@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.display import display, elide_right
+from gui.clearable import clearable
 from gui.palette import Entry, TaskFinder, ranked
 from gui.theme import plain_label, tone
 
@@ -133,7 +134,7 @@ def _field(dialog: QDialog) -> QLineEdit:
     field = QLineEdit(dialog)
     field.setPlaceholderText(dialog.tr("Type a command, or a task’s name, address or id"))
     field.setAccessibleName(dialog.tr("Command"))
-    field.setClearButtonEnabled(True)
+    clearable(field)
     return field
 
 

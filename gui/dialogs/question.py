@@ -15,13 +15,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gui.tab_order import InOrder
 from gui.theme import heading, plain_label, plain_title
 
 WIDTH = 440
 BUTTON = QSize(96, 30)
 
 
-class Question(QDialog):
+class Question(InOrder, QDialog):
     """`answer` is the key of the pressed button, or of the default one when it was closed.
 
     Opened with `open()`, never `exec()`: a nested loop would strand coroutines for ever.

@@ -19,10 +19,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gui.clearable import clearable
 from gui.dialogs.setting_controls import Choice, Clock, File, Number, Switch, control_for
 from gui.dialogs.setting_pages import Item, Page, SettingPages
 from gui.dialogs.setting_parts import WidePart
 from gui.fuzzy import score
+from gui.tab_order import InOrder
 from gui.theme import heading, plain_label
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ LIST_WIDTH = 180
 LABEL_WIDTH = 150
 
 
-class SettingsDialog(QDialog):
+class SettingsDialog(InOrder, QDialog):
     """One page for each subject; Esc closes, there is nothing to confirm."""
 
     def __init__(self, window: MainWindow) -> None:
@@ -67,7 +69,7 @@ class SettingsDialog(QDialog):
         field = QLineEdit(self)
         field.setPlaceholderText(self.tr("Search the settings"))
         field.setAccessibleName(self.tr("Search the settings"))
-        field.setClearButtonEnabled(True)
+        clearable(field)
         return field
 
     def _lay_out(self) -> None:
@@ -123,6 +125,7 @@ class _Sheet(QScrollArea):
     def __init__(self, page: Page, window: MainWindow, parent: QWidget) -> None:
         super().__init__(parent)
         self.page = page
+        self.setAccessibleName(page.title)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         sheet = QWidget(self)
@@ -153,8 +156,9 @@ class _Line(QWidget):
         control, preferences = item.control, window.desk.preferences
         if isinstance(control, Switch | Choice | Number | Clock | File):
             self._editor = control_for(control, item.key, preferences, self)
-            self._editor.setAccessibleName(item.label or getattr(control, "words", ""))
-            self._editor.setAccessibleDescription(item.hint)
+            field = self._editor.focusProxy() or self._editor
+            field.setAccessibleName(item.label or getattr(control, "words", ""))
+            field.setAccessibleDescription(item.hint)
         else:
             self._editor = control(window)
         self._lay_out(item)

@@ -18,14 +18,16 @@ from PySide6.QtWidgets import (
 
 from gui.action_places import MENUS
 from gui.actions import Actions
+from gui.clearable import clearable
 from gui.shortcuts import plain, shown
+from gui.tab_order import InOrder
 
 SIZE = QSize(560, 560)
 NAME_WIDTH = 330
 Line = tuple[str, str]
 
 
-class ShortcutSheet(QDialog):
+class ShortcutSheet(InOrder, QDialog):
     """`change_wanted` asks for the settings, where keys are chosen."""
 
     change_wanted = Signal()
@@ -38,7 +40,7 @@ class ShortcutSheet(QDialog):
         self._field = QLineEdit(self)
         self._field.setPlaceholderText(self.tr("Search"))
         self._field.setAccessibleName(self.tr("Search the shortcuts"))
-        self._field.setClearButtonEnabled(True)
+        clearable(self._field)
         self._list = QTreeWidget(self)
         self._list.setHeaderLabels([self.tr("Action"), self.tr("Keys")])
         self._list.setAccessibleName(self.tr("Shortcuts"))

@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 from engine import words
 from engine.display import display
 from gui.statistics import SPANS, Numbers, Share, count_up
+from gui.tab_order import InOrder
 from gui.theme import plain_label, tones
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ ERRAND = "statistics"
 _TONES = ("completed", "failed", "cancelled")
 
 
-class StatisticsDialog(QDialog):
+class StatisticsDialog(InOrder, QDialog):
     """Counts on a thread, as the tasks stand when a span is chosen."""
 
     def __init__(self, window: MainWindow) -> None:

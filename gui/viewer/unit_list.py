@@ -15,6 +15,8 @@ from engine.reading.pages import UnitPart
 from engine.records import TaskRecord, TaskView
 from engine.units import Unit
 from engine.words import count
+from gui import language
+from gui.clearable import clearable
 from gui.desk import Desk
 from gui.theme import plain_label
 from gui.viewer.kind_chips import KindChips
@@ -62,7 +64,7 @@ class UnitList(QWidget):
     def _lay_out(self) -> None:
         self.search.setPlaceholderText(self.tr("Search items"))
         self.search.setAccessibleName(self.tr("Search items"))
-        self.search.setClearButtonEnabled(True)
+        clearable(self.search)
         self.search.setFixedWidth(26 * self.fontMetrics().averageCharWidth())
         self.top = QHBoxLayout()
         self.top.addWidget(self.search)
@@ -151,7 +153,7 @@ class UnitList(QWidget):
                 async for units in self.more(task_id, self.model.total):
                     self.model.add(units)
         except EngineError as error:
-            self._problem, self._resume = str(error), -1
+            self._problem, self._resume = language.sentence(error), -1
         self._reading = False
         self.model.settle()
         self._show_state()

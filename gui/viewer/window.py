@@ -26,6 +26,7 @@ from engine.units import Unit, UnitFilter
 from gui.desk import Desk
 from gui.details.json_view import JsonView
 from gui.rows import Row
+from gui.tab_order import InOrder
 from gui.theme import TonedLabel, heading, plain_tip, plain_title
 from gui.viewer.contract import ContractTab
 from gui.viewer.diff import Diff
@@ -51,7 +52,7 @@ class Around(NamedTuple):
     show_folder: Callable[[str], object]
 
 
-class ResultWindow(QWidget):
+class ResultWindow(InOrder, QWidget):
     """Stands beside the main window; `show_task` puts another result into it."""
 
     def __init__(self, desk: Desk, around: Around, parent: QWidget | None = None) -> None:

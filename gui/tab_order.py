@@ -1,0 +1,110 @@
+"""Tab goes as the eye does: by the layouts, whatever was made first or anew.
+
+Qt goes through widgets in the order in which they were made, so that a tab that was made late
+came after the status bar, and a focus proxy could keep Tab in one place for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QKeySequenceEdit,
+    QLayout,
+    QLineEdit,
+    QScrollArea,
+    QSplitter,
+    QStackedWidget,
+    QTabWidget,
+    QWidget,
+)
+
+# What these are made of inside is their own business.
+_WHOLE = (QAbstractItemView, QAbstractSpinBox, QComboBox, QKeySequenceEdit, QLineEdit)
+
+
+class InOrder:
+    """To be put before the Qt class of a window: `class Sheet(InOrder, QDialog)`."""
+
+    def focusNextPrevChild(self, forwards: bool) -> bool:
+        assert isinstance(self, QWidget)
+        return step((self,), forwards)
+
+
+def step(parts: Sequence[QWidget], forwards: bool) -> bool:
+    """Give the focus to what comes after (or before) it within `parts`, round and round;
+    False when nothing there can take it.
+    """
+    stops = [stop for part in parts for stop in stops_in(part)]
+    focus = QApplication.focusWidget()
+    holders = [at for at, stop in enumerate(stops) if _holds(stop, focus)]
+    here = holders[-1] if holders else (-1 if forwards else len(stops))  # the innermost one
+    target = stops[(here + (1 if forwards else -1)) % len(stops)] if stops else None
+    if target is None or target is focus:
+        return False
+    reasons = Qt.FocusReason
+    target.setFocus(reasons.TabFocusReason if forwards else reasons.BacktabFocusReason)
+    return True
+
+
+def stops_in(widget: QWidget) -> Iterator[QWidget]:
+    """All that Tab stops at in `widget` now, in the order in which it is read."""
+    if not widget.isVisible() or not widget.isEnabled():
+        return
+    if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.focusProxy() is None:
+        yield widget
+    if not isinstance(widget, _WHOLE):
+        for inner in _inside(widget):
+            yield from stops_in(inner)
+
+
+def _inside(widget: QWidget) -> Iterator[QWidget]:
+    if isinstance(widget, QTabWidget):
+        yield widget.tabBar()
+        yield from _known((widget.cornerWidget(), widget.currentWidget()))
+    elif isinstance(widget, QScrollArea):
+        yield from _known((widget.widget(),))
+    elif isinstance(widget, QStackedWidget):
+        yield from _known((widget.currentWidget(),))
+    elif isinstance(widget, QSplitter):
+        yield from _known(widget.widget(at) for at in range(widget.count()))
+    else:
+        yield from _laid_out(widget)
+
+
+def _laid_out(widget: QWidget) -> Iterator[QWidget]:
+    """What the layout holds in its order, then what was put there without one."""
+    layout = widget.layout()
+    held = list(_within(layout)) if layout is not None else []
+    yield from held
+    rest = [one for one in widget.children() if isinstance(one, QWidget) and one not in held]
+    loose = [one for one in rest if one.isVisible() and not one.isWindow()]
+    yield from sorted(loose, key=_place)
+
+
+def _within(layout: QLayout) -> Iterator[QWidget]:
+    for number in range(layout.count()):
+        item = layout.itemAt(number)
+        inner, widget = (item.layout(), item.widget()) if item is not None else (None, None)
+        if inner is not None:
+            yield from _within(inner)
+        elif widget is not None:
+            yield widget
+
+
+def _place(widget: QWidget) -> tuple[int, int]:
+    at: QPoint = widget.pos()
+    return at.y(), at.x()
+
+
+def _known(widgets: Iterable[QWidget | None]) -> Iterator[QWidget]:
+    yield from (one for one in widgets if one is not None)
+
+
+def _holds(stop: QWidget, focus: QWidget | None) -> bool:
+    return focus is not None and (stop is focus or stop.isAncestorOf(focus))
