@@ -218,12 +218,14 @@ class History(msgspec.Struct, Generic[T], frozen=True):
 
 
 class UnitTime(msgspec.Struct, frozen=True, gc=False):
-    """A finished unit's time: a page by its address (`began` is then not known), or a command."""
+    """A finished unit's time: a page by its address (`began` is then not known), or a command
+    by its tool; `about` is what the command was for."""
 
     label: str
     took_ms: float
     began: float | None = None
     failed: bool = False
+    about: str = ""
 
 
 class UnitTimes(msgspec.Struct, frozen=True):

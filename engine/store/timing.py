@@ -21,8 +21,9 @@ class _Unit(msgspec.Struct):
     render_ms: object = None
     startedAt: object = None
     completedAt: object = None
-    tool: object = None
-    action: object = None
+    tool_name: object = None
+    intention: object = None
+    args: object = None
     error: object = None
 
 
@@ -49,8 +50,10 @@ def _unit(line: bytes) -> UnitTime | None:
     failed = unit.error not in (None, msgspec.UNSET)
     began, ended = _ms(unit.startedAt), _ms(unit.completedAt)
     if began is not None and ended is not None and ended >= began:
-        label = " ".join(part for part in (unit.tool, unit.action) if isinstance(part, str))
-        return UnitTime(label, ended - began, began, failed)
+        action = unit.args.get("action") if isinstance(unit.args, dict) else None
+        label = " ".join(part for part in (unit.tool_name, action) if isinstance(part, str))
+        about = unit.intention if isinstance(unit.intention, str) else ""
+        return UnitTime(label, ended - began, began, failed, about)
     took = [ms for ms in map(_ms, (unit.response_ms, unit.render_ms)) if ms is not None]
     if not isinstance(unit.url, str) or not took:
         return None

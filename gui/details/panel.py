@@ -28,6 +28,7 @@ from gui.details.tabs import TABS
 from gui.theme import PlainLabel, TonedLabel, heading, plain_label
 
 _HEAD_CHARS = 120
+_LEAST = 235  # pixels; one height for all tabs, so that none moves away under the pointer
 _FIRST = ("overview", "events")
 
 
@@ -46,6 +47,7 @@ class Details(QWidget):
     def __init__(self, parent: QWidget | None = None, desk: Desk | None = None) -> None:
         super().__init__(parent)
         self._task_id, self._desk = "", desk
+        self.setMinimumHeight(_LEAST)
         self._view: TaskView | None = None
         self.setAccessibleName(words.say("details.name"))
         self._head = _Head(self)

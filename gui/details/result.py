@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
+from engine.attention import moment
 from engine.display import display
 from engine.errors import EngineError
 from engine.records import RESULT_NAME, TaskRecord, TaskView
 from engine.service import Engine
-from engine.words import count, took
+from engine.words import clock, count, took
 from gui import language
 from gui.desk import Desk
 from gui.details.json_view import JsonView
@@ -129,4 +131,6 @@ def _words(name: str, value: object) -> str:
         return display(str(value), _CHARS)
     if name.endswith("_ms"):
         return took(value)
+    if name.endswith(("At", "_at")) and (at := moment(value)) is not None:
+        return clock(at, time.time() * 1000)
     return count(value) if isinstance(value, int) else str(value)

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from engine.display import display
 from engine.records import UnitTime
 from gui.details.event_rows import EventRow, kind_name
 
 MOST = 20_000  # spans that are drawn and listed; older ones are left out
+_CHARS = 200  # of a stranger's words
 _STEPS = frozenset({"progress", "tool_call"})
 
 
@@ -58,7 +60,8 @@ def spans_of(rows: Iterable[EventRow], units: Sequence[UnitTime]) -> list[Span]:
 def _of_command(unit: UnitTime) -> Span:
     began = unit.began or 0.0
     tone = "bad" if unit.failed else "running"
-    return Span(began, began + unit.took_ms, unit.label, "", tone, unit=unit.label)
+    name, about = display(unit.label, _CHARS), display(unit.about, _CHARS)
+    return Span(began, began + unit.took_ms, name, about, tone, unit=unit.label)
 
 
 def _of_event(row: EventRow, took: Mapping[str, UnitTime], last: float) -> Span:

@@ -82,6 +82,18 @@ async def test_a_gauge_goes_on_by_itself_while_it_is_looked_at(qtbot: QtBot) -> 
     assert not overview._aging.isActive()
 
 
+async def test_how_long_ago_goes_on_for_a_task_that_has_ended(qtbot: QtBot) -> None:
+    overview = Overview()
+    qtbot.addWidget(overview)
+    overview.show_view(a_view(1, "COMPLETED", age=NOW - time.time() * 1000))
+    overview.show()
+    before = overview.text_of("created")
+    assert before.endswith("ago)")
+    await until(lambda: overview.text_of("created") != before, overview._aging.timeout)
+    overview.hide()
+    assert not overview._aging.isActive()
+
+
 @pytest.mark.parametrize(
     ("phase", "said"), [("verify", "Phase: verify"), ("dreams\u202e", "Phase: dreams\ufffd")]
 )

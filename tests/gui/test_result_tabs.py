@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QToolButton
 from gui.details.commands_tab import Commands
 from gui.details.items import Items
 from gui.details.raw import Raw
-from gui.details.result import Result
+from gui.details.result import Result, summary_text
 from gui.details.screenshots import Screenshots
 from gui.session import Session
 from tests.gui.result_ledgers import page, put_pages, put_picture, put_task
@@ -97,6 +97,7 @@ async def test_the_result_is_told_in_a_line_and_searched_as_a_tree(home: Path) -
         result: Result = await tab_of(session, 1, "result", Result)
         await settled(lambda: result.tree.model.rowCount() == 2)
         assert "duration 8.1 s" in result.summary.text()
+        assert summary_text({"completedAt": 1e12, "at": 5}).endswith(":40 · at 5")
         QTest.keyClicks(result.tree.search, "page 650")
         await settled(lambda: result.tree.tree.currentIndex().isValid())
         path = result.tree.model.path(result.tree.tree.currentIndex())

@@ -60,9 +60,10 @@ def test_where_only_an_end_is_told_it_began_at_the_latest_after_what_came_before
 
 
 def test_commands_tell_both_ends_and_their_events_nothing_new() -> None:
-    command = UnitTime("browser_navigate goto", 40, NOW + 10)
+    command = UnitTime("browser_navigate goto", 40, NOW + 10, about="open it")
     found = spans_of(rows((60, "progress", {"unitsDone": 1})), [command])  # type: ignore[arg-type]
     assert told(found) == [(10, 50, True, "running")]
+    assert (found[0].name, found[0].text) == ("browser_navigate goto", "open it")
 
 
 def test_events_without_a_time_and_those_beyond_the_newest_are_left_out(

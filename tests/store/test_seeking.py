@@ -142,7 +142,9 @@ def test_units_tell_how_long_they_took_and_strange_ones_are_passed_over(tmp_path
         {"url": "https://a.test/", "response_ms": 20, "render_ms": 5.5, "content": "x" * 9},
         {"url": "https://b.test/", "response_ms": None, "render_ms": "long"},
         {"url": "https://c.test/", "response_ms": 7, "error": "no"},
-        {"tool": "browser_navigate", "action": "goto", "startedAt": 100, "completedAt": 140},
+        {"startedAt": 100, "completedAt": 140, "tool_name": "browser_navigate"}
+        | {"intention": "open it", "args": {"action": "goto", "url": "https://a.test/"}},
+        {"startedAt": 140, "completedAt": 141, "tool_name": [], "intention": 1, "args": "x"},
     ]
     raw = [json.dumps(line).encode() + b"\n" for line in lines]
     past = planted(tmp_path, *raw, b"[1]\n", b"torn", name="pages.jsonl")
@@ -152,7 +154,9 @@ def test_units_tell_how_long_they_took_and_strange_ones_are_passed_over(tmp_path
         ("https://a.test/", 25.5, None, False),
         ("https://c.test/", 7, None, True),
         ("browser_navigate goto", 40, 100, False),
+        ("", 1, 140, False),
     ]
+    assert [unit.about for unit in found.units] == ["", "", "open it", ""]
     assert asyncio.run(past.unit_times(TASK, found.next_offset)).units == ()
 
 
