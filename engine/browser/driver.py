@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import psutil
 from playwright._impl._driver import compute_driver_executable
@@ -17,19 +19,33 @@ if TYPE_CHECKING:
     from playwright.async_api import Playwright
 
 START_S = 30.0
-CLOSE_S = 2.0
-FORCED_S = 0.5
+CALL_OFF_S = 4.0
+LOOK_S = 0.05
+SETTLE_S = 3.0  # a busy machine needs its time for what an idle one does at once
 ANSWER_S = 2.0
+_DRIVER_MODULES = frozenset(
+    {
+        "playwright._impl.transport",
+        "playwright._impl._transport",  # the name it had in older ones
+        "playwright._impl.out_of_process",
+    }
+)
+Tasks = frozenset[asyncio.Task[Any]]
+_TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
 
 class Driver:
     """The running driver, and through it Playwright."""
 
-    def __init__(self, playwright: Playwright, process: psutil.Process | None) -> None:
+    def __init__(
+        self, playwright: Playwright, process: psutil.Process | None, tasks: Tasks = frozenset()
+    ) -> None:
+        """`tasks`: what reads from it; they end with it, a moment after its process."""
         self.playwright = playwright
         self.pages = 0  # that were taken through it, as far as their browsers are left
         self.held_bytes = 0
         self._process = process
+        self._tasks = tasks
 
     @classmethod
     async def start(cls, limit_s: float = START_S) -> Driver:
@@ -40,34 +56,36 @@ class Driver:
             BrowserFailed: it did not start, or not within `limit_s`.
         """
         _look_for_node()
-        before = {child.pid for child in psutil.Process().children()}
-        starting = asyncio.create_task(async_playwright().start(), name="start the driver")
-        starting.add_done_callback(_hear)
+        async with _turns():
+            return await cls._start(_Start(), limit_s)
+
+    @classmethod
+    async def _start(cls, start: _Start, limit_s: float) -> Driver:
         try:
             # Playwright raises whatever it likes here; `wait` takes it all without a word.
-            await asyncio.wait({starting}, timeout=limit_s)
+            await asyncio.wait({start.task}, timeout=limit_s)
         except asyncio.CancelledError:
-            await _to_its_end(asyncio.create_task(cls._call_off(starting, before)))
+            await _to_its_end(asyncio.create_task(cls._call_off(start)))
             raise
-        if starting.done() and starting.exception() is None:
-            _hear_of_its_end(starting.result())
-            return cls(starting.result(), _driver_process(before))
-        reason = _reason(starting) if starting.done() else f"no answer within {limit_s:.0f} s"
-        await _to_its_end(asyncio.create_task(cls._call_off(starting, before)))
+        if start.ready:
+            return cls._of(start, start.process())
+        reason = _reason(start.task) if start.task.done() else f"no answer within {limit_s:.0f} s"
+        await _to_its_end(asyncio.create_task(cls._call_off(start)))
         raise BrowserFailed(reason=f"its driver does not start: {reason}")
 
     @classmethod
-    async def _call_off(cls, starting: asyncio.Task[Playwright], before: set[int]) -> None:
-        """End a start: orderly if it still becomes ready, else by force."""
-        await asyncio.wait({starting}, timeout=CLOSE_S)
-        process = _driver_process(before)
-        if starting.done() and not starting.cancelled() and starting.exception() is None:
-            await cls(starting.result(), process).stop(CLOSE_S)
-            return
-        end(_tree(process))
-        # Its pipe is closed now, so Playwright gives up what it waits for.
-        await asyncio.wait({starting}, timeout=CLOSE_S)
-        starting.cancel()
+    def _of(cls, start: _Start, process: psutil.Process | None) -> Driver:
+        playwright = start.task.result()
+        _hear_of_its_end(playwright)
+        return cls(playwright, process, start.tasks())
+
+    @classmethod
+    async def _call_off(cls, start: _Start) -> None:
+        """End a start whatever it has come to: at once, as nothing hangs on it yet."""
+        process = await start.cut_off()
+        if start.ready:
+            await cls._of(start, process).stop(0)
+        await _settled(start.tasks())
 
     @property
     def alive(self) -> bool:
@@ -97,11 +115,73 @@ class Driver:
         stopping.add_done_callback(_hear)
         try:
             await asyncio.wait({stopping}, timeout=limit_s)
-            end(tree)
-            # Its pipe is closed now: what is left of the stop is the loop's own tidying.
-            await asyncio.wait({stopping}, timeout=FORCED_S)
+            end([*tree, *_tree(self._process)])  # also a browser that came meanwhile
+            # Its pipe is closed now: what is left is the loop's own tidying. A second `stop`
+            # of Playwright does not wait for that, so it is looked at here.
+            await _settled({stopping, *self._tasks})
         finally:
             stopping.cancel()
+
+
+class _Start:
+    """A driver that is being started, and what has come into being with it so far."""
+
+    def __init__(self) -> None:
+        self._children = {child.pid for child in psutil.Process().children()}
+        self._others = _playwrights_tasks()
+        self.task = asyncio.create_task(async_playwright().start(), name="start the driver")
+        self.task.add_done_callback(_hear)
+
+    @property
+    def ready(self) -> bool:
+        done = self.task.done() and not self.task.cancelled()
+        return done and self.task.exception() is None
+
+    def process(self) -> psutil.Process | None:
+        return _driver_process(self._children)
+
+    def tasks(self) -> Tasks:
+        return _playwrights_tasks() - self._others
+
+    async def cut_off(self) -> psutil.Process | None:
+        """End its process as soon as there is one; Playwright gives up when its pipe closes."""
+        process: psutil.Process | None = None
+        until = asyncio.get_running_loop().time() + CALL_OFF_S
+        while not self.task.done() and asyncio.get_running_loop().time() < until:
+            process = process or self.process()
+            end(_tree(process))
+            await asyncio.wait({self.task}, timeout=LOOK_S)
+        self.task.cancel()
+        return process or self.process()
+
+
+def _turns() -> asyncio.Lock:
+    """One start at a time, whoever asks: Playwright does not tell which process and which tasks
+    came of which start, so all that is new belongs to the one there is."""
+    return _TURNS.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+
+
+def _playwrights_tasks() -> Tasks:
+    """The running tasks with which Playwright starts drivers and reads from them.
+
+    It hands none of them out, and says that it has stopped before they have ended.
+    """
+    return frozenset(one for one in asyncio.all_tasks() if _module_of(one) in _DRIVER_MODULES)
+
+
+def _module_of(task: asyncio.Task[Any]) -> str:
+    frame = getattr(task.get_coro(), "cr_frame", None)
+    return str(frame.f_globals.get("__name__", "")) if frame is not None else ""
+
+
+async def _settled(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Wait until these have ended, which they are about to; called off after 3 s."""
+    for _ in range(2):
+        left = {one for one in tasks if not one.done()}
+        if left:
+            await asyncio.wait(left, timeout=SETTLE_S)
+        for one in left:
+            one.cancel()
 
 
 async def _to_its_end(ending: asyncio.Task[None]) -> None:

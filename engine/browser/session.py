@@ -85,6 +85,7 @@ class BrowserSession:
         self._running: dict[Flavour, Chromium] = {}
         self._upkeep = Upkeep(limits, self._running.values)
         self._starting = asyncio.Lock()
+        self._limit: asyncio.Timeout | None = None  # of the start that is under way
         self._state: State = "idle"
         self._name = ""
         self._reason = ""
@@ -149,13 +150,25 @@ class BrowserSession:
     async def aclose(self) -> None:
         """End everything that was started, within 5 s; by force what does not go."""
         self._closed = True
+        self._call_off_start()
         deadline = asyncio.get_running_loop().time() + CLOSE_S
         running = tuple(self._running.values())
         self._running.clear()
         await asyncio.gather(*(one.kill() for one in running), self._upkeep.stop(STOP_S))
         await self._end_driver(max(0.5, deadline - asyncio.get_running_loop().time()))
+        await self._no_start_left(max(0.5, deadline - asyncio.get_running_loop().time()))
         await self.proxy.close()
         self._state = "idle"
+
+    def _call_off_start(self) -> None:
+        if self._limit is not None and not self._limit.expired():
+            self._limit.reschedule(asyncio.get_running_loop().time())
+
+    async def _no_start_left(self, limit_s: float) -> None:
+        """Wait for a start that was called off: it takes back what it has begun."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limit_s), self._starting:
+                pass
 
     async def _end_driver(self, limit_s: float) -> None:
         driver, self._driver = self._driver, None
@@ -226,12 +239,14 @@ class BrowserSession:
 
     async def _launch_in_time(self, flavour: Flavour) -> Chromium:
         try:
-            async with asyncio.timeout(START_S):
+            async with asyncio.timeout(START_S) as self._limit:
                 return await self._launch(flavour)
         except TimeoutError as slow:
+            self._expect_open()
             await self._end_driver(0.5)
             raise BrowserFailed(reason=f"it was not ready within {START_S:.0f} s") from slow
         finally:
+            self._limit = None
             if self._closed:  # meanwhile: what came too late for that is known to nobody else
                 await self._end_driver(STOP_S)
                 await self.proxy.close()
@@ -252,7 +267,9 @@ class BrowserSession:
                 one.give_up()
             self._driver = None
         if self._driver is None:
+            self._expect_open()
             self._driver = await Driver.start()
+        self._expect_open()
         return await launch(
             self._driver, found, self.proxy, lean=flavour.lean, headed=flavour.headed
         )

@@ -1,0 +1,148 @@
+"""A browser that is closed while it starts is gone when the close returns, wherever it stood."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import psutil
+import pytest
+
+from engine.browser.driver import Driver
+from engine.browser.session import BrowserSession
+
+LIMIT_S = 20.0
+
+
+def children() -> list[psutil.Process]:
+    """Every living process below this one."""
+    found = psutil.Process().children(recursive=True)
+    return [one for one in found if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+
+
+def command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def drivers() -> list[psutil.Process]:
+    return [one for one in children() if "run-driver" in command(one)]
+
+
+def no_browser_yet(_: BrowserSession) -> bool:
+    return True
+
+
+def waits_for_its_turn(browser: BrowserSession) -> bool:
+    return browser.status()[0] == "starting"
+
+
+def process_runs(_: BrowserSession) -> bool:
+    return bool(drivers())
+
+
+def process_stands_still(_: BrowserSession) -> bool:
+    for one in drivers():
+        one.suspend()
+    return bool(drivers())
+
+
+def driver_answers(browser: BrowserSession) -> bool:
+    return browser._driver is not None
+
+
+def browser_runs(_: BrowserSession) -> bool:
+    return any("--no-first-run" in command(one) for one in children())
+
+
+def ready(browser: BrowserSession) -> bool:
+    return browser.status()[0] == "ready"
+
+
+STAGES = (
+    no_browser_yet,
+    waits_for_its_turn,
+    process_runs,
+    process_stands_still,
+    driver_answers,
+    browser_runs,
+    ready,
+)
+Stage = Callable[[BrowserSession], bool]
+
+
+async def come_to(stage: Stage, browser: BrowserSession) -> None:
+    until = time.monotonic() + LIMIT_S
+    while not stage(browser):
+        assert time.monotonic() < until, f"it never came to {stage.__name__}"
+        await asyncio.sleep(0.002)
+
+
+async def gone(before: list[psutil.Process]) -> bool:
+    """Has every process ended that was not there before? The system needs a moment for it."""
+    until = time.monotonic() + 3
+    while any(one not in before for one in children()):
+        if time.monotonic() > until:
+            return False
+        await asyncio.sleep(0.02)
+    return True
+
+
+@pytest.mark.parametrize("cancelled", [True, False], ids=["cancelled", "not cancelled"])
+@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.__name__)
+async def test_a_close_at_any_stage_of_a_start_leaves_no_task_and_no_process(
+    stage: Stage, cancelled: bool
+) -> None:
+    processes, tasks = children(), asyncio.all_tasks()
+    browser = BrowserSession()
+    start = asyncio.create_task(browser.warm())
+    start.add_done_callback(lambda one: one.cancelled() or one.exception())
+    await come_to(stage, browser)
+    if cancelled:
+        start.cancel()
+        await asyncio.wait({start})
+    began = time.monotonic()
+    await browser.aclose()
+    assert time.monotonic() - began < 8
+    # At once, not some turns later: the loop may end with the close.
+    assert asyncio.all_tasks() <= (tasks if cancelled else tasks | {start})
+    assert await gone(processes)
+    await asyncio.wait({start})
+
+
+async def test_a_driver_called_off_ends_with_all_its_tasks_before_the_start_returns() -> None:
+    tasks = asyncio.all_tasks()
+    for turns in (0, 1, 2, 5, 10, 20, 50, 100):
+        start = asyncio.create_task(Driver.start())
+        for _ in range(turns):
+            await asyncio.sleep(0.001)
+        start.cancel()
+        await asyncio.wait({start})
+        if not start.cancelled():  # it was ready before the cancel reached it
+            await start.result().stop(5)
+        assert asyncio.all_tasks() <= tasks, f"after {turns} turns"
+
+
+async def test_two_drivers_that_start_at_once_each_know_their_own_process() -> None:
+    before = children()
+    one, other = await asyncio.gather(Driver.start(), Driver.start())
+    await one.stop(5)
+    assert await other.answers()
+    await other.stop(5)
+    assert not other.alive
+    assert await gone(before)
+
+
+async def test_a_stop_that_was_called_off_is_made_good_by_the_next_one() -> None:
+    tasks = asyncio.all_tasks()
+    driver = await Driver.start()
+    stop = asyncio.create_task(driver.stop(5))
+    await asyncio.sleep(0)
+    stop.cancel()
+    await asyncio.wait({stop})
+    await driver.stop(5)
+    assert asyncio.all_tasks() <= tasks
+    assert not driver.alive, "it was ended by the second one"
