@@ -22,7 +22,8 @@ class Column:
 
     `width` counts average characters, and so does `least`, down to which it shrinks where
     room is short; `yields` above 0 lets it give way then, the highest first. `paint` tells
-    the delegate what to draw. `shows` names the row's fields that the cell depends on;
+    the delegate what to draw. `words` begins the ids of what it says: the longest of them has
+    room in every language. `shows` names the row's fields that the cell depends on;
     `ticks` says that time alone changes it, `moves` that mere progress changes its place.
     """
 
@@ -37,6 +38,7 @@ class Column:
     moves: bool = False
     hidden: bool = False
     least: int = 0
+    words: str = ""
     yields: int = 0
 
     @property
@@ -48,6 +50,11 @@ class Column:
         """The title for ears and menus, where a sign alone says nothing."""
         key = f"column.{self.key}.long"
         return words.say(key) if key in ENGLISH else self.title
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """All that it can say, where that is known."""
+        return [words.say(one) for one in ENGLISH if self.words and one.startswith(self.words)]
 
     def differs(self, before: Row, after: Row) -> bool:
         return bool(self.shows(before) != self.shows(after))
@@ -76,6 +83,7 @@ COLUMNS: tuple[Column, ...] = (
         attrgetter("standing", "status", "view.foreign"),
         paint="status",
         least=15,
+        words="status.",
     ),
     Column(
         "task",

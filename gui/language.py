@@ -142,8 +142,8 @@ def title(error: EngineError) -> str:
 
 def sentence(error: EngineError) -> str:
     """What went wrong. What quotes somebody else's words does it in their language."""
-    template = _SPOKEN[0].error(error.code, "sentence", "")
-    return template.format(**error.fields) if template else str(error)
+    template = _SPOKEN[0].error(error.code, "sentence", error.sentence)
+    return str(error) if template == error.sentence else template.format(**error.fields)
 
 
 def advice(error: EngineError) -> str:

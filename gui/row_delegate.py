@@ -32,6 +32,7 @@ from gui.theme import tones
 
 PAD = 8
 ROW_PAD = 10
+SIGN_GAP = 6
 TRACK_ALPHA = 60
 ALIGN = {
     "left": int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter),
@@ -87,7 +88,7 @@ class RowDelegate(QStyledItemDelegate):
         column, now = COLUMNS[number], self._model.now_ms()
         texts = [column.text(self._model.row_at(at), now) for at in range(first, last + 1)]
         wide = max(map(self._metrics.horizontalAdvance, [column.title, *texts]))
-        return wide + 2 * PAD + (SIGN_SIZE + 6 if column.paint == "status" else 4)
+        return wide + 2 * PAD + (SIGN_SIZE + SIGN_GAP if column.paint == "status" else 4)
 
     def sizeHint(
         self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
@@ -110,7 +111,7 @@ class RowDelegate(QStyledItemDelegate):
             name = row.standing.value
             self._sign(painter, box[0], box, name, marked)
             left, top, width, height = box
-            beside = (left + SIGN_SIZE + 6, top, width - SIGN_SIZE - 6, height)
+            beside = (left + SIGN_SIZE + SIGN_GAP, top, width - SIGN_SIZE - SIGN_GAP, height)
             self._write(painter, beside, text, self._tone(name, marked), _LEFT)
         elif column.paint == "attention":
             name = "attention" if row.needs else "acknowledged"

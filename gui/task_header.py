@@ -12,9 +12,10 @@ from PySide6.QtWidgets import QApplication, QHeaderView, QMenu, QWidget
 
 from engine.query import SortKey
 from gui.column_widths import Share, fitted
-from gui.columns import COLUMN_AT, COLUMNS
+from gui.columns import COLUMN_AT, COLUMNS, Column
+from gui.gauges import SIGN_SIZE
 from gui.header_paint import paint_title
-from gui.row_delegate import PAD
+from gui.row_delegate import PAD, SIGN_GAP
 
 _TASK = COLUMN_AT["task"]
 _STATE = "columns 2"  # the first line of a kept state; another one is of another version
@@ -162,17 +163,23 @@ class TaskHeader(QHeaderView):
 
     def _share(self, number: int) -> Share:
         column, character = COLUMNS[number], self.fontMetrics().averageCharWidth()
-        given = self._widths.get(column.key)
-        usual = column.width * character + 2 * PAD if given is None else given
+        given, longest = self._widths.get(column.key), self._longest(column)
+        usual = max(column.width * character, longest) + 2 * PAD if given is None else given
         sorts = any(key == column.key for key, _ in self._keys)
         return Share(
             column.key,
             usual,
-            min(usual, (column.least or column.width) * character + 2 * PAD),
+            min(usual, max((column.least or column.width) * character, longest) + 2 * PAD),
             fills=number == _TASK,
             fixed=given is not None,
             yields=0 if sorts or given or column.key in self._asked else column.yields,
         )
+
+    def _longest(self, column: Column) -> int:
+        """Pixels for the longest word that the column can say; 0 where that is not known."""
+        metrics = self.fontMetrics()
+        words = [metrics.horizontalAdvance(one) for one in column.vocabulary]
+        return max(words) + SIGN_SIZE + SIGN_GAP + PAD // 2 if words else 0
 
     def _handle_at(self, at: QPoint) -> int:
         """The column whose right edge the pointer is on; -1 for none."""

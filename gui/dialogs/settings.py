@@ -20,7 +20,15 @@ from PySide6.QtWidgets import (
 )
 
 from gui.clearable import clearable
-from gui.dialogs.setting_controls import Choice, Clock, File, Number, Switch, control_for
+from gui.dialogs.setting_controls import (
+    FIELD_WIDTH,
+    Choice,
+    Clock,
+    File,
+    Number,
+    Switch,
+    control_for,
+)
 from gui.dialogs.setting_pages import Item, Page, SettingPages
 from gui.dialogs.setting_parts import WidePart
 from gui.fuzzy import score
@@ -138,6 +146,10 @@ class _Sheet(QScrollArea):
             column.addWidget(line)
         column.addStretch(1)
         self.setWidget(sheet)
+        # words of a language may be long: nothing is scrolled sideways to be read
+        self.setMinimumWidth(
+            sheet.minimumSizeHint().width() + self.verticalScrollBar().sizeHint().width()
+        )
 
     def narrow(self, typed: str) -> int:
         """Show the lines that answer to `typed`, or all when the page's name does; how many."""
@@ -179,6 +191,7 @@ class _Line(QWidget):
             grid.addWidget(label, 0, 0, Qt.AlignmentFlag.AlignVCenter)
             grid.addWidget(self._editor, 0, 1)
         grid.setColumnStretch(1, 1)
+        grid.setColumnStretch(2, 0 if self._editor.maximumWidth() > FIELD_WIDTH else 1)
         if item.hint:
             grid.addWidget(plain_label(item.hint, self, tone="muted", wrap=True), 1, 1)
 

@@ -6,6 +6,7 @@ import ast
 import json
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from engine.messages import ENGLISH
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@cache
 def window_texts() -> set[str]:
     """What stands in `tr("…")` and `translate("…", "…")` anywhere in the window."""
     return {
@@ -31,13 +33,14 @@ def _translated(tree: ast.Module) -> Iterator[str]:
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        where = {"tr": 0, "translate": 1, "QT_TRANSLATE_NOOP": 1}.get(name)
+        where = {"tr": 0, "_tr": 0, "translate": 1, "QT_TRANSLATE_NOOP": 1}.get(name)
         if where is not None and len(node.args) > where:
             text = node.args[where]
             if isinstance(text, ast.Constant) and isinstance(text.value, str):
                 yield text.value
 
 
+@cache
 def error_texts() -> dict[str, dict[str, str]]:
     """Title, sentence and advice of every error, by its code; a bare `{message}` is no text."""
     _import_everything()
@@ -65,6 +68,7 @@ def _import_everything() -> None:
                 importlib.import_module(found.name)
 
 
+@cache
 def sources() -> dict[str, Any]:
     """All of it, in the shape of a translation whose texts are still English."""
     return {
