@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 from gui.task_model import TaskModel
 
 LIVE_TICK_MS = 1000
+YOUNG_TICK_MS = 5_000
 HIDDEN_TICK_MS = 10_000
 IDLE_TICK_MS = 60_000
 
@@ -41,6 +42,8 @@ class Pulse(QTimer):
         table, every = self._table, 0
         if table.isVisible() and table.tasks.has_live_in_sight:
             every = LIVE_TICK_MS
+        elif table.isVisible() and table.tasks.has_young_in_sight:
+            every = YOUNG_TICK_MS
         elif table.tasks.has_running:
             every = HIDDEN_TICK_MS
         elif table.isVisible() and table.tasks.rowCount():

@@ -19,6 +19,7 @@ from gui.rows_model import RowsModel, runs, wall_ms
 # a twentieth of the time.
 _RESORT_MS = 250
 _RESORT_SHARE = 20
+_YOUNG_MS = 60_000  # from then on ages are told in minutes
 _TICKING = [number for number, column in enumerate(COLUMNS) if column.ticks]
 
 
@@ -184,6 +185,13 @@ class TaskModel(RowsModel):
         first, last = self._in_sight()
         rows, ids = self._order.rows, self._order.ids
         return any(rows[ids[at]].live for at in range(first, last + 1))
+
+    @property
+    def has_young_in_sight(self) -> bool:
+        """Is the age of any task in sight still told in seconds?"""
+        first, last = self._in_sight()
+        rows, ids, since = self._order.rows, self._order.ids, self._now_ms() - _YOUNG_MS
+        return any((rows[ids[at]].updated_at or 0) > since for at in range(first, last + 1))
 
     def view_of(self, task_id: str) -> TaskView | None:
         return self._order.view_of(task_id)

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 
 from engine.display import display
 from engine.reading.files import FileFacts
-from engine.records import TaskView
+from engine.records import TaskRecord, TaskView
 from engine.sizes import size_words
 from gui.desk import Desk
 from gui.details.file_text import FileText
@@ -35,6 +35,8 @@ class Raw(DetailTab):
         super().__init__(desk, parent)
         self._task_id = ""
         self._files: tuple[FileFacts, ...] = ()
+        self._seen: FileFacts | None = None  # the file that is shown, as it was then
+        self._ended = False
         self.list = QListWidget(self)
         self.modes = QTabBar(self)
         self.text, self.tree = FileText(desk, self), JsonView(desk, self)
@@ -73,6 +75,7 @@ class Raw(DetailTab):
         self.setFocusProxy(self.list)
 
     def show_task(self, view: TaskView) -> None:
+        self._ended = isinstance(view.entry, TaskRecord) and view.entry.is_terminal
         if view.task_id != self._task_id:
             self.leave()
             self._task_id, self._files = view.task_id, ()
@@ -117,6 +120,16 @@ class Raw(DetailTab):
         else:
             for row, one in enumerate(files):
                 self.list.item(row).setText(_words(one))
+        self._show_newer()
+
+    def _show_newer(self) -> None:
+        """The file that is shown has changed: once the task has ended, or nobody reads in it."""
+        file = self._current
+        if file is None or not file.is_json or self._seen in (None, file):
+            return
+        in_use = self.tree.search.text() or self.tree.tree.currentIndex().isValid()
+        if self._ended or not in_use:
+            self._show_file(again=True)
 
     @property
     def _current(self) -> FileFacts | None:
@@ -124,10 +137,13 @@ class Raw(DetailTab):
         name = item.data(_NAME) if item is not None else ""
         return next((one for one in self._files if one.name == name), None)
 
-    def _show_file(self) -> None:
-        file = self._current
+    def _show_file(self, *, again: bool = False) -> None:
+        file = self._seen = self._current
         if file is None:
             return
+        if again:
+            self.tree.leave()
+            self.text.leave()
         self.modes.setVisible(file.is_json)
         if file.is_picture:
             self._stack.setCurrentWidget(self._picture)

@@ -40,10 +40,8 @@ class StartDialog(QDialog):
     """Asks for a task. `wanted` carries the request, `many_wanted` several; the answer comes by
     `accept_task`, `show_refusal` or `show_error`, and only the first closes it."""
 
-    wanted = Signal(object)
-    many_wanted = Signal(object)
-    stop_wanted = Signal()
-    file_wanted = Signal()
+    wanted, many_wanted = Signal(object), Signal(object)
+    stop_wanted, file_wanted = Signal(), Signal()
     about_changed = Signal(object)
     dropped = Signal(object)
 
@@ -65,6 +63,7 @@ class StartDialog(QDialog):
         self.footer = StartFooter(self)
         self.start, self.offer = self.footer.start, self.addresses.offer
         self._lay_out()
+        self.resize(self.sizeHint())  # Qt itself takes at most two thirds of the screen
         self._connect()
         self._show_kind()
         self.form.focus()

@@ -176,3 +176,14 @@ async def test_every_file_is_shown_as_it_stands_and_searched_whole(home: Path) -
         QTest.keyClick(tab.text.search, Qt.Key.Key_Return)
         await settled(lambda: tab.text.text.textCursor().selectedText() == "needle")
         assert "<b>needle</b>" in tab.text.text.toPlainText()
+
+
+async def test_a_file_that_was_written_again_is_shown_again(home: Path) -> None:
+    folder = put_task(home, 1)
+    async with opened(home) as session:
+        tab: Raw = await tab_of(session, 1, "raw", Raw)
+        await settled(lambda: tab.tree.model.rowCount() > 2)
+        meta = json.loads((folder / "meta.json").read_bytes())
+        (folder / "meta.json").write_text(json.dumps({"kind": meta["kind"]}))
+        tab._look()
+        await settled(lambda: tab.tree.model.rowCount() == 1)

@@ -111,6 +111,11 @@ def test_the_address_goes_along_to_another_kind(dialog: StartDialog) -> None:
     assert not dialog.addresses.switch.isVisible()
 
 
+def test_a_short_form_shows_all_of_itself(dialog: StartDialog) -> None:
+    room = dialog.screen().availableSize().height() - 60
+    assert dialog.height() == min(720, room)
+
+
 def test_scrolling_the_form_turns_no_number(dialog: StartDialog) -> None:
     editor = dialog.form["max_pages"].editor
     dialog.form["url"].editor.setFocus()
