@@ -11,8 +11,8 @@ from pytestqt.qtbot import QtBot
 
 from engine.query import Filter
 from gui.columns import COLUMN_AT, COLUMNS
+from gui.pulse import IDLE_TICK_MS, LIVE_TICK_MS, YOUNG_TICK_MS
 from gui.task_model import TaskModel
-from gui.pulse import IDLE_TICK_MS, LIVE_TICK_MS
 from gui.task_table import TaskTable
 from tests.gui.task_views import HOUR, NOW, a_view, task_id
 
@@ -168,11 +168,17 @@ def test_a_task_column_that_filled_the_room_does_so_again(table: TaskTable, qtbo
 
 
 def test_an_idle_table_wakes_up_once_a_minute_and_an_empty_one_never(table: TaskTable) -> None:
+    table.tasks.drop_many([task_id(1)])  # the only one that is younger than a minute
     assert table.pulse.interval() == IDLE_TICK_MS
     table.tasks.put_many([a_view(40, "RUNNING", quiet=0, age=5)])
     assert table.pulse.interval() == LIVE_TICK_MS
     table.tasks.drop_many([task_id(n) for n in range(1, 41)])
     assert not table.pulse.isActive()
+
+
+def test_an_age_that_is_told_in_seconds_goes_on_though_nothing_runs(table: TaskTable) -> None:
+    table.tasks.put_many([a_view(40, age=30_000, quiet=9_000)])
+    assert table.pulse.interval() == YOUNG_TICK_MS
 
 
 def test_only_rows_in_sight_are_repainted(table: TaskTable) -> None:
