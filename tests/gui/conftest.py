@@ -19,6 +19,7 @@ from gui.loop import Loop
 
 HERE = Path(__file__).resolve().parent
 LIMIT_S = 60.0
+SETTLE_TURNS = 10  # turns of the loop in which a task that was just cancelled may end
 STALL_MS = 250.0  # of this thread's own work in one go; the benches hold the tighter figures
 
 
@@ -40,6 +41,7 @@ def qt_loop(qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[Loop
     gc.freeze()  # what all other tests left must not be looked through in the middle of this one
     beat.start()
     yield loop
+    loop.run_until_complete(_settle())
     left = asyncio.all_tasks(loop)
     for task in left:
         task.cancel()
@@ -86,6 +88,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     test = functools.partial(pyfuncitem.obj, **{name: pyfuncitem.funcargs[name] for name in names})
     loop.run_until_complete(_bounded(test))
     return True
+
+
+async def _settle() -> None:
+    """Let what was just called off end; what still runs after these turns was left behind."""
+    for _ in range(SETTLE_TURNS):
+        await asyncio.sleep(0)
 
 
 async def _bounded(test: Any) -> None:

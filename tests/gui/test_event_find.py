@@ -23,12 +23,6 @@ BEGAN = 1_780_000_000_000
 LINES = 3000
 
 
-@pytest.fixture(autouse=True)
-def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is started here: looking needs no browser, and warming one takes seconds."""
-    monkeypatch.setattr("gui.session.WARM_AFTER_MS", 600_000)
-
-
 def planted(home: Path, lines: int = LINES) -> Path:
     """An ended task whose every 500th event says `needle`."""
     folder = write_meta(home / "tasks", 1, "COMPLETED", created_at=BEGAN)

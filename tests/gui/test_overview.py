@@ -31,12 +31,6 @@ from tests.watch.folders import task_id, write_meta
 POLICY = {"maxToolCalls": 50, "maxWallMs": 600_000}
 
 
-@pytest.fixture(autouse=True)
-def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is started here: looking needs no browser, and warming one takes seconds."""
-    monkeypatch.setattr("gui.session.WARM_AFTER_MS", 600_000)
-
-
 def envelope(calls: int, **more: Any) -> TaskRecord:
     view = a_view(
         1, "RUNNING", kind="browser_task", policy=POLICY, counters={"toolCalls": calls}, **more

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QAbstractItemModelTester, QTest
@@ -23,12 +22,6 @@ from tests.watch.folders import task_id, write_meta
 
 BEGAN_MS = 1_780_000_000_000
 PAGES, PAUSE_MS = 10, 60_000
-
-
-@pytest.fixture(autouse=True)
-def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is started here: looking needs no browser, and warming one takes seconds."""
-    monkeypatch.setattr("gui.session.WARM_AFTER_MS", 600_000)
 
 
 def planted(home: Path, pages: int = PAGES) -> Path:

@@ -152,12 +152,13 @@ async def test_the_first_of_thousands_of_rows_are_there_before_the_last_are_read
 CLOSED_MID_CRAWL = """
 import json, sys
 from gui import app
+from gui.dialogs.question import Question
 from gui.session import Session
 from PySide6.QtWidgets import QPushButton
 home, args = sys.argv[1:]
 open_window = Session.open
-def open_and_close(session):
-    open_window(session)
+def open_and_close(session, wish=None):
+    open_window(session, wish)
     bridge, pages = session.bridge, []
     bridge.opened.connect(lambda: bridge.start("crawl", json.loads(args)))
     def look(batch):
@@ -165,7 +166,8 @@ def open_and_close(session):
             return
         pages.append(1)
         session.window.close()
-        for button in session._question.findChildren(QPushButton):
+        (question,) = session.window.findChildren(Question)
+        for button in question.findChildren(QPushButton):
             if button.text() == "Cancel tasks and quit":
                 button.click()
     bridge.batch.connect(look)
