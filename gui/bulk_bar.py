@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QToolButton, QWidget
 
 from engine.words import count
+from gui.announcing import announce
 from gui.icons import icon
 from gui.link_button import LinkButton
 from gui.theme import plain_label
@@ -72,8 +73,7 @@ class BulkBar(QWidget):
             self._said.setToolTip("")
             # a selection of single rows is told by the list itself
             if self._scope.matching:
-                event = QAccessibleAnnouncementEvent(self, said)
-                QAccessible.updateAccessibility(event)
+                announce(self, said)
         shown = self._model.rowCount()
         self.all.setVisible(not self._scope.matching)
         whole = self.tr("Select all {0} that match")

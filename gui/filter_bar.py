@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from engine import words
 from engine.query import QueryError, as_words, mended
 from gui import language
+from gui.announcing import announce
 from gui.clearable import clearable
 from gui.filter_box import FilterBox, Known
 from gui.filter_chips import Condition, FilterChips
@@ -154,7 +154,7 @@ class FilterBar(QWidget):
         if self._trouble.isHidden() or said != self._sentence.text():
             self._sentence.show_text(said)
             self._trouble.show()
-            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self._box, said))
+            announce(self._box, said)
 
     def _mended(self) -> str:
         return mended(self._told, self._mistake) if self._mistake is not None else ""

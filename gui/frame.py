@@ -77,5 +77,6 @@ class Frame(QMainWindow):
 
     def regions(self) -> tuple[QWidget, ...]:
         """What F6 goes through; what is hidden is passed over."""
-        above, below = (self.banner, self.filter_bar), (self.news_bar, self.undo_bar)
-        return (self.tools, self.sidebar, *above, self.area, *below, self.details, self.status)
+        held = map(self.middle.itemAt, range(self.middle.count()))
+        column = [part for item in held if item is not None and (part := item.widget())]
+        return (self.tools, self.sidebar, *column, self.details, self.status)

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.display import display
+from gui.announcing import announce
 from gui.icons import glyph, icon
 from gui.theme import heading, plain_label, tone
 
@@ -197,6 +198,7 @@ class Banner(QFrame):
             self._buttons.addWidget(button)
         self._draw()
         self.setVisible(True)
+        announce(self, self.accessibleName())
 
     @property
     def title(self) -> str:

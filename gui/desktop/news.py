@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 
 from engine import words
 from engine.feed import Batch
 from engine.records import TaskView
 from engine.words import count, task_name
+from gui.announcing import announce
 from gui.desktop.bell import Bell
 from gui.desktop.notices import Grouping, Happening, Kind, Popup, Watch, is_quiet
 
@@ -144,9 +144,7 @@ class News(QObject):
 
     def _announce(self, entry: Entry) -> None:
         """Say it to who uses a screen reader."""
-        if QAccessible.isActive():
-            event = QAccessibleAnnouncementEvent(self._window, f"{entry.title}. {entry.body}")
-            QAccessible.updateAccessibility(event)
+        announce(self._window, f"{entry.title}. {entry.body}")
 
     def _entry_of(self, group: Sequence[Happening]) -> Entry:
         ids = tuple(dict.fromkeys(str(one.view.task_id) for one in group))
