@@ -17,12 +17,16 @@ _KEPT_UNITS = 15
 class Pace:
     """The speed of one live task. Times are ms since 1970, `rate` is units per second."""
 
-    __slots__ = ("_done", "_first_at", "_first_done", "_rate", "_seen_at", "_unit_ms")
+    __slots__ = (
+        *("_first_at", "_first_done", "_seen_at", "_done", "_unit_ms"),
+        *("_rate", "_summed", "_known"),
+    )
 
     def __init__(self, started_at: float | None = None) -> None:
         self._first_at = self._seen_at = started_at
         self._first_done = self._done = 0
         self._rate: float | None = None
+        self._summed = self._known = 0.0
         self._unit_ms: deque[float] = deque(maxlen=_KEPT_UNITS)
 
     def seen(self, done: int, at_ms: float) -> None:
@@ -30,7 +34,7 @@ class Pace:
         if self._seen_at is None or self._first_at is None or done < self._done:
             self._first_at = self._seen_at = at_ms
             self._first_done = self._done = done
-            self._rate = None
+            self._rate, self._summed, self._known = None, 0.0, 0.0
             return
         passed_ms = at_ms - self._seen_at
         if done == self._done or passed_ms <= 0:
@@ -41,12 +45,14 @@ class Pace:
         self._done, self._seen_at = done, at_ms
 
     def _blend(self, latest: float, over_s: float) -> None:
-        """Exponentially weighted by time, so that bursts and gaps count for what they lasted."""
-        if self._rate is None:
-            self._rate = latest
-            return
-        weight = 1 - math.exp(-over_s / RATE_WINDOW_S)
-        self._rate = weight * latest + (1 - weight) * self._rate
+        """Exponentially weighted by time, so that bursts and gaps count for what they lasted.
+
+        The weights are added up: a quick first unit counts for no more than its own time.
+        """
+        weight = -math.expm1(-over_s / RATE_WINDOW_S)
+        self._summed += weight * (latest - self._summed)
+        self._known += weight * (1 - self._known)
+        self._rate = self._summed / self._known
 
     @property
     def rate(self) -> float | None:

@@ -47,6 +47,14 @@ def test_a_change_of_speed_shows_within_a_minute() -> None:
     assert pace.rate == pytest.approx(0.2, rel=0.05)
 
 
+def test_a_quick_first_unit_promises_nothing_for_the_others() -> None:
+    pace = Pace(START)
+    pace.seen(1, START + 500)
+    for number in range(1, 8):
+        pace.seen(1 + number, START + 500 + number * 2500)
+    assert pace.rate == pytest.approx(8 / 18, rel=0.05)
+
+
 def test_a_stall_is_five_usual_units_but_thirty_seconds_at_least() -> None:
     assert steady(10, 100).stall_after_ms == STALL_MIN_MS
     assert steady(10, 20_000).stall_after_ms == 100_000
