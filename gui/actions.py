@@ -113,7 +113,7 @@ class Actions(QObject):
         self.add("new", self.tr("&New task…"), [Key.New], "new", self.tr("New task"))
         self.add("paste", self.tr("New task from the &clipboard"), [Key.Paste])
         self.add("open", self.tr("&Open another folder…"), [Key.Open])
-        self.add("folder", self.tr("Show the &ledger's folder"), [], "folder", self.tr("Folder"))
+        self.add("folder", self.tr("Show the led&ger's folder"), [], "folder", self.tr("Folder"))
         quit_ = self.add("quit", self.tr("&Quit"), ["Ctrl+Q"])
         quit_.setMenuRole(QAction.MenuRole.QuitRole)
 
@@ -129,14 +129,14 @@ class Actions(QObject):
         if sys.platform == "darwin":
             keys.append("Backspace")  # where other keyboards have Del
         self.add("cancel", self.tr("&Cancel…"), keys, "stop", self.tr("Cancel"))
-        self.add("task_folder", self.tr("Open the task's &folder"), ["Ctrl+Shift+O"])
+        self.add("task_folder", self.tr("Open the t&ask's folder"), ["Ctrl+Shift+O"])
         self.add("sample", self.tr("Try the &sample crawl"), [], "sample")
 
     def _make_view(self) -> None:
         self.add("sidebar", self.tr("&Sidebar"), ["F4"], "sidebar", check=True)
         self.add("details", self.tr("&Details"), ["Ctrl+D"], "details", check=True)
         self.add("rescan", self.tr("&Rescan"), [Key.Refresh], "refresh", self.tr("Rescan"))
-        self.add("next_region", self.tr("Next &region"), ["F6"])
+        self.add("next_region", self.tr("Ne&xt region"), ["F6"])
         self.add("last_region", self.tr("&Previous region"), ["Shift+F6"])
         group = QActionGroup(self)
         for theme, words in (
@@ -146,7 +146,7 @@ class Actions(QObject):
         ):
             self.themes[theme] = action = group.addAction(words)
             action.setCheckable(True)
-        self.add_menu("sort", self.tr("&Sort by"))
+        self.add_menu("sort", self.tr("Sort &by"))
         self.add_menu("columns", self.tr("&Columns"))
         self.add_menu("theme", self.tr("&Theme")).addActions(list(self.themes.values()))
 

@@ -117,7 +117,7 @@ class CellFilter(QObject):
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
-        self._action = window.acts.add("filter_by_value", self.tr("&Filter by this value"))
+        self._action = window.acts.add("filter_by_value", self.tr("Filter by t&his value"))
         self._action.setShortcut("Alt+F3")
         self._action.triggered.connect(lambda _=False: self._filter_by_current())
         window.acts.keep_to(window.table, "filter_by_value")
@@ -156,6 +156,6 @@ class CellFilter(QObject):
         self._action.setEnabled(bool(condition))
         shown = elide_right(display(condition), _CHARS).replace("&", "&&")
         text = (
-            self.tr("&Filter by {0}").format(shown) if shown else self.tr("&Filter by this value")
+            self.tr("Filter b&y {0}").format(shown) if shown else self.tr("Filter by t&his value")
         )
         self._action.setText(text)

@@ -50,7 +50,7 @@ class Deleting(QObject):
         self._over = QTimer(self, singleShot=True, interval=UNDO_MS)
         acts = window.acts
         self._act = acts.add("delete", self.tr("Move to the tras&h"), [], "trash")
-        self._for_good = acts.add("delete_for_good", self.tr("&Delete for good…"), ["Shift+Del"])
+        self._for_good = acts.add("delete_for_good", self.tr("D&elete for good…"), ["Shift+Del"])
         acts.keep_to(window.table, "delete", "delete_for_good")
         self._connect()
         self._show_ability()

@@ -128,7 +128,7 @@ class Exporting(QObject):
         acts = window.acts
         results = self.tr("&Export results…")
         acts.add("export_tasks", results, ["Ctrl+E"], "export", self.tr("Export…"))
-        acts.add("export_list", self.tr("Export the &list…"))
+        acts.add("export_list", self.tr("Export the l&ist…"))
         acts["export_tasks"].triggered.connect(self.export_results)
         acts["export_list"].triggered.connect(self.export_list)
         window.scope.changed.connect(self._allow)

@@ -36,7 +36,7 @@ class Retrying(QObject):
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window, self._bridge = window, window.bridge
-        self._action = window.acts.add("retry_failed", self.tr("Retry &failed only…"))
+        self._action = window.acts.add("retry_failed", self.tr("Retr&y failed only…"))
         self._action.triggered.connect(self._ask_chosen)
         window.desk.wishes.retry.connect(self.ask)
         window.scope.changed.connect(self._allow)

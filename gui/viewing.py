@@ -26,7 +26,7 @@ class Viewing(QObject):
         super().__init__(window)
         self._window = window
         self._viewer: ResultWindow | None = None
-        text = self.tr("Open the &result")
+        text = self.tr("O&pen the result")
         self._action = window.acts.add("open_result", text, ["Ctrl+Return"])
         self._action.triggered.connect(self._open_chosen)
         window.scope.changed.connect(self._allow)

@@ -45,7 +45,7 @@ class Views(QObject):
         acts = window.acts
         save = acts.add("save_view", self.tr("Sa&ve view…"), ["Ctrl+Alt+S"])
         save.triggered.connect(lambda _=False: self.save())
-        clear = acts.add("clear_filter", self.tr("C&lear the filter"), ["Ctrl+Shift+X"])
+        clear = acts.add("clear_filter", self.tr("Cl&ear the filter"), ["Ctrl+Shift+X"])
         clear.triggered.connect(lambda _=False: window.narrowing.clear())
         self._menu = acts.add_menu("views", self.tr("&Views"))
         self._menu.aboutToShow.connect(self._fill)
