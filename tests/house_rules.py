@@ -25,6 +25,7 @@ SEAMS = {
     "jinja2": ("engine/export/report.py",),
     "xlsxwriter": ("engine/export/sheet.py",),
     "rich": ("engine/cli/",),
+    "dbus_fast": ("gui/desktop/bus.py",),
 }
 # All that the window may know of the engine: its verbs, its records and its words.
 GUI_MAY_IMPORT = frozenset(
@@ -50,6 +51,7 @@ WRITERS = {
 SPAWNERS = {
     "gui/background.py": "the window's TaskSet",
     "gui/bridge.py": "an engine in the making, and a warming: both awaited by who starts them",
+    "gui/desktop/bus.py": "the wait for a connection's end, ended with it",
     "gui/loop.py": "starts the main coroutine",
     "engine/agents/sessions.py": "the watch over idle agents, ended by close()",
     "engine/browser/dialing.py": "tries at several addresses, cancelled when one is connected",

@@ -15,8 +15,7 @@ from PySide6.QtCore import QObject, QProcess, QTimer
 from PySide6.QtGui import QGuiApplication
 
 from engine.records import Health
-from gui.desktop.bus import BusError
-from gui.desktop.bus_wire import Message, Variant
+from gui.desktop.bus import BusError, Message, Variant
 from gui.desktop.session_bus import SessionBus, method
 
 if TYPE_CHECKING:

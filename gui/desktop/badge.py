@@ -7,7 +7,7 @@ import sys
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
-from gui.desktop.bus_wire import SIGNAL, Message, Variant
+from gui.desktop.bus import Message, Variant
 from gui.desktop.session_bus import SessionBus
 
 _FACE = "com.canonical.Unity.LauncherEntry"  # Ubuntu's dock, KDE's task bar, Dash to Dock, Plank
@@ -39,5 +39,11 @@ class Badge:
         entry = f"application://{QGuiApplication.desktopFileName()}.desktop"
         path = "/" + _FACE.replace(".", "/")
         await self._bus.tell(
-            Message(SIGNAL, 0, path, _FACE, "Update", signature="sa{sv}", body=(entry, shown))
+            Message(
+                path=path,
+                interface=_FACE,
+                member="Update",
+                signature="sa{sv}",
+                body=(entry, shown),
+            )
         )

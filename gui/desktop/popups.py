@@ -10,8 +10,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QSystemTrayIcon
 
 from engine.display import display, display_lines
-from gui.desktop.bus import BusError
-from gui.desktop.bus_wire import SIGNAL, Message, Variant
+from gui.desktop.bus import BusError, Message, Variant
 from gui.desktop.notices import Popup
 from gui.desktop.session_bus import SessionBus, method
 
@@ -78,7 +77,7 @@ class Popups(QObject):
                 ("ActivationToken", self._take_token),
                 ("NotificationClosed", self._take_end),
             ):
-                signal = Message(SIGNAL, sender=_SERVICE, interface=_SERVICE, member=member)
+                signal = Message(sender=_SERVICE, interface=_SERVICE, member=member)
                 await self._bus.listen(signal, hear)
             (self._able,) = await self._bus.call(_ABLE)
         return self._able

@@ -7,10 +7,10 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
+from msgspec.structs import replace
 from PySide6.QtCore import QObject
 
-from gui.desktop.bus import Bus, BusError, Hear, bus_address
-from gui.desktop.bus_wire import CALL, Message
+from gui.desktop.bus import Bus, BusError, Hear, Message, bus_address
 
 log = logging.getLogger(__name__)
 
@@ -40,16 +40,7 @@ class SessionBus(QObject):
             BusError: there is no bus, nobody has that name, or it went wrong there.
         """
         bus = await self._open()
-        message = Message(
-            CALL,
-            path=target.path,
-            interface=target.interface,
-            member=target.member,
-            destination=target.destination,
-            signature=signature,
-            body=values,
-        )
-        return await bus.call(message)
+        return await bus.call(replace(target, signature=signature, body=values))
 
     async def listen(self, signal: Message, hear: Hear) -> None:
         """Call `hear` for these signals as long as the window lives. Raises BusError."""
@@ -57,7 +48,7 @@ class SessionBus(QObject):
 
     async def tell(self, signal: Message) -> None:
         """Send a signal to whoever listens. Raises BusError."""
-        (await self._open()).tell(signal)
+        await (await self._open()).tell(signal)
 
     def try_to(self, work: Callable[[], Coroutine[Any, Any, object]], *, name: str) -> None:
         """Run `work` in the background; that the bus fails is written down and no more."""
@@ -77,16 +68,11 @@ class SessionBus(QObject):
     async def _open(self) -> Bus:
         async with self._connecting:
             if self._bus is None or self._bus.closed:
-                if not self._address:
-                    raise BusError("this session has no bus")
                 self._bus = await Bus.connect(self._address)
                 self._spawn(self._bus.run(), name="the desktop's bus")
-                await self._bus.hello()
         return self._bus
 
 
 def method(service: str, path: str, name: str, interface: str = "") -> Message:
     """Whom to call: `interface` is the service's own name where nothing else is said."""
-    return Message(
-        CALL, destination=service, path=path, interface=interface or service, member=name
-    )
+    return Message(destination=service, path=path, interface=interface or service, member=name)

@@ -1,103 +1,37 @@
-"""The desktop's message bus: bytes as the specification has them, and a real daemon."""
+"""The desktop's message bus, from a window's loop: a real daemon, and what only looks like one."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import shutil
-import struct
+import subprocess
+import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from gui.desktop.bus import Bus, BusError
-from gui.desktop.bus_wire import (
-    CALL,
-    HEADER_BYTES,
-    RETURN,
-    SIGNAL,
-    BadMessage,
-    Message,
-    Variant,
-    length_of,
-    pack,
-    types_in,
-    unpack,
-)
+from gui.desktop import bus as bus_module
+from gui.desktop.bus import Bus, BusError, Message, Variant
 from tests.gui.desktop_services import Desktop, a_bus, needs_bus
 
-texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
-VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "y": st.integers(0, 255),
-    "b": st.booleans(),
-    "i": st.integers(-(2**31), 2**31 - 1),
-    "u": st.integers(0, 2**32 - 1),
-    "x": st.integers(-(2**63), 2**63 - 1),
-    "d": st.floats(allow_nan=False),
-    "s": texts,
-    "as": st.lists(texts, max_size=4),
-    "(is)": st.tuples(st.integers(-9, 9), texts),
-    "a{sv}": st.dictionaries(texts, st.integers(0, 9).map(lambda n: Variant("u", n)), max_size=3),
-    "a(yv)": st.lists(st.tuples(st.integers(0, 255), texts.map(lambda t: Variant("s", t)))),
-    "aas": st.lists(st.lists(texts, max_size=2), max_size=3),
-}
-typed = st.lists(st.sampled_from(sorted(VALUES)), max_size=6).flatmap(
-    lambda signs: st.tuples(st.just("".join(signs)), st.tuples(*(VALUES[sign] for sign in signs)))
-)
-
-
-@given(typed, st.integers(1, 2**32 - 1))
-def test_what_is_packed_comes_out_as_it_was(
-    value: tuple[str, tuple[Any, ...]], serial: int
-) -> None:
-    message = Message(CALL, serial, "/a/b", "x.Y", "Z", signature=value[0], body=value[1])
-    data = pack(message)
-    assert length_of(data[:HEADER_BYTES]) == len(data)
-    assert unpack(data) == message
-
-
-def test_a_message_has_the_bytes_that_the_specification_gives_it() -> None:
-    data = pack(Message(CALL, 1, "/a", member="M", signature="u", body=(7,)))
-    fields = b"\x01\x01o\0\x02\0\0\0/a\0" + bytes(5) + b"\x03\x01s\0\x01\0\0\0M\0" + bytes(6)
-    fields += b"\x08\x01g\0\x01u\0"
-    head = b"l\x01\0\x01" + struct.pack("<III", 4, 1, len(fields))
-    assert data == head + fields + bytes(-len(fields) % 8) + struct.pack("<I", 7)
-
-
-@given(st.binary(max_size=200))
-def test_no_bytes_do_more_than_be_refused(data: bytes) -> None:
-    for start in (b"", b"l\x01\0\x01", b"B\x02\0\x01"):
-        try:
-            length_of(start + data)
-            unpack(start + data)
-        except BadMessage:
-            continue
-
-
-@pytest.mark.parametrize("signature", ["a", "(i", "a{s"])
-def test_a_signature_that_breaks_off_is_refused(signature: str) -> None:
-    with pytest.raises(BadMessage):
-        list(types_in(signature))
-
-
-def test_a_value_that_does_not_fit_is_refused() -> None:
-    for value in (-1, "7", None):
-        with pytest.raises(BadMessage):
-            pack(Message(CALL, signature="u", body=(value,)))
+sockets = pytest.mark.skipif(sys.platform != "linux", reason="there is no message bus")
+ADD = Message(destination="x.Test", path="/x", interface="x.Test", member="Add")
+RUNG = Message(sender="x.Test", interface="x.Test", member="Rung")
 
 
 @asynccontextmanager
-async def a_socket(folder: Path, greeting: bytes) -> AsyncIterator[str]:
-    """Something that listens like a bus, and says only this."""
+async def a_socket(folder: Path, greeting: bytes | None) -> AsyncIterator[str]:
+    """Something that listens like a bus, and says only this; None: nothing at all."""
 
-    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(greeting)
-        await writer.drain()
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if greeting is None:
+            await reader.read()
+        else:
+            writer.write(greeting)
+            await writer.drain()
         writer.close()
 
     server = await asyncio.start_unix_server(answer, folder / "bus")
@@ -105,8 +39,29 @@ async def a_socket(folder: Path, greeting: bytes) -> AsyncIterator[str]:
         yield f"unix:path={folder / 'bus'}"
 
 
-@pytest.mark.skipif(os.name == "nt", reason="sockets with a path")
-@pytest.mark.parametrize("greeting", [b"", b"REJECTED EXTERNAL\r\n", b"\xff" * 100 + b"\r\n"])
+@asynccontextmanager
+async def connected(address: str) -> AsyncIterator[Bus]:
+    bus = await Bus.connect(address)
+    running = asyncio.create_task(bus.run())
+    try:
+        yield bus
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+@sockets
+@pytest.mark.parametrize(
+    "greeting",
+    [
+        b"",
+        b"REJECTED EXTERNAL\r\n",
+        b"\xff" * 100 + b"\r\n",
+        b"OK 1\r\n",
+        b"OK 1\r\n" + b"\xff" * 99,
+    ],
+)
 async def test_a_bus_that_does_not_want_us_is_an_error_of_its_own(
     tmp_path: Path, greeting: bytes
 ) -> None:
@@ -115,7 +70,16 @@ async def test_a_bus_that_does_not_want_us_is_an_error_of_its_own(
             await Bus.connect(address)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="sockets with a path")
+@sockets
+async def test_a_bus_that_says_nothing_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bus_module, "CONNECT_S", 0.2)
+    async with a_socket(tmp_path, None) as address:
+        with pytest.raises(BusError, match="does not answer"):
+            await Bus.connect(address)
+
+
 @pytest.mark.parametrize("address", ["", "unix:path=/nowhere/bus", "tcp:host=localhost", "?"])
 async def test_no_bus_is_an_error_of_its_own(address: str) -> None:
     with pytest.raises(BusError):
@@ -124,33 +88,103 @@ async def test_no_bus_is_an_error_of_its_own(address: str) -> None:
 
 @needs_bus
 async def test_two_programs_talk_over_a_real_bus(tmp_path: Path) -> None:
-    assert shutil.which("dbus-daemon")
-    async with a_bus(tmp_path) as address, Desktop.on(address, "x.Test") as other:
+    async with (
+        a_bus(tmp_path) as address,
+        Desktop.on(address, "x.Test") as other,
+        connected(address) as bus,
+    ):
         other.answers["Add"] = lambda message: ("u", (sum(message.body),))
-        async with Desktop.on(address) as me:
-            target = Message(
-                CALL, destination="x.Test", path="/x", interface="x.Test", member="Add"
-            )
-            asked = Message(**{**_fields(target), "signature": "uu", "body": (2, 3)})
-            assert await me.bus.call(asked) == (5,)
-            with pytest.raises(BusError, match="UnknownMethod"):
-                await me.bus.call(Message(**{**_fields(target), "member": "Nothing"}))
-            told: list[Message] = []
-            await me.bus.listen(
-                Message(SIGNAL, sender="x.Test", interface="x.Test", member="Rung"), told.append
-            )
-            await other.ring("x.Test", "Rung", "s", "ding")
-            await me.bus.call(Message(**{**_fields(target), "member": "Add"}))
-            assert [message.body for message in told] == [("ding",)]
+        assert await bus.call(replace(ADD, signature="uu", body=(2, 3))) == (5,)
+        with pytest.raises(BusError, match="UnknownMethod"):
+            await bus.call(replace(ADD, member="Nothing"))
+        told: list[Message] = []
+        await bus.listen(RUNG, told.append)
+        await other.ring("x.Test", "Elsewhere", "s", "dong")
+        await other.ring("x.Test", "Rung", "s", "ding")
+        await bus.call(replace(ADD, signature="u", body=(1,)))
+        await asyncio.sleep(0)
+        assert [message.body for message in told] == [("ding",)]
 
 
 @needs_bus
-async def test_a_call_fails_at_once_when_the_bus_goes(tmp_path: Path) -> None:
-    async with a_bus(tmp_path) as address, Desktop.on(address) as me:
-        me.bus.close()
+async def test_values_keep_the_type_that_was_given_to_them(tmp_path: Path) -> None:
+    async with (
+        a_bus(tmp_path) as address,
+        Desktop.on(address, "x.Test") as other,
+        connected(address) as bus,
+    ):
+        other.answers["Add"] = lambda _: ("", ())
+        hints = {"urgency": Variant("y", 2), "names": Variant("as", ["a", "é"])}
+        await bus.call(replace(ADD, signature="ua{sv}", body=(2**32 - 1, hints)))
+        number, given = (await other.called("Add")).body
+        assert number == 2**32 - 1
+        assert {key: (one.signature, one.value) for key, one in given.items()} == {
+            "urgency": ("y", 2),
+            "names": ("as", ["a", "é"]),
+        }
+
+
+@needs_bus
+@pytest.mark.parametrize(
+    ("sign", "value"), [("u", -1), ("u", 2**32), ("u", "7"), ("u", None), ("s", "\ud800")]
+)
+async def test_a_value_that_does_not_fit_is_an_error_and_the_line_stays(
+    tmp_path: Path, sign: str, value: object
+) -> None:
+    async with (
+        a_bus(tmp_path) as address,
+        Desktop.on(address, "x.Test") as other,
+        connected(address) as bus,
+    ):
+        other.answers["Add"] = lambda message: ("u", tuple(message.body))
+        with pytest.raises(BusError):
+            await bus.call(replace(ADD, signature=sign, body=(value,)))
+        assert await bus.call(replace(ADD, signature="u", body=(7,))) == (7,)
+
+
+@needs_bus
+async def test_who_never_answers_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bus_module, "CALL_S", 0.2)
+    async with (
+        a_bus(tmp_path) as address,
+        Desktop.on(address, "x.Test") as other,
+        connected(address) as bus,
+    ):
+        other.line.add_message_handler(lambda _: True)  # takes it, and says nothing
+        other.line.remove_message_handler(other._serve)
+        with pytest.raises(BusError, match="Add is not answered"):
+            await bus.call(ADD)
+
+
+@needs_bus
+async def test_calls_fail_at_once_when_the_bus_goes(tmp_path: Path) -> None:
+    async with a_bus(tmp_path) as address, connected(address) as bus:
+        bus.close()
+        assert bus.closed
         with pytest.raises(BusError, match="gone"):
-            await me.bus.call(Message(RETURN))
+            await bus.call(ADD)
+        with pytest.raises(BusError, match="gone"):
+            await bus.tell(RUNG)
 
 
-def _fields(message: Message) -> dict[str, Any]:
-    return {name: getattr(message, name) for name in Message.__struct_fields__}
+@needs_bus
+async def test_a_connection_ends_with_its_daemon(tmp_path: Path) -> None:
+    async with a_bus(tmp_path) as address:
+        bus = await Bus.connect(address)
+        running = asyncio.create_task(bus.run())
+    async with asyncio.timeout(20):
+        await running
+    assert bus.closed
+
+
+def test_the_library_is_not_loaded_before_it_is_needed() -> None:
+    words = "import sys, gui.main_window, gui.session; sys.exit('dbus_fast' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", words],
+        cwd=Path(__file__).resolve().parents[2],
+        env=os.environ | {"PYTHONPATH": "."},
+        check=False,
+    )
+    assert done.returncode == 0

@@ -195,7 +195,7 @@ async def test_the_machine_is_kept_awake_while_tasks_run_and_no_longer(
         session.bridge.health.emit(Health(root="/r", running=1))
         assert (await desktop.called("Inhibit")).body[1] == "Tasks are running"
         session.bridge.health.emit(Health(root="/r"))
-        assert (await desktop.called("UnInhibit")).body == (42,)
+        assert (await desktop.called("UnInhibit")).body == [42]
         assert [one.member for one in desktop.calls] == ["Inhibit", "UnInhibit"]
         session.window.desk.preferences.set("desktop.keep_awake", False)
         session.bridge.health.emit(Health(root="/r", running=1))
