@@ -121,8 +121,8 @@ class FilterBar(QWidget):
         self.chips.show_conditions(conditions)
 
     def show_counts(self, shown: int, total: int, selected: int = 0) -> None:
-        """`Showing 214 of 12,480 · 3 selected`, beside the box."""
-        self._numbers.show_text(words.showing(shown, total, selected))
+        """`Showing 214 of 12,480 · 3 selected`, beside the box; of none the list itself tells."""
+        self._numbers.show_text(words.showing(shown, total, selected) if total else "")
         self._numbers.show()
 
     def _type(self, text: str) -> None:
