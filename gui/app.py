@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import faulthandler
+import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,18 +18,17 @@ from engine.logs import log_path, log_to_file
 from engine.places import private_folder
 from engine.version import VERSION
 from gui.alarm import Alarm, crash_file, has_crashed, log_qt_messages
-from gui.backstage import as_chosen
 from gui.desktop.arrivals import Opener
 from gui.desktop.forward import token_in
 from gui.desktop.wishes import SCHEME, Wish, here, wish_of
+from gui.doorway import Doorway
 from gui.icons import window_icon
 from gui.instance import Instance
 from gui.language import NAMES, PSEUDO, chosen, speak
 from gui.loop import run
+from gui.main_window import MainWindow
 from gui.preferences import Preferences
 from gui.preferences import default_file as preference_file
-from gui.scenes import SCENES, self_test, shoot
-from gui.session import Session
 from gui.settings import Memory
 from gui.theme import apply_theme
 
@@ -38,6 +38,7 @@ DESKTOP_ID = "io.github.openchrome.monitor"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Open the window; returns the exit code: 0, 1 when it could not, 2 for bad usage."""
+    gc.disable()  # nearly all that a start makes is kept; the session enables it again
     options = _parse(sys.argv[1:] if argv is None else argv)
     try:
         settings = Settings.chosen(os.environ, home=options.home, root=options.root)
@@ -49,17 +50,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     log_qt_messages()
     app = make_application()
     try:
-        speak(app, options.language or "en")
-        if options.self_test:
-            return _report(*run(app, self_test(app, settings.browser_path)))
-        if options.shot:
-            return _report(*run(app, shoot(app, settings, options.shot, options.scene)))
+        if options.self_test or options.shot:
+            return _report(*_proof(app, settings, options))
         wish = wish_of(options.what, here(), token_in(os.environ))
         return run(app, _windows(app, settings, wish, options))
     except (asyncio.CancelledError, KeyboardInterrupt):
         if options.self_test or options.shot:
             _say("Ended by a signal before it was done.", wrong=True)
         return 130  # ended by a signal, everything closed
+
+
+def _proof(app: Opener, settings: Settings, options: argparse.Namespace) -> tuple[int, str]:
+    """What the program shows of itself without anybody at it: its self-test or a picture."""
+    from gui.scenes import self_test, shoot
+
+    speak(app, options.language or "en")
+    if options.self_test:
+        return run(app, self_test(app, settings.browser_path))
+    return run(app, shoot(app, settings, options.shot, options.scene or "main"))
 
 
 def make_application() -> Opener:
@@ -109,32 +117,31 @@ async def _windows(app: Opener, settings: Settings, wish: Wish, options: argpars
     crashed = has_crashed(memory)
     while True:
         speak(app, options.language or chosen(preferences.get("general.language", str)))
-        session = Session(as_chosen(settings, preferences), memory, alarm, preferences=preferences)
-        if crashed:
-            session.tell_of_crash()
-            crashed = False
-        folder = await _one_window(app, session, instance, wish)
+        window = MainWindow(memory, preferences, str(settings.root))
+        door = Doorway(window, settings, alarm)
+        folder = await _one_window(app, door, instance, wish, crashed)
         if folder is None:
-            return 0
-        settings, wish = replace(settings, root=folder), Wish()
+            return 1 if door.broken else 0
+        settings, wish, crashed = replace(settings, root=folder), Wish(), False
         instance = Instance(folder)
         if not options.new_window and not instance.claim():
             return _hand_over(instance, folder, Wish())
 
 
-async def _one_window(app: Opener, session: Session, instance: Instance, wish: Wish) -> Path | None:
+async def _one_window(
+    app: Opener, door: Doorway, instance: Instance, wish: Wish, crashed: bool
+) -> Path | None:
     """Show one window until it is left; the folder to open next, if that is why."""
-    instance.called.connect(session.called)
-    app.asked.connect(session.open_address)
-    app.told_to_quit.connect(session.leaving.obey)
-    session.open(wish)
+    instance.called.connect(door.called)
+    app.asked.connect(door.open_address)
+    app.told_to_quit.connect(door.obey)
+    door.show()
     try:
-        return await session.ended()
+        return await door.ended(wish, crashed=crashed)
     finally:
-        app.asked.disconnect(session.open_address)
-        app.told_to_quit.disconnect(session.leaving.obey)
-        session.window.remember()
-        await session.close()
+        app.asked.disconnect(door.open_address)
+        app.told_to_quit.disconnect(door.obey)
+        await door.close()
         instance.release()
 
 
@@ -167,7 +174,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--new-window", action="store_true", help="do not hand over to another")
     parser.add_argument("--shot", type=Path, metavar="FILE.png", help="save a picture and exit")
     parser.add_argument(
-        "--scene", choices=SCENES, default="main", help="what the picture shows (default: main)"
+        "--scene", type=_scene, metavar="NAME", help="what the picture shows (default: main)"
     )
     parser.add_argument("--language", choices=(*NAMES, PSEUDO), help=argparse.SUPPRESS)
     parser.add_argument(
@@ -181,6 +188,14 @@ def _folder(given: str) -> Path:
     if not given.strip():
         raise argparse.ArgumentTypeError("give the name of a folder; this is empty")
     return Path(given)
+
+
+def _scene(given: str) -> str:
+    from gui.stages import STAGES
+
+    if given not in STAGES:
+        raise argparse.ArgumentTypeError(f"choose one of {', '.join(STAGES)}")
+    return given
 
 
 def _refuse(error: EngineError) -> int:

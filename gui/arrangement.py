@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 
 def recall(window: MainWindow, memory: Memory) -> None:
-    """Arrange `window` as it was left."""
-    window.restoreGeometry(memory.shape("window"))
+    """Arrange the parts of `window` as they were left; its place it has from the beginning."""
     window.wide.restoreState(memory.shape("wide"))
     window.tall.restoreState(memory.shape("tall"))
     window.table.restore_header(memory.shape("header"))

@@ -2,50 +2,49 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QMainWindow, QSplitter, QToolBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSplitter, QToolBar, QVBoxLayout, QWidget
 
-from gui.actions import Actions
-from gui.desk import Desk
-from gui.details.panel import Details
-from gui.filter_bar import FilterBar
-from gui.list_area import ListArea, WaysOut
-from gui.sidebar import Sidebar
-from gui.states import Banner
-from gui.status_bar import StatusBar
+from gui.shell import FIRST_SIZE, SIDEBAR_WIDTH, Shell
 from gui.tab_order import step
-from gui.task_model import TaskModel
-from gui.task_table import TaskTable
 
-MIN_WIDTH, MIN_HEIGHT = 900, 560
-FIRST_SIZE = (1180, 760)
-SIDEBAR_WIDTH = 190
+if TYPE_CHECKING:
+    from gui.actions import Actions
+    from gui.bridge import Bridge
+    from gui.desk import Desk
+    from gui.details.panel import Details
+    from gui.filter_bar import FilterBar
+    from gui.list_area import ListArea
+    from gui.sidebar import Sidebar
+    from gui.states import Banner
+    from gui.status_bar import StatusBar
+    from gui.task_model import TaskModel
+    from gui.task_table import TaskTable
 
 
-class Frame(QMainWindow):
-    """Everything that is seen, not yet connected."""
+class Frame(Shell):
+    """Everything that is seen, not yet connected; `gui/furniture.py` makes the parts."""
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__()
-        self.desk = desk
-        self.bridge, self.memory = desk.bridge, desk.memory
-        self.setMinimumSize(MIN_WIDTH, MIN_HEIGHT)
-        self.resize(*FIRST_SIZE)
-        self.model = TaskModel(self)
-        self.table = TaskTable(self)
-        self.table.setModel(self.model)
-        self.sidebar, self.filter_bar = Sidebar(self), FilterBar(self)
-        self.details = Details(self, desk)
-        self.banner, self.undo_bar, self.news_bar = Banner(self), Banner(self), Banner(self)
-        self.status, self.tools = StatusBar(self), QToolBar(self)
-        self.area = ListArea(self.table, self._ways_out(), self)
-        self.acts = Actions(self)
-
-    def _ways_out(self) -> WaysOut:
-        raise NotImplementedError
+    desk: Desk
+    bridge: Bridge
+    model: TaskModel
+    table: TaskTable
+    sidebar: Sidebar
+    filter_bar: FilterBar
+    details: Details
+    banner: Banner
+    undo_bar: Banner
+    news_bar: Banner
+    status: StatusBar
+    tools: QToolBar
+    area: ListArea
+    acts: Actions
+    furnished = False
 
     def lay_out(self) -> None:
-        """Put the parts in their places and fill menus and toolbar."""
+        """Join the parts as they will stand."""
         middle = QWidget(self)
         self.middle = column = QVBoxLayout(middle)
         column.setContentsMargins(8, 8, 8, 4)
@@ -62,10 +61,16 @@ class Frame(QMainWindow):
         self.wide.setSizes([SIDEBAR_WIDTH, FIRST_SIZE[0] - SIDEBAR_WIDTH])
         for splitter in (self.tall, self.wide):
             splitter.setChildrenCollapsible(False)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
+
+    def show_parts(self) -> None:
+        """Put them where the outline was."""
+        self.setUpdatesEnabled(False)
         self.setCentralWidget(self.wide)
         self.setStatusBar(self.status)
         self.addToolBar(self.tools)
-        self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
+        self.furnished = True
+        self.setUpdatesEnabled(True)
 
     def fill_menus(self) -> None:
         """After every part has added its actions."""
@@ -73,7 +78,7 @@ class Frame(QMainWindow):
         self.acts.fill_menu_bar()
 
     def focusNextPrevChild(self, forwards: bool) -> bool:
-        return step((self.tools, self.wide, self.status), forwards)
+        return self.furnished and step((self.tools, self.wide, self.status), forwards)
 
     def regions(self) -> tuple[QWidget, ...]:
         """What F6 goes through; what is hidden is passed over."""

@@ -4,35 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Signal
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QApplication
 
-from engine.feed import Batch
 from engine.logs import log_path
-from engine.records import Health, TaskView
-from gui.arrangement import follow_table, recall, remember
-from gui.bridge import Bridge
-from gui.bulk_work import BulkWork
-from gui.copying import Copying
-from gui.desk import Desk
-from gui.desktop.arrivals import Arrivals
-from gui.dialogs.about import About
-from gui.features import FEATURES
 from gui.folders import ask_folder, show_folder
 from gui.frame import Frame
-from gui.list_area import WaysOut
-from gui.narrowing import Narrowing
-from gui.newcomer import Newcomer
 from gui.preferences import Preferences
 from gui.regions import step_region
-from gui.reports import Reports
-from gui.requests import Requests
-from gui.scope import Scope
 from gui.settings import Memory
 from gui.theme import Theme, apply_theme, plain_title
-from gui.trouble import Trouble
+
+if TYPE_CHECKING:
+    from engine.feed import Batch
+    from engine.records import Health, TaskView
+    from gui.bulk_work import BulkWork
+    from gui.copying import Copying
+    from gui.desktop.arrivals import Arrivals
+    from gui.narrowing import Narrowing
+    from gui.newcomer import Newcomer
+    from gui.reports import Reports
+    from gui.requests import Requests
+    from gui.scope import Scope
+    from gui.trouble import Trouble
 
 
 class MainWindow(Frame):
@@ -43,42 +40,37 @@ class MainWindow(Frame):
     folder_wanted = Signal(Path)
     loaded = Signal()
 
+    scope: Scope
+    copying: Copying
+    narrowing: Narrowing
+    newcomer: Newcomer
+    requests: Requests
+    trouble: Trouble
+    arrivals: Arrivals
+    bulk: BulkWork
+    reports: Reports
+
     def __init__(
-        self, bridge: Bridge, memory: Memory, preferences: Preferences | None = None
+        self, memory: Memory, preferences: Preferences | None = None, root: str = ""
     ) -> None:
-        super().__init__(Desk(bridge, memory, preferences or Preferences()))
+        super().__init__(memory, preferences or Preferences(), root)
         self._health: Health | None = None
         self._followed: str | None = None
-        self.scope = Scope(self.model, self)
-        self.copying = Copying(self.scope, self.model, self)
-        self.narrowing = Narrowing(self.model, self.sidebar, self.filter_bar, self)
-        self.newcomer = Newcomer(self.table, self.news_bar, self.clear_filter)
-        self.requests = Requests(bridge, self, self.undo_bar)
-        self.trouble = Trouble(self.banner, self.choose_folder, bridge.warm)
-        self.arrivals = Arrivals(self)
-        self.lay_out()
-        self.bulk = BulkWork(bridge, self.middle, self)
-        self.reports = Reports(self)
-        self._connect_actions()
-        self._connect_parts()
-        self._connect_bridge()
-        for attach in FEATURES:
-            attach(self)
-        self.fill_menus()
-        recall(self, memory)
-        self._show_selection([])
-        self.acts.allow_starts(False)  # until the ledger is open
 
-    def _ways_out(self) -> WaysOut:
-        return WaysOut(
-            new_task=self.new_task,
-            sample=self.bridge.start_sample,
-            open_folder=self.choose_folder,
-            clear_filter=self.clear_filter,
-            rescan=self.bridge.rescan,
-        )
+    def begin(self) -> None:
+        """Everything is made: show it, with nothing selected, until the ledger is open."""
+        self._show_selection([])
+        self.acts.allow_starts(False)
+        self.show_parts()
+        if self.isActiveWindow():
+            self.focusNextChild()  # as Qt does for a window that becomes active
 
     # connections
+
+    def connect_parts(self) -> None:
+        self._connect_actions()
+        self._connect_list()
+        self._connect_bridge()
 
     def _connect_actions(self) -> None:
         slots = self._slots()
@@ -110,10 +102,10 @@ class MainWindow(Frame):
             "next_region": lambda: step_region(self.regions(), 1),
             "last_region": lambda: step_region(self.regions(), -1),
             "log": lambda: show_folder(log_path().parent),
-            "about": lambda: About(self._health, self).open(),
+            "about": self._show_about,
         }
 
-    def _connect_parts(self) -> None:
+    def _connect_list(self) -> None:
         self.table.selection_changed.connect(self._show_selection)
         self.table.all_chosen.connect(self._show_all_chosen)
         self.scope.changed.connect(self._show_scope)
@@ -125,7 +117,6 @@ class MainWindow(Frame):
         self.narrowing.changed.connect(self._show_numbers)
         self.filter_bar.left.connect(self.table.setFocus)
         self.table.menu_wanted.connect(self.acts.fill_context_menu)
-        follow_table(self.acts, self.table)
         self.acts.keep_to(self.table, "cancel", "copy_ids", "copy_rows", "all")
         self.requests.started.connect(self.newcomer.expect)
         self.status.root_clicked.connect(self.show_ledger_folder)
@@ -231,6 +222,11 @@ class MainWindow(Frame):
         assert isinstance(app, QApplication)
         apply_theme(app, theme)
 
+    def _show_about(self) -> None:
+        from gui.dialogs.about import About
+
+        About(self._health, self).open()
+
     def choose_folder(self) -> None:
         """Ask for another ledger; the program that made this window does the rest."""
         start = self._health.root if self._health else ""
@@ -247,6 +243,11 @@ class MainWindow(Frame):
 
     def remember(self) -> None:
         """Keep how the window looks for its next start."""
+        if not self.furnished:
+            self.memory.keep_shape("window", self.saveGeometry())
+            return
+        from gui.arrangement import remember
+
         remember(self, self.memory)
 
     def changeEvent(self, event: QEvent) -> None:

@@ -16,9 +16,9 @@ from gui.bridge import CLOSE_S, Bridge
 from gui.desktop.citizen import Citizen
 from gui.desktop.forward import come_forward
 from gui.desktop.leaving import Leaving
-from gui.desktop.wishes import Wish, here, wish_in, wish_of
+from gui.desktop.wishes import Wish, wish_in
+from gui.furniture import furnish
 from gui.main_window import MainWindow
-from gui.preferences import Preferences
 from gui.settings import Memory
 from gui.states import Choice
 
@@ -32,7 +32,8 @@ PATIENCE_S = 3.0  # beyond the engine's own time to close, before it is left to 
 class Session(QObject):
     """Wires engine, bridge and window together, and takes them apart in order.
 
-    `accepts=False` only looks: nothing is written, nothing can be started.
+    `accepts=False` only looks: nothing is written, nothing can be started. A `window` that is
+    furnished already is used as it is.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Session(QObject):
         alarm: Alarm,
         *,
         accepts: bool = True,
-        preferences: Preferences | None = None,
+        window: MainWindow | None = None,
     ) -> None:
         super().__init__()
         self._alarm, self._accepts = alarm, accepts
@@ -51,8 +52,8 @@ class Session(QObject):
         self._warming.timeout.connect(self._warm)
         self._reading = QTimer(self, singleShot=True, interval=READ_WITHIN_MS)
         self._reading.timeout.connect(self._collect_lightly)
-        self.bridge = Bridge(settings, accepts=accepts)
-        self.window = MainWindow(self.bridge, memory, preferences)
+        self.window = window or _window_on(Bridge(settings, accepts=accepts), settings, memory)
+        self.bridge = self.window.bridge
         self._citizen = Citizen(self.window) if accepts else None
         self.leaving = (
             self._citizen.leaving if self._citizen else Leaving(self.window, lambda: None)
@@ -106,10 +107,6 @@ class Session(QObject):
         """Another start of the program handed over to this window."""
         self.take(wish_in(message))
 
-    def open_address(self, address: str) -> None:
-        """The desktop asks a program that runs already (macOS does it this way)."""
-        self.take(wish_of([address], here()))
-
     def take(self, wish: Wish) -> None:
         """Come forward and do what was asked for."""
         come_forward(self.window, wish.token)
@@ -139,6 +136,12 @@ class Session(QObject):
     def _end(self, folder: Path | None) -> None:
         if not self._ended.done():
             self._ended.set_result(folder)
+
+
+def _window_on(bridge: Bridge, settings: Settings, memory: Memory) -> MainWindow:
+    window = MainWindow(memory, root=str(settings.root))
+    furnish(window, bridge)
+    return window
 
 
 def _application() -> QApplication:
