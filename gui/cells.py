@@ -141,7 +141,8 @@ def doing(row: Row, _now_ms: float) -> str:
 
 
 def started_at(row: Row) -> float | None:
-    return moment(record_of(row).started_at)
+    entry = row.view.entry
+    return moment(entry.started_at) if type(entry) is TaskRecord else None
 
 
 def started(row: Row, now_ms: float) -> str:
@@ -149,7 +150,8 @@ def started(row: Row, now_ms: float) -> str:
 
 
 def ended_at(row: Row) -> float | None:
-    return moment(record_of(row).ended_at) if not row.live else None
+    entry = row.view.entry
+    return None if row.live or type(entry) is not TaskRecord else moment(entry.ended_at)
 
 
 def ended(row: Row, now_ms: float) -> str:
@@ -162,14 +164,15 @@ def _clock(at_ms: float | None, now_ms: float) -> str:
 
 def lasted(row: Row) -> float | None:
     """How long it ran, ms; of what runs, until its last word."""
-    record = record_of(row)
-    began = record.started_at
-    if not began:
+    entry = row.view.entry
+    if type(entry) is not TaskRecord:
         return None
-    until = row.updated_at if row.running else None if row.live else record.ended_at
-    if not until or moment(began) is None or moment(until) is None:
-        return None
-    return max(0.0, float(until - began))
+    if row.live:
+        until = row.updated_at if row.running else None
+    else:
+        until = moment(entry.ended_at)
+    began = None if until is None else moment(entry.started_at)
+    return None if began is None or until is None else max(0.0, until - began)
 
 
 def took(row: Row, now_ms: float) -> str:
@@ -180,8 +183,9 @@ def took(row: Row, now_ms: float) -> str:
 
 def average_of(row: Row) -> float | None:
     """Units a second over all of its time, pauses and all."""
-    ms = lasted(row) if row.done else None
-    return row.done / ms * 1000 if row.done and ms else None
+    done = row.done
+    ms = lasted(row) if done else None
+    return done / ms * 1000 if done and ms else None
 
 
 def average(row: Row, _now_ms: float) -> str:

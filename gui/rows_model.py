@@ -202,7 +202,7 @@ class RowsModel(QAbstractItemModel):
         self.layoutAboutToBeChanged.emit()
         held = self.persistentIndexList()
         wanted = {before[index.row()] for index in held}
-        moved = {task_id: at for at, task_id in enumerate(ids) if task_id in wanted}
+        moved = {task_id: at for at, task_id in enumerate(ids) if task_id in wanted} if held else {}
         targets = [self.createIndex(moved[before[at.row()]], at.column()) for at in held]
         self._order.ids = ids
         self.changePersistentIndexList(held, targets)

@@ -14,13 +14,15 @@ from itertools import count
 
 from engine.attention import changes_at
 from engine.pace import STALL_MIN_MS, Pace
-from engine.query import Filter, Order, SortKey, in_order, place
+from engine.query import Filter, Order, SortKey, in_order, names_in_order, place
 from engine.records import Status, TaskRecord, TaskView
 from gui.asked import asked
 from gui.columns import COLUMN_AT, COLUMNS
 from gui.facets import FacetCounts
 from gui.rows import FACET_BIT, Row, make_row, moved_on
 
+# More than one in so many of all tasks: taking them out of the known order is less than sorting.
+_SOME = 4
 NEWEST_FIRST: tuple[SortKey, ...] = (("age", False),)
 
 
@@ -187,26 +189,30 @@ class TaskOrder:
         return [row.task_id for row in self.filter.keep(rows, now_ms, asked)]
 
     def passing(self, now_ms: float) -> list[Row]:
-        """All rows that pass the filter now, in no order unless that is settled."""
+        """All rows that pass the filter now, in the order in which they came."""
         if self.follows_progress or self.filter.counts:
             for task_id in list(self.unread):
                 self.catch_up(task_id, now_ms)
-        settled = self._settled
-        rows = self.rows.values() if settled is None else map(self.rows.__getitem__, settled)
-        return self.filter.keep(rows, now_ms, asked)
+        return self.filter.keep(self.rows.values(), now_ms, asked)
 
     def arranged(self, now_ms: float) -> list[str]:
         """The ids that pass the filter, in order, made from scratch."""
+        whole = not self.filter.parts
+        if whole and self._settled is not None:
+            return self._settled.copy()
         rows = self.passing(now_ms)
-        if self._settled is None:
-            rows = in_order(rows, self._orders)
         ids = [row.task_id for row in rows]
-        if not self.filter.parts:
+        if self._settled is not None and len(ids) * _SOME > len(self._settled):
+            passing = set(ids)
+            return [task_id for task_id in self._settled if task_id in passing]
+        ids = names_in_order(ids, rows, self._orders)
+        if whole:
             self._settled = ids.copy()
         return ids
 
     def replace(self, ids: list[str]) -> None:
-        self.ids, self.shown = ids, set(ids)
+        # A set of all is made far quicker in the order that memory has.
+        self.ids, self.shown = ids, set(self.rows if len(ids) == len(self.rows) else ids)
 
     def in_batch_order(self, rows: Sequence[Row]) -> list[Row]:
         return in_order(rows, self._orders)

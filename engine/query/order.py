@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from itertools import compress
+from typing import Any, Final, TypeVar
 
 SortKey = tuple[str, bool]
 """A column's key, and whether it runs downwards."""
 
 V = TypeVar("V")
+N = TypeVar("N")
+
+_SAMPLE: Final = 500  # values that tell whether many are alike
+_ALIKE: Final = 8  # so many subjects to a value make a group of them worth while
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,25 +31,102 @@ class Order:
 
 
 def in_order(subjects: Sequence[V], orders: Sequence[Order]) -> list[V]:
-    """`subjects` by the first order, ties by the next, further ties as they came.
+    """`subjects` by the first order, ties by the next, further ties as they came."""
+    return names_in_order(subjects, subjects, orders)
 
-    One stable pass for each key, last key first: at 100,000 rows a third of the cost of
-    comparing tuples.
+
+def names_in_order(names: Sequence[N], subjects: Sequence[V], orders: Sequence[Order]) -> list[N]:
+    """The name of each of `subjects`, in the order of these: see `in_order`.
+
+    Only the names move: to read 100,000 subjects once more in an order that memory does not
+    have costs as much as half a sort.
     """
-    rows = list(subjects)
-    for order in reversed(orders):
-        values = list(map(order.value, rows))  # once: some are worked out
-        without: list[V] = []
-        if None in values:
-            without = [row for row, value in zip(rows, values, strict=True) if value is None]
-            rows = [row for row, value in zip(rows, values, strict=True) if value is not None]
-            values = [value for value in values if value is not None]
-        # `sort` asks for the keys in the rows' order, one after another, before it moves any.
-        known = iter(values).__next__
-        # One column holds numbers or texts, never both: a type for that says less than this.
-        rows.sort(key=lambda _, known=known: known(), reverse=order.descending)  # type: ignore[misc]
-        rows += without
-    return rows
+    if not orders:
+        return list(names)
+    values = list(map(orders[0].value, subjects))  # once: some are worked out
+    if _are_alike(values):
+        return _grouped(names, subjects, values, orders)
+    if None not in values:
+        return _ordered(names, subjects, values, orders)
+    has = [value is not None for value in values]
+    lacks = [value is None for value in values]
+    known, without = list(compress(subjects, has)), list(compress(subjects, lacks))
+    values = list(compress(values, has))
+    last = names_in_order(list(compress(names, lacks)), without, orders[1:])
+    return _ordered(list(compress(names, has)), known, values, orders) + last
+
+
+def _ordered(
+    names: Sequence[N], subjects: Sequence[V], values: list[Any], orders: Sequence[Order]
+) -> list[N]:
+    """All have a value by the first order; only what shares one is asked for the rest."""
+    tied = _tied(values) if len(orders) > 1 else set()
+    few = len(tied) * _ALIKE < len(values)
+    if tied and not few:
+        before = names_in_order(range(len(subjects)), subjects, orders[1:])
+        names, values = [names[at] for at in before], [values[at] for at in before]
+    ordered = _sorted(names, values, orders[0].descending)
+    if tied and few:
+        places = [at for at, value in enumerate(values) if value in tied]
+        return _settled(ordered, names, subjects, places, orders)
+    return ordered
+
+
+def _are_alike(values: Sequence[object]) -> bool:
+    """Do many share one value, as of a state or a host? Judged by a few of them."""
+    some = values[:: max(1, len(values) // _SAMPLE)]
+    return len(set(some)) * _ALIKE < len(some)
+
+
+def _tied(values: Sequence[object]) -> set[object]:
+    """The values that more than one subject has."""
+    seen: set[object] = set()
+    note = seen.add
+    return {value for value in values if value in seen or note(value)}
+
+
+def _settled(
+    ordered: list[N],
+    names: Sequence[N],
+    subjects: Sequence[V],
+    places: list[int],
+    orders: Sequence[Order],
+) -> list[N]:
+    """`ordered` by the first order, and the few that it leaves equal (at `places`) by all."""
+    some, few = [names[at] for at in places], [subjects[at] for at in places]
+    # Few enough to be put in order pass by pass: the rest first, then by what they share.
+    before = names_in_order(range(len(some)), few, orders[1:])
+    shared = [orders[0].value(few[at]) for at in before]
+    some = _sorted([some[at] for at in before], shared, orders[0].descending)
+    tied, rest = set(some), iter(some)
+    return [next(rest) if name in tied else name for name in ordered]
+
+
+def _grouped(
+    names: Sequence[N], subjects: Sequence[V], values: Sequence[Any], orders: Sequence[Order]
+) -> list[N]:
+    """Few values: what shares one goes together, and only within that the rest is asked."""
+    rest = orders[1:]
+    groups: defaultdict[Any, list[N]] = defaultdict(list)
+    inner: defaultdict[Any, list[V]] = defaultdict(list)
+    for name, value in zip(names, values, strict=True):
+        groups[value].append(name)
+    if rest:
+        for subject, value in zip(subjects, values, strict=True):
+            inner[value].append(subject)
+    last = [None] if None in groups else []
+    known = sorted(groups.keys() - {None}, reverse=orders[0].descending)
+    found: list[N] = []
+    for value in (*known, *last):
+        group = groups[value]
+        found += names_in_order(group, inner[value], rest) if rest else group
+    return found
+
+
+def _sorted(names: Sequence[N], values: Sequence[Any], descending: bool) -> list[N]:
+    # `sorted` asks for the keys in the names' order, one after another, before it moves any;
+    # the name that it asks with is what `next` would say at the end, which never comes.
+    return sorted(names, key=partial(next, iter(values)), reverse=descending)
 
 
 def place(orders: Sequence[Order], subject: object) -> tuple[object, ...]:
