@@ -49,8 +49,8 @@ def kind_word(kind: str) -> str:
     return words.get(kind, kind)
 
 
-def title_of(key: str) -> str:
-    """The column's title."""
+def title_of(key: str, *, of_steps: bool = False) -> str:
+    """The column's title, over pages or over the commands of a task."""
     titles = {
         "number": _tr("#"),
         "state": _tr("State"),
@@ -65,6 +65,8 @@ def title_of(key: str) -> str:
         "size": _tr("Size"),
         "error": _tr("Error"),
     }
+    if of_steps:  # a command has no address and no title: what it is for, and its tool
+        titles.update(url=_tr("What for"), title=_tr("Tool"))
     return titles[key]
 
 

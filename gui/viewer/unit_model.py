@@ -57,6 +57,7 @@ class UnitModel(QAbstractTableModel):
         self._slices = QTimer(self, interval=0)
         self._slices.timeout.connect(self._filter_more)
         self.beyond = 0
+        self._of_steps = False
         self.kinds: Counter[str] = Counter()
 
     @property
@@ -100,6 +101,11 @@ class UnitModel(QAbstractTableModel):
                 self.endInsertRows()
                 self._unsorted = self._sort is not None
         self.changed.emit()
+
+    def name_columns(self, *, of_steps: bool) -> None:
+        """Are the units commands, and no pages?"""
+        self._of_steps = of_steps
+        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self.columns) - 1)
 
     def settle(self) -> None:
         """Nothing more comes for now: put what came into the order that was chosen."""
@@ -166,7 +172,7 @@ class UnitModel(QAbstractTableModel):
             return None
         column = self.columns[section]
         if role == _DISPLAY:
-            return title_of(column.key)
+            return title_of(column.key, of_steps=self._of_steps)
         if role == _ALIGNMENT:
             return _RIGHT if column.is_number else _LEFT
         return None

@@ -181,6 +181,7 @@ class ResultWindow(InOrder, QWidget):
         """Steps have no depth and no size; what they are called is no page either."""
         steps = getattr(view.entry, "kind", "") not in ("crawl", "crawl_sitemap")
         self.tabs.setTabText(0, self.tr("Items") if steps else self.tr("Pages"))
+        self.pages.model.name_columns(of_steps=getattr(view.entry, "kind", "") == "commands")
         for at, column in enumerate(PAGE_COLUMNS):
             if column.key in _OF_PAGES:
                 self.pages.table.setColumnHidden(at, steps)

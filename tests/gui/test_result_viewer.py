@@ -51,6 +51,16 @@ async def test_pages_tell_response_and_render_apart_and_are_narrowed_by_answer(
         assert [model.unit_at(row).code for row in range(model.rowCount())] == [404]
 
 
+async def test_commands_are_told_by_what_they_are_for_and_their_tool(home: Path) -> None:
+    step = {"tool_name": "browser_navigate", "intention": "open it", "args": {"action": "goto"}}
+    put_pages(put_task(home, 1, "commands"), {**step, "status": "success"})
+    async with opened(home) as session:
+        model = (await viewer_of(session, 1)).pages.model
+        titles = [model.headerData(at, Qt.Orientation.Horizontal) for at in (2, 3)]
+        assert titles == ["What for", "Tool"]
+        assert [model.index(0, at).data() for at in (2, 3)] == ["open it", "browser_navigate"]
+
+
 async def test_what_is_exported_as_this_view_is_what_is_shown(home: Path, tmp_path: Path) -> None:
     put_pages(put_task(home, 1), page(0), page(1, status=404, error="HTTP 404"))
     async with opened(home) as session:
