@@ -41,6 +41,10 @@ from gui.task_model import TaskModel
 _ROWS = QItemSelectionModel.SelectionFlag.Rows
 _REPLACE = QItemSelectionModel.SelectionFlag.ClearAndSelect | _ROWS
 _DRESSES = (QEvent.Type.PaletteChange, QEvent.Type.FontChange, QEvent.Type.StyleChange)
+_MOVES = frozenset(
+    {Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Home, Qt.Key.Key_End}
+    | {Qt.Key.Key_PageUp, Qt.Key.Key_PageDown}
+)
 _SIDEWAYS = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Home, Qt.Key.Key_End)
 _TOP = QAbstractItemView.ScrollHint.EnsureVisible
 
@@ -136,6 +140,8 @@ class TaskTable(RowChoice):
             self._sideways = event.key() in _SIDEWAYS
             super().keyPressEvent(event)
             self._sideways = False
+            if event.key() in _MOVES and not self.selectionModel().hasSelection():
+                self._step(0)  # Qt chooses nothing where there is nowhere to go: the only row
 
     def keyboardSearch(self, search: str) -> None:
         """Letters are commands here; Ctrl+F searches."""

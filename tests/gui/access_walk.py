@@ -41,8 +41,15 @@ _SPOKEN, _SHOWN = Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.DisplayRol
 
 def name_of(widget: QWidget) -> str:
     """What a screen reader calls it."""
+    if isinstance(widget, QComboBox):  # Qt tells its value as the name, where labels tell the name
+        return widget.accessibleName() or "".join(one.text() for one in _labels_of(widget))
     found = QAccessible.queryAccessibleInterface(widget)
     return found.text(QAccessible.Text.Name) if found is not None else ""
+
+
+def _labels_of(widget: QWidget) -> list[QLabel]:
+    labels = widget.window().findChildren(QLabel)
+    return [one for one in labels if one.buddy() is widget]
 
 
 def told(widget: QWidget) -> str:

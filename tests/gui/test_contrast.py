@@ -27,11 +27,9 @@ BANNER_ALPHA = 0.10
 
 def over(colour: QColor, ground: QColor, alpha: float) -> QColor:
     """`colour` laid over `ground` so thinly."""
-    mixed = [
-        one * alpha + other * (1 - alpha)
-        for one, other in zip(colour.getRgbF()[:3], ground.getRgbF()[:3], strict=True)
-    ]
-    return QColor.fromRgbF(*mixed)
+    parts = ((part(colour), part(ground)) for part in (QColor.redF, QColor.greenF, QColor.blueF))
+    red, green, blue = (one * alpha + other * (1 - alpha) for one, other in parts)
+    return QColor.fromRgbF(red, green, blue)
 
 
 def of(palette: QPalette, role: str) -> QColor:
