@@ -164,13 +164,15 @@ def _paint_heading(
 ) -> None:
     colour, scale = tone("muted", palette), _scale(painter)
     arrow = glyph("less" if item.isExpanded() else "more", _ARROW, colour, scale)
-    painter.drawPixmap(round(rect.right() - _ARROW), round(rect.center().y() - _ARROW / 2), arrow)
+    end = _mirrored(painter, rect, QRectF(rect.right() - _ARROW, rect.y(), _ARROW, rect.height()))
+    painter.drawPixmap(round(end.x()), round(rect.center().y() - _ARROW / 2), arrow)
     font = QFont(painter.font())
     font.setWeight(QFont.Weight.DemiBold)
     painter.setFont(font)
     painter.setPen(_ink(palette, selected=False))
     left = int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)
-    painter.drawText(rect.adjusted(0, 0, -_ARROW, 0), left, item.text(0))
+    name = _mirrored(painter, rect, rect.adjusted(0, 0, -_ARROW, 0))
+    painter.drawText(name, left, item.text(0))
 
 
 def _paint_facet(
@@ -182,7 +184,9 @@ def _paint_facet(
     if name_of_sign:
         colour = ink if selected else tone(name_of_sign, palette)
         top = rect.center().y() - SIGN_SIZE / 2
-        painter.drawPixmap(round(rect.x()), round(top), sign(name_of_sign, colour, _scale(painter)))
+        place = _mirrored(painter, rect, QRectF(rect.x(), top, SIGN_SIZE, SIGN_SIZE))
+        picture = sign(name_of_sign, colour, _scale(painter))
+        painter.drawPixmap(round(place.x()), round(top), picture)
         left = SIGN_SIZE + 8.0
     if item.data(0, MARK):
         font = QFont(painter.font())
@@ -193,10 +197,17 @@ def _paint_facet(
     painter.setPen(ink if selected else tone("muted", palette))
     middle = int(Qt.AlignmentFlag.AlignVCenter)
     painter.drawText(rect, middle | int(Qt.AlignmentFlag.AlignRight), count)
-    name = rect.adjusted(left, 0, -wide - 6, 0)
+    name = _mirrored(painter, rect, rect.adjusted(left, 0, -wide - 6, 0))
     shown = metrics.elidedText(item.text(0), Qt.TextElideMode.ElideRight, int(name.width()))
     painter.setPen(ink)
     painter.drawText(name, middle | int(Qt.AlignmentFlag.AlignLeft), shown)
+
+
+def _mirrored(painter: QPainter, rect: QRectF, part: QRectF) -> QRectF:
+    """`part` of `rect` on its other side, where words go from right to left."""
+    if painter.layoutDirection() is not Qt.LayoutDirection.RightToLeft:
+        return part
+    return QRectF(rect.left() + rect.right() - part.right(), part.y(), part.width(), part.height())
 
 
 def _scale(painter: QPainter) -> float:

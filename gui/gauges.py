@@ -18,7 +18,7 @@ SIGN_SIZE = 14
 BAR_HEIGHT = 6
 _GAUGE_HEIGHT = 2.5
 _BAR_MIN_WIDTH = 28
-_GAP = 7
+BADGE_GAP = 7
 _USUAL_DIGITS = len("100/120")
 
 
@@ -170,11 +170,11 @@ def paint_progress(
     fill, track, ink = colours
     # Bars of one length stand below each other, so that the eye can compare them.
     wide = painter.fontMetrics().horizontalAdvance("0" * max(len(text), _USUAL_DIGITS))
-    room = rect.width() - wide - _GAP
+    room = rect.width() - wide - BADGE_GAP
     if room >= _BAR_MIN_WIDTH and (fraction is not None or live):
         bar = QRectF(rect.x(), rect.y(), room, rect.height())
         paint_bar(painter, bar, fraction, fill, track)
-        rect = QRectF(bar.right() + _GAP, rect.y(), wide, rect.height())
+        rect = QRectF(bar.right() + BADGE_GAP, rect.y(), wide, rect.height())
     painter.setPen(ink)
     painter.drawText(rect, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), text)
 
@@ -202,7 +202,7 @@ def paint_gauge(
 
 def badge_width(metrics: QFontMetrics, text: str) -> int:
     """How much room `paint_badge` takes, with the gap before it."""
-    return int(metrics.horizontalAdvance(text) + 10 + _GAP)
+    return int(metrics.horizontalAdvance(text) + 10 + BADGE_GAP)
 
 
 def paint_badge(painter: QPainter, rect: QRectF, text: str, ink: QColor, line: QColor) -> None:

@@ -18,6 +18,7 @@ from gui.budget_gauge import TONES
 from gui.cells import budget_of, forced_at
 from gui.columns import COLUMNS, Column
 from gui.gauges import (
+    BADGE_GAP,
     SIGN_SIZE,
     badge_width,
     paint_badge,
@@ -44,6 +45,9 @@ _QUIET = frozenset(
     | {"parent", "phase"}
 )
 _LEFT = ALIGN["left"]
+# Where words go from right to left; the direction of one text does not move it.
+_ABSOLUTE = int(Qt.AlignmentFlag.AlignAbsolute)
+MIRRORED = {ALIGN["left"]: ALIGN["right"] | _ABSOLUTE, ALIGN["right"]: ALIGN["left"] | _ABSOLUTE}
 _KEPT_TEXTS = 4096
 _ELIDE_RIGHT, _ELIDE_MIDDLE = Qt.TextElideMode.ElideRight, Qt.TextElideMode.ElideMiddle
 
@@ -66,6 +70,7 @@ class RowDelegate(QStyledItemDelegate):
         self._mark = palette.color(QPalette.ColorRole.Highlight)
         self._metrics = QFontMetrics(self._view.font())
         self._elided.clear()
+        self._mirrored = self._view.isRightToLeft()
 
     def paint(
         self,
@@ -74,6 +79,8 @@ class RowDelegate(QStyledItemDelegate):
         index: QModelIndex | QPersistentModelIndex,
     ) -> None:
         style: Any = option  # PySide's types do not know its fields
+        if self._mirrored:  # ages and names read in their own direction
+            painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)
         x, y, width, height = style.rect.getRect()
         row, column = self._model.row_at(index.row()), COLUMNS[index.column()]
         marked = self._view.all_marked or self._view.selectionModel().isSelected(index)
@@ -109,9 +116,11 @@ class RowDelegate(QStyledItemDelegate):
             self._write(painter, box, text, ink, ALIGN[column.align])
         elif column.paint == "status":
             name = row.standing.value
-            self._sign(painter, box[0], box, name, marked)
             left, top, width, height = box
-            beside = (left + SIGN_SIZE + SIGN_GAP, top, width - SIGN_SIZE - SIGN_GAP, height)
+            first = left + width - SIGN_SIZE if self._mirrored else left
+            self._sign(painter, first, box, name, marked)
+            left += 0 if self._mirrored else SIGN_SIZE + SIGN_GAP
+            beside = (left, top, width - SIGN_SIZE - SIGN_GAP, height)
             self._write(painter, beside, text, self._tone(name, marked), _LEFT)
         elif column.paint == "attention":
             name = "attention" if row.needs else "acknowledged"
@@ -131,7 +140,9 @@ class RowDelegate(QStyledItemDelegate):
         for badge in self._badges(row):
             wide = badge_width(self._metrics, badge)
             if width > 2.4 * wide:
-                paint_badge(painter, QRectF(left, top, width, height), badge, *inks)
+                room = wide - BADGE_GAP if self._mirrored else width
+                paint_badge(painter, QRectF(left, top, room, height), badge, *inks)
+                left += wide if self._mirrored else 0
                 width -= wide
         middle = " " not in text
         ink = self._text_ink(marked)
@@ -194,7 +205,7 @@ class RowDelegate(QStyledItemDelegate):
                 self._elided.clear()
             self._elided[text, width, middle] = shown
         painter.setPen(ink)
-        painter.drawText(*box, align, shown)
+        painter.drawText(*box, MIRRORED.get(align, align) if self._mirrored else align, shown)
 
 
 def row_height(font_height: int) -> int:

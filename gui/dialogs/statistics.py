@@ -199,11 +199,12 @@ class _Chart(QWidget):
         painter.setPen(found["line"])
         painter.drawLine(0, room, self.width(), room)
         painter.setPen(found["muted"])
+        stays = Qt.AlignmentFlag.AlignAbsolute  # time goes from left to right in every language
         below = self.rect().adjusted(0, room + 4, 0, 0)
-        painter.drawText(below, Qt.AlignmentFlag.AlignRight, self.tr("now"))
+        painter.drawText(below, Qt.AlignmentFlag.AlignRight | stays, self.tr("now"))
         legend = self.tr("Highest bar: {0}. From below: completed, failed, cancelled.")
         highest = legend.format(words.count(most))
-        painter.drawText(below, Qt.AlignmentFlag.AlignLeft, highest)
+        painter.drawText(below, Qt.AlignmentFlag.AlignLeft | stays, highest)
         painter.end()
 
     def _paint_bar(
