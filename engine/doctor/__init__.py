@@ -16,6 +16,7 @@ from engine.doctor import environment
 from engine.doctor.finding import Finding, Report
 from engine.errors import BrowserMissing, EngineError
 from engine.logs import log_path
+from engine.saying import count, say
 from engine.store.ledger import Ledger
 from engine.version import VERSION
 
@@ -56,12 +57,13 @@ def browser(settings: Settings) -> list[Finding]:
 
 def _ledger(settings: Settings) -> list[Finding]:
     if not os.path.lexists(settings.root):
-        return [Finding("ledger", "ok", f"{settings.root} (made when the first task starts)")]
+        return [Finding("ledger", "ok", say("doctor.ledger.later", path=settings.root))]
     try:
-        count = sum(1 for _ in Ledger(settings.root).scan())
+        number = sum(1 for _ in Ledger(settings.root).scan())
     except EngineError as error:
         return [Finding("ledger", "problem", str(error), error.advice)]
-    return [Finding("ledger", "ok", f"{settings.root} ({count:,} task{'s' * (count != 1)})")]
+    words = "doctor.ledger.one" if number == 1 else "doctor.ledger"
+    return [Finding("ledger", "ok", say(words, path=settings.root, count=count(number)))]
 
 
 def _versions(settings: Settings) -> list[Finding]:

@@ -16,6 +16,7 @@ from engine import redact
 from engine.config import Settings
 from engine.doctor.finding import Finding
 from engine.errors import EngineError
+from engine.saying import count, decimal, say
 from engine.store.files import MIB
 from engine.store.ground import concerns, disk_kind
 from engine.store.hints import Listener, open_ears
@@ -58,9 +59,9 @@ def _room(root: Path) -> list[Finding]:
         free = shutil.disk_usage(above or root).free
     except OSError:
         return []
-    text = f"{free // MIB:,} MiB free"
+    text = say("doctor.room", free=count(free // MIB))
     if free < LITTLE_ROOM:
-        return [Finding("room", "warning", text, f"Free some space on the disk of {root}.")]
+        return [Finding("room", "warning", text, say("doctor.room.advice", root=root))]
     return [Finding("room", "ok", text)]
 
 
@@ -77,18 +78,19 @@ def locks(settings: Settings) -> list[Finding]:
         written_ms = lease.written_ms()
     finally:
         lease.release()
-    found = [Finding("locks", "ok", "the ledger can be written and locked")]
+    found = [Finding("locks", "ok", say("doctor.locks"))]
     return found + list(_clock(wall_ms(), written_ms))
 
 
 def _clock(now_ms: int, written_ms: int | None) -> Iterator[Finding]:
     shown = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     if now_ms < BUILT_MS:
-        advice = "Set the clock: new tasks would stand behind older ones."
-        yield Finding("clock", "warning", f"{shown} is in the past", advice)
+        advice = say("doctor.clock.past.advice")
+        yield Finding("clock", "warning", say("doctor.clock.past", shown=shown), advice)
     elif written_ms is not None and abs(away := written_ms - now_ms) > SKEW_MS:
-        text = f"the disk's clock is {abs(away) / 1000:,.0f} s {'ahead' if away > 0 else 'behind'}"
-        yield Finding("clock", "warning", text, "Set the clocks of both machines.")
+        words = "doctor.clock.ahead" if away > 0 else "doctor.clock.behind"
+        text = say(words, away=decimal(abs(away) / 1000, 0))
+        yield Finding("clock", "warning", text, say("doctor.clock.advice"))
     else:
         yield Finding("clock", "ok", shown)
 
@@ -104,17 +106,17 @@ def _descriptors() -> Iterator[Finding]:
     import resource  # there is none on Windows
 
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    text = "any number of files may be open"
+    text = say("doctor.files.any")
     if soft != resource.RLIM_INFINITY:
-        text = f"{soft:,} files may be open"
+        text = say("doctor.files", count=count(soft))
     if 0 <= soft < FEW_DESCRIPTORS:
-        yield Finding("open files", "warning", text, "Raise it: ulimit -n 1024")
+        yield Finding("open files", "warning", text, say("doctor.files.advice"))
     else:
         yield Finding("open files", "ok", text)
 
 
 def _watches(root: Path) -> Iterator[Finding]:
-    advice = "Raise fs.inotify.max_user_watches and max_user_instances; until then: polling."
+    advice = say("doctor.watches.advice")
     if not os.path.isdir(root):
         return
     try:
@@ -125,13 +127,14 @@ def _watches(root: Path) -> Iterator[Finding]:
             ears.close()
     except OSError as error:
         used_up = error.errno in (errno.ENOSPC, errno.EMFILE, errno.ENFILE)
-        reason = "their number is used up" if used_up else error.strerror or str(error)
-        yield Finding("watches", "warning", f"folders cannot be watched: {reason}", advice)
+        reason = say("doctor.watches.used_up") if used_up else error.strerror or str(error)
+        text = say("doctor.watches.none", reason=reason)
+        yield Finding("watches", "warning", text, advice)
         return
     if WATCHES.exists() and (most := int(WATCHES.read_text("ascii"))) < FEW_WATCHES:
-        yield Finding("watches", "warning", f"only {most:,} folders can be watched", advice)
+        yield Finding("watches", "warning", say("doctor.watches.few", count=count(most)), advice)
     else:
-        yield Finding("watches", "ok", "changes in folders are told at once")
+        yield Finding("watches", "ok", say("doctor.watches"))
 
 
 class _Nobody(Listener):
@@ -149,7 +152,7 @@ def variables(settings: Settings) -> list[Finding]:
     found = [Finding("variables", "ok", ", ".join(places))] if places else []
     proxies = [f"{name}={_bare(given[name])}" for name in given if name.lower() in PROXIES]
     if proxies:
-        text = ", ".join(sorted(proxies)) + " (users and passwords are not shown)"
+        text = say("doctor.proxies", proxies=", ".join(sorted(proxies)))
         found.append(Finding("proxies", "ok", text))
     return found
 

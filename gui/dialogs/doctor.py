@@ -21,6 +21,10 @@ from PySide6.QtWidgets import (
 )
 
 from engine.doctor import Finding, Report, looks
+from engine.errors import EngineError
+from engine.messages import ENGLISH
+from engine.saying import say
+from gui import language
 from gui.tab_order import InOrder
 from gui.theme import TonedLabel, heading, plain_label
 
@@ -128,7 +132,7 @@ class DoctorDialog(InOrder, QDialog):
             row = self._grid.rowCount()
             state = names.get(one.state, one.state)
             self._grid.addWidget(TonedLabel(state, TONES.get(one.state, "muted")), row, 0, top)
-            self._grid.addWidget(plain_label(one.subject), row, 1, top)
+            self._grid.addWidget(plain_label(_subject(one)), row, 1, top)
             words = f"{one.text}\n{one.advice}" if one.advice else one.text
             said = plain_label(words, wrap=True)
             said.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -144,9 +148,9 @@ class DoctorDialog(InOrder, QDialog):
         else:
             self._verdict.show_text(self.tr("Everything a task needs is there."))
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: EngineError) -> None:
         self._show_progress(self._bar.maximum())
-        self._verdict.show_text(str(error))
+        self._verdict.show_text(language.sentence(error))
 
     def _call_off(self) -> None:
         self._window.bridge.call_off(ERRAND)
@@ -155,3 +159,9 @@ class DoctorDialog(InOrder, QDialog):
 
     def _copy_report(self) -> None:
         QGuiApplication.clipboard().setText(self.report.text())
+
+
+def _subject(one: Finding) -> str:
+    """What was looked at; a concern about the ledger's place has said it already."""
+    known = f"subject.{one.subject}"
+    return say(known) if known in ENGLISH else one.subject

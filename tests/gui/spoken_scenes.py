@@ -54,7 +54,7 @@ async def scenes(session: Session) -> AsyncIterator[tuple[str, QWidget]]:
     for task in (1, 2):
         window.table.select_ids([f"{task:016x}"])
         await asyncio.sleep(_SETTLE_S)
-        tabs = window.details.findChild(QTabWidget)
+        (tabs, *_) = window.details.findChildren(QTabWidget)
         for at in range(tabs.count()):
             tabs.setCurrentIndex(at)
             await asyncio.sleep(_SETTLE_S)

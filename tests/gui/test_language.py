@@ -52,7 +52,7 @@ def unmarked(text: str) -> str:
 @pytest.mark.parametrize("voice", [PSEUDO], indirect=True)
 async def test_every_text_of_the_window_can_be_translated(voice: str, tmp_path: Path) -> None:
     fill(tmp_path / "home")
-    left = {}
+    left: dict[str, tuple[str, str, set[str]]] = {}
     async with opened(tmp_path / "home") as session:
         async for scene, widget in scenes(session):
             known = data_words(tmp_path / "home") | EVERYWHERE
@@ -95,7 +95,8 @@ async def test_english_menus_claim_no_letter_twice(tmp_path: Path) -> None:
 
 async def test_a_language_is_kept_and_its_window_offered_at_once(tmp_path: Path) -> None:
     async with opened(tmp_path / "home") as session:
-        window, asked = session.window, []
+        window = session.window
+        asked: list[Path] = []
         window.folder_wanted.disconnect()
         window.folder_wanted.connect(asked.append)
         menu = {action.text(): action for action in window.acts.menus["language"].actions()}
