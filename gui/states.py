@@ -188,7 +188,8 @@ class Banner(QFrame):
         self._title.show_text(display(title, TITLE_CHARS))
         self._sentence.show_text(_few_lines(sentence))
         self._sentence.setVisible(bool(sentence))
-        self.setAccessibleName(f"{self._title.text()}. {self._sentence.text()}")
+        parts = (self._title.text().removesuffix("."), self._sentence.text())
+        self.setAccessibleName(". ".join(part for part in parts if part))
         while (item := self._buttons.takeAt(0)) is not None:
             if (old := item.widget()) is not None:
                 old.deleteLater()
