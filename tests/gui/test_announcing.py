@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,10 +30,10 @@ class _Listener:
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     listener = _Listener()
     monkeypatch.setattr(announcing, "QAccessible", listener)
-    yield listener.said
+    return listener.said
 
 
 def end(home: Path, number: int, **changes: object) -> None:
