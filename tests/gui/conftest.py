@@ -6,6 +6,7 @@ import asyncio
 import functools
 import gc
 import inspect
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,17 @@ def qt_loop(qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[Loop
     assert not left, f"the test left tasks running: {left}"
     assert not seen, f"the loop's exception handler was told: {seen}"
     if request.node.get_closest_marker("slow_turns") is None:
-        assert pulse.busy_ms < STALL_MS, f"the loop was busy for {pulse.busy_ms:.0f} ms in one go"
+        assert pulse.busy_ms < _stall_ms(), (
+            f"the loop was busy for {pulse.busy_ms:.0f} ms in one go"
+        )
+
+
+def _stall_ms() -> float:
+    """The limit, on a machine that has more to do than processors: there the same work takes up
+    to three times as long by this thread's own clock, too (making a window: 100 to 190 ms)."""
+    getloadavg = getattr(os, "getloadavg", None)  # Windows has none
+    share = getloadavg()[0] / (os.cpu_count() or 1) if getloadavg else 1.0
+    return STALL_MS * min(max(share, 1.0), 3.0)
 
 
 def pytest_configure(config: pytest.Config) -> None:
