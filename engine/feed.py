@@ -10,7 +10,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 
 import msgspec
@@ -43,6 +43,11 @@ class Batch(msgspec.Struct, frozen=True):
     loaded: int = 0
     total: int = 0
     complete: bool = False
+
+    def tells_of(self, ids: Collection[str]) -> bool:
+        """Is there news of any of these tasks, be it that it is gone?"""
+        found = [view.entry.task_id for view in self.views if view.entry.task_id in ids]
+        return bool(found) or any(task_id in ids for task_id in self.gone)
 
 
 class Feed:

@@ -161,8 +161,8 @@ class Deleting(QObject):
         dialog.open()
 
     def _keep_out_of_sight(self, batch: Batch) -> None:
-        again = [view.task_id for view in batch.views if view.task_id in self._leaving]
-        if again:
+        if self._leaving and batch.tells_of(self._leaving):
+            again = [view.task_id for view in batch.views if view.task_id in self._leaving]
             self._window.model.drop_many(again)
 
     async def _at_the_end(self, engine: Engine) -> None:

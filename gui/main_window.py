@@ -135,7 +135,7 @@ class MainWindow(Frame):
         self.model.put_many(batch.views)
         self.model.drop_many(batch.gone)
         self.area.show_loading(batch.loaded, batch.total, batch.complete)
-        if self._followed in {*batch.gone, *(view.task_id for view in batch.views)}:
+        if self._followed and batch.tells_of((self._followed,)):
             self._show_details()
         self.newcomer.look()
         self.scope.hear(batch)

@@ -123,7 +123,7 @@ class Scope(QObject):
         if self._matching:
             changed = bool(batch.views or batch.gone)
         else:
-            changed = any(view.task_id in self._names for view in batch.views)
+            changed = bool(self._names) and batch.tells_of(self._names)
         if not changed or self._again.isActive():
             return
         if len(self) <= _AT_ONCE:

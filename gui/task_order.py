@@ -75,8 +75,9 @@ class TaskOrder:
         if now_ms >= row.stalls_at or row.task_id in self._judge_anew:
             return False  # whether it needs attention has to be judged now
         old = row.view
-        same = old.entry is view.entry or old.entry == view.entry
-        if not same or old.orphaned != view.orphaned or old.foreign != view.foreign:
+        if old.entry is not view.entry and old.entry != view.entry:
+            return False
+        if old.orphaned != view.orphaned or old.foreign != view.foreign:
             return False
         self.unread[row.task_id] = view
         return True

@@ -10,7 +10,7 @@ import msgspec
 
 from engine.attention import Reason, Standing, moment, reasons, standing
 from engine.pace import STALL_MIN_MS
-from engine.records import TaskRecord, TaskView
+from engine.records import LIVE, TaskRecord, TaskView
 
 SETTLE_MS = 400  # whether more is coming: what ends together is told together
 BURST_MS = 10_000
@@ -81,7 +81,7 @@ class Watch:
         """What is new in these views; that a task goes on as before costs next to nothing."""
         found: list[Happening] = []
         for view in views:
-            was_live = view.task_id in self._live
+            was_live = view.entry.task_id in self._live
             if self._sort_in(view):
                 continue
             if view.entry.task_id in self._live or not _has_ended(view):
@@ -102,7 +102,7 @@ class Watch:
     def _sort_in(self, view: TaskView) -> bool:
         """Does it simply go on? Called for every one of 20,000 changes a second."""
         entry = view.entry
-        if isinstance(entry, TaskRecord) and entry.is_live:
+        if isinstance(entry, TaskRecord) and entry.status in LIVE:
             self._live[entry.task_id] = None
             return entry.budget_status != "exceeded" and not view.orphaned
         self._live.pop(entry.task_id, None)

@@ -1,0 +1,148 @@
+"""A whole window under news: its first load, then 20,000 reports a second, of 100,000 tasks.
+
+Everything that listens to the list is there: sidebar, views, bulk bar, bell, details of a task
+that takes part. Times are processor time of the window's thread; `turn` is one turn of its
+loop, the repaint included, and `busy` what one flush of 40 ms works.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from engine.feed import Batch
+from engine.records import TaskView, Units
+from tests.bench.report import report, share
+from tests.bench.table import made_views
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+FLUSH_S = 0.04
+PER_S = 20_000
+RUNNING = 10_000
+FLUSHES = 150
+WARM_UP = 10
+BATCH = 2000
+TURN_MS, BUSY_MS, CORE_PERCENT = 50.0, 6.0, 20.0
+
+
+class Clock:
+    """The work of this thread between two sleeps of its loop, ms."""
+
+    def __init__(self) -> None:
+        from PySide6.QtCore import QAbstractEventDispatcher
+
+        self.worked: list[float] = []
+        self._last = time.thread_time()
+        dispatcher = QAbstractEventDispatcher.instance()
+        assert dispatcher is not None
+        dispatcher.awake.connect(self._note)
+        dispatcher.aboutToBlock.connect(self._note)
+
+    def _note(self) -> None:
+        now = time.thread_time()
+        self.worked.append((now - self._last) * 1000)
+        self._last = now
+
+    def take(self) -> list[float]:
+        self._note()
+        worked, self.worked = self.worked, []
+        return worked
+
+
+def batch(views: list[TaskView], loaded: int, total: int) -> Batch:
+    return Batch(views=tuple(views), gone=(), loaded=loaded, total=total, complete=loaded == total)
+
+
+async def load(bridge: Any, views: list[TaskView], clock: Clock) -> list[float]:
+    clock.take()
+    for at in range(0, len(views), BATCH):
+        loaded = min(len(views), at + BATCH)
+        bridge._flow.add(batch(views[at:loaded], loaded, len(views)))
+        while bridge._flow._views:
+            await asyncio.sleep(0)
+    await asyncio.sleep(0.3)
+    return clock.take()
+
+
+async def flood(bridge: Any, views: list[TaskView]) -> tuple[list[float], float]:
+    dice, busy = random.Random(3), []
+    total = len(views)
+    live = views[:RUNNING]
+    wall, cpu = time.perf_counter(), time.thread_time()
+    made = 0.0
+    for flush in range(FLUSHES):
+        began = time.thread_time()
+        now = time.time() * 1000
+        news = [
+            msgspec.structs.replace(live[at], units=Units(50 + flush, 900), last_event_at=now)
+            for at in dice.sample(range(len(live)), int(PER_S * FLUSH_S))
+        ]
+        worked = time.thread_time()
+        made += worked - began
+        bridge._flow.add(batch(news, total, total))
+        await asyncio.sleep(max(0.0, wall + (flush + 1) * FLUSH_S - time.perf_counter()))
+        busy.append((time.thread_time() - worked) * 1000)
+    share_of_core = (time.thread_time() - cpu - made) / (time.perf_counter() - wall)
+    return busy[WARM_UP:], share_of_core * 100
+
+
+def running(view: TaskView) -> TaskView:
+    now = time.time() * 1000
+    entry = msgspec.structs.replace(view.entry, status="RUNNING", ended_at=None)
+    return msgspec.structs.replace(view, entry=entry, last_event_at=now)
+
+
+async def measure(count: int) -> None:
+    from engine.config import Settings
+    from gui.alarm import Alarm
+    from gui.session import Session
+    from gui.settings import Memory
+
+    with tempfile.TemporaryDirectory() as place:
+        settings = Settings.at(home=Path(place) / "home")
+        session = Session(settings, Memory(Path(place) / "m.ini"), Alarm(), accepts=False)
+        session.window.resize(1200, 900)
+        session.open()
+        await asyncio.sleep(1.0)
+        clock = Clock()
+        views = made_views(count, time.time() * 1000)
+        views[:RUNNING] = map(running, views[:RUNNING])
+        turns = await load(session.bridge, views, clock)
+        session.window.table.select_ids([views[1].task_id])
+        await asyncio.sleep(1.0)
+        clock.take()
+        busy, percent = await flood(session.bridge, views)
+        long = sum(1 for turn in turns if turn > TURN_MS)
+        rows = [
+            ("load: a turn, ms", share(turns, 0.5), share(turns, 0.99), max(turns), TURN_MS),
+            ("flood: busy a flush, ms", share(busy, 0.5), share(busy, 0.99), max(busy), BUSY_MS),
+            ("flood: % of a core", percent, "", "", CORE_PERCENT),
+        ]
+        facts = {
+            "load_s": sum(turns) / 1000,
+            "turn_worst_ms": max(turns),
+            "turns_too_long": long,
+            "busy_median_ms": share(busy, 0.5),
+            "busy_p99_ms": share(busy, 0.99),
+            "core_percent": percent,
+        }
+        report("flood", ("what", "median", "p99", "worst", "most"), rows, facts)
+        await session.close()
+
+
+def main(argv: list[str]) -> None:
+    from gui.app import make_application
+    from gui.loop import run
+
+    parser = argparse.ArgumentParser(prog="bench flood", description=__doc__)
+    parser.add_argument("--tasks", type=int, default=100_000)
+    run(make_application(), measure(parser.parse_args(argv).tasks))
