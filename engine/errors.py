@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from engine import redact
-
 MOST_QUOTED: Final = 4_000  # characters of one value: what was given may be a megabyte
 
 
@@ -44,7 +42,7 @@ class EngineError(Exception):
 
     def __init__(self, **fields: object) -> None:
         self.fields: dict[str, object] = {name: _clean(value) for name, value in fields.items()}
-        super().__init__(redact.text(self.sentence.format(**self.fields)))
+        super().__init__(_redacted(self.sentence.format(**self.fields)))
 
     @property
     def advice(self) -> str:
@@ -52,11 +50,17 @@ class EngineError(Exception):
         return self.advice_text.format(**self.fields)
 
 
+def _redacted(text: str) -> str:
+    from engine import redact  # its patterns are compiled when first needed, not at each start
+
+    return redact.text(text)
+
+
 def _clean(value: object) -> object:
     """Redacted; of a text that no message has room for, its beginning; no halves of characters."""
     if not isinstance(value, str):
         return value
-    text = redact.text(value).encode(errors="replace").decode()
+    text = _redacted(value).encode(errors="replace").decode()
     return text[:MOST_QUOTED] + "…" * (len(text) > MOST_QUOTED)
 
 

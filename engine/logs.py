@@ -10,7 +10,6 @@ from pathlib import Path
 
 import platformdirs
 
-from engine import redact
 from engine.display import display
 from engine.places import private_folder
 
@@ -26,6 +25,8 @@ def log_path() -> Path:
 
 def clean(text: str) -> str:
     """`text` as it may be written down and shown: without secrets, line by line as it reads."""
+    from engine import redact  # its patterns are compiled when first needed, not at each start
+
     return "\n".join(display(redact.text(line)) for line in text.split("\n"))
 
 

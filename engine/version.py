@@ -1,8 +1,7 @@
-"""The program's version, in the one place that both faces read."""
+"""The program's version, in the one place that both faces read.
 
-from importlib.metadata import PackageNotFoundError, version
+Written down here as well as in `pyproject.toml`: asking the installed package for it takes
+longer than painting a window, and a tree that was never installed has nobody to ask.
+"""
 
-try:
-    VERSION = version("openchrome-monitor")
-except PackageNotFoundError:  # run from a tree that was never installed
-    VERSION = "0.1.0"
+VERSION = "0.1.0"

@@ -22,7 +22,6 @@ from gui.desktop.arrivals import Opener
 from gui.desktop.forward import token_in
 from gui.desktop.wishes import SCHEME, Wish, here, wish_of
 from gui.doorway import Doorway
-from gui.icons import window_icon
 from gui.instance import Instance
 from gui.language import NAMES, PSEUDO, chosen, speak
 from gui.loop import run
@@ -74,7 +73,6 @@ def make_application() -> Opener:
     """The one application object, named so that desktops know whose window this is."""
     _name_for_the_task_bar()
     app = Opener([APP_NAME])
-    app.setWindowIcon(window_icon())
     app.setApplicationName(APP_NAME)
     app.setApplicationDisplayName("OpenChrome Monitor")
     app.setApplicationVersion(VERSION)
@@ -136,6 +134,7 @@ async def _one_window(
     app.asked.connect(door.open_address)
     app.told_to_quit.connect(door.obey)
     door.show()
+    door.when_painted(instance.listen)
     try:
         return await door.ended(wish, crashed=crashed)
     finally:

@@ -7,6 +7,7 @@ thread, and the parts are made in steps, so that the window can be moved and clo
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -37,6 +38,7 @@ class Doorway(QObject):
         self._wish: Wish | None = None
         self._settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._painted = asyncio.Event()
+        self._first: list[Callable[[], object]] = []
         self._work = TaskSet(self._fail)
         window.painted.connect(self._painted.set)
         window.close_wanted.connect(self._settle)
@@ -47,6 +49,10 @@ class Doorway(QObject):
         """Show the window, unless it was chosen that it begins out of sight."""
         if not self._window.preferences.get("desktop.start_hidden", bool):
             self._window.show()
+
+    def when_painted(self, act: Callable[[], object]) -> None:
+        """Do this once the window can be seen, before its rooms are imported."""
+        self._first.append(act)
 
     async def ended(self, wish: Wish, *, crashed: bool) -> Path | None:
         """Furnish the window, grant `wish`, and wait until it is left; the folder to open next,
@@ -111,6 +117,8 @@ class Doorway(QObject):
         with suppress(TimeoutError):
             async with asyncio.timeout(PAINT_S if self._window.isVisible() else 0):
                 await self._painted.wait()
+        for act in self._first:
+            act()
         await asyncio.to_thread(import_module, "gui.session")
         from gui.backstage import as_chosen
         from gui.bridge import Bridge

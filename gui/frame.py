@@ -8,7 +8,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QSplitter, QToolBar, QVBoxLayout, QWidget
 
 from gui.shell import FIRST_SIZE, SIDEBAR_WIDTH, Shell
-from gui.tab_order import step
 
 if TYPE_CHECKING:
     from gui.actions import Actions
@@ -78,6 +77,8 @@ class Frame(Shell):
         self.acts.fill_menu_bar()
 
     def focusNextPrevChild(self, forwards: bool) -> bool:
+        from gui.tab_order import step
+
         return self.furnished and step((self.tools, self.wide, self.status), forwards)
 
     def regions(self) -> tuple[QWidget, ...]:

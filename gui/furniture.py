@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QToolBar
+from PySide6.QtWidgets import QApplication, QToolBar
 
 from gui.actions import Actions
 from gui.arrangement import follow_table, recall
@@ -17,6 +17,7 @@ from gui.desktop.arrivals import Arrivals
 from gui.details.panel import Details
 from gui.features import FEATURES
 from gui.filter_bar import FilterBar
+from gui.icons import window_icon
 from gui.list_area import ListArea, WaysOut
 from gui.narrowing import Narrowing
 from gui.newcomer import Newcomer
@@ -74,6 +75,7 @@ def _make_frame(window: MainWindow) -> None:
     window.details = Details(window, window.desk)
     window.banner, window.undo_bar = Banner(window), Banner(window)
     window.news_bar = Banner(window)
+    QApplication.setWindowIcon(window_icon())
     window.status, window.tools = StatusBar(window), QToolBar(window)
     window.area = ListArea(window.table, _ways_out(window), window)
     window.acts = Actions(window)

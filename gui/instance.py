@@ -10,18 +10,22 @@ import hashlib
 import json
 import os
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 from PySide6.QtCore import QLockFile, QObject, Signal
-from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 from engine.places import private_file, private_folder
 from gui.settings import APP_FOLDER
 
+if TYPE_CHECKING:
+    from PySide6.QtNetwork import QLocalServer, QLocalSocket
+
 ANSWER_MS = 2000
+AGAIN_S = 0.05  # between two tries to reach a window that does not listen yet
 ANY_PROCESS = -1  # ASFW_ANY
 MAX_BYTES = 8 * 1024 * 1024  # of one message: a command line holds a quarter of it at most
 
@@ -45,7 +49,8 @@ class Instance(QObject):
 
     def claim(self) -> bool:
         """Become the ledger's window; False when another process is it. A place that cannot
-        be written is no reason not to open."""
+        be written is no reason not to open. Whoever claims listens soon: others wait for that.
+        """
         try:
             private_folder(self._place)
         except OSError:
@@ -57,15 +62,27 @@ class Instance(QObject):
         with suppress(OSError):  # Qt leaves its mode to the umask
             private_file(self._place / f"{self._name}.lock")
         self._lock = lock
-        self._listen()
         return True
+
+    def listen(self) -> None:
+        """Hear other starts from now on; the first paint does not wait for this."""
+        if self._lock is None:
+            return
+        from PySide6.QtNetwork import QLocalServer
+
+        QLocalServer.removeServer(self._name)  # of a process that was killed: the lock is ours
+        self._server = QLocalServer(self)
+        self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
+        self._server.newConnection.connect(self._take_call)
+        self._server.listen(self._name)
 
     def hand_over(self, message: dict[str, Any]) -> bool:
         """Ask the ledger's window to do this; False when it does not answer in 2 s."""
+        from PySide6.QtNetwork import QLocalSocket
+
         _let_others_come_forward()
         socket = QLocalSocket()
-        socket.connectToServer(self._name)
-        if not socket.waitForConnected(ANSWER_MS):
+        if not self._reaches(socket):
             return False
         socket.write(json.dumps(message).encode() + b"\n")
         return socket.waitForBytesWritten(ANSWER_MS) and socket.waitForReadyRead(ANSWER_MS)
@@ -79,12 +96,16 @@ class Instance(QObject):
             self._lock.unlock()
             self._lock = None
 
-    def _listen(self) -> None:
-        QLocalServer.removeServer(self._name)  # of a process that was killed: the lock is ours
-        self._server = QLocalServer(self)
-        self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
-        self._server.newConnection.connect(self._take_call)
-        self._server.listen(self._name)
+    def _reaches(self, socket: QLocalSocket) -> bool:
+        """Connect; a window that was started a moment ago may not listen yet."""
+        until = time.monotonic() + ANSWER_MS / 1000
+        while True:
+            socket.connectToServer(self._name)
+            if socket.waitForConnected(ANSWER_MS):
+                return True
+            if time.monotonic() > until:
+                return False
+            time.sleep(AGAIN_S)
 
     def _take_call(self) -> None:
         if self._server is None:

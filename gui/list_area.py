@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QProgressBar, QStackedWidget, QVBoxLayout, QWidget
 from engine.errors import EngineError
 from engine.words import count
 from gui import language
-from gui.states import Card, Choice, Skeleton
+from gui.skeleton import Skeleton
+from gui.states import Card, Choice
 from gui.theme import plain_label
 
 

@@ -11,10 +11,8 @@ from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QApplication
 
 from engine.logs import log_path
-from gui.folders import ask_folder, show_folder
 from gui.frame import Frame
 from gui.preferences import Preferences
-from gui.regions import step_region
 from gui.settings import Memory
 from gui.theme import Theme, apply_theme, plain_title
 
@@ -99,9 +97,9 @@ class MainWindow(Frame):
             "task_folder": self.show_task_folder,
             "sample": self.bridge.start_sample,
             "rescan": self.bridge.rescan,
-            "next_region": lambda: step_region(self.regions(), 1),
-            "last_region": lambda: step_region(self.regions(), -1),
-            "log": lambda: show_folder(log_path().parent),
+            "next_region": lambda: self._step_region(1),
+            "last_region": lambda: self._step_region(-1),
+            "log": lambda: self._show_folder(log_path().parent),
             "about": self._show_about,
         }
 
@@ -222,6 +220,16 @@ class MainWindow(Frame):
         assert isinstance(app, QApplication)
         apply_theme(app, theme)
 
+    def _show_folder(self, folder: Path) -> None:
+        from gui.folders import show_folder
+
+        show_folder(folder)
+
+    def _step_region(self, step: int) -> None:
+        from gui.regions import step_region
+
+        step_region(self.regions(), step)
+
     def _show_about(self) -> None:
         from gui.dialogs.about import About
 
@@ -231,15 +239,17 @@ class MainWindow(Frame):
         """Ask for another ledger; the program that made this window does the rest."""
         start = self._health.root if self._health else ""
         title = self.tr("Open another folder of tasks")
+        from gui.folders import ask_folder
+
         ask_folder(self, title, start, self.folder_wanted.emit)
 
     def show_ledger_folder(self) -> None:
         if self._health is not None:
-            show_folder(Path(self._health.root))
+            self._show_folder(Path(self._health.root))
 
     def show_task_folder(self) -> None:
         if self._health is not None and self._followed is not None:
-            show_folder(self.bridge.engine.folder_of(self._followed))
+            self._show_folder(self.bridge.engine.folder_of(self._followed))
 
     def remember(self) -> None:
         """Keep how the window looks for its next start."""

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QMainWindow, QWidget
 
 from gui.preferences import Preferences
 from gui.settings import Memory
-from gui.states import Skeleton
+from gui.skeleton import Skeleton
 from gui.theme import plain_title
 
 MIN_WIDTH, MIN_HEIGHT = 900, 560

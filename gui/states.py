@@ -26,8 +26,6 @@ from gui.theme import heading, plain_label, tone
 CARD_WIDTH = 460
 TITLE_CHARS, SENTENCE_CHARS, SENTENCE_LINES = 200, 900, 8  # what a path or a reason may take up
 BUTTON_HEIGHT = 32
-SKELETON_ROW = 28
-SKELETON_BARS = ((0.04, 0.10), (0.17, 0.42), (0.62, 0.78), (0.84, 0.90), (0.93, 0.98))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,25 +117,6 @@ def _few_lines(text: str) -> str:
     """A sentence, or one a line, that cannot push everything else out of the window."""
     lines = text.split("\n", SENTENCE_LINES)
     return "\n".join(display(line, SENTENCE_CHARS) for line in lines)
-
-
-class Skeleton(QWidget):
-    """Grey bars where rows will be: the ledger is being read."""
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), self.palette().base())
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        colour = QColor(tone("track", self.palette()))
-        for number in range(self.height() // SKELETON_ROW):
-            colour.setAlphaF(max(0.15, 1.0 - number * 0.09))
-            painter.setBrush(colour)
-            for left, right in SKELETON_BARS:
-                x = left * self.width()
-                bar = QRectF(x, number * SKELETON_ROW + 9, (right - left) * self.width(), 10)
-                painter.drawRoundedRect(bar, 4, 4)
-        painter.end()
 
 
 class Banner(QFrame):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
@@ -178,6 +177,8 @@ def scaled(font: QFont, grow: float, *, bold: bool = False) -> QFont:
 
 def plain_tip(text: str) -> str:
     """`text` as a tooltip that is shown literally: Qt would guess whether it is HTML."""
+    import html  # a table of all entities: too much for the first paint
+
     shown = html.escape(display_lines(text, MOST_CHARS))
     return f"<p style='white-space:pre-wrap'>{shown}</p>" if text else ""
 

@@ -140,6 +140,7 @@ async def test_a_second_start_hands_over_to_the_first(tmp_path: Path) -> None:
     root, place = tmp_path / "tasks", tmp_path / "run"
     first = Instance(root, place)
     assert first.claim()
+    first.listen()
     called = heard(first.called)
     second = await asyncio.create_subprocess_exec(
         sys.executable, "-c", CALLER, str(root), str(place), stdout=subprocess.PIPE, cwd=ROOT

@@ -104,6 +104,7 @@ async def test_the_words_of_a_second_start_reach_the_first_whole(tmp_path: Path)
     words = [f"https://example.com/{'x' * 2000}/{number}" for number in range(200)]
     first = Instance(tmp_path / "tasks", tmp_path / "run")
     assert first.claim()
+    first.listen()
     called = heard(first.called)
     second = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", CALLER, str(tmp_path / "tasks"), str(tmp_path / "run")),

@@ -30,6 +30,7 @@ memory.save()
 _write_crashes_down()
 one = Instance(Path(sys.argv[1]))
 assert one.claim()
+one.listen()
 print("ready", flush=True)
 sys.stdin.read()
 """

@@ -1,0 +1,69 @@
+"""The first paint: what it waits for, and a window that is closed or broken before it is whole."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from engine.version import VERSION
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = """
+import sys
+import gui.app, gui.main_window
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+made = gui.main_window.MainWindow.__init__
+def act(window):
+    print("rooms:", sorted({"engine.service", "gui.bridge", "playwright"} & set(sys.modules)))
+    if sys.argv[2] == "close":
+        window.close()
+        return
+    look = QTimer(window, interval=20)
+    def tell():
+        dialog = QApplication.activeModalWidget()
+        if dialog is not None:
+            print("told by", type(dialog).__name__)
+            look.stop()
+            window.close()
+    look.timeout.connect(tell)
+    look.start()
+def init(window, *args):
+    made(window, *args)
+    window.painted.connect(lambda: act(window))
+gui.main_window.MainWindow.__init__ = init
+if sys.argv[2] == "break":
+    sys.modules["gui.features"] = None
+sys.exit(gui.app.main(["--home", sys.argv[1], "--new-window"]))
+"""
+
+
+def ended(tmp_path: Path, what: str) -> tuple[int, list[str]]:
+    env = os.environ | {"QT_QPA_PLATFORM": "offscreen", "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "home"), what],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout.splitlines()
+
+
+def test_a_window_is_painted_before_its_rooms_are_there_and_can_be_closed(tmp_path: Path) -> None:
+    assert ended(tmp_path, "close") == (0, ["rooms: []"])
+
+
+def test_a_window_that_cannot_be_furnished_says_so_in_the_crash_dialog(tmp_path: Path) -> None:
+    assert ended(tmp_path, "break") == (1, ["rooms: []", "told by CrashDialog"])
+
+
+def test_the_version_is_the_one_that_the_package_is_built_with() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == VERSION
