@@ -1,0 +1,47 @@
+"""The order by many keys is what comparing key by key would make, however alike the values are."""
+
+import functools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.query import Order, in_order, names_in_order
+
+VALUES = st.none() | st.integers(0, 6) | st.integers(0, 10**6)
+TABLES = st.integers(0, 3).flatmap(
+    lambda width: st.tuples(
+        st.lists(st.tuples(*[VALUES] * width), max_size=60),
+        st.lists(st.booleans(), min_size=width, max_size=width),
+    )
+)
+
+
+def compared(downwards: list[bool], one: tuple, other: tuple) -> int:
+    for down, a, b in zip(downwards, one, other, strict=True):
+        if a != b:
+            if a is None or b is None:
+                return 1 if a is None else -1
+            return (1 if a > b else -1) * (-1 if down else 1)
+    return 0
+
+
+def orders(downwards: list[bool]) -> list[Order]:
+    return [Order(lambda row, at=at: row[at], down) for at, down in enumerate(downwards)]
+
+
+@given(TABLES, st.integers(1, 12))
+def test_rows_stand_as_their_keys_say_and_equals_as_they_came(table, times: int) -> None:
+    rows, downwards = table
+    rows = rows * times  # many alike, too
+    wanted = sorted(rows, key=functools.cmp_to_key(functools.partial(compared, downwards)))
+    found = in_order(rows, orders(downwards))
+    assert list(map(id, found)) == list(map(id, wanted))
+
+
+@given(TABLES, st.integers(1, 12))
+def test_names_go_where_their_rows_go(table, times: int) -> None:
+    rows, downwards = table
+    rows = [(*row, at) for at, row in enumerate(rows * times)]
+    names = [f"task {row[-1]}" for row in rows]
+    found = names_in_order(names, rows, orders(downwards))
+    assert found == [f"task {row[-1]}" for row in in_order(rows, orders(downwards))]
