@@ -94,9 +94,8 @@ class Trouble(QObject):
     def _tell_read_only(self, health: Health) -> None:
         words = self.tr("{0} Tasks can be watched; nothing new is started.")
         choices = (Choice(self.tr("Open another folder…"), self._open_folder),)
-        self._banner.tell(
-            self.tr("This ledger is read-only"), words.format(health.read_only), choices
-        )
+        said = words.format(health.read_only.rstrip(".") + ".")
+        self._banner.tell(self.tr("This ledger is read-only"), said, choices)
 
     def _tell_browser(self, health: Health) -> None:
         missing = health.browser == "missing"

@@ -185,7 +185,7 @@ async def test_the_menu_names_the_value_it_would_filter_by(tasks: Path) -> None:
         assert not action.isEnabled()
         window.table.setCurrentIndex(window.model.index(0, COLUMN_AT["host"]))
         host = window.model.row_at(0).host
-        assert action.text() == f"&Filter by host:{host}"
+        assert action.text() == f"Filter b&y host:{host}"
         action.trigger()
         assert window.filter_bar.text == f"host:{host}"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from PySide6.QtWidgets import QLabel
 
 from engine.records import Health
 from engine.store.lease import Lease
@@ -63,6 +64,8 @@ async def test_a_read_only_ledger_is_listed_and_starting_is_disabled_with_the_re
         window = session.window
         assert window.model.total == 1
         assert window.banner.title == "This ledger is read-only"
+        said = [label.text() for label in window.banner.findChildren(QLabel)]
+        assert any("tasks. Tasks can be watched" in text for text in said)
         for key in ("new", "paste", "sample"):
             assert not window.acts[key].isEnabled()
             assert "The ledger is read-only" in window.acts[key].toolTip()
