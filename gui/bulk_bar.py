@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QToolButton, QWidget
 
@@ -106,6 +106,11 @@ class BulkBar(QWidget):
             button.clicked.connect(action.trigger)
             action.changed.connect(lambda: self._name() if self.isVisible() else None)
             self._row.insertWidget(self._row.count() - 1, button)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._none.setIcon(icon("close"))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Esc leads back to the list."""

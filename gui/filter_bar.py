@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from engine import words
@@ -57,7 +57,7 @@ class FilterBar(QWidget):
         self.setFocusProxy(self._box)
 
     def _lay_out(self) -> None:
-        self._help.setIcon(icon("info"))
+        self._draw()
         self._help.setAutoRaise(True)
         self._help.setAccessibleName(self.tr("What can be filtered by"))
         self._help.setToolTip(plain_tip(self._help.accessibleName()))
@@ -82,6 +82,14 @@ class FilterBar(QWidget):
         column.addLayout(row)
         column.addWidget(self._trouble)
         column.addWidget(self.chips)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._draw()
+
+    def _draw(self) -> None:
+        self._help.setIcon(icon("info"))
 
     @property
     def text(self) -> str:

@@ -88,7 +88,8 @@ TONES = {
 # Fusion draws each outline darker than the `Window` of its widget, and nothing is darker than
 # black: so these kinds are told of another one, which they use for nothing else.
 _MARKS = ("QCheckBox", "QRadioButton")
-_FIELDS = ("QLineEdit", "QComboBox", "QAbstractSpinBox", "QPlainTextEdit", "QTabBar")
+_LINES = ("QLineEdit", "QComboBox", "QAbstractSpinBox", "QPlainTextEdit")
+_FIELDS = (*_LINES, "QTabBar")
 _BUTTONS = ("QPushButton", "QToolButton")
 _LISTS = ("QTableView", "QTreeView", "QListView")
 
@@ -98,4 +99,4 @@ def outlines(dark: bool, high: bool) -> dict[str, str]:
     window = "#ffffff" if dark else "#4a4a4a"
     if high:
         return dict.fromkeys((*_MARKS, *_FIELDS, *_BUTTONS, *_LISTS), window)
-    return dict.fromkeys(_MARKS, "#98a2b0") if dark else {}
+    return dict.fromkeys((*_MARKS, *_LINES), "#98a2b0" if dark else "#a6adb8")

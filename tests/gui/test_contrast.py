@@ -7,12 +7,12 @@ from itertools import product
 
 import pytest
 from PySide6.QtGui import QColor, QPalette
-from PySide6.QtWidgets import QApplication, QLineEdit
+from PySide6.QtWidgets import QApplication, QLineEdit, QPlainTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.budget_gauge import TONES
 from gui.row_delegate import TRACK_ALPHA
-from gui.theme import palette_of, tones
+from gui.theme import MORE_CONTRAST, Theme, apply_theme, palette_of, tones
 from tests.gui.test_theme import NOT_TEXT, contrast
 
 TEXT, PART = 4.5, 3.0  # WCAG 2.2: 1.4.3 for words, 1.4.11 for what is painted
@@ -113,3 +113,21 @@ def test_the_frame_of_the_field_that_has_the_keys_can_be_seen(
     picture, ground = field.grab().toImage(), of(palette, "Base")
     middle = picture.height() // 2
     assert max(contrast(picture.pixelColor(x, middle), ground) for x in range(3)) >= PART
+
+
+@pytest.mark.parametrize("kind", [QLineEdit, QPlainTextEdit])
+@pytest.mark.parametrize(("dark", "high"), list(product((False, True), repeat=2)))
+def test_where_one_can_write_can_be_seen_without_the_keys(
+    qapp: QApplication, qtbot: QtBot, kind: type[QWidget], dark: bool, high: bool
+) -> None:
+    qapp.setProperty(MORE_CONTRAST, high)
+    try:
+        apply_theme(qapp, Theme.DARK if dark else Theme.LIGHT)
+        field = kind()
+        qtbot.addWidget(field)
+        picture, ground = field.grab().toImage(), of(qapp.palette(), "Window")
+        middle = picture.height() // 2
+        assert max(contrast(picture.pixelColor(x, middle), ground) for x in range(20)) >= PART
+    finally:
+        qapp.setProperty(MORE_CONTRAST, False)
+        apply_theme(qapp, Theme.LIGHT)
