@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from engine.saying import decimal
+
 _STEP, _UNITS = 1_000, ("B", "kB", "MB", "GB", "TB")
 
 
@@ -12,4 +14,4 @@ def size_words(size_bytes: float) -> str:
         size_bytes /= _STEP
         step += 1
     digits = 1 if step and size_bytes < 10 else 0
-    return f"{size_bytes:.{digits}f} {_UNITS[step]}"
+    return f"{decimal(size_bytes, digits)} {_UNITS[step]}"

@@ -188,8 +188,9 @@ class CommandForm(QWidget):
             button.clicked.connect(lambda _=False, act=act: act())
             row.addWidget(button)
             if keys:
-                button.setToolTip(keys)
-                shortcut = QShortcut(QKeySequence(keys), self.table, act)
+                sequence = QKeySequence(keys)
+                button.setToolTip(sequence.toString(QKeySequence.SequenceFormat.NativeText))
+                shortcut = QShortcut(sequence, self.table, act)
                 shortcut.setContext(Qt.ShortcutContext.WidgetShortcut)
         row.addStretch()
         return row
