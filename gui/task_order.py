@@ -21,8 +21,6 @@ from gui.columns import COLUMN_AT, COLUMNS
 from gui.facets import FacetCounts
 from gui.rows import FACET_BIT, Row, make_row, moved_on
 
-# More than one in so many of all tasks: taking them out of the known order is less than sorting.
-_SOME = 4
 NEWEST_FIRST: tuple[SortKey, ...] = (("age", False),)
 
 
@@ -190,11 +188,13 @@ class TaskOrder:
         return [row.task_id for row in self.filter.keep(rows, now_ms, asked)]
 
     def passing(self, now_ms: float) -> list[Row]:
-        """All rows that pass the filter now, in the order in which they came."""
+        """All rows that pass the filter now, in no order unless that is settled."""
         if self.follows_progress or self.filter.counts:
             for task_id in list(self.unread):
                 self.catch_up(task_id, now_ms)
-        return self.filter.keep(self.rows.values(), now_ms, asked)
+        settled = self._settled
+        rows = self.rows.values() if settled is None else map(self.rows.__getitem__, settled)
+        return self.filter.keep(rows, now_ms, asked)
 
     def arranged(self, now_ms: float) -> list[str]:
         """The ids that pass the filter, in order, made from scratch."""
@@ -203,10 +203,8 @@ class TaskOrder:
             return self._settled.copy()
         rows = self.passing(now_ms)
         ids = [row.task_id for row in rows]
-        if self._settled is not None and len(ids) * _SOME > len(self._settled):
-            passing = set(ids)
-            return [task_id for task_id in self._settled if task_id in passing]
-        ids = names_in_order(ids, rows, self._orders)
+        if self._settled is None:
+            ids = names_in_order(ids, rows, self._orders)
         if whole:
             self._settled = ids.copy()
         return ids

@@ -44,7 +44,7 @@ def names_in_order(names: Sequence[N], subjects: Sequence[V], orders: Sequence[O
     if not orders:
         return list(names)
     values = list(map(orders[0].value, subjects))  # once: some are worked out
-    if _are_alike(values):
+    if len(orders) > 1 and _are_alike(values):
         return _grouped(names, subjects, values, orders)
     if None not in values:
         return _ordered(names, subjects, values, orders)
