@@ -113,7 +113,7 @@ def _dress(app: QApplication, dark: bool, high: bool) -> None:
     for kind, window in stark.outlines(dark, high).items():
         outlined = palette_of(dark, high, apart)
         outlined.setColor(QPalette.ColorRole.Window, QColor(window))
-        app.setPalette(outlined, kind)
+        app.setPalette(outlined, kind)  # type: ignore[arg-type]  # its stub wants bytes, it does not
 
 
 def wants_contrast(app: QApplication) -> bool:

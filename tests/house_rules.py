@@ -84,7 +84,7 @@ ENVIRONMENT = {
     "gui/loop.py": "tells qasync which Qt to take, before it is imported",
     "gui/instance.py": "tells the users of one Windows machine apart",
     "gui/desktop/bus.py": "where the desktop's bus listens",
-    "gui/desktop/forward.py": "hands the desktop's leave to come forward to Qt, which reads it there",
+    "gui/desktop/forward.py": "hands the desktop's leave to come forward to Qt, which reads it",
 }
 PRINTERS = {
     "engine/cli/": "the command line",

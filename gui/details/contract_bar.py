@@ -30,8 +30,8 @@ class ContractPart(QWidget):
         self.counts = plain_label("", self, wrap=True)
         self.guard = TonedLabel("", "muted", self)
         self.forced = TonedLabel("", "warning", self)
-        for label in (self.guard, self.forced):
-            label.setWordWrap(True)
+        for toned in (self.guard, self.forced):
+            toned.setWordWrap(True)
         for label in (self.counts, self.guard, self.forced):
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         column = QVBoxLayout(self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
@@ -58,7 +58,8 @@ class PhaseSteps(QWidget):
         for number, name in enumerate(steps):
             if number:
                 painter.setPen(QPen(tone("muted", palette), 1))
-                painter.drawLine(x + 3, self.height() / 2, x + _GAP - 3, self.height() / 2)
+                middle = self.height() / 2
+                painter.drawLine(QPointF(x + 3, middle), QPointF(x + _GAP - 3, middle))
                 x += _GAP
             box = QRectF(x, 2, metrics.horizontalAdvance(name) + 2 * _PAD, height)
             self._paint_step(painter, box, name, here=number == here)

@@ -35,9 +35,15 @@ def _walk(text: str, at: int, path: str, found: dict[str, int]) -> int:
     if text[at] == "[":
         return _inside(text, at + 1, path, found, named=False)
     if text[at] == '"':
-        return json.decoder.scanstring(text, at + 1)[1]
+        return _string(text, at)[1]
     value = _VALUE.match(text, at)
     return value.end() if value else at + 1
+
+
+def _string(text: str, at: int) -> tuple[str, int]:
+    """The string that begins at `at`, and the offset behind it."""
+    value, end = json.JSONDecoder().raw_decode(text, at)
+    return str(value), end
 
 
 def _inside(text: str, at: int, path: str, found: dict[str, int], *, named: bool) -> int:
@@ -46,7 +52,7 @@ def _inside(text: str, at: int, path: str, found: dict[str, int], *, named: bool
     while text[at] not in "}]":
         below = f"{path}[{number}]"
         if named:
-            key, at = json.decoder.scanstring(text, at + 1)
+            key, at = _string(text, at)
             at = _skip(text, at) + 1
             below = _under(path, key)
         at = _skip(text, _walk(text, at, below, found))

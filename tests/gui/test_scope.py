@@ -201,8 +201,7 @@ async def test_all_that_match_are_chosen_as_the_filter_they_passed(home: Path) -
         (folder / "meta.json").write_text(json.dumps(meta))
         await until(lambda: len(window.scope) == 7, window.model.shown_changed)
         window.filter_bar.set_text("status:failed")  # what was meant is no longer in sight
-        assert not window.scope.matching
-        assert window.selected == []
+        assert (bool(window.scope.matching), window.selected) == (False, [])
 
 
 async def test_one_row_can_be_taken_out_of_all(home: Path) -> None:
@@ -224,7 +223,7 @@ async def test_the_details_of_several_say_how_many_of_each_state_and_pick_one(ho
     async with opened(home) as session:
         window = session.window
         press(session, Qt.Key.Key_A, CONTROL)
-        page = window.findChild(Several)
+        page: Any = window.findChild(Several)
         assert page.isVisible()
         page._lines[Standing.FAILED].only.click()
         assert set(window.table.selected_ids()) == {task_id(n) for n in (3, 6, 9)}
@@ -242,7 +241,7 @@ async def test_the_order_is_chosen_by_keyboard_key_after_key(home: Path) -> None
         {action.text(): action for action in menu.actions()}["Status"].trigger()
         menu.close()
         window.acts["sort_menu"].trigger()
-        then = next(action.menu() for action in menu.actions() if action.menu() is not None)
+        then: Any = next(action.menu() for action in menu.actions() if action.menu() is not None)
         {action.text(): action for action in then.actions()}["Age"].trigger()
         menu.close()
         assert window.model.sort_keys == (("status", False), ("age", False))

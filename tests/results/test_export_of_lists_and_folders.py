@@ -116,7 +116,12 @@ async def test_a_zip_that_is_left_leaves_no_half_file(ledger, crawled, tmp_path)
     out.mkdir()
     begun = asyncio.Event()
     loop = asyncio.get_running_loop()
-    watch = Watch(lambda *_: (loop.call_soon_threadsafe(begun.set), watch.stop.wait(10)))
+
+    def told(*_: int) -> None:
+        loop.call_soon_threadsafe(begun.set)
+        watch.stop.wait(10)
+
+    watch = Watch(told)
     work = asyncio.create_task(
         Exports(ledger.root).to_file(Order(task_id, "zip"), out / "task.zip", watch=watch)
     )

@@ -10,8 +10,8 @@ from typing import Any
 from engine.bulk import Contract
 from engine.comet import LinkedRuns, Runs
 from engine.config import Settings
-from engine.goals.completing import Force
 from engine.goals.desk import Goals
+from engine.goals.enforcing import Force
 from engine.records import EngineFields, Status, TaskId, TaskRecord, Units
 from engine.run.executor import Executor
 from engine.run.kind import Head, Kind, Tools

@@ -18,7 +18,7 @@ NAME = "events.jsonl"
 MIB = 1024 * 1024
 
 
-def line(number: int) -> bytes:
+def line(number: float) -> bytes:
     return json.dumps({"ts": number, "kind": "log", "data": {"note": str(number)}}).encode()
 
 

@@ -42,8 +42,7 @@ def test_a_crawl_that_its_contract_refused_says_so_instead_of_merely_failed() ->
 
 
 def test_a_limit_of_time_runs_out_while_nothing_is_called() -> None:
-    fields = {"started_at": NOW, "policy": {"maxWallMs": 5000}, "last": NOW}
-    view = a_view("RUNNING", **fields)
+    view = a_view("RUNNING", started_at=NOW, policy={"maxWallMs": 5000}, last=NOW)
     assert reasons(view, NOW + 5000) == ()
     assert changes_at(view, NOW) == NOW + 5001
     assert reasons(view, NOW + 5001) == (Reason.BUDGET,)
