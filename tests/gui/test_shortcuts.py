@@ -16,7 +16,6 @@ from gui.session import Session
 from gui.shortcuts import Shortcuts
 from tests.gui.windows import opened, press
 
-
 SHARED = {"Del", "Backspace"}  # cancels what runs, deletes what ended: never both at once
 
 
