@@ -10,8 +10,8 @@ import re
 from typing import Any, Final
 
 MAX_DEPTH: Final = 64
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
-_BRACKET = re.compile(rb"[\[\]{}]")
+# A string as a whole, or one bracket outside of strings.
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?+|[\[\]{}]', re.DOTALL)
 
 
 def may_be_deep(data: bytes) -> bool:
@@ -24,8 +24,9 @@ def is_deep_text(data: bytes) -> bool:
     if not may_be_deep(data):
         return False
     depth = 0
-    for bracket in _BRACKET.findall(_STRING.sub(b"", data)):
-        depth += 1 if bracket in b"[{" else -1
+    for found in _TOKEN.finditer(data):  # one by one: a window's thread must not wait for a million
+        first = found[0][:1]
+        depth += (first in b"[{") - (first in b"]}")
         if depth > MAX_DEPTH:
             return True
     return False
