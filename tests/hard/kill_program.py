@@ -44,8 +44,8 @@ from gui import app
 from gui.session import Session
 home, args = sys.argv[1:]
 open_window = Session.open
-def open_and_start(session):
-    open_window(session)
+def open_and_start(session, *wish):
+    open_window(session, *wish)
     session.bridge.opened.connect(lambda: session.bridge.start("crawl", json.loads(args)))
 Session.open = open_and_start
 sys.exit(app.main(["--home", home, "--new-window"]))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.browser.session import BrowserSession
 from engine.bulk import Contract
 from engine.comet import LinkedRuns, Runs
 from engine.config import Settings
@@ -56,7 +57,7 @@ class Bench:
             ledger.told = self.linked.follow
         self.goals = Goals(home, lambda: self.ledger)
         self.others = Goals(home, lambda: self.other)
-        tools = Tools(Settings(home=home, root=self.root, slots=2), None)  # type: ignore[arg-type]
+        tools = Tools(Settings(home=home, root=self.root, slots=2), BrowserSession())
         self.executor = Executor(self.ledger, tools, Clock(), lambda _: None)
 
     def submit(

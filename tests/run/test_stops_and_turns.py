@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from engine.browser.session import BrowserSession
 from engine.config import Settings
 from engine.errors import LedgerWriteFailed, TaskFailed
 from engine.records import ErrorInfo, Status, TaskId, TaskRecord, Units
@@ -88,7 +89,7 @@ class Bench:
         self.lease = Lease.acquire(self.root)
         self.ledger = Ledger(self.root, lease=self.lease)
         settings = Settings(home=home, root=self.root, slots=slots)
-        tools = Tools(settings, None)  # type: ignore[arg-type]  # no body here has a browser
+        tools = Tools(settings, BrowserSession())  # no body here asks it for a browser
         self.executor = Executor(self.ledger, tools, Clock(), lambda _: None)
 
     async def run(self, made: Kind, args: Any, *companions: Companion) -> TaskRecord:

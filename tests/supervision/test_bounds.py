@@ -41,6 +41,7 @@ BOUNDED_BY = {
     "page._take": "`Tab.take`, and `Tab.screenshot` bounds itself",
     "picturing": "`AgentTab.within`",
     "recorder._listen": "`Recorder.watch`",
+    "screencast": "`watch`: a pane that is shown; called off when it is not",
     "session": "pools, instances, drivers and the proxy bound their own ends",
     "world.open": "`open_tab`",
     "world._ask": "`AgentTab.within`",

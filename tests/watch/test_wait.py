@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import shutil
 import threading
@@ -150,6 +151,7 @@ async def test_a_cancelled_wait_leaves_nothing_behind(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path)
     with pytest.raises(WaitTimeout):  # starts the loop's worker threads
         await wait_terminal(ledger, task_id(1), 1)
+    gc.collect()  # what other tests left open must not be closed in between
     before = set(threading.enumerate()), len(os.listdir("/proc/self/fd"))
     waiting = asyncio.create_task(wait_terminal(ledger, task_id(1), 20_000))
     await _watched()
