@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject, QSaveFile, QTimer
+from PySide6.QtCore import QObject, QTimer
 
-from engine.places import private_file, private_folder
+from engine.places import private_folder
+from gui.preferences import write_whole
 
 log = logging.getLogger(__name__)
 
@@ -62,19 +63,9 @@ class Acknowledged(QObject):
         tasks = {one: [round(at), *sorted(marks)] for one, (at, marks) in newest}
         try:
             private_folder(self._file.parent)
-            _write(self._file, json.dumps({"version": VERSION, "tasks": tasks}).encode())
+            write_whole(self._file, json.dumps({"version": VERSION, "tasks": tasks}).encode())
         except OSError:
             log.warning("what was acknowledged cannot be kept", exc_info=True)
-
-
-def _write(file: Path, content: bytes) -> None:
-    private_file(file)
-    saved = QSaveFile(str(file))
-    if saved.open(QSaveFile.OpenModeFlag.WriteOnly):
-        saved.write(content)
-        if saved.commit():
-            return
-    raise OSError(saved.errorString())
 
 
 def _read(file: Path) -> dict[str, tuple[float, frozenset[str]]]:

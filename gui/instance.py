@@ -105,7 +105,7 @@ class Instance(QObject):
                 return True
             if time.monotonic() > until:
                 return False
-            time.sleep(AGAIN_S)
+            time.sleep(AGAIN_S)  # no window and no loop is there yet that could be kept waiting
 
     def _take_call(self) -> None:
         if self._server is None:

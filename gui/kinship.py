@@ -33,7 +33,8 @@ class Kinship(QObject):
     def reruns_of(self, task_id: str) -> list[str]:
         """Ids of the tasks that were started as re-runs of this one, oldest first."""
         found = self._reruns.get(task_id, {})
-        return sorted((one for one in found if self._window.model.view_of(one)), key=found.get)  # type: ignore[arg-type]
+        there = (one for one in found if self._window.model.view_of(one))
+        return sorted(there, key=lambda one: found[one])
 
     def _hear(self, batch: Batch) -> None:
         changed = False

@@ -83,13 +83,14 @@ class Preferences(QObject):
         try:
             private_folder(self._file.parent)
             if self._file.exists():
-                _write(self._file.with_suffix(".json.bak"), self._file.read_bytes())
-            _write(self._file, self.as_text().encode())
+                write_whole(self._file.with_suffix(".json.bak"), self._file.read_bytes())
+            write_whole(self._file, self.as_text().encode())
         except OSError:
             log.warning("the preferences cannot be kept", exc_info=True)
 
 
-def _write(file: Path, content: bytes) -> None:
+def write_whole(file: Path, content: bytes) -> None:
+    """Write a file of the window's own, whole or not at all, private. Raises OSError."""
     private_file(file)
     saved = QSaveFile(str(file))
     if saved.open(QSaveFile.OpenModeFlag.WriteOnly):
