@@ -45,6 +45,7 @@ _MOVES = frozenset(
     {Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Home, Qt.Key.Key_End}
     | {Qt.Key.Key_PageUp, Qt.Key.Key_PageDown}
 )
+_LINES = (Qt.Key.Key_Up, Qt.Key.Key_Down)
 _SIDEWAYS = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Home, Qt.Key.Key_End)
 _TOP = QAbstractItemView.ScrollHint.EnsureVisible
 
@@ -134,6 +135,8 @@ class TaskTable(RowChoice):
             self.step_attention(-1 if shift else 1)
         elif plain and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.current_id():
             self.activated_task.emit(self.current_id())
+        elif plain and event.key() in _LINES and self._nothing_chosen():
+            self._step(0)  # the first row is current with the focus: Qt would go on to the second
         else:
             if event.key() == Qt.Key.Key_Space and not plain:
                 self.take_one_by_one()
@@ -163,6 +166,9 @@ class TaskTable(RowChoice):
         if at >= 0:
             self._go(at)
         return at >= 0
+
+    def _nothing_chosen(self) -> bool:
+        return not self.all_marked and not self.selectionModel().hasSelection()
 
     def _go(self, row: int) -> None:
         index = self.tasks.index(row, max(0, self.currentIndex().column()))
