@@ -1,7 +1,8 @@
 // Put into every document before its own scripts run: knows which requests these have under way,
-// and how many windows they wanted to open. While a page waits for an answer, no observer can
-// tell it from one that is ready, so `take.js` asks here. Only requests younger than a second
-// count: an answer that is held open on purpose never ends.
+// whether the page is on its way to another one, and how many windows they wanted to open. While
+// a page waits for an answer, no observer can tell it from one that is ready, so `take.js` asks
+// here. Only requests younger than a second count: an answer that is held open on purpose never
+// ends. The next page gets ten: what it leads to is what was asked for, not what is left behind.
 ((name) => {
   const begun = new Set();
   const track = () => {
@@ -10,6 +11,19 @@
     return () => begun.delete(request);
   };
   const young = () => [...begun].some((request) => performance.now() - request.at < 1000);
+  let leftAt = -Infinity;
+  const leaving = () => performance.now() - leftAt < 10_000;
+  const stays = () => { leftAt = -Infinity; };
+  window.navigation?.addEventListener("navigate", (event) => {
+    const { sameDocument, url } = event.destination;
+    if (sameDocument || event.downloadRequest !== null || !/^https?:/.test(url)) return;
+    leftAt = performance.now();
+    // whether a listener of the page takes it over or calls it off is known after all were asked
+    setTimeout(() => { if (event.defaultPrevented || event.signal.aborted) stays(); });
+  });
+  for (const end of ["navigatesuccess", "navigateerror", "currententrychange"]) {
+    window.navigation?.addEventListener(end, stays);
+  }
 
   window.fetch = new Proxy(window.fetch, {
     apply(target, self, given) {
@@ -35,7 +49,7 @@
     },
   });
   document.addEventListener(`${name}?`, () => {
-    if (young()) document.dispatchEvent(new Event(name));
+    if (young() || leaving()) document.dispatchEvent(new Event(name));
     if (windows) document.dispatchEvent(new CustomEvent(`${name}+`, { detail: windows }));
   });
 })

@@ -199,6 +199,13 @@ class EventModel(QAbstractTableModel):
     def row_at(self, row: int) -> EventRow:
         return self._shown[row]
 
+    def lines(self, rows: Sequence[int]) -> list[str]:
+        """These rows as tab-separated text; a call for each of 50,000 takes a blink of its own."""
+        shown = self._shown
+        if len(rows) == len(shown):
+            return [row.line for row in shown]
+        return [shown[row].line for row in rows]
+
     def rowCount(self, parent: AnyIndex = _ROOT) -> int:
         return 0 if parent.isValid() else len(self._shown)
 

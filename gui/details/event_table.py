@@ -50,7 +50,9 @@ class EventTable(QTableView):
     def marked_rows(self) -> list[int]:
         """From top to bottom; by spans, because an index for each of 50,000 rows takes time."""
         selection = self.selectionModel().selection()
-        spans = (selection.at(number) for number in range(selection.size()))
+        spans = [selection.at(number) for number in range(selection.size())]
+        if len(spans) == 1:
+            return list(range(spans[0].top(), spans[0].bottom() + 1))
         return sorted({row for span in spans for row in range(span.top(), span.bottom() + 1)})
 
     def current_place(self) -> int:

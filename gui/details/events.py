@@ -130,13 +130,12 @@ class Events(QWidget):
         """The marked events, or all that are shown, as tab-separated text."""
         chosen = self.table.marked_rows()
         rows = chosen if len(chosen) > 1 else range(self.model.rowCount())
-        return [self.model.row_at(row).line for row in rows]
+        return self.model.lines(rows)
 
     def copy(self) -> None:
         """The marked events, or all that are shown, to the clipboard."""
         chosen = self.table.marked_rows() or range(self.model.rowCount())
-        text = "\n".join(self.model.row_at(row).line for row in chosen)
-        QGuiApplication.clipboard().setText(text)
+        QGuiApplication.clipboard().setText("\n".join(self.model.lines(chosen)))
 
     # what is looked for
 

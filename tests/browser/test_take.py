@@ -65,6 +65,45 @@ async def test_a_page_that_waits_for_an_answer_is_not_ready(
         assert page.settled
 
 
+@pytest.mark.parametrize(
+    "way",
+    [
+        "<script>location.href = '/next'</script>",
+        "<script>onload = () => location.replace('/next')</script>",
+        "<meta http-equiv=refresh content='0;url=/next'>",
+        "<form action=/next></form><script>document.forms[0].submit()</script>",
+    ],
+)
+async def test_a_page_that_leads_on_is_not_taken_for_the_one_it_leads_to(
+    browsing: Making, pages: Pages, way: str
+) -> None:
+    pages["/"] = f"<p>one moment</p>{way}"
+    pages["/next"] = Answer(b"<p>the page itself", 200, "text/html", delay_s=1.5)
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions())
+        assert (page.text.strip(), page.settled) == ("the page itself", True)
+        assert page.final_url.startswith(f"{pages.url}/next")
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "navigation.onnavigate = e => e.intercept(); location.href = '/own'",
+        "navigation.onnavigate = e => e.preventDefault(); location.href = '/own'",
+        "location.hash = 'below'",
+        "location.href = 'mailto:someone@example.com'",
+    ],
+)
+async def test_a_page_that_stays_where_it_is_is_ready_when_it_is_still(
+    browsing: Making, pages: Pages, way: str
+) -> None:
+    pages["/"] = f"<p>here</p><script>onload = () => {{ {way} }}</script>"
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=20_000))
+        assert ("here" in page.text, page.settled) == (True, True)
+        assert page.render_ms < 5_000
+
+
 async def test_an_answer_that_is_held_open_is_not_waited_for(
     browsing: Making, pages: Pages
 ) -> None:
