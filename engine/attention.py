@@ -90,6 +90,15 @@ def standing(view: TaskView) -> Standing:
     return _STANDING.get(entry.status, Standing.UNKNOWN)
 
 
+def look(view: TaskView) -> str:
+    """The name of the sign and the colour that go with its state: what asks for a person must
+    not look like a state that nobody knows."""
+    state = standing(view)
+    if state is Standing.UNKNOWN and getattr(view.entry, "status", "") == NEEDS_HELP:
+        return "attention"
+    return state.value
+
+
 def updated_at(view: TaskView) -> float | None:
     """The newest of ended, started, last activity and the last event; else when it was made."""
     entry = view.entry

@@ -12,7 +12,6 @@ from engine.display import display
 from gui.facet_tree import COUNT, GROUP, KEY, MARK, SIGN, FacetTree, children, key_of
 from gui.facet_words import VIEWS, group_name
 from gui.facets import AGE, BUDGET, GROUPS, HOST, KIND
-from gui.saved_views import OWN
 from gui.theme import plain_tip
 
 VIEW = "view:"
@@ -60,7 +59,11 @@ class FacetItems:
         return True
 
     def show_views(self, views: Sequence[tuple[str, str, str]], current: str) -> None:
-        """Views as key, name and what each says; `current` is in force."""
+        """Views as key, name and what each says; `current` is in force.
+
+        All of them, counted or not: one that came with its count would push down what is
+        below it, under the pointer.
+        """
         wanted = [VIEW + key for key, _, _ in views]
         shown = [key_of(item) for item in children(self.heads[VIEWS])]
         if shown != wanted:
@@ -71,21 +74,11 @@ class FacetItems:
             item.setText(0, display(name))
             item.setToolTip(0, plain_tip(f"{name}\n{says}"))
             item.setData(0, MARK, key == current)
-            self._hide_view(VIEW + key)
+        self.heads[VIEWS].setHidden(not views)
 
     def count_view(self, key: str, number: int) -> None:
         """How many tasks a view has now."""
         self.count(VIEW + key, number)
-        self._hide_view(VIEW + key)
-
-    def _hide_view(self, key: str) -> None:
-        """Views of ours are offered while a task is in them, a person's own always."""
-        item, head = self.by_key.get(key), self.heads[VIEWS]
-        if item is None:
-            return
-        empty = item.data(0, COUNT) in (None, "0")
-        item.setHidden(empty and not item.data(0, MARK) and not key.startswith(VIEW + OWN))
-        head.setHidden(all(each.isHidden() for each in children(head)))
 
     def _head(self, group: str) -> QTreeWidgetItem:
         head = QTreeWidgetItem(self._tree, [group_name(group)])

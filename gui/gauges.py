@@ -143,7 +143,8 @@ def paint_bar(
     painter: QPainter, rect: QRectF, fraction: float | None, fill: QColor, track: QColor
 ) -> None:
     """A thin bar in the middle of `rect`; hatched over its whole length while no total is known."""
-    bar = QRectF(rect.x(), rect.center().y() - BAR_HEIGHT / 2, rect.width(), BAR_HEIGHT)
+    height = min(BAR_HEIGHT, rect.height())
+    bar = QRectF(rect.x(), rect.center().y() - height / 2, rect.width(), height)
     painter.fillRect(bar, track)
     if fraction is None:
         painter.fillRect(bar, QBrush(fill, Qt.BrushStyle.BDiagPattern))
@@ -161,7 +162,7 @@ def paint_progress(
     live: bool,
     colours: tuple[QColor, QColor, QColor],
 ) -> None:
-    """A bar, and its numbers in words at the right; the bar goes first where room is short.
+    """A bar, and its numbers in words at the right; where room is short the bar is below them.
 
     `colours` are those of the fill, the track and the text.
     """
@@ -171,12 +172,19 @@ def paint_progress(
     # Bars of one length stand below each other, so that the eye can compare them.
     wide = painter.fontMetrics().horizontalAdvance("0" * max(len(text), _USUAL_DIGITS))
     room = rect.width() - wide - BADGE_GAP
-    if room >= _BAR_MIN_WIDTH and (fraction is not None or live):
+    tells = fraction is not None or live
+    if tells and room >= _BAR_MIN_WIDTH:
         bar = QRectF(rect.x(), rect.y(), room, rect.height())
         paint_bar(painter, bar, fraction, fill, track)
         rect = QRectF(bar.right() + BADGE_GAP, rect.y(), wide, rect.height())
+    elif tells:
+        top = rect.bottom() - _GAUGE_HEIGHT - 1
+        thin = QRectF(rect.x(), top, rect.width(), _GAUGE_HEIGHT)
+        paint_bar(painter, thin, fraction, fill, track)
+    metrics, right = painter.fontMetrics(), int(Qt.AlignmentFlag.AlignRight)
+    shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, math.ceil(rect.width()))
     painter.setPen(ink)
-    painter.drawText(rect, int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter), text)
+    painter.drawText(rect, right | int(Qt.AlignmentFlag.AlignVCenter), shown)
 
 
 def paint_gauge(

@@ -14,6 +14,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPalette
 from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
 
 from engine import words
+from engine.attention import look
 from gui.budget_gauge import TONES
 from gui.cells import budget_of, forced_at
 from gui.columns import COLUMNS, Column
@@ -115,7 +116,7 @@ class RowDelegate(QStyledItemDelegate):
             ink = self._tone("muted", marked) if column.key in _QUIET else self._text_ink(marked)
             self._write(painter, box, text, ink, ALIGN[column.align])
         elif column.paint == "status":
-            name = row.standing.value
+            name = look(row.view)
             left, top, width, height = box
             first = left + width - SIGN_SIZE if self._mirrored else left
             self._sign(painter, first, box, name, marked)
@@ -168,7 +169,7 @@ class RowDelegate(QStyledItemDelegate):
     def _progress(
         self, painter: QPainter, box: tuple[int, int, int, int], row: Row, text: str, marked: bool
     ) -> None:
-        fill = self._tone(row.standing.value, marked)
+        fill = self._tone(look(row.view), marked)
         track = QColor(fill)
         track.setAlpha(TRACK_ALPHA)
         inks = (fill, track, self._text_ink(marked))

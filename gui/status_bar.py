@@ -82,6 +82,9 @@ class StatusBar(QStatusBar):
         self.ground.show_state("warning", self.tr("Ledger at risk"), "\n".join(health.concerns))
         self.ground.setVisible(bool(health.concerns))
         self.work.show_text(self._work(health))
+        hint = self.tr("What this window runs itself. The list also has what other programs run.")
+        self.work.setToolTip(plain_tip(hint))
+        self.work.setAccessibleDescription(hint)
         self.root.show_path(short_path(health.root), self.tr("Open {0}").format(health.root))
 
     def _engine(self, health: Health) -> tuple[str, str, str]:
@@ -114,7 +117,7 @@ class StatusBar(QStatusBar):
         return tone_name, text, hint
 
     def _work(self, health: Health) -> str:
-        words = self.tr("{0} running · {1} slots").format(health.running, health.slots)
+        words = self.tr("{0} running here · {1} slots").format(health.running, health.slots)
         if health.queued:
             words += " · " + self.tr("{0} waiting").format(health.queued)
         return words

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject
 
-from engine.errors import BrowserMissing, EngineError
+from engine.errors import BrowserMissing, EngineError, TaskNotFound
 from engine.records import Health
 from engine.words import count
 from gui import language
@@ -46,6 +46,13 @@ class Trouble(QObject):
         """One step did not work: a banner, never a box in the way."""
         self._tell_passing(language.title(error), language.told(error))
 
+    def show_missing(self, error: TaskNotFound) -> None:
+        """A link or another start named a task that is not here: where else it may be."""
+        words = self.tr("It was removed, or it stands in another ledger: open that one’s folder.")
+        choices = (Choice(self.tr("Open another folder…"), self._open_folder),)
+        said = f"{language.sentence(error)} {words}"
+        self._tell_passing(language.title(error), said, choices)
+
     def show_refusals(self, errors: Sequence[EngineError]) -> None:
         """Several tasks could not be cancelled: each of them, as far as there is room."""
         if len(errors) == 1:
@@ -57,9 +64,9 @@ class Trouble(QObject):
             lines.append(self.tr("…and {0} more.").format(count(more)))
         self._tell_passing(title, "\n".join(lines))
 
-    def _tell_passing(self, title: str, words: str) -> None:
+    def _tell_passing(self, title: str, words: str, choices: tuple[Choice, ...] = ()) -> None:
         self._passing = True
-        self._banner.tell(title, words, tone_name="bad")
+        self._banner.tell(title, words, choices, tone_name="bad")
 
     def _close(self) -> None:
         """It was closed by hand: before a passing error something lasting may have stood."""

@@ -60,6 +60,7 @@ class Views(QObject):
         window.sidebar.view_chosen.connect(self._choose)
         window.sidebar.menu_wanted.connect(self._menu_for)
         window.model.counts_changed.connect(lambda _: self._count_soon())
+        window.loaded.connect(self._count_first)
         self._counting.counted.connect(window.sidebar.count_view)
         self._counting.done.connect(self._counted)
 
@@ -106,6 +107,11 @@ class Views(QObject):
     def _count_soon(self) -> None:
         if not self._soon.isActive() and not self._counting.is_busy:
             self._soon.start()
+
+    def _count_first(self) -> None:
+        """The list is whole: nobody need wait for the first numbers."""
+        self._window.loaded.disconnect(self._count_first)
+        self._count()
 
     def _count(self) -> None:
         if not self._window.sidebar.shows_views or self._counting.is_busy:

@@ -86,7 +86,7 @@ class Arrivals(QObject):
         elif self._read:
             task_id, self._awaited = self._awaited[0], ()
             root = self._window.bridge.look_at_health().root
-            self._window.trouble.show_error(TaskNotFound(task_id=task_id, root=root))
+            self._window.trouble.show_missing(TaskNotFound(task_id=task_id, root=root))
 
     def _end_reading(self) -> None:
         self._read = True

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine import words
-from engine.attention import Standing, standing
+from engine.attention import look
 from engine.display import display, elide_right
 from engine.pace import STALL_MIN_MS
 from engine.records import ENVELOPE, Status, TaskRecord, TaskView
@@ -260,12 +260,11 @@ class _Head(QWidget):
         self._task_id = view.task_id
         self._name.show_text(elide_right(words.task_name(view), _HEAD_CHARS))
         kind = getattr(view.entry, "kind", "")
-        state = standing(view)
         parts = [words.status_word(view), words.progress(kind, view.units)]
         if view.foreign:
             parts.append(words.say("badge.foreign"))
         self._state.show_text(" · ".join(part for part in parts if part))
-        self._state.show_tone("muted" if state is Standing.UNKNOWN else state.value)
+        self._state.show_tone(look(view))
 
     def _copy_id(self) -> None:
         QGuiApplication.clipboard().setText(display(self._task_id))

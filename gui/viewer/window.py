@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine import words
-from engine.attention import Standing, standing
+from engine.attention import look
 from engine.display import elide_right
 from engine.feed import Batch
 from engine.records import RESULT_NAME, TaskView
@@ -148,9 +148,8 @@ class ResultWindow(InOrder, QWidget):
         name = elide_right(words.task_name(view), _HEAD_CHARS)
         self._name.show_text(name)
         self.setWindowTitle(plain_title(self.tr("Result of {0}").format(name)))
-        state = standing(view)
         self._state.show_text(words.status_word(view))
-        self._state.show_tone("muted" if state is Standing.UNKNOWN else state.value)
+        self._state.show_tone(look(view))
         for button, way in ((self.back, -1), (self.on, 1)):
             button.setEnabled(self._around.neighbour(view.task_id, way) is not None)
         if other:

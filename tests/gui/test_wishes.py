@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PySide6.QtWidgets import QLineEdit
+from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit
 
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 from gui.desktop.wishes import MOST_WORDS, Wish, link_to, wish_in, wish_of
 from gui.instance import Instance
-from tests.gui.windows import dialog_of, heard, opened
+from tests.gui.windows import appearing, dialog_of, heard, opened, press
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = "0123456789abcdef"
@@ -139,10 +139,17 @@ async def test_a_link_shows_its_task_once_the_list_is_read(home: Path, tmp_path:
         assert window.isActiveWindow()
 
 
-async def test_a_link_to_no_task_of_this_ledger_says_so(home: Path, tmp_path: Path) -> None:
+async def test_a_link_to_no_task_of_this_ledger_offers_another_folder(
+    home: Path, tmp_path: Path
+) -> None:
     async with opened(home) as session:
+        banner = session.window.banner
         session.called(wish_of([link_to(TASK)], tmp_path).message())
-        assert session.window.banner.title == "No such task"
+        assert banner.title == "No such task"
+        assert "--root" not in "".join(label.text() for label in banner.findChildren(QLabel))
+        with appearing(QFileDialog) as told:
+            press(banner, "Open another folder…")
+            (await told).close()
 
 
 async def test_an_address_is_shown_in_the_start_dialog_and_nothing_runs(

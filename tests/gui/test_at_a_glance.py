@@ -1,0 +1,105 @@
+"""What the eye rests on: nothing jumps, nothing vanishes where room is short, no word misleads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QTreeWidget
+from pytestqt.qtbot import QtBot
+
+from engine.attention import look
+from engine.goals.desk import Goals
+from engine.records import Health
+from engine.store.ledger import Ledger
+from gui.facet_tree import FacetTree, children, key_of
+from gui.gauges import paint_progress
+from gui.sidebar import Sidebar
+from gui.status_bar import StatusBar
+from gui.task_model import TaskModel
+from gui.task_table import TaskTable
+from gui.theme import tone
+from tests.gui.task_views import NOW, a_view, task_id
+from tests.gui.windows import opened, until
+
+FILL, TRACK, INK = QColor("#0000ff"), QColor("#00ff00"), QColor("#ff0000")
+
+
+def top_of(sidebar: Sidebar, key: str) -> int:
+    tree = sidebar.findChild(QTreeWidget)
+    assert isinstance(tree, FacetTree)
+    heads = [tree.topLevelItem(at) for at in range(tree.topLevelItemCount())]
+    found = {key_of(each): each for head in heads if head for each in (head, *children(head))}
+    return tree.visualItemRect(found[key]).top()
+
+
+async def test_no_state_at_the_side_is_pushed_down_when_the_views_are_counted(home: Path) -> None:
+    async with opened(home, wait="loaded") as session:
+        window = session.window
+        counted: list[int] = []
+        at_first = top_of(window.sidebar, "failed")
+        sidebar = window.sidebar
+        for key in ("system:failed", "system:slow", "system:forced"):
+            sidebar.count_view(key, 7)
+            counted.append(top_of(sidebar, "failed"))
+            sidebar.count_view(key, 0)
+            counted.append(top_of(sidebar, "failed"))
+        assert set(counted) == {at_first}
+        assert top_of(sidebar, "group:views") < top_of(sidebar, "group:status")
+
+
+def test_the_status_bar_says_that_it_counts_what_runs_here(qtbot: QtBot) -> None:
+    bar = StatusBar()
+    qtbot.addWidget(bar)
+    bar.show_health(Health(root="/tmp/tasks", running=0, slots=4))
+    assert bar.work.text() == "0 running here · 4 slots"
+    assert "other programs" in bar.work.toolTip()
+
+
+@pytest.mark.parametrize(("text", "width"), [("20/20", 160), ("20/20 · 1 failed", 122)])
+def test_progress_keeps_its_bar_where_its_words_leave_no_room(text: str, width: int) -> None:
+    image = QImage(width, 30, QImage.Format.Format_RGB32)
+    image.fill(Qt.GlobalColor.white)
+    painter = QPainter(image)
+    paint_progress(painter, QRectF(0, 0, width, 30), text, 1.0, False, (FILL, TRACK, INK))
+    painter.end()
+    columns = {x for x in range(width) for y in range(30) if image.pixelColor(x, y) == FILL}
+    assert len(columns) > 40
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_Down, Qt.Key.Key_Up, Qt.Key.Key_J])
+def test_the_first_step_into_the_list_chooses_its_first_row(qtbot: QtBot, key: Qt.Key) -> None:
+    table = TaskTable()
+    qtbot.addWidget(table)
+    table.setModel(TaskModel(table, now_ms=lambda: NOW))
+    table.resize(900, 300)
+    table.show()
+    table.tasks.put_many([a_view(number) for number in range(1, 9)])
+    table.setFocus()
+    QTest.keyClick(table, key)
+    assert table.selected_ids() == [task_id(1)]
+    QTest.keyClick(table, Qt.Key.Key_Down)
+    assert table.selected_ids() == [task_id(2)]
+
+
+async def test_a_run_that_waits_for_help_has_the_colour_and_the_sign_of_attention(
+    home: Path,
+) -> None:
+    goals = Goals(home, lambda: Ledger(home / "tasks"))
+    run_id = goals.runs.start({"goal": "Buy the lot"}).run_id
+    goals.runs.needs_help(run_id, {"reason": "A captcha."})
+    async with opened(home) as session:
+        window = session.window
+        await until(lambda: window.model.view_of(run_id), session.bridge.batch)
+        view = window.model.view_of(run_id)
+        assert view is not None
+        assert look(view) == "attention"
+        window.table.show()
+        colour = tone("attention", QApplication.palette())
+        picture = window.table.viewport().grab().toImage()
+        status = window.table.visualRect(window.model.index(0, 1))
+        xs, ys = range(status.left(), status.right()), range(status.top(), status.bottom())
+        assert any(picture.pixelColor(x, y) == colour for x in xs for y in ys)
