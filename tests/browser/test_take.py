@@ -69,9 +69,9 @@ async def test_a_page_that_waits_for_an_answer_is_not_ready(
     "way",
     [
         "<script>location.href = '/next'</script>",
-        "<script>onload = () => location.replace('/next')</script>",
+        "<script>onload = () => setTimeout(() => location.replace('/next'), 30)</script>",
         "<meta http-equiv=refresh content='0;url=/next'>",
-        "<form action=/next></form><script>document.forms[0].submit()</script>",
+        "<form action=/next></form><script>onload = () => document.forms[0].submit()</script>",
     ],
 )
 async def test_a_page_that_leads_on_is_not_taken_for_the_one_it_leads_to(
