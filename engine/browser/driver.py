@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from engine.browser.processes import alive, end, holds
 from engine.errors import BrowserFailed
 
 if TYPE_CHECKING:
-    from playwright.async_api import Playwright
+    from playwright.async_api import Browser, Playwright
 
 START_S = 30.0
 CALL_OFF_S = 4.0
@@ -46,6 +47,7 @@ class Driver:
         self.held_bytes = 0
         self._process = process
         self._tasks = tasks
+        self._late: set[asyncio.Task[None]] = set()
 
     @classmethod
     async def start(cls, limit_s: float = START_S) -> Driver:
@@ -104,6 +106,12 @@ class Driver:
             return False
         return True
 
+    def take_back(self, launching: asyncio.Future[Browser]) -> None:
+        """Close the browser that this brings as soon as it is there: who wanted it is gone."""
+        ending = asyncio.create_task(_close_when_there(launching), name="take a browser back")
+        self._late.add(ending)
+        ending.add_done_callback(self._late.discard)
+
     def weigh(self) -> None:
         """Look how much memory it holds, into `held_bytes`."""
         self.held_bytes = holds(self._process) if self._process is not None else 0
@@ -118,9 +126,17 @@ class Driver:
             end([*tree, *_tree(self._process)])  # also a browser that came meanwhile
             # Its pipe is closed now: what is left is the loop's own tidying. A second `stop`
             # of Playwright does not wait for that, so it is looked at here.
-            await _settled({stopping, *self._tasks})
+            await _settled({stopping, *self._tasks, *self._late})
         finally:
             stopping.cancel()
+
+
+async def _close_when_there(launching: asyncio.Future[Browser]) -> None:
+    """The launch has a limit of its own, and so has what is closed: its end comes either way."""
+    with contextlib.suppress(Error, TimeoutError):
+        browser = await launching
+        async with asyncio.timeout(CALL_OFF_S):
+            await browser.close()
 
 
 class _Start:

@@ -194,20 +194,7 @@ async def launch(
 
 
 async def _try(driver: Driver, found: Found, proxy: Proxy, *, lean: bool, headed: bool) -> Chromium:
-    nowhere = await proxy.nowhere()
-    browser = await driver.playwright.chromium.launch(
-        executable_path=found.path,
-        headless=not headed,
-        args=[*FLAGS, *(LEAN_FLAGS if lean else ()), *(() if headed else (NO_WINDOWS,))],
-        # Of what belongs to no context; the bypass takes away what Chromium excepts by itself.
-        proxy=nowhere.settings(),
-        ignore_default_args=_dropped_defaults(),
-        chromium_sandbox=not _is_root(),
-        handle_sigint=False,
-        handle_sigterm=False,
-        handle_sighup=False,
-        timeout=LAUNCH_S * 1000,
-    )
+    browser = await _browser(driver, found, proxy, lean=lean, headed=headed)
     chromium: Chromium | None = None
     try:
         async with asyncio.timeout(LAUNCH_S):
@@ -219,6 +206,32 @@ async def _try(driver: Driver, found: Found, proxy: Proxy, *, lean: bool, headed
         if chromium is None:  # nothing may be opened in it, and nobody else knows it
             await _close(browser)
     return chromium
+
+
+async def _browser(
+    driver: Driver, found: Found, proxy: Proxy, *, lean: bool, headed: bool
+) -> Browser:
+    nowhere = await proxy.nowhere()
+    launching = asyncio.ensure_future(
+        driver.playwright.chromium.launch(
+            executable_path=found.path,
+            headless=not headed,
+            args=[*FLAGS, *(LEAN_FLAGS if lean else ()), *(() if headed else (NO_WINDOWS,))],
+            # Of what belongs to no context; the bypass takes away what Chromium excepts by itself.
+            proxy=nowhere.settings(),
+            ignore_default_args=_dropped_defaults(),
+            chromium_sandbox=not _is_root(),
+            handle_sigint=False,
+            handle_sigterm=False,
+            handle_sighup=False,
+            timeout=LAUNCH_S * 1000,
+        )
+    )
+    try:
+        return await asyncio.shield(launching)
+    except asyncio.CancelledError:
+        driver.take_back(launching)  # the driver knows nothing of that, and goes on with it
+        raise
 
 
 async def _close(browser: Browser) -> bool:

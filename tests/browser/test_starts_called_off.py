@@ -113,6 +113,22 @@ async def test_a_close_at_any_stage_of_a_start_leaves_no_task_and_no_process(
     await asyncio.wait({start})
 
 
+async def test_a_browser_that_nobody_waits_for_any_more_is_taken_back() -> None:
+    browser = BrowserSession()
+    try:
+        start = asyncio.create_task(browser.warm())
+        await come_to(driver_answers, browser)
+        await come_to(browser_runs, browser)
+        start.cancel()
+        await asyncio.wait({start})
+        await come_to(lambda one: not browser_runs(one), browser)
+        assert drivers()
+        await browser.warm()
+        assert browser_runs(browser)
+    finally:
+        await browser.aclose()
+
+
 async def test_a_driver_called_off_ends_with_all_its_tasks_before_the_start_returns() -> None:
     tasks = asyncio.all_tasks()
     for turns in (0, 1, 2, 5, 10, 20, 50, 100):
