@@ -1,7 +1,6 @@
 """Task runs: their steps and sentences, OpenChrome's folders, and one end whatever happens."""
 
 import json
-import shutil
 import subprocess
 import sys
 import threading
@@ -20,22 +19,17 @@ from engine.goals.errors import (
     InvalidRunStep,
     TaskRunNotFound,
 )
-from engine.goals.views import RunView, run_data
+from engine.goals.views import RunView
 from engine.records import Unreadable
 from engine.store.ledger import Ledger
 from engine.store.shelf import NotAnId, RecordUnreadable
+from tests.goals.task_runs import again
 
-CORPUS = Path(__file__).resolve().parents[2] / "fixtures" / "openchrome"
-INDEX = json.loads((CORPUS / "INDEX.json").read_text("utf-8"))
 REASON = "the site was switched off for good"
 
 
 @pytest.fixture
 def goals(home: Path) -> Goals:
-    return Goals(home, lambda: Ledger(home / "tasks"))
-
-
-def again(home: Path) -> Goals:
     return Goals(home, lambda: Ledger(home / "tasks"))
 
 
@@ -286,54 +280,6 @@ def test_a_late_contract_takes_over_what_the_run_has_done(goals: Goals) -> None:
     late = goals.contracts.start({"expected_total": 3, "run_id": run_id})
     assert late.guard.missing_count == 1
     assert goals.runs.get(run_id).raw["bulk_contract_id"] == late.contract.contract_id
-
-
-@pytest.fixture
-def corpus(home: Path) -> Goals:
-    for name in ("task-runs", "task-runs-bulk"):
-        shutil.copytree(CORPUS / name, home / "task-runs", dirs_exist_ok=True)
-    shutil.copytree(CORPUS / "progress-contracts", home / "progress-contracts")
-    return again(home)
-
-
-@pytest.mark.parametrize("entry", INDEX["task_runs"], ids=lambda entry: Path(entry["path"]).name)
-def test_the_other_programs_runs_are_read_as_it_wrote_them(
-    corpus: Goals, entry: dict[str, Any]
-) -> None:
-    found = corpus.runs.get(Path(entry["path"]).name, events=True)
-    assert found.raw == entry["meta"]
-    assert found.events[0].kind == "started"
-    assert run_data(found)["task_run"]["status"] == entry["meta"]["status"]
-
-
-def test_looking_at_the_other_programs_folders_writes_nothing(corpus: Goals, home: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in home.rglob("*")}
-    folders = sum(1 for _ in (home / "task-runs").iterdir())
-    assert len(corpus.runs.list()) == folders > 10
-    corpus.contracts.list()
-    assert {path: path.stat().st_mtime_ns for path in home.rglob("*")} == before
-
-
-def test_the_other_programs_run_goes_on_here_with_all_its_fields(corpus: Goals) -> None:
-    before = corpus.runs.get("767d408a1c1c8e7b").raw
-    found = corpus.runs.update("767d408a1c1c8e7b", {"completed_items": ["more"]}).raw
-    assert found["completed_items"] == [*before["completed_items"], "more"]
-    kept = set(before) - {"completed_items", "updated_at"}
-    assert {name: found[name] for name in kept} == {name: before[name] for name in kept}
-    with pytest.raises(BulkCompletionRefused, match="2/5 row_id"):
-        corpus.completing.run("b4109cb13e9c7cd8", {})
-
-
-def test_runs_are_listed_newest_first_and_by_state(corpus: Goals) -> None:
-    listed = [one for one in corpus.runs.list() if isinstance(one, RunView)]
-    made = [one.raw["created_at"] for one in listed]
-    assert made == sorted(made, reverse=True)
-    needing = corpus.runs.list(["NEEDS_HELP"])
-    assert [getattr(one, "run_id", "") for one in needing] == ["c1a1a0c7f0c77bb8"]
-    assert len(corpus.runs.list(limit=3)) == 3
-    assert corpus.runs.list(since=made[0]) == listed[:1]
-    with pytest.raises(InvalidArguments):
-        corpus.runs.list(limit=0)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"a": 1, "a": 2}', None])

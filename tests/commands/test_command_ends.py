@@ -1,0 +1,188 @@
+"""How command tasks end: by an error, a cancel, a browser that dies or is not there."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from engine.sample.site import Site
+from tests.commands.command_states import FOREVER, instance_options, running, states, until
+from tests.commands.conftest import Opening, do
+
+
+def browser_of(process: psutil.Process) -> psutil.Process:
+    """Chromium's main process below `process`."""
+    return next(
+        each
+        for each in process.children(recursive=True)
+        if "--type=" not in (line := " ".join(each.cmdline())) and "--user-data-dir=" in line
+    )
+
+
+async def test_the_first_error_ends_the_task_and_the_rest_is_skipped(
+    opened: Opening, site: Site
+) -> None:
+    async with opened() as booth:
+        record = await booth.start(
+            do("goto", url=f"{site.url}/static/1"),
+            do("click", selector="#none", timeout=300),
+            do("screenshot"),
+            do("reload"),
+        )
+        ended = await booth.engine.wait(record.task_id)
+        found = await booth.look(record.task_id)
+        folder = booth.folder(record.task_id)
+    assert states(found) == ["success", "error", "skipped", "skipped"]
+    assert (found["status"], found["currentCommandIndex"]) == ("failed", 1)
+    assert found["error"]["commandId"] == f"{found['id']}_cmd_1" == found["commands"][1]["id"]
+    assert (found["error"]["code"], ended.status) == ("COMMAND_TIMEOUT", "FAILED")
+    assert ended.error is not None
+    assert (ended.error.code, ended.error.message) == (
+        "COMMAND_TIMEOUT",
+        "command 2 of 4 (to click): not done within 0.3 s: #none (there is no such element)",
+    )
+    assert ended.engine is not None
+    assert ended.engine.units is not None
+    assert (ended.engine.units.done, ended.engine.units.failed) == (2, 1)
+    assert "startedAt" not in found["commands"][2]
+    assert json.loads((folder / "result.json").read_bytes()) == found
+    kept = json.loads((folder / "commands.json").read_bytes())
+    assert states(kept) == states(found)
+    assert "result" not in kept["commands"][0]
+
+
+@pytest.mark.parametrize(
+    "slow",
+    [
+        FOREVER,
+        do("evaluate", script="while (true) {}"),
+        do("evaluate", script="return new Promise(() => {})"),
+        do("goto", url="{{site}}/hang"),
+    ],
+    ids=["wait", "busy page", "promise", "hanging address"],
+)
+@pytest.mark.case("R77")
+async def test_a_cancel_in_the_middle_of_a_command_is_settled_within_two_seconds(
+    opened: Opening, site: Site, slow: dict[str, Any]
+) -> None:
+    async with opened() as booth:
+        record = await booth.start(
+            do("goto", url="{{site}}/static/1"), slow, do("reload"), variables={"site": site.url}
+        )
+        await running(booth, record.task_id, 1)
+        asked = time.monotonic()
+        await booth.engine.cancel(record.task_id)
+        ended = await booth.engine.wait(record.task_id)
+        took_s = time.monotonic() - asked
+        found = await booth.look(record.task_id)
+        result = json.loads((booth.folder(record.task_id) / "result.json").read_bytes())
+        await booth.engine.join(record.task_id)
+        assert not booth.engine.instances.living()
+    assert took_s < 2
+    assert ended.status == "CANCELLED"
+    assert states(found) == ["success", "skipped", "skipped"]
+    assert found["status"] == "cancelled"
+    assert found["error"]["code"] == "CANCELLED"
+    assert states(result) == states(found)
+
+
+async def test_a_cancel_of_a_thousand_commands_is_settled_as_quickly(
+    opened: Opening, site: Site
+) -> None:
+    async with opened() as booth:
+        record = await booth.start(
+            do("goto", url=f"{site.url}/static/1"), FOREVER, *[do("reload")] * 998
+        )
+        await running(booth, record.task_id, 1)
+        asked = time.monotonic()
+        await booth.engine.cancel(record.task_id)
+        await booth.engine.wait(record.task_id)
+        took_s = time.monotonic() - asked
+        found = await booth.look(record.task_id)
+    assert took_s < 2
+    assert states(found) == ["success", *["skipped"] * 999]
+
+
+async def test_a_cancel_while_the_browser_starts_is_settled_and_leaves_no_process(
+    opened: Opening,
+) -> None:
+    async with opened() as booth:
+        record = await booth.start(do("get_html"))
+        await running(booth, record.task_id, 0)
+        asked_at = time.monotonic()
+        await booth.engine.cancel(record.task_id)
+        await booth.engine.wait(record.task_id)
+        took_s = time.monotonic() - asked_at
+        found = await booth.look(record.task_id)
+    assert took_s < 2
+    assert states(found) == ["skipped"]
+    left = [each for each in psutil.Process().children(recursive=True) if each.is_running()]
+    assert not [each for each in left if each.status() != psutil.STATUS_ZOMBIE]
+
+
+async def test_a_task_that_waits_is_queued_and_cancelled_with_all_its_commands_skipped(
+    opened: Opening, site: Site
+) -> None:
+    async with opened(slots=1) as booth:
+        first = await booth.start(do("goto", url=f"{site.url}/static/1"), FOREVER)
+        second = await booth.start(do("goto", url=f"{site.url}/static/2"), do("reload"))
+        await running(booth, first.task_id, 1)
+        assert (await booth.look(second.task_id))["status"] == "queued"
+        assert states(await booth.look(second.task_id)) == ["pending", "pending"]
+        await booth.engine.cancel(second.task_id)
+        found = await booth.look(second.task_id)
+        await booth.engine.cancel(first.task_id)
+        await booth.engine.wait(first.task_id)
+    assert found["status"] == "cancelled"
+    assert states(found) == ["skipped", "skipped"]
+    assert site.hits["/static/2"] == 0
+
+
+async def test_a_browser_that_dies_ends_the_command_at_once(opened: Opening, site: Site) -> None:
+    async with opened() as booth:
+        record = await booth.start(do("goto", url=f"{site.url}/static/1"), FOREVER, do("reload"))
+        await running(booth, record.task_id, 1)
+        await until(lambda: booth.engine.instances.living())
+        killed = time.monotonic()
+        browser_of(psutil.Process()).kill()
+        await booth.engine.wait(record.task_id)
+        took_s = time.monotonic() - killed
+        found = await booth.look(record.task_id)
+        again = await booth.run(do("goto", url=f"{site.url}/static/2"))
+    assert took_s < 5
+    assert states(found) == ["success", "error", "skipped"]
+    assert (
+        found["error"]["code"] == found["commands"][1]["error"]["code"] == "INSTANCE_DISCONNECTED"
+    )
+    assert again["status"] == "completed"  # the next task gets a new browser
+
+
+async def test_a_task_whose_instance_is_closed_before_its_turn_is_disconnected(
+    opened: Opening, site: Site
+) -> None:
+    async with opened() as booth:
+        instance = await booth.engine.instances.launch(instance_options(site))
+        first = await booth.start(FOREVER, instanceId=instance.id)
+        second = await booth.start(do("reload"), instanceId=instance.id)
+        await running(booth, first.task_id, 0)
+        await booth.engine.instances.close(instance.id)
+        await booth.engine.wait(first.task_id)
+        await booth.engine.wait(second.task_id)
+        codes = [(await booth.look(each.task_id))["error"]["code"] for each in (first, second)]
+    assert codes == ["INSTANCE_DISCONNECTED", "INSTANCE_DISCONNECTED"]
+
+
+async def test_without_any_browser_the_task_says_where_it_looked(
+    opened: Opening, tmp_path: Path
+) -> None:
+    async with opened() as booth:
+        booth.engine._browser._path = str(tmp_path / "nothing")
+        found = await booth.run(do("goto", url="http://example.com/"), do("reload"))
+    assert states(found) == ["error", "skipped"]
+    assert found["error"]["code"] == "INSTANCE_DISCONNECTED"
+    assert "nothing" in found["error"]["message"]
