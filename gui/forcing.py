@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject
+from msgspec.structs import replace
+from PySide6.QtCore import QObject, QTimer
 
 from engine.errors import EngineError
 from engine.forcing import Chance, Prospect, may_be_completed
@@ -13,12 +14,16 @@ from engine.records import TaskView
 from engine.service import Engine
 from engine.words import count, task_name
 from gui.bulk_work import Outcome
+from gui.errands import Errands
 
 if TYPE_CHECKING:
+    from gui.dialogs.force import ForceDialog
     from gui.main_window import MainWindow
 
 RECENT, KEPT_REASONS = "force.reasons", 5
 MOST_LOOKED_AT = 500  # tasks to enable the action; beyond that the dialog tells
+AGAIN_MS, AT_A_TIME = 1000, 40  # how often an open question is brought up to date, and how much
+_LOOK = "what is missing now"
 
 
 def attach(window: MainWindow) -> Forcing:
@@ -84,9 +89,12 @@ class Forcing(QObject):
         recent = self._window.desk.preferences.get(RECENT, list)
         dialog = ForceDialog(prospects, names, recent, self._window)
 
+        looking = LookingAgain(self._bridge, dialog)
+
         def act(answer: str) -> None:
+            looking.end()
             if answer in ("force", "complete"):
-                self.complete(prospects, dialog.reason.reason)
+                self.complete(dialog.prospects, dialog.reason.reason)
             dialog.deleteLater()
 
         dialog.when_answered(act)
@@ -120,3 +128,50 @@ class Forcing(QObject):
         found = any(view is not None and may_be_completed(view) for view in views)
         writable = self._window.acts["new"].isEnabled()
         self._act.setEnabled(writable and (found or len(scope) > MOST_LOOKED_AT))
+
+
+class LookingAgain(QObject):
+    """Keeps an open question true: what is missing changes while somebody reads it."""
+
+    def __init__(self, errands: Errands, dialog: ForceDialog) -> None:
+        super().__init__(dialog)
+        self._errands, self._dialog = errands, dialog
+        self._at, self._busy = 0, False
+        self._clock = QTimer(self, interval=AGAIN_MS)
+        self._clock.timeout.connect(self.look)
+        self._clock.start()
+
+    def end(self) -> None:
+        """Nobody reads it any more."""
+        self._clock.stop()
+        self._errands.call_off(_LOOK)
+
+    def look(self) -> None:
+        """Ask after the next few of them; of many one after another."""
+        if self._busy:
+            return
+        known = self._dialog.prospects
+        part = known[self._at : self._at + AT_A_TIME]
+        self._at = self._at + AT_A_TIME if self._at + AT_A_TIME < len(known) else 0
+        self._busy = True
+        alone = len(known) == 1
+        self._errands.ask(lambda engine: _anew(engine, part, alone), self._show, name=_LOOK)
+
+    def _show(self, found: Mapping[str, Prospect]) -> None:
+        self._busy = False
+        now = [found.get(one.subject, one) for one in self._dialog.prospects]
+        self._dialog.show_prospects(now)
+
+
+async def _anew(engine: Engine, known: Sequence[Prospect], named: bool) -> dict[str, Prospect]:
+    """Those that stand otherwise by now; names are read only where the numbers have changed."""
+    found: dict[str, Prospect] = {}
+    for one in known:
+        try:
+            now = replace(await engine.prospect(one.subject), missing=one.missing)
+            if named and now != one:
+                now = await engine.prospect(one.subject, named=True)
+        except EngineError:  # gone, or not to be read now: what completes it will say so
+            continue
+        found[one.subject] = now
+    return found

@@ -6,11 +6,18 @@ from collections.abc import Iterator, Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QPushButton, QWidget
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from engine.forcing import Bar, Chance, Guard, Prospect
 from engine.words import count
-from gui.dialogs.question import Question
+from gui.dialogs.question import BUTTON, Question
 from gui.dialogs.task_list import TaskList
 from gui.theme import plain_label
 
@@ -60,8 +67,9 @@ class ReasonBox(QWidget):
 class ForceDialog(Question):
     """One or many. To go on instead is the default; Enter never forces.
 
-    `prospects` and `names` (by subject) are what was asked for; `never` counts the tasks that
-    were chosen and could not be completed by anybody.
+    `prospects` are what stands against each now: tasks go on while somebody reads, so
+    `show_prospects` brings what is said, and which button there is, up to date. `names` are
+    by subject.
     """
 
     def __init__(
@@ -73,26 +81,40 @@ class ForceDialog(Question):
     ) -> None:
         super().__init__(parent)
         self.setMinimumWidth(WIDTH)
-        self._all, self._names = prospects, names
-        self._forced = [one for one in prospects if one.chance is Chance.FORCE]
-        self._allowed = [one for one in prospects if one.chance is Chance.ALLOWED]
+        self._names = names
+        self.prospects: tuple[Prospect, ...] = ()
+        self._forced: list[Prospect] = []
+        self._allowed: list[Prospect] = []
         self.reason = ReasonBox(recent, self)
         self.sure = QCheckBox(
             self.tr("I understand that the result will be marked as forced, for ever"), self
         )
         self.list: TaskList | None = None
+        self._said: QWidget | None = None
+        self._add_form()
+        self.force = self.add_button("force", self.tr("Force-complete"))
+        self.force.setAutoDefault(False)  # Enter must never reach it
+        self._complete = self.add_button("complete", self.tr("Complete"))
+        self._leave = self.add_button("leave", self.tr("Continue instead"), default=True)
+        self.show_prospects(prospects)
+
+    def show_prospects(self, prospects: Sequence[Prospect]) -> None:
+        """What stands against them by now; what was typed stays, and so does the focus."""
+        if self.prospects == tuple(prospects):
+            return
+        self.prospects = tuple(prospects)
+        self._forced = [one for one in prospects if one.chance is Chance.FORCE]
+        self._allowed = [one for one in prospects if one.chance is Chance.ALLOWED]
         self.ask(self.tr("Force-complete"), self._asked_of())
-        for line, tone in self._lines():
-            self.add_text(line, tone)
-        self._add_list()
-        self._add_buttons()
+        self._say()
+        self._offer()
         self._judge()
 
     def _asked_of(self) -> str:
-        if len(self._all) > 1:
+        if len(self.prospects) > 1:
             number = count(len(self._forced) + len(self._allowed))
             return self.tr("Complete {0} tasks?").format(number)
-        one = self._all[0]
+        one = self.prospects[0]
         name = self._names.get(one.subject, one.subject)
         if one.chance is Chance.NEVER:
             return self.tr("“{0}” cannot be completed").format(name)
@@ -108,10 +130,10 @@ class ForceDialog(Question):
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         """Sentences and their tones."""
-        if len(self._all) == 1:
-            yield from self._lines_of_one(self._all[0])
+        if len(self.prospects) == 1:
+            yield from self._lines_of_one(self.prospects[0])
             return
-        never = len(self._all) - len(self._forced) - len(self._allowed)
+        never = len(self.prospects) - len(self._forced) - len(self._allowed)
         said = (
             (len(self._forced), self.tr("Need force, because their contracts are not met: {0}")),
             (len(self._allowed), self.tr("May be completed as they are: {0}")),
@@ -155,16 +177,41 @@ class ForceDialog(Question):
             Bar.UNREADABLE: self.tr("Its contract cannot be read. It can be cancelled."),
         }[bar]
 
-    def _add_list(self) -> None:
-        """What is missing of one; of many, how much each misses."""
-        if len(self._all) > 1:
-            rows: list[tuple[str, ...]] = [self._line_of(one) for one in self._all]
-            self.list = TaskList((self.tr("Task"), self.tr("Missing")), rows, self)
-        elif self._all[0].missing and self._forced:
-            rows = [(item,) for item in self._all[0].missing]
-            self.list = TaskList((self.tr("Missing items"),), rows, self)
+    def _say(self) -> None:
+        """What is said of them, above the reason; the list stays where it was scrolled to."""
+        stood = self.list.verticalScrollBar().value() if self.list is not None else 0
+        if self._said is not None:
+            self._said.hide()
+            self._said.deleteLater()
+        self._said = QWidget(self)
+        column = QVBoxLayout(self._said)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(8)
+        for line, tone in self._lines():
+            label = plain_label(line, self._said, tone=tone, wrap=True)
+            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            column.addWidget(label)
+        self._add_list(column)
+        self.body.insertWidget(0, self._said)
+        self._said.show()  # the dialog stands already: a layout would show it a turn later
         if self.list is not None:
-            self.body.addWidget(self.list)
+            self.list.verticalScrollBar().setValue(stood)
+
+    def _add_list(self, column: QVBoxLayout) -> None:
+        """What is missing of one; of many, how much each misses."""
+        self.list, one = None, self.prospects[0]
+        if len(self.prospects) > 1:
+            rows: list[tuple[str, ...]] = [self._line_of(each) for each in self.prospects]
+            self.list = TaskList((self.tr("Task"), self.tr("Missing")), rows, self._said)
+            column.addWidget(self.list)
+        elif one.missing and self._forced:
+            rows = [(item,) for item in one.missing]
+            self.list = TaskList((self.tr("Missing items"),), rows, self._said)
+            copy = QPushButton(self.tr("Copy all {0}").format(count(len(one.missing))), self._said)
+            copy.setAutoDefault(False)
+            copy.clicked.connect(self.list.copy_all)
+            column.addWidget(self.list)
+            column.addWidget(copy, 0, Qt.AlignmentFlag.AlignLeft)
 
     def _line_of(self, one: Prospect) -> tuple[str, str]:
         name = self._names.get(one.subject, one.subject)
@@ -175,31 +222,23 @@ class ForceDialog(Question):
         missing = one.guard.missing_count if one.guard is not None else None
         return name, self.tr("not known") if missing is None else count(missing)
 
-    def _add_buttons(self) -> None:
-        if self.list is not None and len(self._all) == 1:
-            copy = QPushButton(self.tr("Copy all {0}").format(count(len(self._all[0].missing))))
-            copy.setAutoDefault(False)
-            copy.clicked.connect(self.list.copy_all)
-            self.body.addWidget(copy, 0, Qt.AlignmentFlag.AlignLeft)
-        if self._forced:
-            name = plain_label(self.tr("Reason"), self)
-            name.setBuddy(self.reason.field)
-            self.body.addWidget(name)
-            self.body.addWidget(self.reason)
-            self.body.addWidget(self.sure)
-            self.force = self.add_button("force", self.tr("Force-complete"))
-            self.force.setAutoDefault(False)  # Enter must never reach it
-            self.reason.field.editTextChanged.connect(self._judge)
-            self.sure.toggled.connect(self._judge)
-            self.add_button("leave", self.tr("Continue instead"), default=True)
-            return
-        self.reason.hide()
-        self.sure.hide()
-        if self._allowed:
-            self.add_button("complete", self.tr("Complete"))
-            self.add_button("leave", self.tr("Not yet"), default=True)
-        else:
-            self.add_button("leave", self.tr("Close"), default=True)
+    def _add_form(self) -> None:
+        self._why = plain_label(self.tr("Reason"), self)
+        self._why.setBuddy(self.reason.field)
+        for part in (self._why, self.reason, self.sure):
+            self.body.addWidget(part)
+        self.reason.field.editTextChanged.connect(self._judge)
+        self.sure.toggled.connect(self._judge)
+
+    def _offer(self) -> None:
+        """Only the button that does what is said above, and what the other one means then."""
+        forces, completes = bool(self._forced), bool(self._allowed) and not self._forced
+        for part in (self._why, self.reason, self.sure, self.force):
+            part.setVisible(forces)
+        self._complete.setVisible(completes)
+        words = self.tr("Continue instead") if forces else self.tr("Close")
+        self._leave.setText(self.tr("Not yet") if completes else words)
+        self._leave.setMinimumSize(BUTTON.expandedTo(self._leave.sizeHint()))
 
     def _judge(self) -> None:
         """What is still needed stands in the button's tip."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,15 @@ from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 from engine.admission import Terms
 from engine.bulk import Contract, guard
 from engine.forcing import Bar, Chance, Prospect
+from engine.goals.desk import Goals
+from engine.goals.task_runs import contract_of
 from engine.records import TaskRecord
+from engine.store.ledger import Ledger
 from gui.dialogs.force import MOST_REASON, ForceDialog
 from gui.forcing import Forcing
 from gui.session import Session
 from tests.gui.task_views import task_id
-from tests.gui.windows import appearing, heard, opened, press, until
+from tests.gui.windows import appearing, heard, opened, press, showing, until
 
 REASON = "the site was switched off for good"
 ONE = task_id(1)
@@ -44,6 +48,11 @@ def shown(qtbot: Any, *given: Prospect, recent: tuple[str, ...] = ()) -> ForceDi
     qtbot.addWidget(dialog)
     dialog.show()
     return dialog
+
+
+def status_of(session: Session, subject: str) -> str:
+    view = session.window.model.view_of(subject)
+    return view.entry.status if view and isinstance(view.entry, TaskRecord) else ""
 
 
 def said_in(dialog: ForceDialog) -> list[str]:
@@ -140,11 +149,6 @@ async def an_envelope(session: Session, **contract: Any) -> str:
     return str(record.task_id)
 
 
-def status_of(session: Session, one: str) -> str:
-    view = session.window.model.view_of(one)
-    return view.entry.status if view and isinstance(view.entry, TaskRecord) else ""
-
-
 async def test_an_envelope_is_forced_from_the_window_by_keyboard(home: Path) -> None:
     async with opened(home) as session:
         window = session.window
@@ -211,3 +215,43 @@ async def test_to_continue_instead_changes_nothing(home: Path) -> None:
             dialog = await told
         press(dialog, "Continue instead")
         assert (await session.bridge.engine.prospect(one)).chance is Chance.FORCE
+
+
+def test_an_open_question_follows_what_is_missing_and_offers_what_that_calls_for(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    dialog = shown(qtbot, short_of_76())
+    QTest.keyClicks(dialog.reason.field, REASON)
+    assert "Force-complete" in buttons(dialog)
+    dialog.show_prospects([prospect(done=119)])
+    assert "Complete “shop 1” although 1 item is missing?" in said_in(dialog)
+    assert "expected 120 · done 119 · failed 0 · missing 1" in said_in(dialog)
+    assert (dialog.reason.reason, dialog.list) == (REASON, None)
+    dialog.show_prospects([prospect(done=120)])
+    assert "Complete “shop 1”?" in said_in(dialog)
+    assert buttons(dialog) == ["Complete", "Not yet"]
+    dialog.show_prospects([Prospect(subject=ONE, chance=Chance.NEVER, bar=Bar.ENDED)])
+    assert buttons(dialog) == ["Close"]
+
+
+async def test_while_it_is_asked_the_numbers_are_those_on_disk(home: Path) -> None:
+    goals = Goals(home, lambda: Ledger(home / "tasks"))
+    run = goals.runs.start({"goal": "All of it"}, {"expected_total": 3})
+    async with opened(home) as session:
+        window = session.window
+        await until(lambda: window.model.view_of(run.run_id), session.bridge.batch)
+        window.table.select_ids([run.run_id])
+        with appearing(ForceDialog) as told:
+            window.acts["force"].trigger()
+            dialog = await told
+        assert any("3 items are missing" in said for said in said_in(dialog))
+        link = contract_of(goals.runs.get(run.run_id).raw)
+        assert link is not None
+        told_of = {"completed": ["a", "b", "c"]}
+        await asyncio.to_thread(goals.contracts.update, link, told_of)
+        followed = [one for one in dialog.findChildren(QPushButton) if one.text() == "Complete"]
+        with showing(followed[0]) as seen:
+            await seen
+        press(dialog, "Complete")
+        await until(lambda: status_of(session, run.run_id) == "COMPLETED", session.bridge.batch)
+        assert goals.contracts.get(link).contract.forced is None
