@@ -6,7 +6,6 @@ import asyncio
 import functools
 import gc
 import inspect
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,12 @@ import pytest
 from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QApplication
 
-from gui.heartbeat import Heartbeat
 from gui.loop import Loop
+from tests.gui.freezes import FreezeWatch
 
 HERE = Path(__file__).resolve().parent
 LIMIT_S = 60.0
 SETTLE_TURNS = 10  # turns of the loop in which a task that was just cancelled may end
-STALL_MS = 250.0  # of this thread's own work in one go; the benches hold the tighter figures
 
 
 @pytest.fixture(autouse=True)
@@ -38,9 +36,9 @@ def qt_loop(qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[Loop
     loop = Loop(qapp)
     loop.set_exception_handler(lambda _, context: seen.append(context))
     asyncio.set_event_loop(loop)
-    beat = Heartbeat()
+    watch = FreezeWatch()
     gc.freeze()  # what all other tests left must not be looked through in the middle of this one
-    beat.start()
+    watch.start()
     yield loop
     loop.run_until_complete(_settle())
     left = asyncio.all_tasks(loop)
@@ -48,8 +46,7 @@ def qt_loop(qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[Loop
         task.cancel()
     if left:
         loop.run_until_complete(asyncio.wait(left))
-    pulse = beat.take()
-    beat.stop()
+    frozen = watch.stop()
     loop.run_until_complete(loop.shutdown_asyncgens())
     gc.unfreeze()
     gc.collect(1)  # a task whose error nobody took speaks up when it is collected
@@ -58,17 +55,7 @@ def qt_loop(qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[Loop
     assert not left, f"the test left tasks running: {left}"
     assert not seen, f"the loop's exception handler was told: {seen}"
     if request.node.get_closest_marker("slow_turns") is None:
-        assert pulse.busy_ms < _stall_ms(), (
-            f"the loop was busy for {pulse.busy_ms:.0f} ms in one go"
-        )
-
-
-def _stall_ms() -> float:
-    """The limit, on a machine that has more to do than processors: there the same work takes up
-    to three times as long by this thread's own clock, too (making a window: 100 to 190 ms)."""
-    getloadavg = getattr(os, "getloadavg", None)  # Windows has none
-    share = getloadavg()[0] / (os.cpu_count() or 1) if getloadavg else 1.0
-    return STALL_MS * min(max(share, 1.0), 3.0)
+        assert not frozen, frozen
 
 
 def pytest_configure(config: pytest.Config) -> None:

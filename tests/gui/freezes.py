@@ -1,0 +1,78 @@
+"""When a test's window counts as frozen, on a quick machine as on a slow or a crowded one."""
+
+from __future__ import annotations
+
+import functools
+import time
+from pathlib import Path
+
+from gui.heartbeat import Heartbeat, Pulse
+
+FREEZE_MS = 1000.0  # no answer for so long is a freeze; the benches hold the tight figures
+PIECE_MS = 16.0  # what the piece of work below takes on the machine that FREEZE_MS is meant for
+READY = Path("/proc/thread-self/schedstat")  # Linux: how long this thread stood ready to run
+
+
+class FreezeWatch:
+    """Watches this thread's Qt loop for one turn that takes too long, by work or by waiting.
+
+    Work counts by this thread's own clock, and against what a fixed piece of work takes here:
+    what others do on the machine makes both longer. Waiting (a blocking call) is the time in
+    which the loop did not come round without working or standing ready to work.
+    """
+
+    def __init__(self) -> None:
+        self._beat = Heartbeat()
+        self._ready_ms = ready_ms()
+
+    def start(self) -> None:
+        """Begin to watch this thread's loop."""
+        self._beat.start()
+
+    def stop(self) -> list[str]:
+        """Stop watching; a sentence for each way in which the loop stood still for too long."""
+        pulse = self._beat.take()
+        self._beat.stop()
+        now_ms = ready_ms()
+        crowded_ms = None if now_ms is None or self._ready_ms is None else now_ms - self._ready_ms
+        return freezes(pulse, crowded_ms)
+
+
+def freezes(pulse: Pulse, crowded_ms: float | None) -> list[str]:
+    """What of `pulse` is a freeze; others had the processor for `crowded_ms` (None: not known)."""
+    took = {"busy": pulse.busy_ms}
+    if crowded_ms is not None:  # elsewhere a blocking call cannot be told from a crowd
+        took["waiting"] = pulse.stall_ms - pulse.busy_ms - crowded_ms
+    if max(took.values()) < FREEZE_MS:
+        return []  # nothing to weigh: the common case costs nothing
+    limit_ms = FREEZE_MS * max(1.0, _usual_piece_ms() / PIECE_MS, piece_ms() / PIECE_MS)
+    return [
+        f"the loop was {how} for {ms:.0f} ms in one go (of {limit_ms:.0f})"
+        for how, ms in took.items()
+        if ms >= limit_ms
+    ]
+
+
+def ready_ms() -> float | None:
+    """How long this thread has stood in line for a processor; None where no system tells."""
+    try:
+        return int(READY.read_text("ascii").split()[1]) / 1e6
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+@functools.cache
+def _usual_piece_ms() -> float:
+    return piece_ms()  # once for each worker: a slow machine is slow all the time
+
+
+def piece_ms() -> float:
+    """This thread's own time for a fixed piece of work, now: the least of three."""
+    return min(_piece_ms() for _ in range(3))
+
+
+def _piece_ms() -> float:
+    began, kept = time.thread_time(), {}
+    for number in range(60_000):
+        kept[number & 1023] = f"{number}"
+    return (time.thread_time() - began) * 1000

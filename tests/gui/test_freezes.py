@@ -1,0 +1,77 @@
+"""The window tests' own guard: real freezes fail, a slow or a crowded machine does not."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from PySide6.QtCore import QEventLoop, QTimer
+from PySide6.QtWidgets import QApplication
+
+from gui.heartbeat import Pulse
+from tests.gui import freezes
+from tests.gui.freezes import FREEZE_MS, PIECE_MS, FreezeWatch, ready_ms
+
+QUIET = Pulse(beats=10, stall_ms=20.0, busy_ms=15.0, busy_p99_ms=15.0)
+
+
+def watched(slot) -> list[str]:
+    """What the watch tells of a loop in which `slot` runs once."""
+    watch, loop = FreezeWatch(), QEventLoop()
+    watch.start()
+    QTimer.singleShot(0, slot)
+    QTimer.singleShot(20, loop.quit)
+    loop.exec()
+    return watch.stop()
+
+
+def work_for(ms: float) -> None:
+    until = time.thread_time() + ms / 1000
+    while time.thread_time() < until:
+        pass
+
+
+def test_a_loop_that_answers_is_not_frozen(qapp: QApplication) -> None:
+    assert watched(lambda: work_for(50)) == []
+
+
+def test_a_slot_that_works_for_too_long_is_a_freeze(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(freezes, "FREEZE_MS", 20.0)
+    monkeypatch.setattr(freezes, "piece_ms", lambda: PIECE_MS)
+    monkeypatch.setattr(freezes, "_usual_piece_ms", lambda: PIECE_MS)
+    (told,) = watched(lambda: work_for(60))
+    assert told.startswith("the loop was busy for ")
+
+
+@pytest.mark.skipif(ready_ms() is None, reason="this system does not tell who waits for whom")
+def test_a_slot_that_waits_is_a_freeze(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(freezes, "FREEZE_MS", 20.0)
+    monkeypatch.setattr(freezes, "piece_ms", lambda: PIECE_MS)
+    monkeypatch.setattr(freezes, "_usual_piece_ms", lambda: PIECE_MS)
+    monkeypatch.setattr(freezes, "ready_ms", lambda: 0.0)  # a crowd is the next test's
+    (told,) = watched(lambda: time.sleep(0.1))  # the blocking call itself
+    assert told.startswith("the loop was waiting for ")
+
+
+@pytest.mark.parametrize("took_ms", [FREEZE_MS, 3 * FREEZE_MS - 1])
+def test_a_machine_three_times_as_slow_may_take_three_times_as_long(
+    took_ms: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pulse = Pulse(beats=10, stall_ms=took_ms, busy_ms=took_ms, busy_p99_ms=took_ms)
+    monkeypatch.setattr(freezes, "_usual_piece_ms", lambda: PIECE_MS)
+    monkeypatch.setattr(freezes, "piece_ms", lambda: PIECE_MS)
+    assert freezes.freezes(pulse, 0.0)
+    monkeypatch.setattr(freezes, "piece_ms", lambda: 3 * PIECE_MS)
+    assert not freezes.freezes(pulse, 0.0)
+
+
+def test_standing_in_line_for_a_processor_is_no_freeze(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(freezes, "_usual_piece_ms", lambda: PIECE_MS)
+    monkeypatch.setattr(freezes, "piece_ms", lambda: PIECE_MS)
+    late = Pulse(beats=10, stall_ms=3 * FREEZE_MS, busy_ms=10.0, busy_p99_ms=10.0)
+    assert freezes.freezes(late, 0.0)
+    assert not freezes.freezes(late, 2.5 * FREEZE_MS)
+    assert not freezes.freezes(late, None)
+    assert not freezes.freezes(QUIET, None)
