@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
+from gui.details.panel import Details
 from gui.loop import Loop
 from tests.gui.freezes import FreezeWatch
 
@@ -56,6 +58,16 @@ def qt_loop(qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[Loop
     assert not seen, f"the loop's exception handler was told: {seen}"
     if request.node.get_closest_marker("slow_turns") is None:
         assert not frozen, frozen
+
+
+@pytest.fixture
+def details(qtbot: QtBot) -> Details:
+    """The details pane alone, as large as it is in a usual window."""
+    details = Details()
+    qtbot.addWidget(details)
+    details.resize(900, 320)
+    details.show()
+    return details
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -16,6 +16,7 @@ from gui.columns import COLUMN_AT, COLUMNS, spoken
 from gui.rows import make_row
 from gui.task_model import TaskModel
 from tests.gui.task_views import MINUTE, NOW, SECOND, a_view, task_id
+from tests.gui.watched_lists import Clock
 
 
 def with_engine(view: TaskView, **given: Any) -> TaskView:
@@ -111,13 +112,9 @@ def test_ears_hear_how_near_a_budget_is_in_a_word() -> None:
     assert spoken(row, COLUMNS[COLUMN_AT["budget"]], NOW) == "Budget: calls 82 %, near"
 
 
-class Clock:
-    now_ms = NOW
-
-
 def test_a_limit_of_time_runs_out_in_the_list_while_nothing_is_told() -> None:
     clock = Clock()
-    model = TaskModel(now_ms=lambda: clock.now_ms)
+    model = TaskModel(now_ms=clock)
     given = {"policy": {"maxWallMs": MINUTE}, "counters": {"toolCalls": 1}, **ENVELOPE}
     model.put_many([a_view(1, "RUNNING", age=30 * SECOND, done=1, quiet=0, **given)])
     model.tick()
@@ -130,7 +127,7 @@ def test_a_limit_of_time_runs_out_in_the_list_while_nothing_is_told() -> None:
 
 def test_a_stall_that_was_acknowledged_shows_again_after_the_next_silence() -> None:
     clock = Clock()
-    model = TaskModel(now_ms=lambda: clock.now_ms)
+    model = TaskModel(now_ms=clock)
     model.put_many([a_view(1, "RUNNING", age=10 * MINUTE, done=1, total=9, quiet=9 * MINUTE)])
     row = model.row_at(0)
     assert row.needs == (Reason.STALLED,)

@@ -19,14 +19,8 @@ from gui.saved_views import SavedView, SavedViews, own_key, system_views
 from gui.sidebar import Sidebar
 from gui.task_model import TaskModel
 from gui.views import view_query
-from tests.gui.task_views import HOUR, MINUTE, NOW, a_view, task_id
-
-
-class Clock:
-    now_ms = NOW
-
-    def __call__(self) -> float:
-        return self.now_ms
+from tests.gui.task_views import HOUR, MINUTE, a_view, task_id
+from tests.gui.watched_lists import Clock
 
 
 @pytest.fixture

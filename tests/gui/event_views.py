@@ -1,0 +1,24 @@
+"""Events as the details pane is told of them."""
+
+from __future__ import annotations
+
+from engine.records import TaskEvent
+from gui.details.event_rows import EventPart, event_row
+from tests.gui.task_views import NOW
+
+
+def part(*events: TaskEvent, older: bool = False) -> EventPart:
+    return EventPart(tuple(map(event_row, events)), older=older)
+
+
+def progress(first: int, last: int) -> EventPart:
+    events = tuple(
+        TaskEvent(NOW + n, "progress", {"unitsDone": n, "unitsTotal": 500, "message": f"page {n}"})
+        for n in range(first, last + 1)
+    )
+    return part(*events)
+
+
+def refused(place: str, reason: str, at: float = NOW) -> TaskEvent:
+    data = {"phase": "egress", "note": f"Refused {place}: {reason}"}
+    return TaskEvent(at, "log", data | {"place": place, "reason": reason})

@@ -1,0 +1,122 @@
+"""What the whole window says and does while its ledger or its browser is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QLabel
+
+from engine.config import Settings
+from engine.errors import TaskNotFound
+from engine.records import Health
+from gui.bridge import Bridge
+from tests.gui.live_tasks import ended, written_by_another
+from tests.gui.windows import heard, opened, until
+
+
+@pytest.mark.case("R51")
+async def test_a_root_that_is_a_file_is_a_sentence_and_heals_by_itself(home: Path) -> None:
+    (home / "tasks").write_text("no folder")
+    async with opened(home, wait="unusable") as session:
+        window = session.window
+        assert window.area.state == "trouble"
+        (home / "tasks").unlink()
+        told = heard(window.loaded)
+        window.acts["rescan"].trigger()
+        await told
+        assert window.area.state == "empty"
+
+
+async def test_nothing_is_offered_to_start_before_the_ledger_is_open(home: Path) -> None:
+    (home / "tasks").write_text("no folder")
+    async with opened(home, wait="unusable") as session:
+        acts = session.window.acts
+        assert not any(acts[key].isEnabled() for key in ("new", "paste", "sample"))
+        told = heard(session.bridge.failed)
+        session.bridge.start("crawl", {"url": "https://example.com"})
+        (error,) = await told
+        assert error.code == "ledger_unusable"
+        (home / "tasks").unlink()
+        loaded = heard(session.window.loaded)
+        acts["rescan"].trigger()
+        await loaded
+        assert acts["new"].isEnabled()
+
+
+async def test_a_root_that_disappears_is_trouble_until_it_returns(home: Path) -> None:
+    ids = await asyncio.to_thread(written_by_another, home, 2)
+    root, aside = home / "tasks", home / "aside"
+    async with opened(home) as session:
+        window = session.window
+        root.rename(aside)
+        await until(lambda: window.area.state == "trouble", session.bridge.health)
+        words = [label.text() for label in window.area.findChildren(QLabel) if label.isVisible()]
+        assert any(str(root) in text for text in words)
+        aside.rename(root)
+        await until(lambda: window.model.total == len(ids), session.bridge.batch)
+        await until(lambda: window.area.state == "table", window.area.populated)
+
+
+async def test_a_list_that_failed_is_followed_again_without_what_went_meanwhile(
+    home: Path,
+) -> None:
+    ids = await asyncio.to_thread(written_by_another, home, 3)
+    async with opened(home) as session:
+        window, bridge = session.window, session.bridge
+        told = heard(bridge.failed)
+
+        def fail() -> None:
+            raise ValueError("a defect")
+
+        (feed,) = bridge.engine._feeds
+        feed._picture.survey = fail  # type: ignore[method-assign,assignment]
+        bridge.rescan()
+        await told
+        shutil.rmtree(home / "tasks" / ids[0])
+        assert window.status.watcher.text == "Polling"
+        bridge.rescan()
+        await until(lambda: window.model.total == 2, bridge.batch)
+        assert window.model.view_of(ids[0]) is None
+        await until(lambda: window.status.watcher.text == "Live", bridge.health)
+
+
+async def test_a_window_that_closes_while_it_opens_leaves_no_lease(home: Path) -> None:
+    session_settings = Settings.at(home=home)
+    bridge = Bridge(session_settings)
+    bridge.open()
+    runners = home / "tasks" / ".runners"
+    async with asyncio.timeout(10):
+        while not runners.exists():
+            await asyncio.sleep(0)
+    await bridge.close()
+    assert not list(runners.iterdir())
+
+
+async def test_a_missing_browser_is_a_banner_and_the_list_still_works(home: Path) -> None:
+    async with opened(home, browser_path="/nowhere/chromium") as session:
+        session.bridge.warm()
+        window = session.window
+        await until(lambda: window.banner.title, session.bridge.health)
+        assert "browser" in window.banner.title.lower()
+        (task_id,) = await asyncio.to_thread(written_by_another, home)
+        assert await ended(session, task_id) == "COMPLETED"
+
+
+async def test_a_passing_error_gives_way_to_what_lasts(home: Path) -> None:
+    async with opened(home) as session:
+        trouble, banner = session.window.trouble, session.window.banner
+        trouble.show_health(Health(root="/x", browser="missing"))
+        lasting = banner.title
+        missing = [TaskNotFound(task_id=f"{number:016x}", root="/x") for number in range(7)]
+        trouble.show_refusals(missing)
+        assert banner.title == "7 tasks could not be cancelled"
+        assert "and 2 more" in banner.accessibleName()
+        banner._close.click()
+        assert banner.title == lasting
+        banner._close.click()
+        trouble.show_refusals(missing[:1])
+        banner._close.click()
+        assert banner.title == ""  # closed by hand once: not told again
