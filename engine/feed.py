@@ -35,7 +35,7 @@ class Batch(msgspec.Struct, frozen=True):
     """Tasks that are new or look other than before, and tasks that went.
 
     `loaded` of `total` tasks were told so far; `complete` once all were. An empty batch
-    tells that the watch's `state` changed, or that there is nothing.
+    tells that the watch's `state` changed, that there is nothing, or that it was asked for.
     """
 
     views: tuple[TaskView, ...] = ()
@@ -66,6 +66,7 @@ class Feed:
         self._done = 0
         self._read: Callable[[Sequence[TaskId]], Difference] = self._picture.load
         self._loading = True
+        self._called = False
         self._closed = threading.Event()
 
     def look(self, task_ids: Iterable[str]) -> list[TaskView]:
@@ -89,6 +90,12 @@ class Feed:
         """Look at every folder again, now."""
         if self.watch is not None:
             self.watch.rescan()
+
+    def call(self) -> None:
+        """Have `batches` tell something soon, if only an empty batch. From any thread."""
+        self._called = True
+        if self.watch is not None:
+            self.watch.wake()
 
     async def close(self) -> None:
         """End `batches`. Harmless when called twice."""
@@ -115,8 +122,8 @@ class Feed:
                         yield self._batch(difference)
                     if self._closed.is_set():
                         return
-                if watch.state != told:
-                    told = watch.state
+                if watch.state != told or self._called:
+                    told, self._called = watch.state, False
                     yield self._batch(NOTHING)
                 watch.follow(self._picture.restless)
         finally:

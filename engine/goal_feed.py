@@ -37,6 +37,7 @@ class GoalFeed:
         self._watch = watch or Watch(root)
         self._stamps: dict[TaskId, Stamp | None] = {}
         self._shown: dict[TaskId, TaskView] = {}
+        self._called = False
         self._closed = threading.Event()
 
     def nudge(self, run_id: TaskId) -> None:
@@ -46,6 +47,11 @@ class GoalFeed:
     def rescan(self) -> None:
         """Look at every run again, now."""
         self._watch.rescan()
+
+    def call(self) -> None:
+        """Have `batches` tell something soon, if only an empty batch. From any thread."""
+        self._called = True
+        self._watch.wake()
 
     async def close(self) -> None:
         """End `batches`. Harmless when called twice."""
@@ -60,7 +66,8 @@ class GoalFeed:
             while not self._closed.is_set():
                 changes = await self._watch.changes()
                 views, gone = await asyncio.to_thread(self._look, changes)
-                if views or gone:
+                if views or gone or self._called:
+                    self._called = False
                     number = len(self._shown)
                     yield Batch(tuple(views), tuple(gone), number, number, True)
                 self._watch.follow([one for one, view in self._shown.items() if _is_open(view)])

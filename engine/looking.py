@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable
 from contextlib import aclosing
 from functools import partial
 from itertools import islice
@@ -151,7 +151,7 @@ class Looking:
             lambda: self._place_of(task_id).history(task_id, make, before=before, since=since)
         )
 
-    async def changes(self) -> AsyncIterator[Batch]:
+    async def changes(self) -> AsyncGenerator[Batch, None]:
         """The live list: all tasks in batches, newest first, then what changes."""
         feed = Feed(self._ledger, Watch(self._ledger.root), ours=self.owns)
         self._feeds.add(feed)

@@ -81,13 +81,15 @@ class Minding(Looking):
         """
         return force_of(reason, by or self.settings.agent_id or whoami())
 
-    async def contract(self, contract_id: str) -> ContractView:
+    async def contract(self, contract_id: str, *, items: bool = True) -> ContractView:
         """A contract with what its guard says now, and the first items nobody said a word on.
+
+        Without `items` it is read without these lists.
 
         Raises:
             ContractNotFound, RecordUnreadable, NotAnId.
         """
-        read = partial(self.goals.contracts.get, contract_id, include_items=True)
+        read = partial(self.goals.contracts.get, contract_id, include_items=items)
         return await asyncio.to_thread(read)
 
     def is_run(self, subject: str) -> bool:

@@ -170,6 +170,7 @@ class TaskView(msgspec.Struct, frozen=True):
     `orphaned` means that its owner is proved dead and nobody has reaped it yet.
     `ours` means that this very process runs it; `foreign` that another living one does.
     `last_event_at` is the newest event's time in ms, where the tail was read.
+    `ledger` is the label of the ledger beside the own one that it is in; empty for the own.
     """
 
     entry: TaskRecord | Unreadable
@@ -178,6 +179,7 @@ class TaskView(msgspec.Struct, frozen=True):
     orphaned: bool = False
     ours: bool = False
     foreign: bool = False
+    ledger: str = ""
 
     @property
     def task_id(self) -> TaskId:

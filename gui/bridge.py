@@ -18,13 +18,14 @@ from engine.again import Asked, repeatable
 from engine.config import Settings
 from engine.errors import EngineError, LedgerUnusable, Problem
 from engine.feed import Batch
+from engine.ledgers import Ledgers
 from engine.records import Health, History, TaskId, TaskRecord
 from engine.service import Engine
 from gui.cancelling import Cancelled, cancel_all
 from gui.details.event_rows import EventPart, EventRow, event_row
-from gui.errands import Errands
 from gui.flow import Flow
 from gui.following import EventFollower, Offset, Told
+from gui.ledgers import LedgerErrands
 from gui.sample import Sample
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ AGAIN_S = 2.0  # until the ledger is tried again after it could not be followed
 CLOSE_S = 5.0
 
 
-class Bridge(Errands):
+class Bridge(LedgerErrands):
     """One engine as the window sees it. Every signal carries one record.
 
     `answered` tells who asked with a token what came of it: the record, or the error, which
@@ -53,7 +54,7 @@ class Bridge(Errands):
     def __init__(self, settings: Settings, *, accepts: bool = True) -> None:
         super().__init__(settings)
         self._accepts = accepts
-        self._making: asyncio.Future[Engine] | None = None
+        self._making: asyncio.Future[Ledgers] | None = None
         self._flow = Flow(self)
         self._flow.batch.connect(self.batch)
         self._told = Told()
@@ -182,6 +183,7 @@ class Bridge(Errands):
         if health != self._last_health:
             self._last_health = health
             self.health.emit(health)
+        self.show_ledgers()
 
     def look_at_health(self) -> Health:
         """The engine's health; before there is one, what is known without it."""
@@ -226,8 +228,9 @@ class Bridge(Errands):
     async def _follow_changes(self) -> None:
         if self._engine is None:
             self._making = asyncio.ensure_future(self._make())
-            self._engine = await asyncio.shield(self._making)
+            self._engine = engine = await asyncio.shield(self._making)
             self._trouble = None
+            self._hand_over(engine)
             self.show_health()
             self.opened.emit()
         self._told.start_over()
@@ -237,8 +240,8 @@ class Bridge(Errands):
             self._flow.add(self._told.whole(batch))
             self._history.hear(batch)
 
-    async def _make(self) -> Engine:
-        engine = await asyncio.to_thread(Engine, self._settings, accepts=self._accepts)  # slow disk
+    async def _make(self) -> Ledgers:
+        engine = await asyncio.to_thread(Ledgers, self._settings, accepts=self._accepts)
         try:
             await engine.open()
         except BaseException:

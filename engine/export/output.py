@@ -6,7 +6,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -45,6 +45,13 @@ def new_file(place: Path, root: Path, *, force: bool) -> Iterator[BinaryIO]:
         _drop(staged)
 
 
+def check_outside(place: Path, roots: Iterable[str]) -> None:
+    """Raise ExportRefused for a place inside of a ledger; `roots` are real paths already."""
+    target = Path(os.path.realpath(place))
+    if any(map(target.is_relative_to, roots)):
+        raise ExportRefused(path=str(place), reason="it is inside the ledger")
+
+
 def leave_nothing() -> None:
     """Remove what is half written: for who ends the process at once, and no block with it."""
     for staged in tuple(_UNFINISHED):
@@ -61,8 +68,7 @@ def _judged(place: Path, root: Path, force: bool) -> Path:
     if "\0" in str(place):
         raise ExportRefused(path=str(place), reason="no name of a file holds a NUL")
     target = Path(os.path.realpath(place))  # a link of the user's own is followed
-    if target.is_relative_to(os.path.realpath(root)):
-        raise ExportRefused(path=str(place), reason="it is inside the ledger")
+    check_outside(place, [os.path.realpath(root)])
     try:
         mode = os.lstat(target).st_mode
     except OSError:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.attention import Facet
+from engine.ledger_ids import HERE
 from engine.lifecycle import TASK_RUN
 from engine.query.errors import BadComparison
 from engine.query.subject import Subject
@@ -165,6 +166,11 @@ def _forced(term: Term) -> Test:
     return lambda one, _: one.forced is wanted
 
 
+def _root(term: Term) -> Test:
+    matches = equals(_plain(term, HERE))
+    return lambda one, _: matches(one.root)
+
+
 def _owner(term: Term) -> Test:
     return OWNERS[one_of(term, OWNERS)]
 
@@ -224,4 +230,5 @@ FIELDS: Final[Mapping[str, Field]] = {
     "owner": Field(_owner, "foreign", "ours, foreign or gone", tuple(OWNERS)),
     "has": Field(_has, "result", ", ".join(PARTS), tuple(PARTS), counts=True),
     "parent": Field(_parent, "3fa1c0", "the task that it repeats"),
+    "root": Field(_root, HERE, "the ledger that it is in, by its label; here is the own", (HERE,)),
 }

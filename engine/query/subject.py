@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from engine.attention import facets, moment, reasons, standing, updated_at
+from engine.ledger_ids import HERE
 from engine.pace import STALL_MIN_MS
 from engine.records import (
     LIVE,
@@ -130,6 +131,11 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
     @property
     def other_id(self) -> str:
         return self.fields.command_task_id or ""
+
+    @property
+    def root(self) -> str:
+        """The label of its ledger, `here` for the program's own."""
+        return self.view.ledger or HERE
 
     @property
     def forced(self) -> bool:

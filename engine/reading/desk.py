@@ -77,15 +77,34 @@ class Reading:
         return found
 
     async def differences(
-        self, before: str, after: str, told: Callable[[int], None]
+        self,
+        before: str,
+        after: str,
+        told: Callable[[int], None],
+        *,
+        earlier: Reading | None = None,
     ) -> Differences:
-        """What differs between two runs; `told` hears, on the thread, how many were read."""
-        return await _stopping(lambda stop: differences(self._look(), before, after, told, stop))
+        """What differs between two runs; `told` hears, on the thread, how many were read.
+
+        `earlier` has the run `before`, where that is in another ledger.
+        """
+        there = earlier or self
+
+        def work(stop: threading.Event) -> Differences:
+            runs = (there._look(), before), (self._look(), after)
+            return differences(*runs, told, stop)
+
+        return await _stopping(work)
 
     async def files(self, task_id: str) -> tuple[FileFacts, ...]:
         """The task's files, those in `artifacts/` last."""
         found = await asyncio.to_thread(lambda: self._look().files(task_id))
         return tuple(FileFacts(*one) for one in found)
+
+    async def place(self, task_id: str, name: str) -> Path | None:
+        """Where a file of the task stands, to be handed to another program; None where it is none
+        of the task's own: a link, a folder, or not there."""
+        return await asyncio.to_thread(lambda: self._look().place(task_id, name))
 
     async def part(self, task_id: str, name: str, start: int, most: int) -> FilePart:
         """Some bytes of a file."""

@@ -18,6 +18,7 @@ Change = Literal["added", "removed", "changed"]
 KEPT: Final = 20_000  # differences; what is more is only counted
 _TOLD_EACH: Final = 500
 
+Run = tuple[LedgerLook, str]  # a task of the ledger that is looked at
 Facts = tuple[str, str, bytes]  # how it answered, its title, what its text is like
 
 
@@ -42,7 +43,7 @@ class Differences(msgspec.Struct, frozen=True):
 
 
 def differences(
-    look: LedgerLook, before: str, after: str, told: Callable[[int], None], stop: threading.Event
+    before: Run, after: Run, told: Callable[[int], None], stop: threading.Event
 ) -> Differences:
     """Compare run `before` with run `after`, unit by unit, by their addresses.
 
@@ -56,9 +57,9 @@ def differences(
         if len(found) < KEPT:
             found.append(one)
 
-    known = dict(_facts(look, before, told, stop))
+    known = dict(_facts(before, told, stop))
     read = len(known)
-    for name, facts in _facts(look, after, lambda more: told(read + more), stop):
+    for name, facts in _facts(after, lambda more: told(read + more), stop):
         old = known.pop(name, None)
         if old is None:
             note(Difference("added", display(name, 500), "", _words(facts)))
@@ -73,10 +74,10 @@ def differences(
 
 
 def _facts(
-    look: LedgerLook, task_id: str, told: Callable[[int], None], stop: threading.Event
+    run: Run, told: Callable[[int], None], stop: threading.Event
 ) -> Iterator[tuple[str, Facts]]:
     seen: set[str] = set()
-    for number, (row, at) in enumerate(UnitReader(look, task_id).rows()):
+    for number, (row, at) in enumerate(UnitReader(*run).rows()):
         if stop.is_set():
             return
         if number % _TOLD_EACH == 0:

@@ -82,6 +82,10 @@ class Watch:
         """Ask for a look at everything, now."""
         self._post.put(rescan=True)
 
+    def wake(self) -> None:
+        """Have `changes` answer soon, with whatever there is. From any thread."""
+        self._post.put()
+
     async def changes(self, within_s: float | None = None) -> Changes:
         """Wait for the next bundle; an empty one when `within_s` is over or `state` changed."""
         return await self._post.take(within_s)
