@@ -25,7 +25,7 @@ from gui.desktop.popups import Popups
 from gui.desktop.session_bus import SessionBus
 from gui.session import Session
 from tests.gui.desktop_services import Desktop, a_bus, needs_bus
-from tests.gui.test_app_window import running
+from tests.gui.live_tasks import running
 from tests.gui.windows import dialog_of, heard, opened, press, until
 
 ROOT = Path(__file__).resolve().parents[2]
