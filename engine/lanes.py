@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from contextvars import ContextVar
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -23,9 +23,10 @@ class Lanes(ThreadPoolExecutor):
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         pool = _POOL.get()
-        if pool is None:
-            return super().submit(fn, *args, **kwargs)
-        return pool.submit(fn, *args, **kwargs)
+        if pool is not None:
+            with suppress(RuntimeError):  # closed meanwhile: what is left of its work ends here
+                return pool.submit(fn, *args, **kwargs)
+        return super().submit(fn, *args, **kwargs)
 
 
 class Lane:

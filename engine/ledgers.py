@@ -69,9 +69,8 @@ class Ledgers(SteersBeside):
         neighbour = self._neighbours.by_label.pop(label, None)
         if neighbour is None:
             raise NoSuchLedger(label=label)
-        for reader in self._readers | self._run_readers:
-            reader.end(label)
-        closing = asyncio.create_task(neighbour.close(), name=f"close ledger {label}")
+        ending = [reader.end(label) for reader in self._readers | self._run_readers]
+        closing = asyncio.create_task(neighbour.close(ending), name=f"close ledger {label}")
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
         self.told()

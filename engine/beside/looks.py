@@ -117,14 +117,15 @@ class LooksBeside(Engine):
             await super().join(task_id)
 
     def is_run(self, subject: str) -> bool:
+        """Of another ledger from memory: nobody need wait for its disk."""
         there = self._neighbours.of(subject)
-        return super().is_run(subject) if there is None else there.engine.is_run(plain_id(subject))
+        return super().is_run(subject) if there is None else subject in there.runs
 
     def folder_of(self, task_id: str) -> Path:
         there = self._neighbours.of(task_id)
         if there is None:
             return super().folder_of(task_id)
-        return there.engine.folder_of(plain_id(task_id))
+        return there.folder_of(plain_id(task_id), is_run=task_id in there.runs)
 
 
 def _itself(engine: Engine) -> Engine:

@@ -26,12 +26,13 @@ MANY = 100  # tasks whose ids are marked in a thread: more of them would be felt
 class _Part:
     """One of the others, as far as it was told."""
 
+    task: asyncio.Task[None]
+
     def __init__(self, neighbour: Neighbour) -> None:
         self.neighbour = neighbour
         self.known: set[TaskId] = set()
         # What has not answered yet holds nobody up: it counts once it tells something.
         self.last = Batch(complete=True)
-        self.task: asyncio.Task[None] | None = None
 
 
 class Merging:
@@ -47,19 +48,20 @@ class Merging:
 
     def begin(self, neighbour: Neighbour) -> None:
         """Follow this ledger from now on."""
-        part = self._parts[neighbour.beside.label] = _Part(neighbour)
+        label, part = neighbour.beside.label, _Part(neighbour)
         work = neighbour.lane.run(self._keep_up(part))
-        part.task = asyncio.create_task(work, name=f"follow ledger {neighbour.beside.label}")
+        part.task = asyncio.create_task(work, name=f"follow ledger {label}")
+        self._parts[label] = part
 
-    def end(self, label: str) -> None:
-        """Follow it no more: what it told is gone."""
+    def end(self, label: str) -> asyncio.Task[None]:
+        """Follow it no more: what it told is gone. The task that followed it ends soon."""
         part = self._parts.pop(label)
-        if part.task is not None:
-            part.task.cancel()
-            self._ending.add(part.task)
-            part.task.add_done_callback(self._ending.discard)
+        part.task.cancel()
+        self._ending.add(part.task)
+        part.task.add_done_callback(self._ending.discard)
         self._drop(part)
         self._call()
+        return part.task
 
     def joined(self, own: Batch) -> Iterator[Batch]:
         """What is to be told now: a batch of the own ledger, and what waits of the others."""
@@ -122,6 +124,8 @@ class Merging:
         self._call()
         if self._counts:
             part.neighbour.hear(batch)
+        else:
+            part.neighbour.runs = part.known
 
     def _drop(self, part: _Part) -> None:
         gone, part.known = tuple(part.known), set()

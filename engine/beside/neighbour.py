@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from engine.beside.state import Beside, LedgerState, Standing
 from engine.config import Settings
 from engine.errors import EngineError, LedgerUnusable
 from engine.feed import Batch
+from engine.goals.run_folders import FOLDER as RUNS
 from engine.lanes import Lane
 from engine.records import TaskRecord
 from engine.service import Engine
@@ -63,6 +64,7 @@ class Neighbour:
         self.beside = beside
         self.marks = Marks(beside.label)
         self.tasks = 0
+        self.runs: Collection[str] = ()  # the task runs among its rows
         self.place = str(beside.path.absolute())  # without links, once somebody looked
         self.lane = Lane(beside.label)
         self._own, self._others, self._told = own, others, told
@@ -101,6 +103,11 @@ class Neighbour:
     async def ask(self, work: Awaitable[T]) -> T:
         """Await what was asked of its engine, on its own threads."""
         return await self.lane.run(work)
+
+    def folder_of(self, plain: str, *, is_run: bool) -> Path:
+        """Where a task, or a task run, keeps its files."""
+        root = self.engine.settings.home / RUNS if is_run else self.beside.path
+        return root / plain
 
     def check_writable(self) -> None:
         """Raise LedgerWatchOnly where nothing may be written."""
@@ -141,11 +148,20 @@ class Neighbour:
         if self._engine is not None:
             self._engine.rescan()
 
-    async def close(self) -> None:
-        """Let go of it; what hangs on its disk is not waited for longer than a second."""
+    async def close(self, readers: Iterable[asyncio.Task[None]] = ()) -> None:
+        """Let go of it, after its `readers` (which were called off) have ended.
+
+        What hangs on its disk is not waited for longer than a second.
+        """
+        ending = [*readers, *filter(None, [self._opening])]
+        if self._opening is not None:
+            self._opening.cancel()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
-                await self._end()
+                if ending:
+                    await asyncio.wait(ending)
+                if self._engine is not None:
+                    await self.ask(self._engine.close(0))
         self.lane.close()
 
     async def pause(self) -> None:
@@ -154,13 +170,6 @@ class Neighbour:
         with suppress(TimeoutError):
             async with asyncio.timeout(AGAIN_S):
                 await self._look.wait()
-
-    async def _end(self) -> None:
-        if self._opening is not None:
-            self._opening.cancel()
-            await asyncio.wait({self._opening})
-        if self._engine is not None:
-            await self.ask(self._engine.close(0))
 
     async def _open(self) -> None:
         while self._engine is None:

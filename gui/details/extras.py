@@ -102,7 +102,7 @@ async def _contract(engine: Engine, record: TaskRecord) -> tuple[ContractView | 
     if not named:
         return None, ""
     try:
-        return await asyncio.to_thread(engine.goals.contracts.get, named), ""
+        return await engine.contract(named, items=False), ""
     except EngineError as error:
         return None, language.told(error)
 
