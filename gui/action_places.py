@@ -15,7 +15,7 @@ MENUS: dict[str, tuple[str, ...]] = {
         *("export_tasks", "export_list", "", "settings", "", "quit"),
     ),
     "edit": (
-        *("copy_ids", "copy_rows", "copy_link", "", "all", "all_matching", "none", ""),
+        *("copy_ids", "copy_rows", "copy_link", "copy_files", "", "all", "all_matching", "none", ""),
         *("find", "filter_by_value", "save_view", "clear_filter"),
     ),
     "task": (
@@ -37,7 +37,8 @@ TOOL_BAR_END = ("watch_page", "rescan", "settings", "sidebar", "details")
 ROW_MENU = (
     *("open_result", "watch_page", "", "cancel", "stop", "force", "resume", ""),
     *("rerun", "duplicate", "retry_failed", "", "acknowledge", "filter_by_value", ""),
-    *("copy_ids", "copy_rows", "copy_link", "", "export_tasks", "task_folder", "delete"),
+    *("copy_ids", "copy_rows", "copy_link", "copy_files", ""),
+    *("export_tasks", "task_folder", "delete"),
 )
 
 

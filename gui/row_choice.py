@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, Signal
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QPoint, Signal
 from PySide6.QtWidgets import QAbstractItemView, QTableView, QWidget
 
 from gui.columns import COLUMNS
@@ -71,6 +71,11 @@ class RowChoice(QTableView):
             self._quiet = True
             super().selectAll()
             self._quiet, self._all_of = False, None
+
+    def is_chosen_at(self, at: QPoint) -> bool:
+        """Is there a row at this point of the viewport that is chosen, alone or with others?"""
+        index = self.indexAt(at)
+        return index.isValid() and (self.all_marked or self.selectionModel().isSelected(index))
 
     def selected_ids(self) -> list[str]:
         """The selected tasks from top to bottom."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -214,6 +214,13 @@ class LedgerLook:
         """One of `files`, open for reading. Raises TaskUnreadable where it cannot be."""
         with self._task(task_id) as folder, self._readable(task_id, name):
             return outcome.open_listed(folder, name)
+
+    def place(self, task_id: str, name: str) -> Path | None:
+        """Where one of `files` stands, for another program; None for a link or what is no file."""
+        with self._task(task_id) as folder, suppress(OSError, Unusable):
+            if outcome.stands(folder, name):
+                return (self.root / task_id / name).absolute()
+        return None
 
     def open_result(self, task_id: str) -> BinaryIO:
         """result.json by its place (never by `result_path`). Raises ResultMissing."""

@@ -122,6 +122,17 @@ def _listed(folder: Folder, before: str) -> list[tuple[str, int, float]]:
     return found
 
 
+def stands(folder: Folder, name: str) -> bool:
+    """Is it one of `listed`? Raises OSError, Unusable."""
+    inside, plain = name.rpartition("/")[::2]
+    if inside not in ("", ARTIFACTS_NAME) or not _is_plain(plain):
+        return False
+    if not inside:
+        return folder.has(plain) and stat.S_ISREG(folder.facts(plain).st_mode)
+    with folder.enter(ARTIFACTS_NAME) as artifacts:
+        return artifacts.has(plain) and stat.S_ISREG(artifacts.facts(plain).st_mode)
+
+
 def open_listed(folder: Folder, name: str) -> BinaryIO:
     """One of `listed`, open for reading. Raises Unusable, OSError."""
     inside, artifact = name.rpartition("/")[::2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer
 from PySide6.QtGui import QIcon, QImage, QPixmap
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -24,6 +24,7 @@ from engine.service import Engine
 from engine.sizes import size_words
 from gui import language
 from gui.desk import Desk
+from gui.details.file_handle import FileHandle
 from gui.details.tab import DetailTab
 from gui.theme import plain_label, plain_tip
 from gui.viewer.picture import PictureView, decoded
@@ -50,6 +51,7 @@ class Screenshots(DetailTab):
         self._again.timeout.connect(self._look_again)
         self._lay_out()
         self.thumbs.currentItemChanged.connect(lambda *_: self._show_current())
+        self.handle = FileHandle(desk, self.thumbs, self._file_at)
 
     def _lay_out(self) -> None:
         self.thumbs.setIconSize(THUMB)
@@ -119,6 +121,10 @@ class Screenshots(DetailTab):
             self._parts.show()
             self.thumbs.setCurrentRow(0)
 
+    def _file_at(self, at: QPoint | None) -> tuple[str, str] | None:
+        item = self.thumbs.currentItem() if at is None else self.thumbs.itemAt(at)
+        return None if item is None else (self._task_id, str(item.data(_NAME)))
+
     def _show_current(self) -> None:
         item = self.thumbs.currentItem()
         if item is not None and self._task_id:
@@ -134,7 +140,9 @@ class PicturePane(QWidget):
         self.view = PictureView(self)
         self._facts = plain_label("", self, tone="muted")
         self._size, self._problem = QSize(), ""
+        self._shown: tuple[str, str] | None = None
         self._lay_out()
+        self.handle = FileHandle(desk, self.view, self._file_at)
         self.view.zoomed.connect(lambda _: self._tell())
 
     def _lay_out(self) -> None:
@@ -162,11 +170,16 @@ class PicturePane(QWidget):
     def clear(self) -> None:
         """Show nothing."""
         self._desk.bridge.call_off(self._name)
-        self._size, self._problem = QSize(), ""
+        self._size, self._problem, self._shown = QSize(), "", None
         self.view.show_image(QImage())
+
+    def _file_at(self, at: QPoint | None) -> tuple[str, str] | None:
+        """A picture that is larger than its place is moved in it instead of out of it."""
+        return None if at is not None and self.view.can_be_moved else self._shown
 
     def show_picture(self, task_id: str, name: str) -> None:
         """Show this picture of this task, as soon as it is decoded."""
+        self._shown = (task_id, name)
         self._desk.bridge.spawn_once(self._take(task_id, name), name=self._name)
 
     @property

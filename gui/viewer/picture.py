@@ -59,6 +59,11 @@ class PictureView(QAbstractScrollArea):
     def scale(self) -> float:
         return self._fitting() if self._fit else self._scale
 
+    @property
+    def can_be_moved(self) -> bool:
+        """Is there more of it than can be seen at once?"""
+        return self.horizontalScrollBar().maximum() + self.verticalScrollBar().maximum() > 0
+
     def show_image(self, image: QImage) -> None:
         """Show this one; a null one shows nothing."""
         self._image = image

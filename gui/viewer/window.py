@@ -24,6 +24,7 @@ from engine.feed import Batch
 from engine.records import RESULT_NAME, TaskView
 from engine.units import Unit, UnitFilter
 from gui.desk import Desk
+from gui.details.file_handle import FileHandle
 from gui.details.json_view import JsonView
 from gui.rows import Row
 from gui.tab_order import InOrder
@@ -68,6 +69,9 @@ class ResultWindow(InOrder, QWidget):
         self.export = QPushButton(self.tr("Export"), self)
         self.folder = QPushButton(self.tr("Show in folder"), self)
         self.pages = UnitList(desk, PAGE_COLUMNS, self)
+        self.handle = FileHandle(desk, self._name, lambda _: (self.task_id, RESULT_NAME))
+        self._name.setCursor(Qt.CursorShape.OpenHandCursor)
+        self._name.setToolTip(plain_tip(self.tr("Pull this out to copy the result file")))
         self.tabs = QTabWidget(self)
         self._soon = QTimer(self, singleShot=True, interval=0)
         self._lay_out()
@@ -187,8 +191,9 @@ class ResultWindow(InOrder, QWidget):
 
     def _leave(self) -> None:
         self.pages.leave()
-        for tab in self.findChildren(ViewerTab):
-            tab.leave()
+        for tab in map(self.tabs.widget, range(self.tabs.count())):
+            if isinstance(tab, ViewerTab):
+                tab.leave()
 
     def _hear(self, batch: Batch) -> None:
         view = next((one for one in batch.views if one.task_id == self.task_id), None)

@@ -1,0 +1,74 @@
+"""A file of a task under the pointer: to be pulled out, copied by key, or shown in its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, QPoint, Qt, QTimer
+from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
+from PySide6.QtWidgets import QAbstractScrollArea, QWidget
+
+from engine.service import Engine
+from gui.desk import Desk
+from gui.dragging import Grip, carried, carry
+
+Wanted = Callable[[QPoint | None], tuple[str, str] | None]
+
+
+class FileHandle(QObject):
+    """`wanted` tells which file (task, name) is at a point, or, by key, is the current one.
+
+    A file that is none of the task's own (a link, a folder) is neither carried nor copied.
+    """
+
+    def __init__(self, desk: Desk, widget: QWidget, wanted: Wanted) -> None:
+        super().__init__(widget)
+        self._desk, self._widget, self._wanted = desk, widget, wanted
+        place = widget.viewport() if isinstance(widget, QAbstractScrollArea) else widget
+        self.grip = Grip(place, lambda at: wanted(at) is not None)
+        self.grip.pulled.connect(self._pull)
+        self.copy = self._action(self.tr("&Copy the file"), self._copy)
+        self.copy.setShortcut(QKeySequence.StandardKey.Copy)
+        self.copy.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        self.show = self._action(self.tr("&Show in folder"), self._show)
+        widget.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+
+    def _action(self, words: str, act: Callable[[Path], object]) -> QAction:
+        action = QAction(words, self._widget)
+        action.triggered.connect(lambda: self._find(self._wanted(None), act))
+        self._widget.addAction(action)
+        return action
+
+    def _find(self, file: tuple[str, str] | None, then: Callable[[Path], object]) -> None:
+        if file is None:
+            return
+        task_id, name = file
+
+        def tell(place: Path | None) -> None:
+            if place is not None:
+                then(place)
+
+        async def look(engine: Engine) -> Any:
+            return await engine.reading.place(task_id, name)
+
+        self._desk.bridge.ask(look, tell, name=f"file {id(self)}")
+
+    def _pull(self, at: QPoint) -> None:
+        self._find(
+            self._wanted(at), lambda one: QTimer.singleShot(0, self, lambda: self._carry(one))
+        )
+
+    def _carry(self, place: Path) -> None:
+        if self.grip.is_pulled:  # nobody has let go meanwhile
+            carry(self._widget, carried(str(place), [place]), place.name)
+        self.grip.let_go()
+
+    def _copy(self, place: Path) -> None:
+        QGuiApplication.clipboard().setMimeData(carried(str(place), [place]))
+
+    def _show(self, place: Path) -> None:
+        from gui.folders import show_folder
+
+        show_folder(place.parent)
