@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
+import subprocess
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -24,6 +25,7 @@ CALL_OFF_S = 4.0
 LOOK_S = 0.05
 SETTLE_S = 3.0  # a busy machine needs its time for what an idle one does at once
 ANSWER_S = 2.0
+ASKED_S = 5.0
 _DRIVER_MODULES = frozenset(
     {
         "playwright._impl.transport",
@@ -73,6 +75,7 @@ class Driver:
             return cls._of(start, start.process())
         reason = _reason(start.task) if start.task.done() else f"no answer within {limit_s:.0f} s"
         await _to_its_end(asyncio.create_task(cls._call_off(start)))
+        reason = await asyncio.to_thread(_what_node_says) or reason
         raise BrowserFailed(reason=f"its driver does not start: {reason}")
 
     @classmethod
@@ -223,6 +226,26 @@ def _look_for_node() -> None:
         raise BrowserFailed(
             reason=f"its driver does not start: {node} is not a program that can be run"
         )
+
+
+def _what_node_says() -> str:
+    """Why the driver's Node.js does not run at all, such as a library that is not there; ""
+    where it does. Playwright tells no more than that nobody answers."""
+    try:
+        asked = subprocess.run(
+            [compute_driver_executable()[0], "--version"],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=ASKED_S,
+            check=False,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),  # Windows would open one
+        )
+    except OSError as failed:
+        return str(failed)
+    except subprocess.TimeoutExpired:
+        return ""
+    lines = asked.stderr.decode("utf-8", "replace").split("\n") if asked.returncode else []
+    return next((line.strip()[:300] for line in lines if line.strip()), "")
 
 
 def _reason(failed: asyncio.Task[Playwright]) -> str:

@@ -72,6 +72,14 @@ async def test_a_cancelled_start_ends_its_process_and_its_tasks(after_s: float) 
 
 
 @SHELL
+async def test_a_driver_that_cannot_run_says_what_it_lacks(node: Any) -> None:
+    lacks = "error while loading shared libraries: libatomic.so.1: no such file"
+    node(f"echo '{lacks}' >&2; exit 127")
+    with pytest.raises(BrowserFailed, match=lacks):
+        await Driver.start(10)
+
+
+@SHELL
 async def test_a_driver_that_never_answers_is_ended_at_its_limit(node: Any) -> None:
     node(HANGS)
     before = set(psutil.Process().children(recursive=True))
