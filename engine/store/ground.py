@@ -141,13 +141,13 @@ def disk_concern(folder: Path, mounted: Mounts = mounts) -> Concern | None:
     if kind in LOCAL:
         return None
     messages = _NETWORK_DISK if kind in NETWORK else _UNKNOWN_DISK
-    return _concern(messages, path=str(folder), kind=kind or "?")
+    return _concern(messages, path=str(folder), kind=kind or "unknown")
 
 
 def deaf_disk(folder: Path) -> str:
     """Why notices of changes cannot be relied upon under `folder`; empty when they can."""
     kind = disk_kind(folder)
-    return "" if kind in LOCAL else ENGLISH["ground.disk.deaf"].format(kind=kind or "?")
+    return "" if kind in LOCAL else ENGLISH["ground.disk.deaf"].format(kind=kind or "unknown")
 
 
 def concerns(root: Path, home: Path) -> tuple[Concern, ...]:
