@@ -135,6 +135,7 @@ COLUMNS: tuple[Column, ...] = (
         ticks=True,
         moves=True,
         least=10,
+        yields=1,
     ),
     Column(
         "budget",
@@ -145,6 +146,7 @@ COLUMNS: tuple[Column, ...] = (
         paint="budget",
         ticks=True,
         least=13,
+        yields=1,
     ),
     Column(
         "age",

@@ -125,6 +125,16 @@ def test_a_column_that_was_asked_for_or_sorted_by_does_not_give_way(table: TaskT
     assert not table.isColumnHidden(COLUMN_AT["rate"])
 
 
+@pytest.mark.parametrize("key", [column.key for column in COLUMNS if not column.hidden])
+def test_in_the_smallest_window_no_order_has_to_be_scrolled_sideways(
+    table: TaskTable, key: str
+) -> None:
+    table.resize(900 - 208, 300)  # beside the states
+    table.tasks.set_sort([(key, False)])
+    assert table.horizontalScrollBar().maximum() == 0
+    assert not table.isColumnHidden(COLUMN_AT[key])
+
+
 def test_a_double_click_on_an_edge_shows_the_cells_whole_and_the_next_start_keeps_it(
     table: TaskTable, qtbot: QtBot
 ) -> None:
