@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from engine.messages import ENGLISH
 
 _SPOKEN: dict[str, str] = {}
 _GROUP = [","]
 _POINT = ["."]
+_TOLD: list[Callable[[str], str]] = [str]
 
 
-def use(texts: Mapping[str, str], *, group: str = ",", point: str = ".") -> None:
-    """Say these messages instead of the English ones; numbers as `1{group}234{point}5`."""
+def use(
+    texts: Mapping[str, str],
+    *,
+    group: str = ",",
+    point: str = ".",
+    told: Callable[[str], str] = str,
+) -> None:
+    """Say these messages instead of the English ones; numbers as `1{group}234{point}5`.
+
+    `told` is asked what a reason that was written in English is in the language.
+    """
     _SPOKEN.clear()
     _SPOKEN.update(texts)
-    _GROUP[0], _POINT[0] = group, point
+    _GROUP[0], _POINT[0], _TOLD[0] = group, point, told
+
+
+def retold(reason: str) -> str:
+    """Why something went wrong, as this program words it, in the language of the face.
+
+    Such reasons stand in ledgers, in English, whoever wrote them; what is not of this program
+    stays as it is.
+    """
+    return _TOLD[0](reason)
 
 
 def say(message_id: str, /, **fields: object) -> str:

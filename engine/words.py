@@ -15,6 +15,7 @@ from engine.goal_words import why_open
 from engine.records import ENVELOPE, TASK_RUN, TaskRecord, TaskView, Units, Unreadable
 from engine.saying import count as count
 from engine.saying import decimal as decimal
+from engine.saying import retold as retold
 from engine.saying import say as say
 
 NONE: Final = "–"
@@ -211,7 +212,7 @@ def why(view: TaskView, now_ms: float, stalled: bool = False) -> str:
     """One sentence on why the task stands where it stands right now."""
     entry = view.entry
     if isinstance(entry, Unreadable):
-        return say("why.unreadable", reason=display(entry.reason, 500))
+        return say("why.unreadable", reason=display(retold(entry.reason), 500))
     state = standing(view)
     if entry.kind == TASK_RUN and not entry.is_terminal:
         return why_open(entry)
@@ -261,7 +262,7 @@ def _why_ended(view: TaskView, record: TaskRecord, state: Standing) -> str:
         return _why_partly(record.kind, view.units, lasted)
     if state is not Standing.FAILED:
         return say(f"why.{state.value}", took=lasted)
-    reason = display(record.error.message, _REASON_LIMIT) if record.error else ""
+    reason = display(retold(record.error.message), _REASON_LIMIT) if record.error else ""
     return (
         say("why.failed", took=lasted, reason=reason)
         if reason
@@ -279,7 +280,7 @@ def error_text(record: TaskRecord) -> str:
     """The error with its code; empty when the task has none."""
     if record.error is None:
         return ""
-    message = display(record.error.message, 2000)
+    message = display(retold(record.error.message), 2000)
     if not record.error.code:
         return message
     return say("error.with_code", message=message, code=display(record.error.code, 80)).strip()

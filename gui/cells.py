@@ -13,6 +13,7 @@ from engine import words
 from engine.attention import REFUSED_CODE, moment
 from engine.display import display
 from engine.records import TASK_RUN, EngineFields, Status, TaskRecord
+from engine.saying import retold
 from gui.budget_gauge import Fullest, fullest_of
 from gui.rows import Row
 
@@ -76,7 +77,7 @@ def error(row: Row, _now_ms: float) -> str:
     entry = row.view.entry
     if isinstance(entry, TaskRecord):
         return display(words.error_text(entry), _MOST) if entry.error is not None else ""
-    return display(entry.reason, _MOST)
+    return display(retold(entry.reason), _MOST)
 
 
 def failures_of(row: Row) -> int | None:

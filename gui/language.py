@@ -1,14 +1,15 @@
 """The language of the window: every text by its English, the engine's by id.
 
 `translations/CODE.json` holds `messages` (by message id), `errors` (by code: title, sentence,
-advice) and `window` (by the English that stands in `tr()`). What is missing there is said in
-English. Source texts are code: `tests/words/test_translations.py` holds that none is forgotten.
+advice), `window` (by the English that stands in `tr()`) and `told` (what the engine words itself:
+mistakes in requests, why something failed; by its English). What is missing there is said in
+English. Source texts are code: `tests/words` holds that none is forgotten.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from PySide6.QtCore import QLibraryInfo, QLocale, QObject, Qt, QTranslator
 from PySide6.QtWidgets import QApplication
 
 from engine import saying
-from engine.errors import EngineError
+from engine.errors import EngineError, InvalidArguments, Problem
 from engine.messages import ENGLISH
 
 FOLDER = Path(__file__).parent / "translations"
@@ -33,6 +34,11 @@ class Texts:
         self.messages: Mapping[str, str] = found.get("messages", {})
         self.errors: Mapping[str, Mapping[str, str]] = found.get("errors", {})
         self._window: Mapping[str, str] = found.get("window", {})
+        self.told: Callable[[str], str] = str
+        if "told" in found:
+            from gui.recognised import Recognised  # English needs none
+
+            self.told = Recognised(found["told"], self.errors)
 
     def window(self, source: str) -> str | None:
         return self._window.get(source)
@@ -46,6 +52,7 @@ class _Pseudo(Texts):
 
     def __init__(self) -> None:
         super().__init__({"messages": {key: disguised(text) for key, text in ENGLISH.items()}})
+        self.told = disguised
 
     def window(self, source: str) -> str | None:
         return disguised(source)
@@ -96,7 +103,8 @@ def speak(app: QApplication, code: str) -> None:
     _NOW[0] = code
     locale = QLocale.system() if QLocale.system().name().startswith(code) else QLocale(code)
     QLocale.setDefault(locale)
-    saying.use(spoken.messages, group=locale.groupSeparator(), point=locale.decimalPoint())
+    signs = {"group": locale.groupSeparator(), "point": locale.decimalPoint()}
+    saying.use(spoken.messages, **signs, told=spoken.told)
     _fall_silent(app)
     folder = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
     qt = QTranslator(app)
@@ -143,13 +151,38 @@ def title(error: EngineError) -> str:
 def sentence(error: EngineError) -> str:
     """What went wrong. What quotes somebody else's words does it in their language."""
     template = _SPOKEN[0].error(error.code, "sentence", error.sentence)
-    return str(error) if template == error.sentence else template.format(**error.fields)
+    if isinstance(error, InvalidArguments):
+        return "; ".join(map(mistake, error.problems))
+    if template == error.sentence:
+        return saying.retold(str(error))
+    return template.format(**_told(error.fields))
+
+
+def mistake(problem: Problem) -> str:
+    """What is wrong with a request, and where."""
+    said = saying.retold(problem.message)
+    return f"{problem.path}: {said}" if problem.path else said
+
+
+def translated(problem: Problem) -> Problem:
+    """The same mistake in the same place, in words of the language."""
+    return Problem(problem.path, problem.code, saying.retold(problem.message))
+
+
+def advice_of(kind: type[EngineError]) -> str:
+    """What can be done about every error of this kind."""
+    return _SPOKEN[0].error(kind.code, "advice", kind.advice_text)
+
+
+def _told(fields: Mapping[str, object]) -> dict[str, object]:
+    told = saying.retold
+    return {name: told(one) if isinstance(one, str) else one for name, one in fields.items()}
 
 
 def advice(error: EngineError) -> str:
     """What can be done now; empty when there is nothing."""
     template = _SPOKEN[0].error(error.code, "advice", error.advice_text)
-    return template.format(**error.fields)
+    return template.format(**_told(error.fields))
 
 
 def told(error: EngineError) -> str:

@@ -11,6 +11,7 @@ from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QApplication
 
 from engine.logs import log_path
+from engine.saying import retold
 from gui.frame import Frame
 from gui.preferences import Preferences
 from gui.settings import Memory
@@ -146,10 +147,10 @@ class MainWindow(Frame):
         self.trouble.show_health(health)
         self.setWindowTitle(plain_title(health.root))  # Qt adds the program's name
         self.area.show_root(health.root)
-        self.area.show_gone(health.watcher_reason if health.watcher == "gone" else "")
+        self.area.show_gone(retold(health.watcher_reason) if health.watcher == "gone" else "")
         accepts = health.engine == "ready" and not health.read_only
         self.area.show_accepting(accepts)
-        self.acts.allow_starts(accepts, health.read_only)
+        self.acts.allow_starts(accepts, retold(health.read_only))
 
     # the list and its details
 

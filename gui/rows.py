@@ -31,6 +31,7 @@ from engine.display import display
 from engine.pace import STALL_MIN_MS, Pace
 from engine.query import haystack
 from engine.records import Status, TaskRecord, TaskView, Units, Unreadable
+from engine.saying import retold
 from gui.budget_gauge import fullest
 from gui.traits import NONE, Traits, traits
 
@@ -199,7 +200,9 @@ def moved_on(row: Row, view: TaskView, pace: Pace, now_ms: float) -> Row | None:
 def _full_name(view: TaskView) -> str:
     entry = view.entry
     name = words.task_name(view)
-    return f"{name}: {display(entry.reason, 200)}" if isinstance(entry, Unreadable) else name
+    return (
+        f"{name}: {display(retold(entry.reason), 200)}" if isinstance(entry, Unreadable) else name
+    )
 
 
 @lru_cache(128)

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QStatusBar, QToolButton, QWid
 
 from engine.display import display, elide_middle
 from engine.records import Health
+from engine.saying import retold
 from gui.theme import MOST_CHARS, TonedLabel, plain_keys, plain_label, plain_tip
 
 ROOT_CHARS = 60
@@ -79,7 +80,9 @@ class StatusBar(QStatusBar):
     def show_health(self, health: Health) -> None:
         self.engine.show_state(*self._engine(health))
         self.watcher.show_state(*self._watcher(health))
-        self.ground.show_state("warning", self.tr("Ledger at risk"), "\n".join(health.concerns))
+        self.ground.show_state(
+            "warning", self.tr("Ledger at risk"), "\n".join(map(retold, health.concerns))
+        )
         self.ground.setVisible(bool(health.concerns))
         self.work.show_text(self._work(health))
         hint = self.tr("What this window runs itself. The list also has what other programs run.")
@@ -99,12 +102,12 @@ class StatusBar(QStatusBar):
         if health.engine == "closing":
             return "warning", self.tr("Closing…"), ""
         if health.engine != "ready" and health.watcher == "gone":
-            return "bad", self.tr("The ledger cannot be opened"), health.watcher_reason
+            return "bad", self.tr("The ledger cannot be opened"), retold(health.watcher_reason)
         if health.engine != "ready":
             return "muted", self.tr("Opening the ledger…"), ""
         if health.read_only:
-            return "warning", self.tr("Read-only: nothing new is started"), health.read_only
-        return *words.get(health.browser, words["idle"]), health.browser_reason
+            return "warning", self.tr("Read-only: nothing new is started"), retold(health.read_only)
+        return *words.get(health.browser, words["idle"]), retold(health.browser_reason)
 
     def _watcher(self, health: Health) -> tuple[str, str, str]:
         words = {
@@ -113,7 +116,7 @@ class StatusBar(QStatusBar):
             "gone": ("bad", self.tr("Folder gone")),
         }
         tone_name, text = words.get(health.watcher, words["live"])
-        hint = health.watcher_reason or self.tr("Changes in the ledger are seen at once.")
+        hint = retold(health.watcher_reason) or self.tr("Changes in the ledger are seen at once.")
         return tone_name, text, hint
 
     def _work(self, health: Health) -> str:

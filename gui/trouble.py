@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject
 
 from engine.errors import BrowserMissing, EngineError, TaskNotFound
 from engine.records import Health
+from engine.saying import retold
 from engine.words import count
 from gui import language
 from gui.states import Banner, Choice
@@ -81,10 +82,14 @@ class Trouble(QObject):
         elif self._lasting == "read-only":
             self._tell_read_only(health)
         elif self._lasting.startswith("warning"):
-            self._banner.tell(self.tr("The ledger cannot be written now"), health.warnings[0])
+            self._banner.tell(
+                self.tr("The ledger cannot be written now"), retold(health.warnings[0])
+            )
         elif self._lasting.startswith("deaf"):
             words = self.tr("The list is looked at often instead, so it may be up to 2 s behind.")
-            self._banner.tell(self.tr("Changes are not heard"), f"{health.watcher_reason} {words}")
+            self._banner.tell(
+                self.tr("Changes are not heard"), f"{retold(health.watcher_reason)} {words}"
+            )
         else:
             self._tell_browser(health)
 
@@ -101,12 +106,12 @@ class Trouble(QObject):
     def _tell_read_only(self, health: Health) -> None:
         words = self.tr("{0} Tasks can be watched; nothing new is started.")
         choices = (Choice(self.tr("Open another folder…"), self._open_folder),)
-        said = words.format(health.read_only.rstrip(".") + ".")
+        said = words.format(retold(health.read_only).rstrip(".") + ".")
         self._banner.tell(self.tr("This ledger is read-only"), said, choices)
 
     def _tell_browser(self, health: Health) -> None:
         missing = health.browser == "missing"
         title = self.tr("No browser was found") if missing else self.tr("The browser fails")
-        advice = BrowserMissing.advice_text if missing else ""
-        words = f"{health.browser_reason} {advice}".strip()
+        advice = language.advice_of(BrowserMissing) if missing else ""
+        words = f"{retold(health.browser_reason)} {advice}".strip()
         self._banner.tell(title, words, (Choice(self.tr("Look again"), self._look_again),))

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QApplication, QSizePolicy, QVBoxLayout, QWidget
 
 from engine.display import display
 from engine.goals.views import ContractView
+from engine.saying import retold
 from engine.words import clock, count
 from gui.theme import TonedLabel, plain_label, tone
 
@@ -56,7 +57,9 @@ class ContractPart(QWidget):
         self.bar.setAccessibleName(self.counts.text())
         guard = view.guard
         self.guard.show_tone("good" if guard.allowed else "warning")
-        said = guard.reason if guard.allowed else f"{guard.reason} {guard.suggested_next_action}"
+        said = retold(guard.reason)
+        if not guard.allowed:
+            said = f"{said} {retold(guard.suggested_next_action)}"
         self.guard.show_text(display(said, _SAID_CHARS))
         if (forced := view.contract.forced) is not None:
             told = self.tr("⚑ Completed by force by {0} at {1}: {2}")

@@ -14,6 +14,7 @@ from engine.display import ELLIPSIS, clipboard_cell, display
 from engine.messages import ENGLISH
 from engine.records import TaskEvent
 from engine.refused import Refusal, refusal
+from engine.saying import retold
 from engine.sizes import size_words
 from gui.details.budget_facts import advice_words, budget_names
 
@@ -95,7 +96,7 @@ def event_row(event: TaskEvent, place: int = -1) -> EventRow:
 def refusal_words(refused: Refusal, times: int = 1) -> str:
     """`169.254.169.254:80: link-local address`, and how often where it was more than once."""
     message = "refused.line" if times == 1 else "refused.line.times"
-    told = refused._asdict() | {"reason": refused.reason or words.NONE}
+    told = refused._asdict() | {"reason": retold(refused.reason) or words.NONE}
     return words.say(message, count=words.count(times), **told)
 
 
@@ -140,7 +141,7 @@ def _text(event: TaskEvent) -> str:
         if isinstance(error, dict):
             del data["error"]
             data = {**data, "code": error.get("code"), "message": error.get("message")}
-        return _join(str(data.pop("message", None) or ""), data)
+        return _join(retold(_str(data.pop("message", None))), data)
     return _join("", data)
 
 
@@ -179,7 +180,10 @@ def _budget(data: dict[str, Any]) -> str:
 def _guard(data: dict[str, Any]) -> str:
     """Refused, passed or forced; the counts stand in the contract, and in the file."""
     allowed, forced = data.get("allowed"), data.get("forced")
-    reason, advice = _str(data.get("reason")), _str(data.get("suggested_next_action"))
+    reason, advice = (
+        retold(_str(data.get("reason"))),
+        retold(_str(data.get("suggested_next_action"))),
+    )
     if isinstance(forced, dict):
         by, why = _str(forced.get("by")), _str(forced.get("reason"))
         return words.say("said.guard.forced", by=by, why=why, reason=reason)

@@ -13,6 +13,7 @@ from engine.messages import ENGLISH
 from engine.pace import STALL_MIN_MS
 from engine.records import EngineFields, TaskRecord, TaskView, Unreadable
 from engine.refused import Refusals
+from engine.saying import retold
 from engine.words import say
 from gui.details.budget_facts import Fact, budget_facts
 from gui.details.event_rows import refusal_words
@@ -67,7 +68,7 @@ def facts(
         found = [
             Fact("path", display(entry.path)),
             Fact("id", display(entry.task_id)),
-            Fact("error", display(entry.reason), "bad"),
+            Fact("error", display(retold(entry.reason)), "bad"),
         ]
     else:
         found = list(_record_facts(view, entry, now_ms))

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.forcing import Bar, Chance, Guard, Prospect
+from engine.saying import retold
 from engine.words import count
 from gui.dialogs.question import BUTTON, Question
 from gui.dialogs.task_list import TaskList
@@ -150,11 +151,11 @@ class ForceDialog(Question):
             yield self.tr("It has no contract: nothing stands against it."), ""
         else:
             yield self._counts(one.guard), ""
-            yield one.guard.reason, "muted"
+            yield retold(one.guard.reason), "muted"
             if one.guard.allowed and one.chance is Chance.FORCE:
                 yield self.tr("It still runs, and would go on by itself."), ""
             elif one.chance is Chance.FORCE:
-                yield self.tr("Better: {0}").format(one.guard.suggested_next_action), ""
+                yield self.tr("Better: {0}").format(retold(one.guard.suggested_next_action)), ""
 
     def _counts(self, guard: Guard) -> str:
         known = guard.expected_total

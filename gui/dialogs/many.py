@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from engine.address_list import MOST, AddressList, Sorting
 from engine.again import Asked
 from engine.display import display
+from engine.saying import retold
 from engine.words import count
 from gui.dialogs.address import address_in
 from gui.dialogs.editors import Patterns
@@ -135,7 +136,8 @@ class Many(QWidget):
             return ""
         line = self.tr("Line {0}: “{1}” {2}")
         named = [
-            line.format(one.line, display(one.text, 60), one.reason) for one in refused[:MOST_NAMED]
+            line.format(one.line, display(one.text, 60), retold(one.reason))
+            for one in refused[:MOST_NAMED]
         ]
         head = (
             self.tr("1 line is no address and is left out:")

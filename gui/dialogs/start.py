@@ -232,7 +232,7 @@ class StartDialog(QDialog):
         self._filling = True
         self.tabs.setCurrentIndex(JSON)
         self._filling = False
-        self.json.show_problems(self.json.refusal)
+        self._place(self.json.refusal)
 
     def _take(self, kept: Kept) -> None:
         """A preset or a recent request was chosen."""
@@ -278,12 +278,13 @@ class StartDialog(QDialog):
         if self.tabs.currentIndex() == FORM and self.addresses.obstacle:
             return self.addresses.obstacle
         if problems:
-            return str(problems[0])
+            return language.mistake(problems[0])
         if asked is not None and lacks(asked):
             return self.tr("A secret was not kept here: type it in where it says [redacted].")
         return ""
 
     def _place(self, problems: tuple[Problem, ...]) -> None:
+        problems = tuple(map(language.translated, problems))
         if self.tabs.currentIndex() == JSON:
             self.json.show_problems(problems)
             self.banner.setVisible(False)

@@ -12,6 +12,7 @@ from engine.display import display
 from engine.errors import EngineError
 from engine.goals.views import ContractView
 from engine.records import TaskRecord, TaskView
+from engine.saying import retold
 from engine.units import Unit
 from engine.words import clock, count
 from gui import language
@@ -77,9 +78,9 @@ def _facts(found: ContractView) -> Iterator[str]:
     counts = _tr("Expected {0} · done {1} · failed {2} · skipped {3}")
     numbers = map(count, (one.completed_total, one.failed_total, one.skipped_total))
     yield counts.format(expected, *numbers)
-    yield display(guard.reason, _CHARS)
+    yield display(retold(guard.reason), _CHARS)
     if guard.suggested_next_action:
-        yield display(guard.suggested_next_action, _CHARS)
+        yield display(retold(guard.suggested_next_action), _CHARS)
     if one.forced is not None:
         text = _tr("⚑ Forced by {0} at {1}: {2}")
         at = clock(moment(one.forced.at))

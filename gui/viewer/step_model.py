@@ -10,6 +10,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from PySide6.QtWidgets import QApplication
 
 from engine.display import display
+from engine.saying import retold
 from engine.words import took
 from gui.theme import plain_tip, tone
 from gui.viewer.unit_columns import TONES, kind_word
@@ -97,14 +98,14 @@ def _cells(number: int, step: Step) -> tuple[str, ...]:
     known = isinstance(began, int | float) and isinstance(ended, int | float)
     error = step.get("error")
     if isinstance(error, Mapping):
-        told = f"{error.get('message', '')} [{error.get('code', '')}]"
+        said = f"{retold(str(error.get('message', '')))} [{error.get('code', '')}]"
     else:
-        told = json.dumps(step.get("args", {}), ensure_ascii=False, default=str)
+        said = json.dumps(step.get("args", {}), ensure_ascii=False, default=str)
     return (
         str(number),
         display(kind_word(_kind(step)), 40),
         display(str(step.get("tool_name", "")), 80),
         display(str(step.get("intention", "")), _CHARS),
         took(ended - began) if known else "",  # type: ignore[operator]
-        display(told, _CHARS),
+        display(said, _CHARS),
     )

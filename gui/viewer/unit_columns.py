@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from PySide6.QtCore import QCoreApplication
 
+from engine.saying import retold
 from engine.sizes import size_words
 from engine.units import Unit
 from engine.words import count, took
@@ -72,7 +73,7 @@ def title_of(key: str, *, of_steps: bool = False) -> str:
 
 def spoken(unit: Unit) -> str:
     """One unit as a sentence for a screen reader."""
-    parts = (kind_word(unit.state)[2:], unit.name, unit.title, unit.reason)
+    parts = (kind_word(unit.state)[2:], unit.name, unit.title, retold(unit.reason))
     return ", ".join(part for part in parts if part)
 
 
@@ -106,7 +107,7 @@ ITEM_COLUMNS: Final = (
     ),
     UnitColumn("name", lambda unit: unit.name, lambda unit: unit.name, 56),
     _TITLE,
-    UnitColumn("reason", lambda unit: unit.reason, lambda unit: unit.reason.casefold()),
+    UnitColumn("reason", lambda unit: retold(unit.reason), lambda unit: unit.reason.casefold()),
 )
 PAGE_COLUMNS: Final = (
     _NUMBER,
@@ -141,5 +142,5 @@ PAGE_COLUMNS: Final = (
         9,
         is_number=True,
     ),
-    UnitColumn("error", lambda unit: unit.reason, lambda unit: unit.reason.casefold()),
+    UnitColumn("error", lambda unit: retold(unit.reason), lambda unit: unit.reason.casefold()),
 )

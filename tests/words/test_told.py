@@ -1,0 +1,130 @@
+"""What the engine words itself is told in the window's language, wherever it was written down."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from errno import EACCES, EEXIST, EIO, EISDIR, EMFILE, ENOENT, ENOSPC, ENOTDIR, EPERM, EROFS
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import saying
+from engine.errors import EngineError, InvalidArguments, LedgerUnusable, NothingTaken, Problem
+from gui import language
+from gui.language import FOLDER, NAMES, disguised, texts
+from gui.recognised import MOST_CHARS, Recognised, Template
+from tests.words.told_texts import WHOLE, told_texts
+
+LANGUAGES = [code for code in NAMES if code != "en"]
+SYSTEM = (EACCES, EEXIST, EIO, EISDIR, EMFILE, ENOENT, ENOSPC, ENOTDIR, EPERM, EROFS)
+GAP = re.compile(r"\{(\d+)\}")
+
+
+@pytest.fixture(params=LANGUAGES)
+def recognised(request: pytest.FixtureRequest) -> Recognised:
+    told = texts(request.param).told
+    assert isinstance(told, Recognised)
+    return told
+
+
+def test_every_reason_that_the_engine_words_has_its_words(recognised: Recognised) -> None:
+    reasons = {one: GAP.sub(lambda gap: f"«{gap[1]}»", one) for one in told_texts()}
+    assert len(reasons) > 300
+    assert [one for one, reason in reasons.items() if recognised(reason) == reason] == []
+
+
+def test_no_fact_is_lost_in_between(recognised: Recognised) -> None:
+    for one in told_texts():
+        said = recognised(GAP.sub(lambda gap: f"«{gap[1]}»", one))
+        assert sorted(re.findall("«.»", said)) == sorted(f"«{at}»" for at in GAP.findall(one)), one
+
+
+@pytest.mark.parametrize("reason", [*WHOLE, *map(os.strerror, SYSTEM)])
+def test_what_is_put_together_and_what_the_system_says_has_them_too(
+    recognised: Recognised, reason: str
+) -> None:
+    assert recognised(reason) != reason
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_each_has_the_same_gaps_in_every_language(code: str) -> None:
+    told = json.loads((FOLDER / f"{code}.json").read_text("utf-8"))["told"]
+    for source, said in told.items():
+        assert sorted(Template.of(source).names) == sorted(Template.of(said).names), source
+        assert said.strip() == said != "", source
+
+
+def test_a_reason_within_a_reason_is_told_as_well(recognised: Recognised) -> None:
+    german = texts("de").told
+    assert german("No page could be taken: the server did not answer").endswith(
+        "der Server hat nicht geantwortet"
+    )
+    assert german("[Errno 13] Permission denied: '/x'") == "[Errno 13] Zugriff verweigert: '/x'"
+    assert german("is not an argument of a crawl; did you mean url?") == (
+        "ist kein Argument für einen Crawl; meinten Sie url?"
+    )
+
+
+def test_what_others_say_stays_as_it_is(recognised: Recognised) -> None:
+    for foreign in ("", "shop is closed", "404: Not Found", "Größe: 3", "{0} {x} }{", "%s"):
+        assert recognised(foreign) == foreign
+
+
+def test_a_long_text_is_not_looked_through(recognised: Recognised) -> None:
+    hostile = "must be between " + " and ".join(["1"] * 100_000)
+    assert len(hostile) > MOST_CHARS
+    began = time.process_time()
+    assert recognised(hostile) == hostile
+    assert recognised(": " * (MOST_CHARS // 2)) == ": " * (MOST_CHARS // 2)
+    assert time.process_time() - began < 1.0
+
+
+@given(st.text(max_size=300))
+def test_nothing_makes_it_fail(text: str) -> None:
+    assert isinstance(Recognised({"{0} of {1}": "{1}: {0}", "a {{b}}": "c"})(text), str)
+
+
+def test_gaps_may_change_their_places() -> None:
+    told = Recognised({"{0} of {1}": "{1}: {0}", "a {{b}}": "c {{d}}"})
+    assert told("three of  seven") == " seven: three"
+    assert told("a {b}") == "c {d}"
+
+
+def test_mistakes_and_errors_are_told_in_the_language(spoken_german: None) -> None:
+    problem = Problem("url", "missing", "is needed: the address to start at")
+    assert language.mistake(problem).startswith("url: wird gebraucht: ")
+    assert language.told(InvalidArguments((problem, problem))).count("url: wird gebraucht") == 2
+    assert "wird" not in str(InvalidArguments((problem,)))
+    unusable = LedgerUnusable(path="/l", reason="this is not a folder")
+    assert language.sentence(unusable) == "/l: dies ist kein Ordner"
+    taken = NothingTaken(reason="the server did not answer")
+    assert "hat nicht geantwortet" in language.sentence(taken)
+    assert language.translated(problem).path == "url"
+    assert language.advice_of(LedgerUnusable) != LedgerUnusable.advice_text
+
+
+def test_in_the_pseudo_language_every_reason_is_marked() -> None:
+    saying.use({}, told=disguised)
+    try:
+        assert saying.retold("is empty").startswith("[")
+    finally:
+        saying.use({})
+    assert saying.retold("is empty") == "is empty"
+
+
+@pytest.fixture
+def spoken_german(qapp: object) -> object:
+    from PySide6.QtCore import QLocale
+
+    from tests.gui.windows import app
+
+    before = QLocale()
+    language.speak(app(), "de")
+    yield
+    language.speak(app(), "en")
+    QLocale.setDefault(before)
+    assert language.sentence(EngineError(message="is empty")) == "is empty"
