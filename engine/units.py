@@ -158,5 +158,6 @@ def _whole(value: object) -> int | None:
 
 
 def _number(value: object) -> float | None:
-    fits = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if fits and abs(value) < 1e15 else None  # type: ignore[arg-type]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if abs(value) < 1e15 else None

@@ -109,7 +109,7 @@ class LinkedRuns:
             run_id=run_id,
             deferred=record.status != Status.RUNNING,
             at_ms=moment(record.created_at) or 0,
-            **cast(RunFacts, said),
+            **cast(RunFacts, said),  # `accept` has them checked
         )
 
     def _found(self, run_id: str) -> Run | None:

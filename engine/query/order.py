@@ -26,7 +26,7 @@ class Order:
     What has no value comes last in both directions. Values are numbers or texts.
     """
 
-    value: Callable[[object], object]
+    value: Callable[[Any], str | float | None]
     descending: bool = False
 
 
@@ -145,8 +145,7 @@ def _part(order: Order, subject: object) -> tuple[object, ...]:
             False,
             folded.translate(_COMPLEMENT) + b"\xff" if order.descending else folded,
         )
-    # What is no text is a number here.
-    return (False, -value if order.descending else value)  # type: ignore[operator]
+    return (False, -value if order.descending else value)
 
 
 _COMPLEMENT = bytes(255 - byte for byte in range(256))

@@ -15,7 +15,7 @@ Step = str | int
 
 MOST_KEY: Final = 64 * 1024  # bytes of a name that is taken whole
 _KEY_CHARS, _PREVIEW_CHARS = 1_000, 200
-_NESTS: Final = {b"{": "object", b"[": "array"}
+_NESTS: Final[dict[bytes, Kind]] = {b"{": "object", b"[": "array"}
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
@@ -85,6 +85,7 @@ def _key(scan: Scan) -> str:
 
 def _node(scan: Scan, step: Step, inside: tuple[int, ...]) -> Node:
     first, start = scan.peek(), scan.place
+    kind: Kind
     if first in _NESTS:
         kind, said = _NESTS[first], _own(scan.start_of(_PREVIEW_CHARS))
     elif first == b'"':
@@ -95,7 +96,7 @@ def _node(scan: Scan, step: Step, inside: tuple[int, ...]) -> Node:
         for mark in ",}]\n\r\t ":
             said = said.partition(mark)[0]
         kind = "number" if said[:1] in "-0123456789" else "word"
-    return Node(step, kind, start, display(said, _PREVIEW_CHARS), inside)  # type: ignore[arg-type]
+    return Node(step, kind, start, display(said, _PREVIEW_CHARS), inside)
 
 
 def _own(said: str) -> str:

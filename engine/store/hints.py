@@ -136,6 +136,7 @@ class ObserverEars:
             *(of.FileCreatedEvent, of.FileMovedEvent, of.FileDeletedEvent),
             *(of.DirCreatedEvent, of.DirMovedEvent, of.DirDeletedEvent),
         ]
+        # no subclass: watchdog is imported late, and `dispatch` is all that it calls
         ear = cast("of.FileSystemEventHandler", _ObserverEar(folder, listener))
         watch = self._observer.schedule(ear, str(folder), recursive=True, event_filter=kinds)
         self._shared[watch] += 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from typing import Any, Final
 
 import msgspec
@@ -170,8 +171,7 @@ def _broken(error: json.JSONDecodeError, data: bytes) -> str:
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        seen: set[str] = set()
-        name = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        name, _ = Counter(key for key, _ in pairs).most_common(1)[0]
         raise Unusable(f"the key '{shown(name)[:40]}' is there twice")
     return found
 

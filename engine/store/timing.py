@@ -61,5 +61,6 @@ def _unit(line: bytes) -> UnitTime | None:
 
 
 def _ms(value: object) -> float | None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if number and 0 <= value < 2**53 else None  # type: ignore[operator, arg-type]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < 2**53 else None

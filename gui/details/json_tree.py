@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QApplication
 
 from engine.display import display
 from engine.errors import EngineError
-from engine.reading.json_tree import Node, Rest, Step, path_of
+from engine.reading.json_tree import Kind, Node, Rest, Step, path_of
 from gui import language
 from gui.desk import Desk
 from gui.theme import plain_tip, tone
@@ -80,8 +80,7 @@ class JsonModel(QAbstractItemModel):
         self.beginResetModel()
         self._where = (task_id, name)
         self._branches.clear()
-        kind = "lines" if name.endswith(".jsonl") else "json"
-        self._root = Branch(Node("$", kind if name else "word", 0, ""))  # type: ignore[arg-type]
+        self._root = Branch(Node("$", _kind_of(name), 0, ""))
         self.endResetModel()
         if name:
             self.open(_ROOT)
@@ -163,6 +162,7 @@ class JsonModel(QAbstractItemModel):
             return self.createIndex(row, column, children[row].key)
         return QModelIndex()
 
+    # its other form, a QObject's parent, is nothing that Qt asks a model for
     def parent(self, index: AnyIndex) -> QModelIndex:  # type: ignore[override]
         above = self.branch(index).parent if index.isValid() else None
         return QModelIndex() if above is None else self._index_of(above)
@@ -204,6 +204,12 @@ class JsonModel(QAbstractItemModel):
         if orientation == Qt.Orientation.Horizontal and role == _DISPLAY:
             return self.tr("Name") if section == 0 else self.tr("Value")
         return None
+
+
+def _kind_of(name: str) -> Kind:
+    if not name:
+        return "word"
+    return "lines" if name.endswith(".jsonl") else "json"
 
 
 def _name(node: Node) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,9 +23,9 @@ class DetailTab(QWidget):
         super().__init__(parent)
         self.desk = desk
 
+    @abstractmethod  # the type checker holds it: Qt's classes have a metaclass of their own
     def show_task(self, view: TaskView) -> None:
         """Show this task as it stands: when the tab comes into sight, and at news while it is."""
-        raise NotImplementedError
 
     def leave(self) -> None:
         """Nobody looks any more (another tab, task or no task): end what is under way."""

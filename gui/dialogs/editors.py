@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -59,13 +60,14 @@ class OwnEditor(QWidget):
     edited = Signal()
     target: QWidget  # what takes the focus; a focus proxy would take Tab out of its order
 
+    # the type checker holds both: Qt's classes have a metaclass of their own
+    @abstractmethod
     def read(self) -> Any:
         """What stands there, as a request wants it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def put(self, value: Any) -> None:
         """Show `value`; one of another shape changes nothing."""
-        raise NotImplementedError
 
 
 class Seconds(OwnEditor):

@@ -174,8 +174,8 @@ def _calm(box: QWidget) -> QWidget:
 
 class _Wheel(QObject):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        turned = event.type() == QEvent.Type.Wheel and isinstance(watched, QWidget)
-        if turned and not watched.hasFocus():  # type: ignore[attr-defined]
+        away = isinstance(watched, QWidget) and not watched.hasFocus()
+        if away and event.type() == QEvent.Type.Wheel:
             event.ignore()
             return True
         return False

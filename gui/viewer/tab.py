@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from PySide6.QtWidgets import QWidget
 
 from engine.records import TaskView
@@ -16,9 +18,9 @@ class ViewerTab(QWidget):
         super().__init__(parent)
         self.desk = desk
 
+    @abstractmethod  # the type checker holds it: Qt's classes have a metaclass of their own
     def show_task(self, view: TaskView, unit: Unit | None) -> None:
         """Show this task as it stands, and of its units this one."""
-        raise NotImplementedError
 
     def leave(self) -> None:
         """Nobody looks any more: end what is under way."""
