@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from PySide6.QtCore import QEvent, QItemSelectionModel, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
@@ -136,7 +134,7 @@ class _FacetDelegate(QStyledItemDelegate):
     """Sign, name, and the count at the right; headings with an arrow."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: AnyIndex) -> QSize:
-        height = cast(Any, option).fontMetrics.height()
+        height = option.fontMetrics.height()
         return QSize(120, max(height, SIGN_SIZE) + 10)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: AnyIndex) -> None:
@@ -144,7 +142,7 @@ class _FacetDelegate(QStyledItemDelegate):
         assert isinstance(view, FacetTree)
         item = view.itemFromIndex(index)
         palette = QApplication.palette()
-        state, rect = cast(Any, option).state, QRectF(cast(Any, option).rect)
+        state, rect = option.state, QRectF(option.rect)
         selected = bool(state & QStyle.StateFlag.State_Selected)
         painter.save()
         if selected:

@@ -122,6 +122,7 @@ class RowsModel(QAbstractItemModel):
             return QModelIndex()
         return self.createIndex(row, column) if 0 <= column < len(COLUMNS) else QModelIndex()
 
+    # its other form, a QObject's parent, is nothing that Qt asks a model for
     def parent(self, child: AnyIndex = _ROOT) -> QModelIndex:  # type: ignore[override]
         return QModelIndex()
 
