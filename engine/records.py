@@ -164,7 +164,7 @@ class Stamp(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     size: int
 
 
-class TaskView(msgspec.Struct, frozen=True):
+class TaskView(msgspec.Struct, frozen=True, gc=False):
     """One task as every face shows it: the record, how far it is, and who owns it.
 
     `orphaned` means that its owner is proved dead and nobody has reaped it yet.

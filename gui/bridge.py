@@ -44,6 +44,7 @@ class Bridge(LedgerErrands):
 
     opened = Signal()
     batch = Signal(Batch)
+    news = Signal(Batch)  # what of a batch is more than progress: the list tells it, having sifted
     health = Signal(Health)
     started = Signal(TaskRecord)
     answered = Signal(int, object)

@@ -12,7 +12,8 @@ from gui.asked import asked
 from gui.rows import Row
 from gui.task_model import TaskModel
 
-_SLICE_S = 0.002
+_SLICE_S = 0.001
+_PAUSE_MS = 20  # between two slices, in which everything else goes on
 _ROWS = 200  # at a time; few enough for a slice, many enough to be asked together
 
 
@@ -28,7 +29,7 @@ class Counting(QObject):
         self._jobs: list[tuple[str, Filter]] = []
         self._rows: list[Row] = []
         self._at = self._found = 0
-        self._slices = QTimer(self, interval=0)
+        self._slices = QTimer(self, interval=_PAUSE_MS)
         self._slices.timeout.connect(self._go_on)
 
     @property

@@ -33,7 +33,7 @@ class Estimate(QObject):
     def __init__(self, bridge: Bridge, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._runs: dict[tuple[str, str], deque[Run]] = {}
-        bridge.batch.connect(self.hear)
+        bridge.news.connect(self.hear)
 
     def hear(self, batch: Batch) -> None:
         """Note what was completed; while a ledger is being read the newest come first."""

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QTreeWidgetItem
 
 from engine import words
 from engine.display import display
-from gui.facet_tree import COUNT, GROUP, KEY, MARK, SIGN, FacetTree, children, key_of
+from gui.facet_tree import COUNT, GROUP, KEY, MARK, SIGN, FacetTree, children, hide, key_of
 from gui.facet_words import VIEWS, group_name
 from gui.facets import AGE, BUDGET, GROUPS, HOST, KIND
 from gui.theme import plain_tip
@@ -74,7 +74,7 @@ class FacetItems:
             item.setText(0, display(name))
             item.setToolTip(0, plain_tip(f"{name}\n{says}"))
             item.setData(0, MARK, key == current)
-        self.heads[VIEWS].setHidden(not views)
+        hide(self.heads[VIEWS], not views)
 
     def count_view(self, key: str, number: int) -> None:
         """How many tasks a view has now."""

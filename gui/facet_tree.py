@@ -125,6 +125,12 @@ def children(head: QTreeWidgetItem) -> list[QTreeWidgetItem]:
     return [item for item in found if item is not None]
 
 
+def hide(item: QTreeWidgetItem, hidden: bool) -> None:
+    """Qt lays the whole tree out anew even where nothing changes."""
+    if item.isHidden() != hidden:
+        item.setHidden(hidden)
+
+
 def is_facet(item: QTreeWidgetItem) -> bool:
     """Can it be chosen to narrow the list?"""
     return bool(item.flags() & Qt.ItemFlag.ItemIsSelectable)

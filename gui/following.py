@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from engine.errors import EngineError
 from engine.feed import Batch
-from engine.records import History, TaskId, TaskRecord
+from engine.records import History, TaskId, TaskRecord, Unreadable
 from gui.details.event_model import KEPT
 from gui.details.event_rows import EventPart, EventRow
 
@@ -28,27 +28,27 @@ class Told:
     """Which tasks the window knows, so that a feed that starts anew can drop the others."""
 
     def __init__(self) -> None:
-        self._ended: dict[TaskId, bool] = {}
-        self._stale: set[TaskId] = set()
+        self._entries: dict[str, TaskRecord | Unreadable] = {}
+        self._stale: set[str] = set()
 
     def has_ended(self, task_id: str) -> bool:
-        return self._ended.get(TaskId(task_id), False)
+        entry = self._entries.get(task_id)
+        return isinstance(entry, TaskRecord) and entry.is_terminal
 
     def start_over(self) -> None:
         """A new feed begins: what it does not tell of is gone."""
-        self._stale = set(self._ended)
+        self._stale = set(self._entries)
 
     def whole(self, batch: Batch) -> Batch:
         """`batch`; with the first complete one goes what the new feed does not know."""
-        for view in batch.views:
-            entry = view.entry
-            self._ended[view.task_id] = isinstance(entry, TaskRecord) and entry.is_terminal
-            self._stale.discard(view.task_id)
+        entries = {view.entry.task_id: view.entry for view in batch.views}
+        self._entries.update(entries)
+        self._stale.difference_update(entries)
         if batch.complete and self._stale:
             stale, self._stale = self._stale, set()
-            batch = replace(batch, gone=(*batch.gone, *stale))
+            batch = replace(batch, gone=(*batch.gone, *map(TaskId, stale)))
         for task_id in batch.gone:
-            self._ended.pop(task_id, None)
+            self._entries.pop(task_id, None)
         return batch
 
 
@@ -77,7 +77,7 @@ class EventFollower:
             self._shown.clear()
 
     def hear(self, batch: Batch) -> None:
-        if any(view.task_id == self._task_id for view in batch.views):
+        if batch.tells_of((self._task_id,)):
             self._news.set()
 
     async def follow(self, task_id: str) -> None:

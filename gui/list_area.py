@@ -111,6 +111,8 @@ class ListArea(QWidget):
 
     def show_loading(self, loaded: int, total: int, complete: bool) -> None:
         """The ledger is being read: `loaded` of `total` tasks are in the table."""
+        if complete and self._complete and self._trouble is None:
+            return  # news of a list that is whole
         self._complete = complete
         self._trouble = None
         self._bar.setRange(0, max(1, total))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from PySide6.QtCore import QEvent, Signal
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QApplication
@@ -55,6 +56,7 @@ class MainWindow(Frame):
         super().__init__(memory, preferences or Preferences(), root)
         self._health: Health | None = None
         self._followed: str | None = None
+        self._seen: TaskView | None = None  # the word about it that the details show
 
     def begin(self) -> None:
         """Everything is made: show it, with nothing selected, until the ledger is open."""
@@ -131,13 +133,15 @@ class MainWindow(Frame):
     # what the engine says
 
     def _take_batch(self, batch: Batch) -> None:
-        self.model.put_many(batch.views)
+        changed = self.model.put_many(batch.views)
         self.model.drop_many(batch.gone)
+        news = replace(batch, views=tuple(changed))
         self.area.show_loading(batch.loaded, batch.total, batch.complete)
-        if self._followed and batch.tells_of((self._followed,)):
+        if self._followed and self.model.view_of(self._followed) is not self._seen:
             self._show_details()
         self.newcomer.look()
-        self.scope.hear(batch)
+        self.scope.hear(news)
+        self.bridge.news.emit(news)
         if batch.complete:
             self.loaded.emit()
 
@@ -193,10 +197,11 @@ class MainWindow(Frame):
 
     def _show_details(self) -> None:
         one = self._followed
+        self._seen = None if one is None else self.model.view_of(one)
         if one is None:
             self.details.show_view(None)
         else:
-            self.details.show_view(self.model.view_of(one), self.model.stall_after_ms(one))
+            self.details.show_view(self._seen, self.model.stall_after_ms(one))
 
     def _show_numbers(self) -> None:
         shown, total = self.model.rowCount(), self.model.total

@@ -12,7 +12,10 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
+from engine.query import Filter
+from engine.records import TaskView
 from gui.columns import COLUMNS, hint, spoken
+from gui.facets import FacetCounts
 from gui.rows import Row
 from gui.task_order import TaskOrder
 from gui.theme import plain_tip
@@ -108,6 +111,50 @@ class RowsModel(QAbstractItemModel):
 
     def now_ms(self) -> float:
         return self._now_ms()
+
+    def view_of(self, task_id: str) -> TaskView | None:
+        return self._order.view_of(task_id)
+
+    def row_by_id(self, task_id: str) -> Row | None:
+        """What the table knows of a task, shown or not; None for one that is gone."""
+        return self._order.rows.get(task_id)
+
+    def needing(self, start: int, by: int) -> int:
+        """The next row from `start` on, by 1 or -1 and round the end, that needs attention;
+        -1 when none does."""
+        rows, ids = self._order.rows, self._order.ids
+        for away in range(1, len(ids) + 1):
+            at = (start + by * away) % len(ids)
+            if rows[ids[at]].needs:
+                return at
+        return -1
+
+    def stall_after_ms(self, task_id: str) -> float:
+        """How long a silence of this task counts as a stall, by its pace."""
+        return self._order.stall_after_ms(task_id)
+
+    def counts(self) -> dict[str, int]:
+        """How many tasks each facet has; kept while tasks change, never counted anew."""
+        return self._order.counts
+
+    def all_rows(self) -> list[Row]:
+        """Every row there is now, whether it is shown or not."""
+        return list(self._order.rows.values())
+
+    @property
+    def facets(self) -> FacetCounts:
+        """How many tasks each kind, host, budget and age has."""
+        return self._order.facets
+
+    @property
+    def filter(self) -> Filter:
+        """What the list is narrowed to now."""
+        return self._order.filter
+
+    @property
+    def total(self) -> int:
+        """All tasks, shown or not."""
+        return len(self._order.rows)
 
     # What Qt asks.
 

@@ -16,6 +16,7 @@ from gui.facet_tree import (
     NO_UPDATE,
     FacetTree,
     children,
+    hide,
     is_facet,
     key_of,
 )
@@ -176,7 +177,7 @@ class Sidebar(QWidget):
     def _show_group(self, group: str) -> None:
         head, size = self._heads[group], self._facets.size(group)
         kept = [key for key in self._chosen if group_of(key) == group]
-        head.setHidden(not size and not kept)
+        hide(head, not size and not kept)
         if not head.isExpanded() and not kept:
             return
         limit = MANY if group in self._open else FEW
@@ -220,7 +221,7 @@ class Sidebar(QWidget):
     def _hide_empty_one(self, key: str) -> None:
         if group_of(key) == STATUS:
             has = self._counts.get(key, 0) > 0 or self._shows_empty
-            self._items.by_key[key].setHidden(not (key in _ALWAYS or key in self._chosen or has))
+            hide(self._items.by_key[key], not (key in _ALWAYS or key in self._chosen or has))
 
     # choosing
 

@@ -11,7 +11,6 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from engine.query import Filter, SortKey
 from engine.records import TaskView
 from gui.columns import COLUMNS
-from gui.facets import FacetCounts
 from gui.rows import Row
 from gui.rows_model import RowsModel, runs, wall_ms
 
@@ -19,6 +18,7 @@ from gui.rows_model import RowsModel, runs, wall_ms
 # a twentieth of the time.
 _RESORT_MS = 250
 _RESORT_SHARE = 20
+_MOST_DUE, _DUE_MS = 24, 40  # judged anew at a time, and the pause until the next ones
 _YOUNG_MS = 60_000  # from then on ages are told in minutes
 _TICKING = [number for number, column in enumerate(COLUMNS) if column.ticks]
 
@@ -49,17 +49,27 @@ class TaskModel(RowsModel):
         self._resort = QTimer(self)
         self._resort.setSingleShot(True)
         self._resort.timeout.connect(self.settle)
+        self._due = QTimer(self, singleShot=True, interval=_DUE_MS)
+        self._due.timeout.connect(self._judge_due)
 
     # What the window asks and tells.
 
-    def put_many(self, views: Iterable[TaskView]) -> None:
-        """Show the newest word about these tasks: insert, remove by filter, repaint cells."""
+    def put_many(self, views: Iterable[TaskView]) -> list[TaskView]:
+        """Show the newest word about these tasks: insert, remove by filter, repaint cells.
+
+        Returns those of which more than mere progress is new: nobody else needs to look
+        through the others once more.
+        """
         order, now = self._order, self._now_ms()
         news = _News([], set(), {})
-        for view in views:
-            if not order.put_aside(view, now):
-                self._take(view, now, news)
-        self._apply(news.arrived, news.left, news.changed | self._caught_up(now))
+        told: list[TaskView] = []
+        for view in order.sift(views, now):
+            self._take(view, now, news)
+            told.append(view)
+        changed = news.changed | self._caught_up(now)
+        if told or changed:
+            self._apply(news.arrived, news.left, changed)
+        return told
 
     def _take(self, view: TaskView, now_ms: float, news: _News) -> None:
         order = self._order
@@ -95,6 +105,8 @@ class TaskModel(RowsModel):
         """Forget tasks whose folders are gone."""
         order = self._order
         gone = {task_id for task_id in ids if task_id in order.rows}
+        if not gone:
+            return
         shown = gone & order.shown
         self._remove(shown)
         order.shown -= shown
@@ -158,7 +170,7 @@ class TaskModel(RowsModel):
     def tick(self) -> None:
         """Time went on: repaint the cells in sight that it alone changes."""
         now = self._now_ms()
-        self.put_many(self._order.due(now))
+        self._judge_due()
         first, last = self._in_sight()
         aged: dict[int, list[int]] = {number: [] for number in _TICKING}
         said: dict[str, list[str]] = {}
@@ -173,6 +185,13 @@ class TaskModel(RowsModel):
         for number, rows in aged.items():
             for start, end in runs(rows):
                 self.dataChanged.emit(self.index(start, number), self.index(end, number))
+
+    def _judge_due(self) -> None:
+        """Judge anew whom time alone may have changed: thousands go silent together."""
+        due = self._order.due(self._now_ms(), _MOST_DUE)
+        self.put_many(due)
+        if len(due) >= _MOST_DUE:
+            self._due.start()
 
     @property
     def has_running(self) -> bool:
@@ -192,50 +211,6 @@ class TaskModel(RowsModel):
         first, last = self._in_sight()
         rows, ids, since = self._order.rows, self._order.ids, self._now_ms() - _YOUNG_MS
         return any((rows[ids[at]].updated_at or 0) > since for at in range(first, last + 1))
-
-    def view_of(self, task_id: str) -> TaskView | None:
-        return self._order.view_of(task_id)
-
-    def row_by_id(self, task_id: str) -> Row | None:
-        """What the table knows of a task, shown or not; None for one that is gone."""
-        return self._order.rows.get(task_id)
-
-    def needing(self, start: int, by: int) -> int:
-        """The next row from `start` on, by 1 or -1 and round the end, that needs attention;
-        -1 when none does."""
-        rows, ids = self._order.rows, self._order.ids
-        for away in range(1, len(ids) + 1):
-            at = (start + by * away) % len(ids)
-            if rows[ids[at]].needs:
-                return at
-        return -1
-
-    def stall_after_ms(self, task_id: str) -> float:
-        """How long a silence of this task counts as a stall, by its pace."""
-        return self._order.stall_after_ms(task_id)
-
-    def counts(self) -> dict[str, int]:
-        """How many tasks each facet has; kept while tasks change, never counted anew."""
-        return self._order.counts
-
-    def all_rows(self) -> list[Row]:
-        """Every row there is now, whether it is shown or not."""
-        return list(self._order.rows.values())
-
-    @property
-    def facets(self) -> FacetCounts:
-        """How many tasks each kind, host, budget and age has."""
-        return self._order.facets
-
-    @property
-    def filter(self) -> Filter:
-        """What the list is narrowed to now."""
-        return self._order.filter
-
-    @property
-    def total(self) -> int:
-        """All tasks, shown or not."""
-        return len(self._order.rows)
 
     # How a change is told to Qt.
 

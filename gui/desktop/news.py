@@ -62,7 +62,7 @@ class News(QObject):
         self._looking = QTimer(self, interval=LOOK_MS)
         self._looking.timeout.connect(self._look)
         self._looking.start()
-        window.bridge.batch.connect(self._hear)
+        window.bridge.news.connect(self._hear)
 
     def see(self) -> None:
         """Somebody looks at the list: nothing in it is new any more."""

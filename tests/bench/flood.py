@@ -108,7 +108,9 @@ async def measure(count: int) -> None:
     from gui.settings import Memory
 
     with tempfile.TemporaryDirectory() as place:
-        settings = Settings.at(home=Path(place) / "home")
+        home = Path(place) / "home"
+        (home / "tasks").mkdir(parents=True)  # a ledger that is gone would stand before the table
+        settings = Settings.at(home=home)
         session = Session(settings, Memory(Path(place) / "m.ini"), Alarm(), accepts=False)
         session.window.resize(1200, 900)
         session.open()
@@ -120,6 +122,7 @@ async def measure(count: int) -> None:
         session.window.table.select_ids([views[1].task_id])
         await asyncio.sleep(1.0)
         clock.take()
+        assert session.window.area.state == "table"
         busy, percent = await flood(session.bridge, views)
         long = sum(1 for turn in turns if turn > TURN_MS)
         rows = [
