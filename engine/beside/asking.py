@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
@@ -27,9 +28,10 @@ def as_it_is(_: Marks, answer: T) -> T:
 
 
 class Neighbours:
-    """The ledgers beside the own one, by label, in the order in which they came."""
+    """The ledgers beside the own one at `root`, by label, in the order in which they came."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path) -> None:
+        self._root = root
         self.by_label: dict[str, Neighbour] = {}
 
     def of(self, task_id: str) -> Neighbour | None:
@@ -47,10 +49,11 @@ class Neighbours:
         return found
 
     async def check_outside(self, place: Path) -> None:
-        """Raise ExportRefused for a place inside of a ledger beside."""
-        if self.by_label:
-            places = [each.place for each in self.by_label.values()]
-            await asyncio.to_thread(check_outside, place, places)
+        """Raise ExportRefused for a place inside of any of the ledgers."""
+        places = [each.place for each in self.by_label.values()]
+        if places:  # else whoever writes asks about the own one
+            own = self._root
+            await asyncio.to_thread(lambda: check_outside(place, [os.path.realpath(own), *places]))
 
 
 class Door(Generic[R]):

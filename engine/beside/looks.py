@@ -31,7 +31,7 @@ class LooksBeside(Engine):
 
     def __init__(self, settings: Settings, *, accepts: bool, clock: Clock | None = None) -> None:
         super().__init__(settings, accepts=accepts, clock=clock)
-        self._neighbours = near = Neighbours()
+        self._neighbours = near = Neighbours(settings.root)
         self._door: Door[Engine] = Door(near, self, _itself)
         self.exports = ExportsOfAll(settings.root, near)
         self.reading = ReadingOfAll(settings.root, near)

@@ -72,6 +72,9 @@ class ReadingOfAll(Reading):
     async def files(self, task_id: str) -> tuple[FileFacts, ...]:
         return await self._door.ask(Reading.files, as_it_is, task_id)
 
+    async def place(self, task_id: str, name: str) -> Path | None:
+        return await self._door.ask(Reading.place, as_it_is, task_id, name)
+
     async def part(self, task_id: str, name: str, start: int, most: int) -> FilePart:
         return await self._door.ask(Reading.part, as_it_is, task_id, name, start, most)
 

@@ -1,0 +1,206 @@
+"""Whatever is asked about a task is asked of its own ledger, and comes back with its name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.beside.errors import LedgerNotOpen, NoSuchLedger
+from engine.beside.rooms import ExportsOfAll, PastOfAll, ReadingOfAll
+from engine.beside.state import Beside
+from engine.errors import LedgerUnusable, NotATaskId, TaskNotFound
+from engine.export.errors import ExportRefused
+from engine.export.exporter import Order
+from engine.export.exports import Exports
+from engine.ledger_ids import ledger_label, plain_id, qualified
+from engine.ledgers import Ledgers
+from engine.past import Past
+from engine.reading.desk import Reading
+from engine.records import TaskRecord
+from engine.service import Engine
+from tests.ledgers.world import Home, furnished, side_by_side, until
+
+IDS = {"task_id", "given", "subject", "run_id", "contract_id", "before", "order"}
+# What takes an id and needs no road of its own: it goes by way of verbs that have one.
+BY_WAY_OF_OTHERS = {
+    "owns": "nothing of another ledger is this process' own",
+    "cancel_all": "asks `cancel` of each",
+}
+
+
+def _verbs(room: type) -> Iterator[str]:
+    for name, verb in inspect.getmembers(room, inspect.isfunction):
+        first = list(inspect.signature(verb).parameters)[1:2]
+        if not name.startswith("_") and set(first) & IDS:
+            yield name
+
+
+@pytest.mark.parametrize(
+    ("room", "of_all"),
+    [(Engine, Ledgers), (Reading, ReadingOfAll), (Past, PastOfAll), (Exports, ExportsOfAll)],
+)
+def test_every_verb_that_takes_an_id_has_a_road(room: type, of_all: type) -> None:
+    verbs = [name for name in _verbs(room) if name not in BY_WAY_OF_OTHERS]
+    if room is Reading:
+        verbs = [name for name in verbs if name != "inner"]  # for its own methods
+    assert verbs
+    assert [name for name in verbs if getattr(of_all, name) is getattr(room, name)] == []
+
+
+@pytest.fixture
+def tops(tmp_path: Path) -> tuple[Path, Path, Path]:
+    return tmp_path / "own", tmp_path / "copy", tmp_path / "nas"
+
+
+async def _three(tops: tuple[Path, Path, Path]) -> tuple[Home, Home, Home]:
+    own = await furnished(tops[0])
+    return own, own.copied(tops[1]), await furnished(tops[2])
+
+
+def _mark(home: Home, what: str, text: str) -> None:
+    """Write into a task's record what only this folder says."""
+    meta = home.root / home.ids[what] / "meta.json"
+    meta.write_text(meta.read_text().replace("http://site.test/", f"http://{text}.test/"))
+
+
+async def test_copies_of_one_folder_stay_apart(tops: tuple[Path, Path, Path]) -> None:
+    own, copy, nas = await _three(tops)
+    _mark(copy, "ended", "copied")
+    (copy.root / copy.ids["ended"] / "result.json").write_text('{"summary": "of the copy"}')
+    besides = Beside(copy.root, "copy"), Beside(nas.root, "nas")
+    async with side_by_side(own.top, *besides) as engine:
+        plain = own.ids["ended"]
+        here, there = await engine.get(plain), await engine.get(f"{plain}@copy")
+        assert isinstance(here.entry, TaskRecord)
+        assert isinstance(there.entry, TaskRecord)
+        assert (here.entry.url, there.entry.url) == ("http://site.test/", "http://copied.test/")
+        assert (here.ledger, there.ledger) == ("", "copy")
+        assert there.task_id == f"{plain}@copy"
+        assert (await engine.head(f"{plain}@copy")) == {"summary": "of the copy"}
+        assert engine.folder_of(f"{plain}@copy") == copy.root / plain
+        assert engine.folder_of(plain) == own.root / plain
+        with pytest.raises(TaskNotFound):
+            await engine.get(f"{plain}@nas")
+
+
+async def _answers(engine: Engine, home: Home, label: str) -> dict[str, Any]:
+    """What every looking verb says of this home's tasks, its ids as they stand there."""
+
+    def of(name: str) -> str:
+        return qualified(home.ids[name], label)
+
+    ended, reading, past = of("ended"), engine.reading, engine.past
+    contract = await engine.contract(of("contract"))
+    return {
+        "id": plain_id(await engine.ledger_id(ended)),
+        "meta": await engine.meta(ended),
+        "head": await engine.head(ended),
+        "events": (await engine.events(ended)).events,
+        "of a run": (await engine.events(of("run"))).events,
+        "history": await engine.history(ended, lambda event, at: (event.kind, at)),
+        "asked": await engine.asked(ended),
+        "waited": plain_id((await engine.wait(ended, 100)).task_id),
+        "prospect": (await engine.prospect(of("envelope"), named=True)).missing,
+        "of the run": (await engine.prospect(of("run"), named=True)).missing,
+        "contract": (plain_id(contract.contract.contract_id), contract.missing),
+        "budgets": await engine.budgets(ended),
+        "command task": await engine.command_task(ended),
+        "units": [part async for part in reading.units(ended)],
+        "refusals": len(await reading.refusals(ended)),
+        "files": await reading.files(ended),
+        "part": (await reading.part(ended, "meta.json", 0, 50)).data,
+        "found": await reading.find(ended, "meta.json", "crawl", 0, lambda *_: None),
+        "searched": [part.hits async for part in reading.search(ended, "meta.json", "crawl")],
+        "place": await reading.place(ended, "result.json"),
+        "text": await past.find(ended, "created"),
+        "times": await past.unit_times(ended),
+    }
+
+
+async def test_every_look_at_another_ledger_says_what_its_own_engine_says(
+    tops: tuple[Path, Path, Path],
+) -> None:
+    own, _, nas = await _three(tops)
+    async with (
+        side_by_side(nas.top) as alone,
+        side_by_side(own.top, Beside(nas.root, "nas")) as engine,
+    ):
+        expected, found = await _answers(alone, nas, ""), await _answers(engine, nas, "nas")
+        assert found == expected
+
+
+async def test_ids_in_an_answer_name_their_ledger(tops: tuple[Path, Path, Path]) -> None:
+    own, _, nas = await _three(tops)
+    async with side_by_side(own.top, Beside(nas.root, "nas")) as engine:
+        view = await engine.get(f"{nas.ids['envelope']}@nas")
+        assert isinstance(view.entry, TaskRecord)
+        assert view.entry.engine is not None
+        assert view.entry.engine.contract_id == f"{nas.ids['contract']}@nas"
+        contract = await engine.contract(view.entry.engine.contract_id)
+        assert contract.contract.task_id == view.task_id
+        assert (await engine.prospect(view.task_id)).subject == view.task_id
+        listed = await engine.list(limit=None)
+        assert {one.task_id for one in listed if one.ledger == "nas"} == {
+            f"{nas.ids[name]}@nas" for name in ("envelope", "waiting", "running", "ended")
+        }
+        assert all(one.ledger == ledger_label(one.task_id) for one in listed)
+        only = await engine.list(query="root:nas status:completed")
+        assert [one.task_id for one in only] == [f"{nas.ids['ended']}@nas"]
+        here = await engine.list(query="root:here status:completed")
+        assert [one.task_id for one in here] == [own.ids["ended"]]
+
+
+async def test_two_runs_of_two_ledgers_can_be_compared(tops: tuple[Path, Path, Path]) -> None:
+    own, copy, _ = await _three(tops)
+    pages = copy.root / copy.ids["running"] / "pages.jsonl"
+    pages.write_text(pages.read_text().replace("200", "404"))
+    async with side_by_side(own.top, Beside(copy.root, "copy")) as engine:
+        plain = own.ids["running"]
+        for before, after in ((plain, f"{plain}@copy"), (f"{plain}@copy", plain)):
+            found = await engine.reading.differences(before, after, lambda _: None)
+            assert (found.changed, found.same, found.added, found.removed) == (1, 0, 0, 0)
+        same = await engine.reading.differences(f"{plain}@copy", f"{plain}@copy", lambda _: None)
+        assert (same.changed, same.same) == (0, 1)
+
+
+async def test_an_export_of_a_task_beside_is_never_put_into_a_ledger(
+    tops: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    own, copy, nas = await _three(tops)
+    besides = Beside(copy.root, "copy"), Beside(nas.root, "nas")
+    async with side_by_side(own.top, *besides) as engine:
+        order = Order(f"{nas.ids['running']}@nas", "csv")
+        done = await engine.exports.to_file(order, tmp_path / "out.csv")
+        assert done.task_id == order.task_id
+        assert done.rows == 1
+        for root in (own.root, copy.root, nas.root):
+            with pytest.raises(ExportRefused):
+                await engine.exports.to_file(order, root / "out.csv")
+            with pytest.raises(ExportRefused):
+                await engine.past.save_lines(["x"], root / "out.txt")
+            assert not (root / "out.csv").exists()
+
+
+async def test_an_id_of_a_ledger_that_is_not_there_is_refused(
+    tops: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    own = await furnished(tops[0])
+    async with side_by_side(own.top, Beside(tmp_path / "no" / "such" / "tasks", "lost")) as engine:
+        with pytest.raises(NoSuchLedger, match="'nas'"):
+            await engine.get(f"{own.ids['ended']}@nas")
+        with pytest.raises(LedgerNotOpen, match="no such folder"):
+            await engine.get(f"{own.ids['ended']}@lost")
+        with pytest.raises(NotATaskId):
+            await engine.get("../../etc")
+        (state,) = engine.ledgers
+        assert state.state == "unusable"
+        assert isinstance(state.error, LedgerUnusable)
+        engine.remove("lost")
+        with pytest.raises(NoSuchLedger):
+            await engine.get(f"{own.ids['ended']}@lost")
+        assert (await engine.get(own.ids["ended"])).ledger == ""
+        await until(lambda: not engine.ledgers)
