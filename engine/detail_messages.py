@@ -33,6 +33,7 @@ DETAILS: Final[dict[str, str]] = {
     "field.path": "File",
     "field.refused": "Refused",
     "field.odd": "Odd values",
+    "field.ledger": "Ledger",
     "field.id": "Task id",
     "field.forced": "Forced",
     "field.objective": "Objective",

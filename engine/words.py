@@ -12,6 +12,7 @@ from typing import Final
 from engine.attention import NEEDS_HELP, Reason, Standing, moment, standing, updated_at
 from engine.display import display
 from engine.goal_words import why_open
+from engine.ledger_ids import plain_id
 from engine.records import ENVELOPE, TASK_RUN, TaskRecord, TaskView, Units, Unreadable
 from engine.saying import count as count
 from engine.saying import decimal as decimal
@@ -159,13 +160,13 @@ def task_name(view: TaskView) -> str:
     """What a task is about, in one line: its name, address or objective; else kind and id."""
     entry = view.entry
     if isinstance(entry, Unreadable):
-        return say("task.unreadable", task_id=entry.task_id)
+        return say("task.unreadable", task_id=plain_id(entry.task_id))
     name = entry.engine.name if entry.engine is not None else None
     found = name or _given(entry, "label") or bare_address(entry.url) or entry.objective
     found = found or bare_address(_given(entry, "sitemap_url")) or _given(entry, "objective")
     shown = display(found or "", _NAME_LIMIT).strip()
     kind = display(entry.kind, 40)
-    return shown or say("task.unnamed", kind=kind, task_id=entry.task_id).strip()
+    return shown or say("task.unnamed", kind=kind, task_id=plain_id(entry.task_id)).strip()
 
 
 def _given(record: TaskRecord, name: str) -> str:

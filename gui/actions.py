@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
 from PySide6.QtCore import QObject, QSize, Qt
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
@@ -27,6 +28,7 @@ class Actions(QObject):
         self._signs: dict[str, str] = {}
         self._by_key: dict[str, QAction] = {}
         self._tips: dict[str, str] = {}
+        self._reasons: dict[str, str] = {}  # why an action cannot be done now
         self.themes: dict[Theme, QAction] = {}
         self.menus: dict[str, QMenu] = {}
         self._make_file()
@@ -60,12 +62,25 @@ class Actions(QObject):
             self[key].setEnabled(allowed)
             self[key].setToolTip(plain_tip(why_not) if why_not else self._tips[key])
 
+    def explain(self, reasons: Mapping[str, str]) -> None:
+        """Say of these actions, and of no others, why they cannot be done now: in their tips,
+        which menus show as long as there are any."""
+        for key in {*self._reasons, *reasons}:
+            self[key].setToolTip(plain_tip(reasons[key]) if key in reasons else self._tips[key])
+        self._reasons = dict(reasons)
+
     def fill_menu_bar(self) -> None:
         """Hang every action into its menu; after all parts of the window have added theirs."""
         bar, titles = self._window.menuBar(), self.titles()
         for name, keys in MENUS.items():
             if any(present(keys, self._is_known)):
-                self._fill(bar.addMenu(titles[name]), *keys)
+                menu = bar.addMenu(titles[name])
+                show = partial(self._show_reasons, menu)
+                menu.aboutToShow.connect(show)
+                self._fill(menu, *keys)
+
+    def _show_reasons(self, menu: QMenu) -> None:
+        menu.setToolTipsVisible(bool(self._reasons))
 
     def fill_tool_bar(self, bar: QToolBar) -> None:
         """What is done to tasks with words, the rest at the end as signs with names."""
@@ -88,6 +103,7 @@ class Actions(QObject):
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
     def fill_context_menu(self, menu: QMenu) -> None:
+        menu.setToolTipsVisible(bool(self._reasons))
         self._fill(menu, *ROW_MENU)
 
     def __iter__(self) -> Iterator[str]:

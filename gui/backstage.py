@@ -45,6 +45,7 @@ class Backstage(QObject):
         self._add("help", self.tr("&Help"), ["F1"])
         debug = window.acts.add("debug_info", self.tr("&Copy what to tell about a problem"))
         debug.triggered.connect(self._copy_facts)
+        window.beside.page_wanted.connect(lambda: self._show_page("ledgers"))
         self._add("shortcuts", self.tr("&Keyboard shortcuts…"), ["Ctrl+/"])
 
     def show(self, key: str) -> None:
@@ -104,17 +105,22 @@ class Backstage(QObject):
     def _copy_facts(self) -> None:
         from gui.dialogs.about import facts
 
-        QGuiApplication.clipboard().setText(facts(self._window.bridge.look_at_health()))
+        window = self._window
+        told = facts(window.bridge.look_at_health(), window.beside.states)
+        QGuiApplication.clipboard().setText(told)
         self._window.reports.say(self.tr("Versions and places were copied: paste them anywhere."))
 
     def change_shortcuts(self) -> None:
         """Open the settings where keys are chosen."""
+        self._show_page("shortcuts.")
+
+    def _show_page(self, name: str) -> None:
         from gui.dialogs.settings import SettingsDialog
 
         self.show("settings")
         dialog = self._open["settings"]
         if isinstance(dialog, SettingsDialog):
-            dialog.show_page("shortcuts.")
+            dialog.show_page(name)
 
     def _forget(self, key: str) -> None:
         self._open.pop(key).deleteLater()

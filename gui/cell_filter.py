@@ -10,6 +10,7 @@ from PySide6.QtGui import QMouseEvent
 
 from engine.attention import Standing
 from engine.display import display, elide_right
+from engine.ledger_ids import HERE, plain_id
 from engine.query import term
 from engine.records import EngineFields, TaskRecord
 from gui.columns import COLUMNS
@@ -95,7 +96,8 @@ _CELLS: Final[dict[str, Callable[[Row, float], str]]] = {
     "budget": _budget,
     "age": lambda row, now: _within("age", row.created_at, now),
     "updated": lambda row, now: _within("updated", row.updated_at, now),
-    "id": lambda row, _: _term("id", row.task_id),
+    "id": lambda row, _: _term("id", plain_id(row.task_id)),
+    "root": lambda row, _: _term("root", row.about.ledger or HERE),
     "host": lambda row, _: _term("host", row.host),
     "error": _error,
     "failures": lambda row, _: "failed:>0" if row.view.units and row.view.units.failed else "",
@@ -103,7 +105,7 @@ _CELLS: Final[dict[str, Callable[[Row, float], str]]] = {
     "forced": lambda row, _: "forced:yes" if _fields(row).forced_at is not None else "forced:no",
     "phase": lambda row, _: _term("phase", (_record(row) or _NO_RECORD).phase or ""),
     "owner": _owner,
-    "parent": lambda row, _: _term("parent", _fields(row).parent_task_id or ""),
+    "parent": lambda row, _: _term("parent", plain_id(_fields(row).parent_task_id or "")),
 }
 
 

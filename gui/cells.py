@@ -12,6 +12,7 @@ from typing import Final
 from engine import words
 from engine.attention import REFUSED_CODE, moment
 from engine.display import display
+from engine.ledger_ids import plain_id
 from engine.records import TASK_RUN, EngineFields, Status, TaskRecord
 from engine.saying import retold
 from gui.budget_gauge import Fullest, fullest_of
@@ -62,6 +63,10 @@ def budget_of(row: Row, now_ms: float) -> Fullest | None:
 def budget(row: Row, now_ms: float) -> str:
     found = budget_of(row, now_ms)
     return "" if found is None else found.text
+
+
+def root(row: Row, _now_ms: float) -> str:
+    return row.about.ledger or words.say("root.here")
 
 
 def host(row: Row) -> str | None:
@@ -130,7 +135,7 @@ def parent_of(row: Row) -> str | None:
 
 
 def parent(row: Row, _now_ms: float) -> str:
-    return display(parent_of(row) or "", 40)
+    return display(plain_id(parent_of(row) or ""), 40)
 
 
 def doing_of(row: Row) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from engine import words
 from engine.display import display
+from engine.ledger_ids import plain_id
 from engine.messages import ENGLISH
 from engine.records import TaskRecord
 from gui import cells
@@ -24,7 +25,8 @@ class Column:
     room is short; `yields` above 0 lets it give way then, the highest first. `paint` tells
     the delegate what to draw. `words` begins the ids of what it says: the longest of them has
     room in every language. `shows` names the row's fields that the cell depends on;
-    `ticks` says that time alone changes it, `moves` that mere progress changes its place.
+    `ticks` says that time alone changes it, `moves` that mere progress changes its place;
+    `beside` that it is there only while ledgers stand beside the window's own.
     """
 
     key: str
@@ -40,6 +42,7 @@ class Column:
     least: int = 0
     words: str = ""
     yields: int = 0
+    beside: bool = False
 
     @property
     def title(self) -> str:
@@ -103,6 +106,16 @@ COLUMNS: tuple[Column, ...] = (
         attrgetter("kind"),
         least=12,
         yields=2,
+    ),
+    Column(
+        "root",
+        14,
+        cells.root,
+        attrgetter("about.ledger"),
+        attrgetter("about.ledger"),
+        least=8,
+        yields=1,
+        beside=True,
     ),
     Column(
         "progress",
@@ -173,7 +186,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "id",
         18,
-        lambda row, _: display(row.task_id),
+        lambda row, _: display(plain_id(row.task_id)),
         attrgetter("task_id"),
         attrgetter("task_id"),
         paint="id",
@@ -203,6 +216,11 @@ COLUMNS: tuple[Column, ...] = (
     _more("parent", 18, cells.parent, cells.parent_of),
 )
 COLUMN_AT = {column.key: number for number, column in enumerate(COLUMNS)}
+
+
+def columns_there(*, several: bool) -> tuple[Column, ...]:
+    """The columns that say something, with `several` ledgers or with one."""
+    return COLUMNS if several else tuple(one for one in COLUMNS if not one.beside)
 
 
 def hint(row: Row, column: Column, now_ms: float) -> str:

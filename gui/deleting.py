@@ -67,13 +67,16 @@ class Deleting(QObject):
 
     def ask(self, views: Sequence[TaskView]) -> None:
         """Let go of those that have ended; many of them after a question."""
-        chosen = [view for view in views if can_go(view)]
+        chosen = [view for view in views if self._may_go(view)]
         if len(chosen) <= MANY:
             self._take(chosen)
             return
         title = self.tr("Move {0} tasks to the trash?").format(count(len(chosen)))
         verb = self.tr("Move to the trash")
         self._question(title, verb, chosen, lambda: self._take(chosen))
+
+    def _may_go(self, view: TaskView | None) -> bool:
+        return can_go(view) and self._window.scope.may_change(view)
 
     def undo(self) -> None:
         """Show again what was to go; nothing has happened to it."""
@@ -131,7 +134,7 @@ class Deleting(QObject):
             self._window.reports.tell(title, outcome.refused)
 
     def _ask_for_good(self, views: Sequence[TaskView], why: str = "") -> None:
-        chosen = [view for view in views if can_go(view)]
+        chosen = [view for view in views if self._may_go(view)]
         if not chosen:
             return
         title = (
@@ -178,7 +181,7 @@ class Deleting(QObject):
         """Del means the trash only where there is nothing that it could cancel."""
         window = self._window
         chosen = map(window.model.view_of, window.scope.ids()[:MOST_LOOKED_AT])
-        able = any(map(can_go, chosen)) or len(window.scope) > MOST_LOOKED_AT
+        able = any(map(self._may_go, chosen)) or len(window.scope) > MOST_LOOKED_AT
         self._act.setEnabled(able)
         self._for_good.setEnabled(able)
         cancel = window.acts["cancel"]

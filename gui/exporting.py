@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, Signal
 
 from engine.errors import EngineError
 from engine.export.exporter import Exported, Keep, Order, Watch
+from engine.ledger_ids import plain_id
 from engine.records import TaskRecord, TaskView
 from engine.service import Engine
 from gui.bridge import Bridge
@@ -116,7 +117,7 @@ def file_name(view: TaskView, form: str) -> str:
     entry = view.entry
     kind = entry.kind if isinstance(entry, TaskRecord) else "task"
     safe = "".join(sign if sign.isalnum() and sign.isascii() else "-" for sign in kind)[:40]
-    return f"{safe or 'task'}-{view.task_id}{ENDINGS[form]}"
+    return f"{safe or 'task'}-{plain_id(view.task_id)}{ENDINGS[form]}"
 
 
 class Exporting(QObject):

@@ -6,7 +6,18 @@ from PySide6.QtCore import QCoreApplication
 
 from engine import words
 from engine.display import display
-from gui.facets import AGE, BUDGET, HOST, KIND, OLDER, STATUS, FacetCounts, group_of
+from gui.facets import (
+    AGE,
+    BUDGET,
+    HOST,
+    KIND,
+    OLDER,
+    OWN,
+    ROOT,
+    STATUS,
+    FacetCounts,
+    group_of,
+)
 
 VIEWS = "views"
 
@@ -16,6 +27,7 @@ def group_name(group: str) -> str:
     names = {
         VIEWS: QCoreApplication.translate("Facets", "Views"),
         STATUS: QCoreApplication.translate("Facets", "Status"),
+        ROOT: words.say("column.root"),
         KIND: QCoreApplication.translate("Facets", "Kind"),
         HOST: QCoreApplication.translate("Facets", "Host"),
         BUDGET: QCoreApplication.translate("Facets", "Budget"),
@@ -29,6 +41,7 @@ def facet_name(facet: str, facets: FacetCounts) -> str:
     if group_of(facet) == STATUS:
         return words.say(f"facet.{facet}")
     names = {
+        OWN: words.say("root.here"),
         "age:<1h": QCoreApplication.translate("Facets", "Last hour"),
         "age:<1d": QCoreApplication.translate("Facets", "Last day"),
         "age:<7d": QCoreApplication.translate("Facets", "Last 7 days"),

@@ -15,12 +15,15 @@ from operator import itemgetter
 from typing import Final
 
 from engine.attention import Facet
+from engine.ledger_ids import HERE
 from engine.query import term
 from gui.rows import Row
 from gui.traits import NONE, Traits
 
 STATUS, KIND, HOST, BUDGET, AGE = "status", "kind", "host", "budget", "age"
-GROUPS: Final = (STATUS, KIND, HOST, BUDGET, AGE)
+ROOT: Final = "root"  # which ledger; there only while several are shown
+OWN: Final = f"{ROOT}:{HERE}"
+GROUPS: Final = (STATUS, ROOT, KIND, HOST, BUDGET, AGE)
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 AGES: Final[Mapping[str, float]] = {
     "age:<1h": HOUR_MS,
@@ -56,13 +59,18 @@ def query_of(facets: Iterable[str]) -> str:
 
 
 class FacetCounts:
-    """Kept while tasks come, change and go, never counted anew. `version` tells changes apart."""
+    """Kept while tasks come, change and go, never counted anew. `version` tells changes apart.
+
+    `ledgers` are the labels of those beside the window's own, in order: none, usually.
+    """
 
     def __init__(self) -> None:
         self.version = 0
+        self.ledgers: tuple[str, ...] = ()
+        self._total = 0
         self._news: dict[Traits, int] = {}  # not in the groups yet: few look, many change
         self._named: dict[tuple[str, str], str] = {}
-        self._groups: dict[str, dict[str, int]] = {KIND: {}, HOST: {}, BUDGET: {}}
+        self._groups: dict[str, dict[str, int]] = {KIND: {}, ROOT: {}, HOST: {}, BUDGET: {}}
         self._made: list[float] = []
         self._new: list[float] = []
 
@@ -87,10 +95,16 @@ class FacetCounts:
         """How many tasks have this facet (no state: those are counted with the rows)."""
         if group_of(facet) == AGE:
             return self._aged(facet, now_ms)
+        if facet == OWN:
+            beside = self._counted()[ROOT].values()
+            return self._total - sum(beside)
         return self._counted().get(group_of(facet), {}).get(facet, 0)
 
     def most(self, group: str, number: int) -> list[str]:
         """The facets of the group that most tasks have, most first."""
+        if group == ROOT:  # in the order in which they were put beside, also what is empty
+            roots = [OWN, *(term(ROOT, label) for label in self.ledgers)]
+            return roots[:number] if self.ledgers else []
         counts = self._counted()[group]
         # Of equals the earlier ones, so that nothing flickers at the end of a long group.
         most = nlargest(number, counts, key=counts.__getitem__)
@@ -98,12 +112,14 @@ class FacetCounts:
 
     @property
     def values(self) -> dict[str, list[str]]:
-        """The kinds and hosts that tasks have, as they may stand in a query."""
+        """The kinds and hosts that tasks have, and the ledgers, as they may stand in a query."""
         found: dict[str, list[str]] = {KIND: [], HOST: []}
         self._counted()
         for group, value in islice(self._named, _MOST_VALUES):
             if group in found:
                 found[group].append(value)
+        if self.ledgers:
+            found[ROOT] = [HERE, *self.ledgers]
         return found
 
     def value_of(self, facet: str) -> str:
@@ -114,11 +130,14 @@ class FacetCounts:
 
     def size(self, group: str) -> int:
         """How many facets of the group there are."""
+        if group == ROOT:
+            return len(self.ledgers) + 1 if self.ledgers else 0
         return len(self._counted()[group])
 
     def _counted(self) -> dict[str, dict[str, int]]:
         """The facets of each group, as they are now."""
         news, self._news = self._news, {}
+        self._total -= news.pop(NONE, 0)  # who comes is no longer nothing, who goes is it again
         # What came first: a value that goes and one that is still there may be the same.
         for about, by in sorted(news.items(), key=itemgetter(1), reverse=True):
             for mark in _marks(about):
@@ -165,6 +184,8 @@ def _marks(about: Traits) -> tuple[tuple[str, str], ...]:
 def _each(about: Traits) -> Iterator[tuple[str, str]]:
     if 0 < len(about.kind) <= _LONGEST:
         yield KIND, about.kind
+    if about.ledger:
+        yield ROOT, about.ledger
     if 0 < len(about.host) <= _LONGEST:
         yield HOST, about.host
     if about.budget in BUDGETS:

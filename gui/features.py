@@ -22,6 +22,8 @@ from gui import (
     filter_help,
     forcing,
     kinship,
+    ledger_actions,
+    ledger_trouble,
     nearest,
     page_watching,
     palette,
@@ -36,6 +38,7 @@ from gui import (
     task_links,
     viewing,
     views,
+    watch_only,
 )
 from gui.desktop import contrast, news
 from gui.details import several, tab_keys
@@ -63,8 +66,11 @@ FEATURES: tuple[Callable[[MainWindow], object], ...] = (
     task_links.attach,
     carrying.attach,
     run_rows.attach,
+    watch_only.attach,
     page_watching.attach,
     kinship.attach,
+    ledger_actions.attach,
+    ledger_trouble.attach,
     tab_keys.attach,
     palette.attach,
     appearance.attach,

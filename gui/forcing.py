@@ -46,7 +46,7 @@ class Forcing(QObject):
 
     def ask(self, views: Sequence[TaskView]) -> None:
         """Look at what stands against each, and then ask. Nothing is written before."""
-        chosen = [view for view in views if may_be_completed(view)]
+        chosen = list(filter(self._may_be_completed, views))
         if not chosen:
             return
         names = {str(view.task_id): task_name(view) for view in chosen}
@@ -63,6 +63,9 @@ class Forcing(QObject):
 
         said = self.tr("Looking at what is missing: {0} of {1} tasks")
         self._window.bulk.run(names, look, then, said)
+
+    def _may_be_completed(self, view: TaskView | None) -> bool:
+        return view is not None and may_be_completed(view) and self._window.scope.may_change(view)
 
     def complete(self, prospects: Sequence[Prospect], reason: str) -> None:
         """Complete these, by force those that need it."""
@@ -125,7 +128,7 @@ class Forcing(QObject):
     def _show_ability(self) -> None:
         scope, view_of = self._window.scope, self._window.model.view_of
         views = map(view_of, scope.ids()[:MOST_LOOKED_AT])
-        found = any(view is not None and may_be_completed(view) for view in views)
+        found = any(map(self._may_be_completed, views))
         writable = self._window.acts["new"].isEnabled()
         self._act.setEnabled(writable and (found or len(scope) > MOST_LOOKED_AT))
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gui.list_area import ListArea
     from gui.sidebar import Sidebar
     from gui.states import Banner
+    from gui.side_by_side import SideBySide
     from gui.status_bar import StatusBar
     from gui.task_model import TaskModel
     from gui.task_table import TaskTable
@@ -41,6 +42,7 @@ class Frame(Shell):
     area: ListArea
     acts: Actions
     furnished = False
+    beside: SideBySide
 
     def lay_out(self) -> None:
         """Join the parts as they will stand."""

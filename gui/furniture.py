@@ -25,6 +25,7 @@ from gui.reports import Reports
 from gui.requests import Requests
 from gui.scope import Scope
 from gui.sidebar import Sidebar
+from gui.side_by_side import SideBySide
 from gui.states import Banner
 from gui.status_bar import StatusBar
 from gui.task_model import TaskModel
@@ -87,6 +88,7 @@ def _make_workers(window: MainWindow) -> None:
     window.copying = Copying(window.scope, window.model, window)
     window.narrowing = Narrowing(window.model, window.sidebar, window.filter_bar, window)
     window.newcomer = Newcomer(window.table, window.news_bar, window.clear_filter)
+    window.beside = SideBySide(window)
     window.requests = Requests(bridge, window, window.undo_bar)
     window.trouble = Trouble(window.banner, window.choose_folder, bridge.warm)
     window.arrivals = Arrivals(window)

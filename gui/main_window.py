@@ -51,6 +51,7 @@ class MainWindow(Frame):
     reports: Reports
 
     def __init__(
+    visiting: tuple[Path, ...] = ()  # ledgers that are shown beside until it closes
         self, memory: Memory, preferences: Preferences | None = None, root: str = ""
     ) -> None:
         super().__init__(memory, preferences or Preferences(), root)
@@ -149,9 +150,10 @@ class MainWindow(Frame):
         self._health = health
         self.status.show_health(health)
         self.trouble.show_health(health)
-        self.setWindowTitle(plain_title(health.root))  # Qt adds the program's name
+        self.show_title()
         self.area.show_root(health.root)
-        self.area.show_gone(retold(health.watcher_reason) if health.watcher == "gone" else "")
+        gone = health.watcher == "gone" and not self.beside.states  # else the others go on
+        self.area.show_gone(retold(health.watcher_reason) if gone else "")
         accepts = health.engine == "ready" and not health.read_only
         self.area.show_accepting(accepts)
         self.acts.allow_starts(accepts, retold(health.read_only))
@@ -159,6 +161,11 @@ class MainWindow(Frame):
     # the list and its details
 
     @property
+    def show_title(self) -> None:
+        """Name the ledgers that are shown; Qt adds the program's name."""
+        if self._health is not None:
+            self.setWindowTitle(plain_title(self.beside.title(self._health.root)))
+
     def selected(self) -> list[TaskView]:
         return self.scope.views()
 
@@ -239,7 +246,7 @@ class MainWindow(Frame):
     def _show_about(self) -> None:
         from gui.dialogs.about import About
 
-        About(self._health, self).open()
+        About(self._health, self, self.beside.states).open()
 
     def choose_folder(self) -> None:
         """Ask for another ledger; the program that made this window does the rest."""

@@ -23,6 +23,7 @@ DEFAULTS: dict[str, object] = {
     "desktop.start_hidden": False,  # in the tray, without one minimised
     "desktop.quit_with_tasks": "ask",  # ask, keep (in the tray), cancel
     "desktop.keep_awake": True,  # the machine does not sleep while tasks run here
+    "ledgers.beside": [],  # folders that are shown beside the window's own
     "export.format": "csv",  # the last one that was chosen
     "export.folder": "",  # the last one; empty: the documents
     "notify.failed": "popup",  # popup, list, none

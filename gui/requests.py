@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from engine.errors import EngineError
+from engine.ledger_ids import ledger_label
 from engine.records import Status, TaskRecord, TaskView
 from engine.service import Engine
 from engine.words import count
@@ -58,6 +59,7 @@ class Requests(QObject):
 
         `whom` says in words which tasks were meant, where nobody chose them one by one.
         """
+        views = [view for view in views if self._window.scope.may_change(view)]
         if len(views) <= MOST_AT_ONCE:
             self._ask(*self._judged(views), whom)
             return
@@ -100,6 +102,8 @@ class Requests(QObject):
 
     def _comes_back(self, view: TaskView, alone: bool) -> bool:
         """Could an undo bring it back? Of a crawl by another program, what it is about at least."""
+        if view.ledger:
+            return False  # what is started again starts in the window's own ledger
         record = view.entry
         known = isinstance(record, TaskRecord) and self._bridge.can_start_again(record)
         return known or (alone and getattr(record, "kind", "") == FIRST_KIND)
@@ -138,6 +142,7 @@ class Requests(QObject):
             if record.status == Status.CANCELLED
             and record.task_id in outcome.waiting
             and record.started_at is None
+            and not ledger_label(record.task_id)
         )
         if self._offer(news):
             self._tell_undo()

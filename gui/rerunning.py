@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from engine.again import Chance, Repeats, known, repeats
+from engine.ledger_ids import ledger_label
 from engine.records import TaskRecord, TaskView
 from engine.service import Engine
 from engine.words import count
@@ -57,7 +58,7 @@ class Rerunning(QObject):
     def _decide(self, found: Repeats) -> None:
         alone = sum(map(len, found.chances.values())) == 1
         asking = found.of(Chance.ASKS)
-        if alone and found.ids:
+        if alone and found.ids and not self._elsewhere(found):
             self.start(found)
         elif alone and asking:
             self._complete_by_hand(asking[0])
@@ -67,7 +68,7 @@ class Rerunning(QObject):
     def _question(self, found: Repeats) -> None:
         from gui.dialogs.rerun import RerunDialog  # few first paints need it
 
-        dialog = RerunDialog(found, self._window)
+        dialog = RerunDialog(found, self._window, self._elsewhere(found))
 
         def act(answer: str) -> None:
             if answer == "rerun":
@@ -77,10 +78,15 @@ class Rerunning(QObject):
         dialog.when_answered(act)
         dialog.open()
 
+    def _elsewhere(self, found: Repeats) -> str:
+        """Where they start, if some of them are in another ledger; empty when that is clear."""
+        return self._window.beside.starts_here(any(map(ledger_label, found.ids)))
+
     def _complete_by_hand(self, view: TaskView) -> None:
         assert isinstance(view.entry, TaskRecord)
         note = self.tr("What was secret, or too long to be kept, has to be given again.")
-        self._window.requests.starting.open(known(view.entry), view.task_id, note=note)
+        parent = None if view.ledger else view.task_id  # a parent is in the same ledger
+        self._window.requests.starting.open(known(view.entry), parent, note=note)
 
     def _tell(self, outcome: Outcome[TaskRecord]) -> None:
         started = len(outcome.done)

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject
 
 from engine.again import Asked
 from engine.errors import EngineError
+from engine.ledger_ids import ledger_label
 from engine.records import TaskRecord, TaskView
 from engine.remainder import CRAWLS, MOST, failed_urls, remaining_commands, single_pages
 from engine.service import Engine
@@ -60,8 +61,10 @@ class Retrying(QObject):
 
         dialog = Question(self._window)
         dialog.ask(self.tr("Retry what failed"), self._headline(found))
-        for text in self._sentences(found):
-            dialog.add_text(text)
+        elsewhere = self._window.beside.starts_here(bool(ledger_label(found.task_id)))
+        for text in (*self._sentences(found), elsewhere):
+            if text:
+                dialog.add_text(text)
         if found.requests:
             dialog.add_button("start", self.tr("Start"))
             dialog.add_button("keep", self.tr("Leave it"), default=True)
@@ -101,12 +104,14 @@ class Retrying(QObject):
         return (each,)
 
     def _start(self, found: Retry) -> None:
+        parent = None if ledger_label(found.task_id) else found.task_id
+
         async def start(engine: Engine) -> list[EngineError]:
             refused: list[EngineError] = []
             for one in found.requests:
                 try:
                     await engine.start(
-                        one.kind, one.args, name=one.name, parent=found.task_id, terms=one.terms
+                        one.kind, one.args, name=one.name, parent=parent, terms=one.terms
                     )
                 except EngineError as error:
                     refused.append(error)

@@ -51,7 +51,7 @@ class RunRows(QObject):
 
     def ask(self) -> None:
         """Show what the first chosen run waits for, and ask what has been done about it."""
-        view = next(filter(waits_for_help, self._window.scope.views()), None)
+        view = next(filter(self._may_go_on, self._window.scope.views()), None)
         if view is None or not isinstance(view.entry, TaskRecord):
             return
         from gui.dialogs.resume import ResumeDialog  # seldom needed
@@ -66,6 +66,9 @@ class RunRows(QObject):
 
         dialog.when_answered(act)
         dialog.open()
+
+    def _may_go_on(self, view: TaskView | None) -> bool:
+        return waits_for_help(view) and self._window.scope.may_change(view)
 
     def _resume(self, run_id: str, reason: str) -> None:
         words = self.tr("It goes on as soon as whoever works for it looks.")
@@ -101,4 +104,4 @@ class RunRows(QObject):
 
     def _show_ability(self) -> None:
         ids, view_of = self._window.scope.ids()[:MOST_LOOKED_AT], self._window.model.view_of
-        self._act.setEnabled(any(waits_for_help(view_of(one)) for one in ids))
+        self._act.setEnabled(any(self._may_go_on(view_of(one)) for one in ids))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -56,6 +56,7 @@ class Scope(QObject):
         self._names: frozenset[str] = frozenset()
         self._matching = False
         self._other = False  # other tasks than when `changed` was last told
+        self._may_change: Callable[[TaskView], bool] = lambda _: True
         self._verdicts: dict[str, tuple[TaskRecord | Unreadable, Verdict]] = {}
         self._tally: Counter[Verdict] = Counter()
         self._counts = Counts()
@@ -116,6 +117,17 @@ class Scope(QObject):
         self._other = True
         self._judge_anew()
 
+    def ask_leave(self, may_change: Callable[[TaskView], bool]) -> None:
+        """From now on `may_change` says about which tasks anything may be written."""
+        self._may_change = may_change
+        self._verdicts.clear()
+        self._other = True
+        self._judge_anew()
+
+    def may_change(self, view: TaskView | None) -> bool:
+        """May anything be written about this task?"""
+        return view is not None and self._may_change(view)
+
     def hear(self, batch: Batch) -> None:
         """Judge anew what the batch changes."""
         for task_id in batch.gone:
@@ -167,7 +179,7 @@ class Scope(QObject):
         if known is not None and known[0] is entry and known[1][0] is state:
             return known[1]
         ended = isinstance(entry, TaskRecord) and entry.is_terminal and repeatable(entry)
-        verdict = (state, fate(view) in REACHED, ended)
+        verdict = (state, fate(view) in REACHED and self._may_change(view), ended)
         self._verdicts[view.task_id] = (entry, verdict)
         return verdict
 

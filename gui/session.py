@@ -77,6 +77,7 @@ class Session(QObject):
         _application().commitDataRequest.connect(self._end_session)
         QTimer.singleShot(0, self.bridge, self.bridge.open)
         if self._accepts:
+        self.window.beside.begin(self.window.visiting)
             self.bridge.opened.connect(self._warming.start)
         if wish is not None:
             self.window.arrivals.take(wish)

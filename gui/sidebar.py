@@ -21,7 +21,7 @@ from gui.facet_tree import (
     key_of,
 )
 from gui.facet_words import VIEWS, facet_name
-from gui.facets import AGE, AGES, BUDGET, HOST, KIND, OLDER, STATUS, FacetCounts, group_of
+from gui.facets import AGE, AGES, BUDGET, HOST, KIND, OLDER, ROOT, STATUS, FacetCounts, group_of
 
 MORE = "more:"
 FEW, MANY = 8, 200
@@ -169,7 +169,7 @@ class Sidebar(QWidget):
         if not self.isVisible():
             return
         now_ms = self._now_ms()
-        for group in (KIND, HOST, BUDGET):
+        for group in (ROOT, KIND, HOST, BUDGET):
             self._show_group(group)
         for key in (*AGES, OLDER):
             self._items.count(key, self._facets.of(key, now_ms))

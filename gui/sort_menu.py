@@ -54,7 +54,7 @@ class SortMenu(QObject):
         """One line for each column: the first key is ticked; further ones say their rank."""
         keys = self._table.tasks.sort_keys
         ranks = {key: number for number, (key, _) in enumerate(keys, 1)}
-        for column in COLUMNS:
+        for column in self._table.header().columns:
             rank = ranks.get(column.key, 0)
             if further and rank == 1:
                 continue

@@ -9,6 +9,7 @@ from PySide6.QtGui import QKeySequence
 
 from engine.records import Health, TaskRecord
 from gui.dropping import Dropping
+from gui.ledger_actions import LedgerActions
 
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
@@ -66,5 +67,10 @@ class StartActions(QObject):
             self._starting.duplicate(self._window.scope.views()[0])
 
     def _take_drop(self, mime: QMimeData) -> None:
+        ledgers = self._window.findChild(LedgerActions)
+        assert ledgers is not None
+        ledgers.take_drop(mime, lambda: self._start_from(mime))
+
+    def _start_from(self, mime: QMimeData) -> None:
         if self._accepts:
             self._starting.take_drop(mime)

@@ -88,6 +88,8 @@ class Starting(QObject):
 
         dialog = self._dialog = StartDialog(self._bridge.problems, self.presets, self._window)
         dialog.about_changed.connect(self._tell_estimate)
+        if isinstance(self._window, Frame):
+            dialog.footer.show_place(self._window.beside.starts_here())
         dialog.show_request(asked, note, whole=whole)
         dialog.addresses.offer_text(QGuiApplication.clipboard().text())
         dialog.wanted.connect(lambda wanted: self._begin(wanted, parent))

@@ -36,7 +36,7 @@ SPANS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How the tasks of one kind or host went."""
+    """How the tasks of one kind, host or ledger went; the window's own ledger has no name."""
 
     name: str
     tasks: int
@@ -58,6 +58,7 @@ class Numbers:
     slow_ms: float | None = None
     kinds: tuple[Share, ...] = ()
     hosts: tuple[Share, ...] = ()
+    roots: tuple[Share, ...] = ()
     bars: tuple[tuple[int, int, int], ...] = ()
 
     @property
@@ -86,6 +87,8 @@ class _Tally:
         self._hosts: Counter[str] = Counter()
         self._bad_kinds: Counter[str] = Counter()
         self._bad_hosts: Counter[str] = Counter()
+        self._roots: Counter[str] = Counter()
+        self._bad_roots: Counter[str] = Counter()
         self._took: list[float] = []
         self._bars = [[0, 0, 0] for _ in range(span.bars)]
 
@@ -100,6 +103,8 @@ class _Tally:
         host, failed = host_of(view), record.status == Status.FAILED
         self._kinds[record.kind] += 1
         self._bad_kinds[record.kind] += failed
+        self._roots[view.ledger] += 1
+        self._bad_roots[view.ledger] += failed
         if host:
             self._hosts[host] += 1
             self._bad_hosts[host] += failed
@@ -128,6 +133,7 @@ class _Tally:
             slow_ms=_at(took, 0.95),
             kinds=_shares(self._kinds, self._bad_kinds, MOST_KINDS),
             hosts=_shares(self._hosts, self._bad_hosts, MOST_HOSTS),
+            roots=_shares(self._roots, self._bad_roots, MOST_HOSTS),
             bars=tuple((one[0], one[1], one[2]) for one in self._bars),
         )
 

@@ -57,15 +57,38 @@ class _Link(QToolButton):
         self.setAccessibleName(display(hint, MOST_CHARS))
 
 
+class _Beside(QWidget):
+    """How the ledgers beside stand, and the way to them; not there while there are none."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._dot, self.link = TonedLabel("●", "muted"), _Link(self)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(1)
+        row.addWidget(self._dot)
+        row.addWidget(self.link)
+        self.hide()
+
+    def show_state(self, tone_name: str, words: str, hint: str) -> None:
+        self._dot.show_tone(tone_name)
+        self.link.show_path(words, hint)
+        self.link.setAccessibleName(words)
+        self.link.setAccessibleDescription(display(hint, MOST_CHARS))
+        self.setVisible(bool(hint))
+
+
 class StatusBar(QStatusBar):
-    """Shows one `Health`; says nothing that is not in it."""
+    """Shows one `Health`, and in a few words the ledgers beside; says nothing of its own."""
 
     root_clicked = Signal()
+    beside_clicked = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.engine, self.watcher, self.ground = _Sign(self), _Sign(self), _Sign(self)
         self.work, self.root = plain_label(parent=self), _Link(self)
+        self.beside = _Beside(self)
         self.setSizeGripEnabled(False)
         self.setContentsMargins(8, 0, 8, 0)
         for number, part in enumerate((self.engine, self.work, self.watcher)):
@@ -73,9 +96,11 @@ class StatusBar(QStatusBar):
                 self.addWidget(_rule(self))
             self.addWidget(part)
         self.addPermanentWidget(self.ground)
+        self.addPermanentWidget(self.beside)
         self.addPermanentWidget(self.root)
         self.ground.hide()
         self.root.clicked.connect(self.root_clicked)
+        self.beside.link.clicked.connect(self.beside_clicked)
 
     def show_health(self, health: Health) -> None:
         self.engine.show_state(*self._engine(health))
@@ -89,6 +114,10 @@ class StatusBar(QStatusBar):
         self.work.setToolTip(plain_tip(hint))
         self.work.setAccessibleDescription(hint)
         self.root.show_path(short_path(health.root), self.tr("Open {0}").format(health.root))
+
+    def show_beside(self, tone_name: str, words: str, hint: str) -> None:
+        """The ledgers beside, as `ledger_words.summed_up` says it; no `hint`: there are none."""
+        self.beside.show_state(tone_name, words, hint)
 
     def _engine(self, health: Health) -> tuple[str, str, str]:
         browser = display(health.browser_name, BROWSER_CHARS) or self.tr("browser")

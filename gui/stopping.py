@@ -35,9 +35,14 @@ def can_be_stopped(view: TaskView | None) -> bool:
 
 
 def _waits_ms(view: TaskView | None) -> int | None:
-    """How long until a task of another process of ours that was asked to stop may be forced."""
+    """How long until a task of another process of ours that was asked to stop may be forced.
+
+    One of a ledger beside never may: its worker is ended in a window of its own.
+    """
     entry = view.entry if view is not None else None
-    if view is None or view.ours or view.orphaned or not isinstance(entry, TaskRecord):
+    if view is None or not isinstance(entry, TaskRecord):
+        return None
+    if view.ledger or view.ours or view.orphaned:
         return None
     asked = entry.cancel_requested_at
     ours = entry.engine is not None and entry.engine.runner is not None
@@ -65,19 +70,25 @@ class Stopping(QObject):
         window.model.shown_changed.connect(lambda *_: self._show_ability())
         self._show_ability()
 
+    def _may_be_stopped(self, view: TaskView | None) -> bool:
+        return can_be_stopped(view) and self._window.scope.may_change(view)
+
     def cancel_listed(self) -> None:
         """Ask about every task that the list shows now, also out of sight."""
         model = self._window.model
         found = [view for view in map(model.view_of, model.ids) if view is not None]
         if model.is_filtered:
             whom = self.tr("All {0} tasks that match the filter").format(count(len(found)))
+        elif self._window.beside.states:
+            whom = self.tr("All {0} tasks of these ledgers").format(count(len(found)))
         else:
             whom = self.tr("All {0} tasks of this ledger").format(count(len(found)))
         self._window.requests.cancel(found, whom)
 
     def stop_chosen(self) -> None:
         """End the chosen recordings as if their time were over: they will be completed."""
-        chosen = [view.task_id for view in self._window.scope.views() if can_be_stopped(view)]
+        views = filter(self._may_be_stopped, self._window.scope.views())
+        chosen = [view.task_id for view in views]
         said = self.tr("Ending recordings: {0} of {1}")
         self._window.bulk.run(chosen, lambda engine, one: engine.stop(one), self._tell, said)
 
@@ -117,7 +128,7 @@ class Stopping(QObject):
     def _show_ability(self) -> None:
         scope, model = self._window.scope, self._window.model
         chosen = [model.view_of(one) for one in scope.ids()[:MOST_LOOKED_AT]]
-        self._stop.setEnabled(any(map(can_be_stopped, chosen)) or len(scope) > MOST_LOOKED_AT)
+        self._stop.setEnabled(any(map(self._may_be_stopped, chosen)) or len(scope) > MOST_LOOKED_AT)
         waits = [wait for wait in map(_waits_ms, chosen) if wait is not None]
         self._force.setEnabled(0 in waits)
         if waits and 0 not in waits:

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QHeaderView, QMenu, QWidget
 
 from engine.query import SortKey
 from gui.column_widths import Share, fitted
-from gui.columns import COLUMN_AT, COLUMNS, Column
+from gui.columns import COLUMN_AT, COLUMNS, Column, columns_there
 from gui.gauges import SIGN_SIZE
 from gui.header_paint import paint_title
 from gui.row_delegate import PAD, SIGN_GAP
@@ -37,6 +37,7 @@ class TaskHeader(QHeaderView):
         self._widths: dict[str, int] = {}  # by hand
         self._hidden = {column.key for column in COLUMNS if column.hidden}
         self._asked: set[str] = set()  # shown because somebody wants them: never give way
+        self._there = {column.key for column in columns_there(several=False)}
         self.setSectionsMovable(True)
         self.setFirstSectionMovable(True)
         self.setSectionsClickable(True)
@@ -65,7 +66,17 @@ class TaskHeader(QHeaderView):
 
     def is_wanted(self, key: str) -> bool:
         """Is this column one of those to be shown, if there is room?"""
-        return key not in self._hidden
+        return key not in self._hidden and key in self._there
+
+    @property
+    def columns(self) -> list[Column]:
+        """The columns that there are to be shown and sorted by, in their usual order."""
+        return [column for column in COLUMNS if column.key in self._there]
+
+    def show_several(self, several: bool) -> None:
+        """With `several` ledgers there are columns that say nothing with one."""
+        self._there = {column.key for column in columns_there(several=several)}
+        self.fit()
 
     def show_column(self, key: str, wanted: bool) -> None:
         """Show or hide a column; the task's own name always stays."""
@@ -123,6 +134,7 @@ class TaskHeader(QHeaderView):
         """Add a switch for each column, and the way back to how they usually are."""
         for number, column in enumerate(COLUMNS):
             action = QAction(column.long_title, menu)
+            action.setVisible(column.key in self._there)
             action.setCheckable(True)
             action.setChecked(self.is_wanted(column.key))
             action.setEnabled(number != _TASK)

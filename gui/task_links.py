@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QGuiApplication
 
+from engine.ledger_ids import plain_id
 from gui.desktop.wishes import link_to
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ def attach(window: MainWindow) -> None:
     act = window.acts.add("copy_link", text, ["Ctrl+Alt+C"])
 
     def copy() -> None:
-        QGuiApplication.clipboard().setText("\n".join(map(link_to, window.scope.ids())))
+        links = map(link_to, map(plain_id, window.scope.ids()))
+        QGuiApplication.clipboard().setText("\n".join(links))
 
     act.triggered.connect(copy)
     window.scope.changed.connect(lambda: act.setEnabled(len(window.scope) > 0))

@@ -15,7 +15,8 @@ _MOST: Final = 20_000  # kept at a time; beyond, equal tasks only share less
 
 
 class Traits(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """State, kind, host and budget of a task; the same object for tasks that agree in all."""
+    """State, kind, host, budget and ledger of a task; the same object for tasks that agree in
+    all."""
 
     facets: int = 0
     status: str = ""
@@ -23,6 +24,7 @@ class Traits(msgspec.Struct, frozen=True, eq=False, gc=False):
     host: str = ""
     hosts: frozenset[str] = frozenset()
     budget: str = ""
+    ledger: str = ""
 
 
 NONE: Final = Traits()
@@ -32,10 +34,11 @@ def traits(view: TaskView, facets: int) -> Traits:
     """Those of `view`, whose row has these `facets`."""
     entry = view.entry
     if not isinstance(entry, TaskRecord):
-        return _traits(facets, "", "", "", frozenset(), "")
+        return _traits(facets, "", "", "", frozenset(), "", view.ledger)
     host = host_of(view)
     hosts = Subject(view, 0).hosts if _ALSO in entry.args_summary else _hosts(host)
-    return _traits(facets, entry.status, entry.kind, host, hosts, entry.budget_status or "")
+    budget = entry.budget_status or ""
+    return _traits(facets, entry.status, entry.kind, host, hosts, budget, view.ledger)
 
 
 _traits = lru_cache(_MOST)(Traits)

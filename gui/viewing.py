@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
@@ -85,8 +84,7 @@ class Viewing(QObject):
         ExportDialog(self._window.desk, wanted, self._viewer).show()
 
     def _show_folder(self, task_id: str) -> None:
-        root = self._window.bridge.look_at_health().root
-        show_folder(Path(root) / task_id)
+        show_folder(self._window.bridge.engine.folder_of(task_id))
 
 
 def is_task(view: TaskView) -> bool:

@@ -9,18 +9,19 @@ import os
 import platform
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from engine.browser.locate import describe
 from engine.config import Settings
 from engine.doctor import environment
 from engine.doctor.finding import Finding, Report
-from engine.errors import BrowserMissing, EngineError
+from engine.errors import BrowserMissing, EngineError, LedgerUnusable
 from engine.logs import log_path
 from engine.saying import count, say
 from engine.store.ledger import Ledger
 from engine.version import VERSION
 
-__all__ = ["Finding", "Report", "browser", "examine", "looks"]
+__all__ = ["Finding", "Report", "beside", "browser", "examine", "looks"]
 
 LIBRARIES = ("PySide6-Essentials", "qasync", "playwright", "watchdog", "filelock", "aiohttp")
 
@@ -53,6 +54,19 @@ def browser(settings: Settings) -> list[Finding]:
         return [Finding("browser", "problem", str(error), error.advice)]
     text = f"{seen.found.name} {seen.version} ({seen.found.path})"
     return [Finding("browser", "ok", text)]
+
+
+def beside(root: Path, *, watch_only: bool) -> list[Finding]:
+    """A ledger that stands beside another: is it there, can it be read and watched, and used?
+
+    One that is only watched is not even locked for a moment.
+    """
+    settings = Settings(home=root.parent, root=root)
+    if not root.is_dir():
+        reason = "it is no folder" if os.path.lexists(root) else "there is no such folder"
+        return [Finding("ledger", "problem", str(LedgerUnusable(path=str(root), reason=reason)))]
+    found = [*_ledger(settings), *environment.place(settings), *environment.watches(root)]
+    return found if watch_only else found + environment.locks(settings)
 
 
 def _ledger(settings: Settings) -> list[Finding]:

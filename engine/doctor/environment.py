@@ -97,7 +97,7 @@ def _clock(now_ms: int, written_ms: int | None) -> Iterator[Finding]:
 
 def limits(settings: Settings) -> list[Finding]:
     """How many files may be open, and whether folders can be watched."""
-    return [*_descriptors(), *_watches(settings.root)]
+    return [*_descriptors(), *watches(settings.root)]
 
 
 def _descriptors() -> Iterator[Finding]:
@@ -115,7 +115,8 @@ def _descriptors() -> Iterator[Finding]:
         yield Finding("open files", "ok", text)
 
 
-def _watches(root: Path) -> Iterator[Finding]:
+def watches(root: Path) -> Iterator[Finding]:
+    """Are changes in this folder told at once?"""
     advice = say("doctor.watches.advice")
     if not os.path.isdir(root):
         return

@@ -15,6 +15,7 @@ from engine.export.errors import ExportStopped
 from engine.export.exporter import FORMATS, TELL_S, Exported, Order, Watch, mistakes
 from engine.export.output import new_file
 from engine.export.table import About, Row, Table, Tally, iso
+from engine.ledger_ids import HERE, plain_id
 from engine.messages import ENGLISH
 from engine.records import EngineFields, TaskRecord, TaskView, Unreadable
 from engine.version import VERSION
@@ -29,6 +30,7 @@ COLUMNS: Final = (
     *(Column("phase", 10), Column("host", 18), Column("pid", 8), Column("parent_task_id", 18)),
     *(Column("contract_id", 18), Column("forced_at", 24)),
 )
+LEDGER: Final = Column("ledger", 18)  # there only where tasks of several are listed
 
 
 def export_list(
@@ -43,7 +45,10 @@ def export_list(
     if problems:
         raise InvalidArguments(problems)
     form, tally = FORMATS[order.format], Tally()
-    table = Table(_about(len(views)), KEY, COLUMNS, _rows(views, tally, watch), form.whole, tally)
+    several = any(view.ledger for view in views)
+    columns = (*COLUMNS, LEDGER) if several else COLUMNS
+    rows = _rows(views, tally, watch, several=several)
+    table = Table(_about(len(views)), KEY, columns, rows, form.whole, tally)
     write = texts.write_csv_with_bom if order.bom else form.write
     with new_file(place, root, force=force) as out:
         write(out, table)
@@ -65,12 +70,13 @@ def _about(number: int) -> About:
     )
 
 
-def _rows(views: Sequence[TaskView], tally: Tally, watch: Watch) -> Iterator[Row]:
+def _rows(views: Sequence[TaskView], tally: Tally, watch: Watch, *, several: bool) -> Iterator[Row]:
     told_s = 0.0
     for view in views:
         if watch.stop.is_set():
             raise ExportStopped(rows=tally.rows)
-        yield redact.value(row_of(view))
+        ledger = {LEDGER.name: view.ledger or HERE} if several else {}
+        yield redact.value(row_of(view) | ledger)
         tally.rows += 1
         if (now_s := time.monotonic()) - told_s > TELL_S:
             told_s = now_s
@@ -83,11 +89,12 @@ def row_of(view: TaskView) -> dict[str, Any]:
     entry, units = view.entry, view.units
     row: dict[str, Any] = {column.name: None for column in COLUMNS}
     if isinstance(entry, Unreadable):
-        return row | {"task_id": entry.task_id, "status": "unreadable", "error": entry.reason}
+        said = {"status": "unreadable", "error": entry.reason}
+        return row | {"task_id": plain_id(entry.task_id), **said}
     if units is not None:
         row |= {"done": units.done, "total": units.total, "failed": units.failed}
     return row | {
-        "task_id": entry.task_id,
+        "task_id": plain_id(entry.task_id),
         "kind": entry.kind,
         "status": entry.status,
         "orphaned": view.orphaned,
@@ -120,7 +127,7 @@ def _links(engine: EngineFields) -> Mapping[str, Any]:
     return {
         "name": engine.name,
         "host": engine.host,
-        "parent_task_id": engine.parent_task_id,
-        "contract_id": engine.contract_id,
+        "parent_task_id": plain_id(engine.parent_task_id or "") or None,
+        "contract_id": plain_id(engine.contract_id or "") or None,
         "forced_at": iso(engine.forced_at),
     }

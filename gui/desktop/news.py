@@ -56,6 +56,8 @@ class News(QObject):
         self.entries: deque[Entry] = deque(maxlen=KEPT)
         self.unread = 0
         self._read = False
+        self._known: frozenset[str] = frozenset()  # ledgers beside that were read
+        self._meeting: set[str] = set()  # those that are being read: how they are is no news
         self._at = 0
         self._due = QTimer(self, singleShot=True)
         self._due.timeout.connect(self._tell)
@@ -86,11 +88,18 @@ class News(QObject):
 
     def _hear(self, batch: Batch) -> None:
         self._watch.forget(batch.gone)
-        if self._read:
+        labels = self._window.beside.labels
+        if self._read and labels <= self._known:
             self._take(self._watch.hear(batch.views, _now_ms()))
-        else:
-            self._watch.learn(batch.views)
-            self._read = batch.complete
+            return
+        known = {"", *self._known} if self._read else set()
+        new = [view for view in batch.views if view.ledger not in known]
+        self._watch.learn(new)
+        self._meeting |= {view.ledger for view in new}
+        self._take(self._watch.hear([v for v in batch.views if v.ledger in known], _now_ms()))
+        if batch.complete:
+            self._read, self._known = True, (self._known | self._meeting) & labels
+            self._meeting = set()
 
     def _look(self) -> None:
         """Look at some of the running tasks, the next ones the next time."""

@@ -9,6 +9,7 @@ from PySide6.QtCore import QStandardPaths, QTimer, Signal
 from PySide6.QtWidgets import QFileDialog, QMenu, QToolButton
 
 from engine.errors import EngineError
+from engine.ledger_ids import plain_id
 from engine.service import Engine
 from engine.sizes import size_words
 from gui import language
@@ -54,7 +55,7 @@ class SaveLog(QToolButton):
         dialog = QFileDialog(self.window(), title, folder)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setDefaultSuffix(ending)
-        dialog.selectFile(f"events-{self._task_id()}.{ending}")
+        dialog.selectFile(f"events-{plain_id(self._task_id())}.{ending}")
         dialog.fileSelected.connect(lambda place: self.save(Path(place), everything))
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()

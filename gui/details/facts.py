@@ -9,6 +9,7 @@ from typing import Any
 from engine import words
 from engine.attention import Reason, moment, reasons, updated_at
 from engine.display import display, display_lines, elide_right
+from engine.ledger_ids import plain_id
 from engine.messages import ENGLISH
 from engine.pace import STALL_MIN_MS
 from engine.records import EngineFields, TaskRecord, TaskView, Unreadable
@@ -43,6 +44,7 @@ FIELDS = (
     "ended",
     "owner",
     "kind",
+    "ledger",
     "id",
     "command_task",
     "contract",
@@ -67,7 +69,7 @@ def facts(
     if isinstance(entry, Unreadable):
         found = [
             Fact("path", display(entry.path)),
-            Fact("id", display(entry.task_id)),
+            Fact("id", display(plain_id(entry.task_id))),
             Fact("error", display(retold(entry.reason)), "bad"),
         ]
     else:
@@ -86,7 +88,7 @@ def _record_facts(view: TaskView, record: TaskRecord, now_ms: float) -> Iterator
     yield Fact("owner", _owner(view))
     yield from budget_facts(record, now_ms)
     yield Fact("kind", display(record.kind, 80))
-    yield Fact("id", display(record.task_id))
+    yield Fact("id", display(plain_id(record.task_id)))
     if record.engine is not None:
         yield from _links(record.engine)
     if record.odd:
@@ -115,11 +117,14 @@ def refused_text(refused: Refusals) -> str:
 
 def _links(engine: EngineFields) -> Iterator[Fact]:
     """What else it belongs to, by its ids."""
-    yield Fact("command_task", display(engine.command_task_id or "", 60))
-    yield Fact("contract", display(engine.contract_id or "", 60))
-    yield Fact("task_run", display(engine.task_run_id or "", 60))
-    yield Fact("run", display(engine.run_id or "", 60))
-    yield Fact("parent", display(engine.parent_task_id or "", 40))
+    ids = {
+        "command_task": engine.command_task_id,
+        "contract": engine.contract_id,
+        "task_run": engine.task_run_id,
+        "run": engine.run_id,
+        "parent": engine.parent_task_id,
+    }
+    yield from (Fact(field, display(plain_id(one or ""), 60)) for field, one in ids.items())
 
 
 def _times(view: TaskView, record: TaskRecord, now_ms: float) -> Iterator[Fact]:

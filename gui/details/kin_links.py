@@ -8,6 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from engine.display import display
+from engine.ledger_ids import plain_id
 from engine.words import count
 from gui.theme import plain_keys, plain_tip
 
@@ -36,7 +37,7 @@ class KinLinks(QWidget):
         self.parent_link.setVisible(bool(parent))
         self.parent_link.setEnabled(known)
         self.parent_link.setText(plain_keys(self.tr("Show what it is a re-run of")))
-        why = display(parent, 40) if known else self.tr("It is no longer in the list.")
+        why = display(plain_id(parent), 40) if known else self.tr("It is no longer in the list.")
         self.parent_link.setToolTip(plain_tip(why))
         self.rerun_link.setVisible(bool(reruns))
         number = count(len(reruns))

@@ -4,7 +4,7 @@ the facts around it."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QPixmap, QShowEvent
@@ -23,6 +23,7 @@ from gui.details.fact_grid import Arguments, FactGrid, can_be_marked
 from gui.details.facts import arguments_text, ended_by, facts, refused_text
 from gui.details.kin_links import KinLinks
 from gui.details.phase_steps import PhaseSteps
+from gui.ledger_words import place_of
 from gui.theme import PlainLabel, plain_label, scaled
 
 AGE_MS, ENDED_AGE_MS = 1000, 5000
@@ -37,6 +38,7 @@ class Overview(QScrollArea):
     def __init__(self, parent: QWidget | None = None, desk: Desk | None = None) -> None:
         super().__init__(parent)
         self._view: TaskView | None = None
+        self._desk = desk
         self._stall_after_ms: float = STALL_MIN_MS
         self._refused, self._extra = Refusals(), Extra()
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -165,4 +167,11 @@ class Overview(QScrollArea):
             found.append(Fact("refused", refused, "warning"))
         if record is not None and (by := ended_by(record.kind, self._extra.stopped_by)):
             found.append(by)
-        self.grid.show_facts(found)
+        self.grid.show_facts([*found, *self._place()])
+
+    def _place(self) -> Iterator[Fact]:
+        """Where it is, if that is not the window's own ledger."""
+        label = self._view.ledger if self._view is not None else ""
+        if label and self._desk is not None:
+            there = (one for one in self._desk.bridge.ledgers if one.label == label)
+            yield from (Fact("ledger", place_of(one)) for one in there)

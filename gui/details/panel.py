@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 from engine import words
 from engine.attention import look
 from engine.display import display, elide_right
+from engine.ledger_ids import plain_id
 from engine.pace import STALL_MIN_MS
 from engine.records import ENVELOPE, Status, TaskRecord, TaskView
 from gui.desk import Desk
@@ -267,4 +268,4 @@ class _Head(QWidget):
         self._state.show_tone(look(view))
 
     def _copy_id(self) -> None:
-        QGuiApplication.clipboard().setText(display(self._task_id))
+        QGuiApplication.clipboard().setText(display(plain_id(self._task_id)))

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Sequence
 
 import PySide6
 from PySide6.QtCore import QLocale, qVersion
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
+from engine.beside.state import LedgerState
 from engine.display import display
 from engine.logs import log_path
 from engine.records import Health
 from engine.version import VERSION
 from gui.dialogs.question import Question
+from gui.ledger_words import line_of
 
 
-def facts(health: Health | None) -> str:
+def facts(health: Health | None, beside: Sequence[LedgerState] = ()) -> str:
     """Versions and places, one a line, for a bug report."""
     lines = [
         f"OpenChrome Monitor {VERSION}",
@@ -33,6 +36,7 @@ def facts(health: Health | None) -> str:
         lines.append(f"{shown}; {QLocale().bcp47Name()}")
     if health is not None:
         lines += _of_the_engine(health)
+    lines += [f"Beside: {line_of(one)} {one.reason}".strip() for one in beside]
     if getattr(sys, "frozen", False):
         lines.append("Packaged")
     return "\n".join(lines)
@@ -57,11 +61,16 @@ def _of_the_engine(health: Health) -> list[str]:
 class About(Question):
     """A small card with the facts and a button that copies them."""
 
-    def __init__(self, health: Health | None, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        health: Health | None,
+        parent: QWidget | None = None,
+        beside: Sequence[LedgerState] = (),
+    ) -> None:
         super().__init__(parent)
         self.ask(self.tr("About"), "OpenChrome Monitor")
         self.add_text(self.tr("Watches and runs browser tasks that live in a shared folder."))
-        self.add_text(facts(health), tone="muted")
+        self.add_text(facts(health, beside), tone="muted")
         copy = self.add_button("copy", self.tr("Copy these facts"))
-        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(facts(health)))
+        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(facts(health, beside)))
         self.add_button("close", self.tr("Close"), default=True)

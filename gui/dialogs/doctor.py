@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt
@@ -20,7 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.doctor import Finding, Report, looks
+from engine.doctor import Finding, Report, beside, looks
 from engine.errors import EngineError
 from engine.messages import ENGLISH
 from engine.saying import say
@@ -48,7 +49,8 @@ class DoctorDialog(InOrder, QDialog):
         self.resize(SIZE)
         self._verdict = heading("", self)
         self._bar = QProgressBar(self)
-        self._bar.setRange(0, len(looks()))
+        self._beside = window.beside.states
+        self._bar.setRange(0, len(looks()) + len(self._beside))
         self._bar.setAccessibleName(self.tr("How far the look is"))
         self._sheet = QWidget(self)
         self._grid = QGridLayout(self._sheet)
@@ -108,6 +110,10 @@ class DoctorDialog(InOrder, QDialog):
             for number, one in enumerate(looks(), 1):
                 self._add(await asyncio.to_thread(one, engine.settings))
                 self._show_progress(number)
+            for number, state in enumerate(self._beside, len(looks()) + 1):
+                found = await asyncio.to_thread(beside, state.path, watch_only=state.watch_only)
+                self._add([_of(state.label, one) for one in found])
+                self._show_progress(number)
 
         self._window.bridge.ask(examine, lambda _: self._end(), self._fail, name=ERRAND)
 
@@ -159,6 +165,12 @@ class DoctorDialog(InOrder, QDialog):
 
     def _copy_report(self) -> None:
         QGuiApplication.clipboard().setText(self.report.text())
+
+
+def _of(label: str, one: Finding) -> Finding:
+    """What was looked at in a ledger beside: nothing there keeps tasks from running here."""
+    state = "warning" if one.state == "problem" else one.state
+    return replace(one, subject=f"{label}: {_subject(one)}", state=state)
 
 
 def _subject(one: Finding) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtWidgets import QWidget
 
+from engine.ledger_ids import plain_id
 from engine.records import TaskView
 from engine.words import task_name
 from gui import language
@@ -42,5 +43,5 @@ class Refusals(Question):
 
 
 def _row(one: Refusal, view: TaskView | None) -> tuple[str, str, str]:
-    name = task_name(view) if view is not None else one.task_id
-    return name, language.told(one.error), one.task_id
+    name = task_name(view) if view is not None else plain_id(one.task_id)
+    return name, language.told(one.error), plain_id(one.task_id)

@@ -15,9 +15,12 @@ WIDTH = 620
 
 
 class RerunDialog(Question):
-    """A dry run in numbers and names; the default is to start nothing."""
+    """A dry run in numbers and names; the default is to start nothing.
 
-    def __init__(self, found: Repeats, parent: QWidget | None = None) -> None:
+    `elsewhere` says where they start, if that is not where they stand.
+    """
+
+    def __init__(self, found: Repeats, parent: QWidget | None = None, elsewhere: str = "") -> None:
         super().__init__(parent)
         self.setMinimumWidth(WIDTH)
         self._found = found
@@ -25,6 +28,8 @@ class RerunDialog(Question):
         self.ask(self.tr("Re-run"), self._question(number))
         for line in self._lines():
             self.add_text(line)
+        if elsewhere and number:
+            self.add_text(elsewhere)
         self.list = TaskList((self.tr("Task"), self.tr("What happens")), self._rows(), self)
         self.body.addWidget(self.list)
         if number:

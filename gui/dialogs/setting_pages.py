@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gui.main_window import MainWindow
 
 # Kept with the other preferences, but chosen where they are used: the beginnings of their keys.
-CHOSEN_ELSEWHERE = ("export.", "force.", "start.", "views.")
+CHOSEN_ELSEWHERE = ("export.", "force.", "ledgers.", "start.", "views.")
 MOST_SLOTS = 64
 
 
@@ -32,11 +32,13 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """`prefix` begins the keys that the page's defaults are restored for."""
+    """Each of `prefixes` begins the keys that the page's defaults are restored for; a page
+    without any has a `name` to be found by."""
 
     title: str
     prefixes: tuple[str, ...]
     items: tuple[Item, ...]
+    name: str = ""
 
 
 class SettingPages(QObject):
@@ -47,6 +49,7 @@ class SettingPages(QObject):
         return (
             self._general(),
             self._appearance(),
+            self._ledgers(),
             self._engine(),
             self._notices(),
             self._retention(),
@@ -112,6 +115,12 @@ class SettingPages(QObject):
             Item("appearance.density", tr("Rows of the list"), Choice(heights)),
         )
         return Page(tr("Appearance"), ("appearance.",), items)
+
+    def _ledgers(self) -> Page:
+        from gui.dialogs.ledgers_part import LedgersPart
+
+        # no defaults to restore: a slip would take all of them out of the window
+        return Page(self.tr("Ledgers"), (), (Item("", "", LedgersPart),), name="ledgers")
 
     def _engine(self) -> Page:
         from gui.dialogs.setting_parts import BrowserTest, OpenAgain

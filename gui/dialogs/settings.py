@@ -101,10 +101,10 @@ class SettingsDialog(InOrder, QDialog):
         column.addLayout(middle, 1)
         column.addLayout(end)
 
-    def show_page(self, prefix: str) -> None:
-        """Turn to the page of the preferences whose keys begin so."""
+    def show_page(self, name: str) -> None:
+        """Turn to the page called so, or of the preferences whose keys begin so."""
         for at, page in enumerate(self._pages):
-            if prefix in page.prefixes:
+            if name in (page.name, *page.prefixes):
                 self._names.setCurrentRow(at)
 
     def _turn_to(self, at: int) -> None:

@@ -15,9 +15,9 @@ from PySide6.QtWidgets import (
 from engine.words import count
 from gui.dialogs.editors import NameLine
 from gui.dialogs.question import BUTTON
-from gui.icons import icon
 from gui.presets import MOST_TITLE, Kept
-from gui.theme import plain_label, plain_tip
+from gui.signs import wear
+from gui.theme import PlainLabel, plain_label, plain_tip
 
 
 class StartFooter(QWidget):
@@ -29,12 +29,12 @@ class StartFooter(QWidget):
         super().__init__(parent)
         self.expected = 0  # how many tasks the list that is being started makes
         self._number = 0
-        self._told = plain_label(tone="muted", wrap=True)
+        self._told, self._place = _muted(), _muted()
         self.progress = QProgressBar(self)
         self.progress.setVisible(False)
         self.progress.setAccessibleName(self.tr("Tasks started"))
         self.star = QToolButton(self)
-        self.star.setIcon(icon("star"))
+        wear(self.star, "star")
         self.star.setText(self.tr("Keep as preset"))
         self.star.setAccessibleName(self.tr("Keep as preset"))
         self.star.setToolTip(plain_tip(self.tr("Keep what is in the form as a preset")))
@@ -58,6 +58,16 @@ class StartFooter(QWidget):
     def tell(self, text: str) -> None:
         """One line beside the buttons."""
         self._told.show_text(text)
+
+    @property
+    def place(self) -> str:
+        """Where it will be started, as it is told; empty while there is one place only."""
+        return self._place.text()
+
+    def show_place(self, words: str) -> None:
+        """Where it will be started; nothing where that is clear."""
+        self._place.show_text(words)
+        self._place.setVisible(bool(words))
 
     def tell_kept(self, kept: Kept) -> None:
         """A preset was kept, perhaps not with all that stood in the form."""
@@ -118,7 +128,9 @@ class StartFooter(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)
-        column.addWidget(self.progress)
+        self._place.hide()
+        for part in (self.progress, self._place):
+            column.addWidget(part)
         column.addLayout(row)
 
     def _ask_title(self, wanted: bool) -> None:
@@ -133,3 +145,7 @@ class StartFooter(QWidget):
             self.star.setChecked(False)
             self._title.clear()
             self.keep_wanted.emit(title)
+
+
+def _muted() -> PlainLabel:
+    return plain_label(tone="muted", wrap=True)

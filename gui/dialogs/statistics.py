@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt
@@ -62,8 +63,8 @@ class StatisticsDialog(InOrder, QDialog):
         self._facts = QFormLayout()
         self._titles = self._made_titles()
         self._values = [plain_label("", self) for _ in self._titles]
-        self._kinds = self._table(self.tr("Kind"))
-        self._hosts = self._table(self.tr("Host"))
+        self._kinds, self._hosts = self._table(self.tr("Kind")), self._table(self.tr("Host"))
+        self._roots = self._table(words.say("field.ledger"))
         self._lay_out()
         self._span.currentIndexChanged.connect(lambda _: self.count())
         self.finished.connect(lambda _: window.bridge.call_off(ERRAND))
@@ -73,9 +74,12 @@ class StatisticsDialog(InOrder, QDialog):
         for title, value in zip(self._titles, self._values, strict=True):
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             self._facts.addRow(plain_label(title, self, tone="muted"), value)
+        self._several = bool(self._window.beside.states)
+        self._roots.setVisible(self._several)
         tables = QHBoxLayout()
         tables.addWidget(self._kinds)
         tables.addWidget(self._hosts)
+        tables.addWidget(self._roots)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 14, 16, 14)
         column.setSpacing(10)
@@ -137,6 +141,7 @@ class StatisticsDialog(InOrder, QDialog):
         self._chart.setAccessibleDescription(facts[1])
         self._fill(self._kinds, numbers.kinds)
         self._fill(self._hosts, numbers.hosts)
+        self._fill(self._roots, _named(numbers.roots))
         self._text = self._as_text(facts, numbers)
 
     def _said(self, numbers: Numbers) -> list[str]:
@@ -158,7 +163,7 @@ class StatisticsDialog(InOrder, QDialog):
         """Everything as lines of two or three columns, for a table elsewhere."""
         lines = [self._span.currentText()]
         lines += [f"{title}\t{fact}" for title, fact in zip(self._titles, facts, strict=True)]
-        shares = (*numbers.kinds, *numbers.hosts)
+        shares = (*numbers.kinds, *numbers.hosts, *(_named(numbers.roots) if self._several else ()))
         lines += [f"{display(one.name)}\t{one.tasks}\t{one.failed}" for one in shares]
         return "\n".join(lines)
 
@@ -170,6 +175,11 @@ class StatisticsDialog(InOrder, QDialog):
             for column in (1, 2):
                 item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
             table.addTopLevelItem(item)
+
+
+def _named(ledgers: Sequence[Share]) -> list[Share]:
+    """The window's own ledger has no name of its own."""
+    return [replace(one, name=one.name or words.say("root.here")) for one in ledgers]
 
 
 class _Chart(QWidget):

@@ -1,0 +1,98 @@
+"""The line above the list that tells of a ledger that cannot be read now, and of the ways out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject
+
+from engine.beside.state import LedgerState
+from engine.errors import EngineError
+from engine.words import count
+from gui import language
+from gui.states import Banner, Choice
+
+if TYPE_CHECKING:
+    from gui.main_window import MainWindow
+
+LOST: Final = ("gone", "unusable")
+_Told = frozenset[tuple[str, str]]
+
+
+def attach(window: MainWindow) -> LedgerTrouble:
+    """Hang the line into the window."""
+    return LedgerTrouble(window)
+
+
+class LedgerTrouble(QObject):
+    """What was closed by hand is not told again until another ledger is lost, or the same anew."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window, self._beside = window, window.beside
+        self._closed: _Told = frozenset()
+        self.bar = Banner(window)
+        window.middle.insertWidget(window.middle.indexOf(window.banner) + 1, self.bar)
+        self.bar.closed.connect(self._close)
+        self._beside.changed.connect(self._tell)
+        window.bridge.health.connect(lambda _: self._tell())
+
+    @property
+    def _lost(self) -> list[LedgerState]:
+        return [one for one in self._beside.states if one.state in LOST]
+
+    @property
+    def _told(self) -> _Told:
+        """What there is to tell of now."""
+        lost = frozenset((one.label, one.state) for one in self._lost)
+        return lost | {("", "gone")} if self._own_lost() else lost
+
+    def _tell(self) -> None:
+        """Say which ledgers cannot be read now; hide the line when all are there again."""
+        lost, own, told = self._lost, self._own_lost(), self._told
+        self._closed &= told
+        if not told or told == self._closed:
+            self.bar.hide()
+            return
+        title, sentence = self._words(lost, own)
+        if self.bar.title != title:
+            self.bar.tell(title, sentence, self._choices(lost))
+
+    def _own_lost(self) -> str:
+        """Why the window's own folder is not there; its card would hide what stands beside."""
+        health = self._window.bridge.look_at_health()
+        gone = health.watcher == "gone" and self._beside.states
+        return health.watcher_reason or health.root if gone else ""
+
+    def _words(self, lost: Sequence[LedgerState], own: str) -> tuple[str, str]:
+        goes_on = self.tr("The others go on; what is gone is looked for again every few seconds.")
+        reasons = [self._reason(one) for one in lost] + ([own] if own else [])
+        if len(lost) == 1 and not own:
+            title = self.tr("The folder of “{0}” is gone")
+            if lost[0].state == "unusable":
+                title = self.tr("The ledger “{0}” cannot be used")
+            title = title.format(lost[0].label)
+        elif own and not lost:
+            title = self.tr("The window’s own ledger folder is gone")
+        else:
+            title = self.tr("{0} ledgers cannot be used").format(count(len(lost) + bool(own)))
+        return title, "\n".join([*reasons, goes_on])
+
+    @staticmethod
+    def _reason(state: LedgerState) -> str:
+        error = state.error
+        said = language.sentence(error) if isinstance(error, EngineError) else state.reason
+        return said or str(state.path)
+
+    def _choices(self, lost: Sequence[LedgerState]) -> tuple[Choice, ...]:
+        again = Choice(self.tr("Look again"), self._window.bridge.rescan)
+        page = Choice(self.tr("Ledgers…"), self._beside.page_wanted.emit)
+        if len(lost) != 1:
+            return again, page
+        label = lost[0].label
+        remove = Choice(self.tr("Take it out of this window"), lambda: self._beside.remove(label))
+        return again, remove, page
+
+    def _close(self) -> None:
+        self._closed = self._told

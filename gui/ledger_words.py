@@ -1,0 +1,81 @@
+"""How the ledgers beside the window's own are called and how they stand, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from PySide6.QtCore import QCoreApplication
+
+from engine.beside.state import LedgerState
+from engine.display import display
+from engine.words import count
+
+TONES: Final = {
+    "opening": "muted",
+    "live": "good",
+    "polling": "warning",
+    "gone": "bad",
+    "unusable": "bad",
+}
+_WORST: Final = ("gone", "unusable", "polling", "opening", "live")  # the most pressing first
+_MOST_NAMED: Final = 3
+
+
+def state_word(state: LedgerState) -> str:
+    """How it is now, in a word or two."""
+    words = {
+        "opening": QCoreApplication.translate("Ledgers", "Opening…"),
+        "live": QCoreApplication.translate("Ledgers", "Live"),
+        "polling": QCoreApplication.translate("Ledgers", "Polling"),
+        "gone": QCoreApplication.translate("Ledgers", "Folder gone"),
+        "unusable": QCoreApplication.translate("Ledgers", "Cannot be used"),
+    }
+    return words[state.state]
+
+
+def number_of_tasks(number: int) -> str:
+    if number == 1:
+        return QCoreApplication.translate("Ledgers", "1 task")
+    return QCoreApplication.translate("Ledgers", "{0} tasks").format(count(number))
+
+
+def line_of(state: LedgerState) -> str:
+    """One ledger in one line: what it is called, where, how it is, how many tasks."""
+    path, word = display(str(state.path)), state_word(state)
+    line = QCoreApplication.translate("Ledgers", "{0} at {1}: {2}, {3}")
+    if state.watch_only:
+        line = QCoreApplication.translate("Ledgers", "{0} at {1}: {2}, {3}, only watched")
+    return line.format(state.label, path, word.rstrip("…"), number_of_tasks(state.tasks))
+
+
+def place_of(state: LedgerState) -> str:
+    """Where the tasks of a ledger beside are, for their details."""
+    words = QCoreApplication.translate("Ledgers", "{0}: {1}")
+    if state.watch_only:
+        words = QCoreApplication.translate("Ledgers", "{0}: {1} (only watched)")
+    return words.format(state.label, display(str(state.path)))
+
+
+def summed_up(states: Sequence[LedgerState]) -> tuple[str, str, str]:
+    """All of them for the status bar: tone, a few words, and a line for each."""
+    number = len(states)
+    lost = sum(one.state in ("gone", "unusable") for one in states)
+    worst = min((one.state for one in states), key=_WORST.index, default="live")
+    if lost:
+        words = QCoreApplication.translate("Ledgers", "{0} beside, {1} not there")
+    else:
+        words = QCoreApplication.translate("Ledgers", "{0} beside")
+    hint = "\n".join(f"{line_of(one)}\n{one.reason}".strip() for one in states)
+    return TONES[worst], words.format(count(number), count(lost)), hint
+
+
+def title_of(root: str, states: Sequence[LedgerState]) -> str:
+    """What the window's title says: its own ledger, and those beside it."""
+    if not states:
+        return root
+    if len(states) > _MOST_NAMED:
+        words = QCoreApplication.translate("Ledgers", "{0} and {1} more ledgers")
+        return words.format(root, count(len(states)))
+    labels = ", ".join(one.label for one in states)
+    return QCoreApplication.translate("Ledgers", "{0} and {1}").format(root, labels)
