@@ -49,8 +49,7 @@ class Merging:
     def begin(self, neighbour: Neighbour) -> None:
         """Follow this ledger from now on."""
         label, part = neighbour.beside.label, _Part(neighbour)
-        work = neighbour.lane.run(self._keep_up(part))
-        part.task = asyncio.create_task(work, name=f"follow ledger {label}")
+        part.task = asyncio.create_task(self._begin(part), name=f"follow ledger {label}")
         self._parts[label] = part
 
     def end(self, label: str) -> asyncio.Task[None]:
@@ -89,6 +88,9 @@ class Merging:
             total=sum(one.total for one in all_of_them),
             complete=all(one.complete for one in all_of_them),
         )
+
+    async def _begin(self, part: _Part) -> None:
+        await part.neighbour.lane.run(self._keep_up(part))
 
     async def _keep_up(self, part: _Part) -> None:
         """Until it is cancelled; a ledger that fails is followed anew."""

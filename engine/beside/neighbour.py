@@ -75,8 +75,7 @@ class Neighbour:
 
     def begin(self) -> None:
         """Open it in the background, from a running loop."""
-        work = self.lane.run(self._open())
-        self._opening = asyncio.create_task(work, name=f"open ledger {self.beside.label}")
+        self._opening = asyncio.create_task(self._begin(), name=f"open {self.beside.label}")
 
     async def ready(self) -> Guest:
         """Its engine, as soon as there is one."""
@@ -170,6 +169,9 @@ class Neighbour:
         with suppress(TimeoutError):
             async with asyncio.timeout(AGAIN_S):
                 await self._look.wait()
+
+    async def _begin(self) -> None:
+        await self.lane.run(self._open())
 
     async def _open(self) -> None:
         while self._engine is None:
