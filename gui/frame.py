@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from gui.details.panel import Details
     from gui.filter_bar import FilterBar
     from gui.list_area import ListArea
+    from gui.side_by_side import SideBySide
     from gui.sidebar import Sidebar
     from gui.states import Banner
-    from gui.side_by_side import SideBySide
     from gui.status_bar import StatusBar
     from gui.task_model import TaskModel
     from gui.task_table import TaskTable
@@ -40,9 +40,9 @@ class Frame(Shell):
     status: StatusBar
     tools: QToolBar
     area: ListArea
+    beside: SideBySide
     acts: Actions
     furnished = False
-    beside: SideBySide
 
     def lay_out(self) -> None:
         """Join the parts as they will stand."""

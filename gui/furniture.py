@@ -24,8 +24,8 @@ from gui.newcomer import Newcomer
 from gui.reports import Reports
 from gui.requests import Requests
 from gui.scope import Scope
-from gui.sidebar import Sidebar
 from gui.side_by_side import SideBySide
+from gui.sidebar import Sidebar
 from gui.states import Banner
 from gui.status_bar import StatusBar
 from gui.task_model import TaskModel
@@ -85,10 +85,10 @@ def _make_frame(window: MainWindow) -> None:
 def _make_workers(window: MainWindow) -> None:
     bridge = window.bridge
     window.scope = Scope(window.model, window)
+    window.beside = SideBySide(window)
     window.copying = Copying(window.scope, window.model, window)
     window.narrowing = Narrowing(window.model, window.sidebar, window.filter_bar, window)
     window.newcomer = Newcomer(window.table, window.news_bar, window.clear_filter)
-    window.beside = SideBySide(window)
     window.requests = Requests(bridge, window, window.undo_bar)
     window.trouble = Trouble(window.banner, window.choose_folder, bridge.warm)
     window.arrivals = Arrivals(window)

@@ -49,9 +49,9 @@ class MainWindow(Frame):
     arrivals: Arrivals
     bulk: BulkWork
     reports: Reports
+    visiting: tuple[Path, ...] = ()  # ledgers that are shown beside until it closes
 
     def __init__(
-    visiting: tuple[Path, ...] = ()  # ledgers that are shown beside until it closes
         self, memory: Memory, preferences: Preferences | None = None, root: str = ""
     ) -> None:
         super().__init__(memory, preferences or Preferences(), root)
@@ -158,14 +158,14 @@ class MainWindow(Frame):
         self.area.show_accepting(accepts)
         self.acts.allow_starts(accepts, retold(health.read_only))
 
-    # the list and its details
-
-    @property
     def show_title(self) -> None:
         """Name the ledgers that are shown; Qt adds the program's name."""
         if self._health is not None:
             self.setWindowTitle(plain_title(self.beside.title(self._health.root)))
 
+    # the list and its details
+
+    @property
     def selected(self) -> list[TaskView]:
         return self.scope.views()
 

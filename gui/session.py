@@ -75,9 +75,9 @@ class Session(QObject):
         else:
             self.window.show()
         _application().commitDataRequest.connect(self._end_session)
+        self.window.beside.begin(self.window.visiting)
         QTimer.singleShot(0, self.bridge, self.bridge.open)
         if self._accepts:
-        self.window.beside.begin(self.window.visiting)
             self.bridge.opened.connect(self._warming.start)
         if wish is not None:
             self.window.arrivals.take(wish)
