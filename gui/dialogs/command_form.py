@@ -25,7 +25,7 @@ from gui.dialogs.command_rows import INTENTION, NUMBER, TOOL, CommandRows
 from gui.dialogs.editors import Rows
 from gui.dialogs.field import Field
 from gui.dialogs.fold import grid_of
-from gui.icons import icon
+from gui.signs import wear
 
 FIRST: Final = {
     "tool_name": "browser_navigate",
@@ -184,7 +184,7 @@ class CommandForm(QWidget):
             button = QPushButton(words, self)
             button.setAutoDefault(False)
             if sign:
-                button.setIcon(icon(sign))
+                wear(button, sign)
             button.clicked.connect(lambda _=False, act=act: act())
             row.addWidget(button)
             if keys:

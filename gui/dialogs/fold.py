@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QToolButton, QVBoxLayout, QWidget
 
 from gui.dialogs.field import Field
-from gui.icons import icon
+from gui.signs import wear
+
+HALF = 240  # pixels of a form that a box to tick may take up beside another one
 
 
 class Fold(QWidget):
@@ -23,7 +25,7 @@ class Fold(QWidget):
         self.inner.setVisible(False)
         self.toggle = QToolButton(self)
         self.toggle.setText(title)
-        self.toggle.setIcon(icon("more"))
+        wear(self.toggle, "more")
         self.toggle.setCheckable(True)
         self.toggle.setAutoRaise(True)
         self.toggle.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -47,7 +49,7 @@ class Fold(QWidget):
         return self.inner.isAncestorOf(widget)
 
     def _show(self, shown: bool) -> None:
-        self.toggle.setIcon(icon("less" if shown else "more"))
+        wear(self.toggle, "less" if shown else "more")
         self.inner.setVisible(shown)
         self.unfolded.emit(shown)
 
@@ -57,14 +59,24 @@ def grid_of(*fields: Field, columns: int = 2) -> QGridLayout:
     grid = QGridLayout()
     grid.setHorizontalSpacing(16)
     grid.setVerticalSpacing(10)
-    for place, field in enumerate(fields):
+    place = 0
+    for field in fields:
+        whole = _is_long(field)  # its words cannot be broken, and would push the others aside
+        if whole and place % columns:
+            place += columns - place % columns
         cell = QVBoxLayout()
         cell.setSpacing(4)
         if field.name.text():
             cell.addWidget(field.name)
         cell.addWidget(field)
         cell.addStretch()
-        grid.addLayout(cell, place // columns, place % columns)
+        grid.addLayout(cell, place // columns, place % columns, 1, columns if whole else 1)
+        place += columns if whole else 1
     for column in range(columns):
         grid.setColumnStretch(column, 1)
     return grid
+
+
+def _is_long(field: Field) -> bool:
+    """Is it a box whose words are longer than half of a form is wide?"""
+    return isinstance(field.editor, QCheckBox) and field.editor.sizeHint().width() > HALF

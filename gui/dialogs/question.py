@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QShowEvent
 from PySide6.QtWidgets import (
+    QBoxLayout,
     QDialog,
     QHBoxLayout,
     QLineEdit,
@@ -20,6 +21,7 @@ from gui.theme import heading, plain_label, plain_title
 
 WIDTH = 440
 BUTTON = QSize(96, 30)
+_AROUND = 80  # pixels at both sides of the buttons: the margins, and the frame of the window
 
 
 class Question(InOrder, QDialog):
@@ -72,6 +74,23 @@ class Question(InOrder, QDialog):
             self.answer = key
             button.setFocus()
         return button
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._stack_buttons()
+
+    def _stack_buttons(self) -> None:
+        """Side by side where the screen has the room, else one above the other."""
+        places = (self._row.itemAt(at) for at in range(self._row.count()))
+        buttons = [widget for item in places if item and (widget := item.widget())]
+        seen = [one for one in buttons if not one.isHidden()]
+        wide = sum(one.minimumWidth() + self._row.spacing() for one in seen)
+        room = self.screen().availableGeometry().width() - _AROUND
+        ways = QBoxLayout.Direction
+        way = ways.LeftToRight if wide <= room else ways.TopToBottom
+        if self._row.direction() != way:
+            self._row.setDirection(way)
+            self.adjustSize()
 
     def when_answered(self, act: Callable[[str], object]) -> None:
         """Call `act` with the answer, once, however the question ends."""

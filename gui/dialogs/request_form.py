@@ -28,7 +28,7 @@ from gui.dialogs.fold import grid_of
 from gui.dialogs.kind_form import KindForm
 from gui.dialogs.kind_words import FormWords
 from gui.dialogs.terms_form import CONTRACT_KINDS, BudgetForm, ContractForm
-from gui.icons import icon
+from gui.signs import wear
 
 CARD_ICON: Final = 22
 _IN_TERMS: Final = ("objective", "phase")  # of an envelope these are no arguments
@@ -175,7 +175,7 @@ class RequestForm(QWidget):
         for each in self._words.kinds():
             card = self._cards[each.kind] = QToolButton(self)
             card.setText(each.title)
-            card.setIcon(icon(each.sign))
+            wear(card, each.sign)
             card.setIconSize(QSize(CARD_ICON, CARD_ICON))
             card.setToolTip(each.doing)
             card.setAccessibleDescription(each.doing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QPushButton, QVBoxLayout, QWidget
 
@@ -14,6 +14,7 @@ from gui.dialogs.editors import Choices
 from gui.dialogs.kind_words import FormWords
 from gui.icons import icon
 from gui.presets import Kept, Presets
+from gui.signs import wear
 from gui.theme import plain_label, plain_tip
 
 WIDTH: Final = 200
@@ -43,7 +44,7 @@ class Shelf(QWidget):
         clear.triggered.connect(presets.forget_recent)
         self.recent.addAction(clear)
         self._file = QPushButton(self.tr("From a file…"), self)
-        self._file.setIcon(icon("folder"))
+        wear(self._file, "folder")
         self._file.setAutoDefault(False)
         self._file.clicked.connect(self.file_wanted)
         self._none = plain_label(
@@ -59,6 +60,11 @@ class Shelf(QWidget):
         self._fill(self.recent, self._presets.recent)
         self._none.setVisible(not self.presets.count())
         self.presets.setVisible(bool(self.presets.count()))
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self.refresh()
 
     def _lay_out(self) -> None:
         column = QVBoxLayout(self)
