@@ -111,7 +111,7 @@ def test_a_private_ledger_and_one_below_a_sticky_folder_are_not_spoken_of(tmp_pa
         ("smbfs", "network disk (smbfs)"),
         ("remote", "network disk (remote)"),
         ("strange", "not known here (strange)"),
-        ("", "not known here (?)"),
+        ("", "not known here (unknown)"),
     ],
 )
 def test_a_disk_whose_locks_may_not_hold_is_named(tmp_path: Path, kind: str, words: str) -> None:
