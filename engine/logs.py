@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import logging
-import os
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 import platformdirs
 
 from engine.display import display
-from engine.places import private_folder
 
 APP = "openchrome-monitor"
-MAX_BYTES, KEPT = 2 * 1024 * 1024, 3
 _FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
 
 
@@ -37,29 +32,34 @@ class _Clean(logging.Formatter):
         return clean(super().format(record)).replace("\n", "\n    ")
 
 
-class _Private(RotatingFileHandler):
-    """The log is for its owner's eyes: 0600 whatever the umask."""
+class _Late(logging.Handler):
+    """Opens the file for the first line: most starts have none, and rotating takes 10 ms of one."""
 
-    def _open(self) -> io.TextIOWrapper:
-        def opener(path: str, flags: int) -> int:
-            return os.open(path, flags, 0o600)
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+        self._file: logging.Handler | None = None
 
-        # `_open` of the standard library returns the same; the file lives as long as we do.
-        return open(self.baseFilename, self.mode, encoding=self.encoding, opener=opener)  # type: ignore[return-value]
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._file is None:
+            from engine.log_file import opened
+
+            self._file = opened(self._path)
+            self._file.setFormatter(self.formatter)
+        self._file.emit(record)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        super().close()
 
 
 def log_to_file(level: int = logging.INFO) -> None:
     """Send this process' log to the file; a place that cannot be written is done without."""
     root = logging.getLogger()
-    if any(isinstance(handler, RotatingFileHandler) for handler in root.handlers):
+    if any(isinstance(handler, _Late) for handler in root.handlers):
         return
-    path = log_path()
-    handler: logging.Handler
-    try:
-        private_folder(path.parent)
-        handler = _Private(path, maxBytes=MAX_BYTES, backupCount=KEPT, encoding="utf-8", delay=True)
-    except OSError:
-        handler = logging.NullHandler()
+    handler = _Late(log_path())
     handler.setFormatter(_Clean(_FORMAT))
     root.addHandler(handler)
     root.setLevel(level)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import (
     QMessageLogContext,
     QObject,
-    Qt,
+    QTimer,
     QtMsgType,
     Signal,
     qInstallMessageHandler,
@@ -56,7 +56,7 @@ class Alarm(QObject):
         self.quit_wanted: Any = None
         self._dialog: CrashDialog | None = None
         self._told: set[str] = set()
-        self._rung.connect(self._tell, Qt.ConnectionType.QueuedConnection)
+        self._rung.connect(self._hear)
 
     def install(self) -> None:
         """Take over from the interpreter; it would print a traceback that nobody reads."""
@@ -90,6 +90,10 @@ class Alarm(QObject):
             self.ring(error)
         else:
             log.error("the loop says: %s", context.get("message"))
+
+    def _hear(self, details: str, place: str) -> None:
+        # never from inside what failed, be it a slot or a paint event
+        QTimer.singleShot(0, self, lambda: self._tell(details, place))
 
     def _tell(self, details: str, place: str = "") -> None:
         if self._dialog is not None:

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from engine.config import Settings
@@ -23,13 +24,12 @@ from gui.desktop.forward import token_in
 from gui.desktop.wishes import SCHEME, Wish, here, wish_of
 from gui.doorway import Doorway
 from gui.instance import Instance
-from gui.language import NAMES, PSEUDO, chosen, speak
 from gui.loop import run
 from gui.main_window import MainWindow
 from gui.preferences import Preferences
 from gui.preferences import default_file as preference_file
 from gui.settings import Memory
-from gui.theme import apply_theme
+from gui.theme import apply_theme, dress_first
 
 APP_NAME = "openchrome-monitor"
 DESKTOP_ID = "io.github.openchrome.monitor"
@@ -61,6 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _proof(app: Opener, settings: Settings, options: argparse.Namespace) -> tuple[int, str]:
     """What the program shows of itself without anybody at it: its self-test or a picture."""
+    from gui.language import speak
     from gui.scenes import self_test, shoot
 
     speak(app, options.language or "en")
@@ -72,7 +73,7 @@ def _proof(app: Opener, settings: Settings, options: argparse.Namespace) -> tupl
 def make_application() -> Opener:
     """The one application object, named so that desktops know whose window this is."""
     _name_for_the_task_bar()
-    app = Opener([APP_NAME])
+    app = Opener([APP_NAME, "-style", "Fusion"])  # asking for it later takes 17 ms
     app.setApplicationName(APP_NAME)
     app.setApplicationDisplayName("OpenChrome Monitor")
     app.setApplicationVersion(VERSION)
@@ -107,16 +108,16 @@ async def _windows(app: Opener, settings: Settings, wish: Wish, options: argpars
     preferences = Preferences(preference_file())
     alarm.install()
     alarm.watch_loop(asyncio.get_running_loop())
-    apply_theme(app, memory.theme)
+    dress_first(app, memory.theme)
     app.styleHints().colorSchemeChanged.connect(lambda _: apply_theme(app, memory.theme))
     instance = Instance(settings.root)
     if not options.new_window and not instance.claim():
         return _hand_over(instance, settings.root, wish)
     crashed = has_crashed(memory)
     while True:
-        speak(app, options.language or chosen(preferences.get("general.language", str)))
         window = MainWindow(memory, preferences, str(settings.root))
         door = Doorway(window, settings, alarm)
+        door.when_imported(partial(_settle_looks, app, window, options.language))
         folder = await _one_window(app, door, instance, wish, crashed)
         if folder is None:
             return 1 if door.broken else 0
@@ -124,6 +125,15 @@ async def _windows(app: Opener, settings: Settings, wish: Wish, options: argpars
         instance = Instance(folder)
         if not options.new_window and not instance.claim():
             return _hand_over(instance, folder, Wish())
+
+
+def _settle_looks(app: Opener, window: MainWindow, language: str | None) -> None:
+    """What a window without a word in it could do without: the language, and all of the theme."""
+    from gui.language import chosen, speak
+
+    speak(app, language or chosen(window.preferences.get("general.language", str)))
+    window.unsetLocale()  # it was made before there was one
+    apply_theme(app, window.memory.theme)
 
 
 async def _one_window(
@@ -175,7 +185,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--scene", type=_scene, metavar="NAME", help="what the picture shows (default: main)"
     )
-    parser.add_argument("--language", choices=(*NAMES, PSEUDO), help=argparse.SUPPRESS)
+    parser.add_argument("--language", type=_language, help=argparse.SUPPRESS)
     parser.add_argument(
         "--self-test", action="store_true", help="crawl the bundled site and exit 0 if it works"
     )
@@ -194,6 +204,14 @@ def _scene(given: str) -> str:
 
     if given not in STAGES:
         raise argparse.ArgumentTypeError(f"choose one of {', '.join(STAGES)}")
+    return given
+
+
+def _language(given: str) -> str:
+    from gui.language import NAMES, PSEUDO
+
+    if given not in (*NAMES, PSEUDO):
+        raise argparse.ArgumentTypeError(f"choose one of {', '.join((*NAMES, PSEUDO))}")
     return given
 
 

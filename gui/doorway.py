@@ -39,6 +39,7 @@ class Doorway(QObject):
         self._settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._painted = asyncio.Event()
         self._first: list[Callable[[], object]] = []
+        self._next: list[Callable[[], object]] = []
         self._work = TaskSet(self._fail)
         window.painted.connect(self._painted.set)
         window.close_wanted.connect(self._settle)
@@ -53,6 +54,10 @@ class Doorway(QObject):
     def when_painted(self, act: Callable[[], object]) -> None:
         """Do this once the window can be seen, before its rooms are imported."""
         self._first.append(act)
+
+    def when_imported(self, act: Callable[[], object]) -> None:
+        """Do this before the first part is made: on the loop, but what it imports is there."""
+        self._next.append(act)
 
     async def ended(self, wish: Wish, *, crashed: bool) -> Path | None:
         """Furnish the window, grant `wish`, and wait until it is left; the folder to open next,
@@ -126,6 +131,8 @@ class Doorway(QObject):
         from gui.session import Session
 
         window = self._window
+        for act in self._next:
+            act()
         settings = as_chosen(self._settings, window.preferences)
         for _ in furnishing(window, Bridge(settings)):
             await asyncio.sleep(0)  # Qt has its turn

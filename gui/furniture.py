@@ -11,6 +11,7 @@ from gui.actions import Actions
 from gui.arrangement import follow_table, recall
 from gui.bridge import Bridge
 from gui.bulk_work import BulkWork
+from gui.calm import Calm
 from gui.copying import Copying
 from gui.desk import Desk
 from gui.desktop.arrivals import Arrivals
@@ -84,6 +85,8 @@ def _make_frame(window: MainWindow) -> None:
 
 def _make_workers(window: MainWindow) -> None:
     bridge = window.bridge
+    window.calm = Calm(lambda: (window.table, window.sidebar), window)
+    bridge.batch.connect(window.calm.hear)  # before the table hears of it
     window.scope = Scope(window.model, window)
     window.beside = SideBySide(window)
     window.copying = Copying(window.scope, window.model, window)

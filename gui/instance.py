@@ -6,8 +6,6 @@ its process. What is handed over is one JSON line over a socket that only this u
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import sys
 import time
@@ -16,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import platformdirs
-from PySide6.QtCore import QLockFile, QObject, Signal
+from PySide6.QtCore import QCryptographicHash, QLockFile, QObject, Signal
 
 from engine.places import private_file, private_folder
 from gui.settings import APP_FOLDER
@@ -31,7 +29,10 @@ MAX_BYTES = 8 * 1024 * 1024  # of one message: a command line holds a quarter of
 
 
 def _key(root: Path) -> str:
-    return hashlib.sha256(os.path.realpath(root).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    place = os.path.realpath(root).encode("utf-8", "surrogatepass")
+    # hashlib would be 8 ms more until the first paint
+    digest = QCryptographicHash.hash(place, QCryptographicHash.Algorithm.Sha256)
+    return bytes(digest.data()).hex()[:16]
 
 
 class Instance(QObject):
@@ -78,6 +79,8 @@ class Instance(QObject):
 
     def hand_over(self, message: dict[str, Any]) -> bool:
         """Ask the ledger's window to do this; False when it does not answer in 2 s."""
+        import json
+
         from PySide6.QtNetwork import QLocalSocket
 
         _let_others_come_forward()
@@ -116,6 +119,8 @@ class Instance(QObject):
         socket.disconnected.connect(socket.deleteLater)
 
     def _read(self, socket: QLocalSocket) -> None:
+        import json
+
         if not socket.canReadLine():
             if socket.bytesAvailable() > MAX_BYTES:
                 socket.abort()

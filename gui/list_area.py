@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from gui import language
 from gui.skeleton import Skeleton
 from gui.states import Card, Choice
 from gui.theme import plain_label
+
+BAR_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ class ListArea(QWidget):
         super().__init__(parent)
         self._shown = self._total = 0
         self._complete = False
+        self._told_at = 0.0
         self._trouble: EngineError | None = None
         self._gone = ""
         self._accepts: bool | None = None
@@ -115,12 +119,19 @@ class ListArea(QWidget):
             return  # news of a list that is whole
         self._complete = complete
         self._trouble = None
+        if complete or time.monotonic() - self._told_at > BAR_S:
+            self._told_at = time.monotonic()
+            self._tell_how_far(loaded, total, complete)
+        self._choose()
+
+    def _tell_how_far(self, loaded: int, total: int, complete: bool) -> None:
+        self._bar.setUpdatesEnabled(False)  # it would repaint the window at once, not just itself
         self._bar.setRange(0, max(1, total))
         self._bar.setValue(loaded)
+        self._bar.setUpdatesEnabled(True)
         self._reading.show_text(
             "" if complete else self.tr("Reading {0} / {1}…").format(count(loaded), count(total))
         )
-        self._choose()
 
     def show_numbers(self, shown: int, total: int) -> None:
         """How many tasks the filter lets through, of how many."""
@@ -158,21 +169,30 @@ class ListArea(QWidget):
             page = self._unmatched
         else:
             page = self._empty
-        self._say()
+        self._say(page)
         self._stack.setCurrentWidget(page)
         self.populated.emit(page not in (self._empty, self._broken))
 
-    def _say(self) -> None:
+    def _say(self, page: QWidget) -> None:
+        """Words for `page`, if it has any; the others are told theirs when they are shown."""
+        if page is self._broken:
+            self._say_what_is_broken()
+        elif page is self._unmatched:
+            hidden = self.tr("{0} tasks are here; the filter hides all of them.")
+            self._unmatched.show_words(
+                self.tr("No task matches"), hidden.format(count(self._total))
+            )
+        elif page is self._empty:
+            self._empty.show_words(
+                self.tr("No tasks yet"),
+                self.tr("Start a crawl, or try one on a small site that runs on this machine."),
+                self.tr("Watching {0}").format(self._root),
+            )
+
+    def _say_what_is_broken(self) -> None:
         again = self.tr("The window looks again every 2 seconds.")
         if self._trouble is not None:
             self._broken.show_words(language.title(self._trouble), self.trouble_words, again)
         else:
             where = self.tr("Watching {0}").format(self._root)
             self._broken.show_words(self.tr("The ledger folder is gone"), self._gone, where)
-        hidden = self.tr("{0} tasks are here; the filter hides all of them.")
-        self._unmatched.show_words(self.tr("No task matches"), hidden.format(count(self._total)))
-        self._empty.show_words(
-            self.tr("No tasks yet"),
-            self.tr("Start a crawl, or try one on a small site that runs on this machine."),
-            self.tr("Watching {0}").format(self._root),
-        )

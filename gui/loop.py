@@ -16,15 +16,16 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 os.environ["QT_API"] = "pyside6"  # before qasync looks for a binding of its own choice
 
 import qasync
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QApplication
+
+from engine.lanes import Lanes
 
 T = TypeVar("T")
 
@@ -38,6 +39,7 @@ ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM) + (
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
     else ()
 )
+PRECISE = 0  # Qt.TimerType.PreciseTimer, whose name alone costs the first paint 45 ms
 PYTHON_TURN_MS = 200  # Windows: how often Python gets a turn to notice a signal
 
 
@@ -49,10 +51,11 @@ class _Alarm(QObject):
     def __init__(self, wake: Callable[[], None]) -> None:
         super().__init__()
         self._soon = QTimer(self, singleShot=True, interval=0)
-        self._later = QTimer(self, singleShot=True, timerType=Qt.TimerType.PreciseTimer)
+        self._later = QTimer(self, singleShot=True)
+        self._later.setProperty("timerType", PRECISE)
         self._soon.timeout.connect(wake)
         self._later.timeout.connect(wake)
-        self.rung.connect(self._soon.start, Qt.ConnectionType.QueuedConnection)
+        self.rung.connect(self._soon.start)  # from another thread it is queued
 
     def soon(self) -> None:
         if not self._soon.isActive():
@@ -75,7 +78,7 @@ class Loop(qasync.QEventLoop):  # type: ignore[misc]
         self._stale = 0
         self._alarm = _Alarm(self._turn)
         super().__init__(app)
-        self.set_default_executor(ThreadPoolExecutor(IO_THREADS, thread_name_prefix="oc-io"))
+        self.set_default_executor(Lanes(IO_THREADS, thread_name_prefix="oc-io"))
 
     # asyncio's side
 

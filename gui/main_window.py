@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from engine.feed import Batch
     from engine.records import Health, TaskView
     from gui.bulk_work import BulkWork
+    from gui.calm import Calm
     from gui.copying import Copying
     from gui.desktop.arrivals import Arrivals
     from gui.narrowing import Narrowing
@@ -40,6 +41,7 @@ class MainWindow(Frame):
     folder_wanted = Signal(Path)
     loaded = Signal()
 
+    calm: Calm
     scope: Scope
     copying: Copying
     narrowing: Narrowing
@@ -144,6 +146,7 @@ class MainWindow(Frame):
         self.scope.hear(news)
         self.bridge.news.emit(news)
         if batch.complete:
+            self._show_numbers()
             self.loaded.emit()
 
     def _show_health(self, health: Health) -> None:
@@ -213,7 +216,8 @@ class MainWindow(Frame):
     def _show_numbers(self) -> None:
         shown, total = self.model.rowCount(), self.model.total
         self.area.show_numbers(shown, total)
-        self.filter_bar.show_counts(shown, total, len(self.scope))
+        if self.calm.may_tell():  # a new text lays the whole window out anew
+            self.filter_bar.show_counts(shown, total, len(self.scope))
 
     def clear_filter(self) -> None:
         """Show every task again."""

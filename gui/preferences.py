@@ -6,13 +6,13 @@ the defaults hold. Values of keys that this version does not know survive.
 
 from __future__ import annotations
 
-import json
 import logging
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import platformdirs
-from PySide6.QtCore import QObject, QSaveFile, Signal
+from PySide6.QtCore import QObject, Signal
 
 from engine.places import private_file, private_folder
 from gui.preference_table import DEFAULTS
@@ -65,6 +65,8 @@ class Preferences(QObject):
 
     def as_text(self) -> str:
         """All that was chosen, to be taken to another machine."""
+        import json  # neither this nor QSaveFile is needed for a first paint
+
         return json.dumps({"version": VERSION, "values": self._values}, indent=2, sort_keys=True)
 
     def take_text(self, text: str) -> None:
@@ -91,6 +93,8 @@ class Preferences(QObject):
 
 def write_whole(file: Path, content: bytes) -> None:
     """Write a file of the window's own, whole or not at all, private. Raises OSError."""
+    from PySide6.QtCore import QSaveFile
+
     private_file(file)
     saved = QSaveFile(str(file))
     if saved.open(QSaveFile.OpenModeFlag.WriteOnly):
@@ -112,8 +116,18 @@ def _read(file: Path) -> dict[str, Any]:
     return {}
 
 
+def _parsed(text: str) -> Any:
+    """The JSON in `text`; `json` is asked, and imported, only where the faster one refuses."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError):  # a lone surrogate, as in some file names
+        import json
+
+        return json.loads(text)
+
+
 def _values_in(text: str) -> dict[str, Any]:
-    found = json.loads(text)
+    found = _parsed(text)
     values = found.get("values") if isinstance(found, dict) else None
     if not isinstance(values, dict):
         raise ValueError("no preferences in there")

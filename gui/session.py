@@ -24,7 +24,7 @@ from gui.states import Choice
 
 log = logging.getLogger(__name__)
 
-WARM_AFTER_MS = 250  # the list comes first; the browser's imports take the processor for a while
+WARM_AFTER_MS = 250  # after the list is read: the browser's imports take the processor for a while
 READ_WITHIN_MS = 10_000  # a ledger that is not there yet must not keep memory from being tidied
 PATIENCE_S = 3.0  # beyond the engine's own time to close, before it is left to the system
 
@@ -50,8 +50,10 @@ class Session(QObject):
         self._ended: asyncio.Future[Path | None] = asyncio.get_running_loop().create_future()
         self._warming = QTimer(self, singleShot=True, interval=WARM_AFTER_MS)
         self._warming.timeout.connect(self._warm)
+        self._warmed = False
         self._reading = QTimer(self, singleShot=True, interval=READ_WITHIN_MS)
         self._reading.timeout.connect(self._collect_lightly)
+        self._reading.timeout.connect(self._warm_soon)
         self.window = window or _window_on(Bridge(settings, accepts=accepts), settings, memory)
         self.bridge = self.window.bridge
         self._citizen = Citizen(self.window) if accepts else None
@@ -78,7 +80,8 @@ class Session(QObject):
         self.window.beside.begin(self.window.visiting)
         QTimer.singleShot(0, self.bridge, self.bridge.open)
         if self._accepts:
-            self.bridge.opened.connect(self._warming.start)
+            self.window.loaded.connect(self._warm_soon)
+            self.bridge.opened.connect(self._reading.start)
         if wish is not None:
             self.window.arrivals.take(wish)
 
@@ -129,6 +132,11 @@ class Session(QObject):
             self._reading.stop()
             gc.freeze()
             gc.enable()
+
+    def _warm_soon(self) -> None:
+        if not self._warmed:
+            self._warmed = True
+            self._warming.start()
 
     def _warm(self) -> None:
         if not self._ended.done() and not self.bridge.look_at_health().read_only:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 # What a launcher gives the program that it starts: leave to take the focus. Wayland lets no
@@ -20,6 +19,8 @@ def token_in(environ: Mapping[str, str]) -> str:
 
 def come_forward(window: QWidget, token: str = "") -> None:
     """Show `window` and give it the focus; `token` is the desktop's leave to do so."""
+    from PySide6.QtCore import Qt  # 45 ms, and the first paint needs none of it
+
     if token:
         os.environ[_TOKENS[0]] = token  # Qt's Wayland part looks here, uses it once, and clears it
     window.setWindowState(window.windowState() & ~Qt.WindowState.WindowMinimized)
