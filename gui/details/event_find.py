@@ -10,7 +10,6 @@ from engine.errors import EngineError
 from engine.service import Engine
 from gui.desk import Desk
 
-NAME = "find events"
 MOST = 100_000  # places; who has that many has to say more
 
 
@@ -38,6 +37,10 @@ class EventFinder(QObject):
     def too_many(self) -> bool:
         return len(self.places) >= MOST
 
+    @property
+    def _name(self) -> str:
+        return f"find events {id(self)}"
+
     def look_for(self, task_id: str, text: str) -> None:
         """Search all of that task's events from their beginning; without a text end searching."""
         self.stop()
@@ -52,12 +55,12 @@ class EventFinder(QObject):
         if self._desk is None or self.busy or self.stopped or not self.text or self.too_many:
             return
         self.busy = True
-        self._desk.bridge.ask(self._search, lambda _: None, self._fail, name=NAME)
+        self._desk.bridge.ask(self._search, lambda _: None, self._fail, name=self._name)
 
     def stop(self) -> None:
         """End the search; what was found stays."""
         if self.busy and self._desk is not None:
-            self._desk.bridge.call_off(NAME)
+            self._desk.bridge.call_off(self._name)
             self.busy, self.stopped = False, True
             self.changed.emit()
 

@@ -16,7 +16,6 @@ from gui import language
 from gui.desk import Desk
 from gui.theme import PlainLabel, plain_tip
 
-NAME = "save events"
 LOOK_MS = 100
 
 
@@ -46,6 +45,10 @@ class SaveLog(QToolButton):
         self._look.timeout.connect(self._show_progress)
         self.clicked.connect(self._click)
         self._rest()
+
+    @property
+    def _name(self) -> str:
+        return f"save events {id(self)}"
 
     def ask(self, everything: bool) -> None:
         """Ask for the place of a file, and write it there."""
@@ -77,12 +80,12 @@ class SaveLog(QToolButton):
         self.setText(self.tr("Cancel saving"))
         self._look.start()
         then = lambda size: self._done(place, size)  # noqa: E731
-        self._desk.bridge.ask(work, then, self._fail, name=NAME)
+        self._desk.bridge.ask(work, then, self._fail, name=self._name)
 
     def call_off(self) -> None:
         """Write no further: another task is shown. Nothing is left of half a file."""
         if self._desk is not None and self._look.isActive():
-            self._desk.bridge.call_off(NAME)
+            self._desk.bridge.call_off(self._name)
             self._rest()
 
     def _note(self, done: int, size: int) -> None:

@@ -3,6 +3,8 @@ for is found in all of the file, and shown with what stands around it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
@@ -19,16 +21,28 @@ from gui.details.event_table import EventTable
 from gui.details.find_bar import FindBar
 from gui.details.part_bar import PartBar
 from gui.theme import plain_label, plain_tip
+from gui.time_range import TimeRange
 
 
 class Events(QWidget):
-    """`counted` tells how many events there are."""
+    """`counted` tells how many events there are.
+
+    `look` reads a task's events around a byte (-1: the newest) in the bridge's place: for a
+    window of its own, which shows another task, and all of its time.
+    """
 
     counted = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None, desk: Desk | None = None) -> None:
+    def __init__(
+        self,
+        parent: QWidget | None = None,
+        desk: Desk | None = None,
+        look: Callable[[str, int], object] | None = None,
+    ) -> None:
         super().__init__(parent)
         self._desk, self._task_id = desk, ""
+        self._look = look or (desk.bridge.follow_events if desk is not None else _nowhere)
+        self._span = desk.span if desk is not None and look is None else TimeRange()
         self.model = EventModel(self)
         self.table = EventTable(self.model, self)
         self.finder = EventFinder(desk, self)
@@ -84,9 +98,8 @@ class Events(QWidget):
         self.finding.left.connect(self.table.setFocus)
         self.finder.changed.connect(lambda: self.model.mark(frozenset(self.finder.places)))
         self.part.back.connect(self._back_to_the_newest)
-        if self._desk is not None:
-            self.part.all_time.connect(self._desk.span.clear)
-            self._desk.span.changed.connect(self._keep_to_span)
+        self.part.all_time.connect(self._span.clear)
+        self._span.changed.connect(self._keep_to_span)
 
     def start_over(self, task_id: str = "") -> None:
         """Forget everything: another task is shown from now on."""
@@ -155,14 +168,14 @@ class Events(QWidget):
             self._empty()
             self._wanted = place
             self.part.show_place(True)
-            self._desk.bridge.follow_events(self._task_id, place)
+            self._look(self._task_id, place)
 
     def _reveal(self, place: int) -> None:
         row = self.model.row_of(place)
         if row is None:  # what a switch or a range of time hides is what was asked for now
             self._chips.show_all()
-            if self._desk is not None and self.model.row_of(place) is None:
-                self._desk.span.clear()
+            if self.model.row_of(place) is None:
+                self._span.clear()
             row = self.model.row_of(place)
         if row is not None:
             self.table.show_row(row)
@@ -174,14 +187,13 @@ class Events(QWidget):
     def _back_to_the_newest(self) -> None:
         if self._desk is not None:
             self._empty()
-            self._desk.bridge.follow_events(self._task_id)
+            self._look(self._task_id, -1)
         self.follow.setChecked(True)
 
     # which part of the time
 
     def _keep_to_span(self) -> None:
-        assert self._desk is not None
-        span = self._desk.span.range
+        span = self._span.range
         self.part.show_span(span)
         self.model.keep_to(span)
         kept = self.model.kept
@@ -242,3 +254,7 @@ class Events(QWidget):
         size, room = self.pill.sizeHint(), self.table.viewport()
         left, top = (room.width() - size.width()) // 2, room.height() - size.height() - 6
         self.pill.setGeometry(left, top, size.width(), size.height())
+
+
+def _nowhere(_task_id: str, _place: int) -> None:
+    """Without a desk there is nothing to read from."""

@@ -19,12 +19,7 @@ class Log(ViewerTab):
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
         self._task_id, self._ended = "", False
-        self.events = Events(self)
-        for part in (self.events.finding, self.events.save):  # those of the window's details
-            policy = part.sizePolicy()
-            policy.setRetainSizeWhenHidden(True)
-            part.setSizePolicy(policy)
-            part.hide()
+        self.events = Events(self, desk, self._look)
         self._follower = EventFollower(self._read, lambda _: self._ended, self._take)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -37,10 +32,16 @@ class Log(ViewerTab):
         if view.task_id != self._task_id:
             self._task_id = view.task_id
             self.events.start_over(view.task_id)
-            work = self._follower.follow(view.task_id)
-            self.desk.bridge.spawn_once(work, name=self._name)
+            self._look(view.task_id, -1)
+
+    def _look(self, task_id: str, place: int) -> None:
+        """Read the newest events, or those around this byte of the file."""
+        reads = self._follower
+        work = reads.follow(task_id) if place < 0 else reads.look_at(task_id, place)
+        self.desk.bridge.spawn_once(work, name=self._name)
 
     def leave(self) -> None:
+        self.events.finder.stop()
         self.desk.bridge.call_off(self._name)
         self._task_id = ""
 

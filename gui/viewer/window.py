@@ -228,6 +228,9 @@ class ResultWindow(InOrder, QWidget):
 
     def _find(self) -> None:
         current = self.tabs.currentWidget()
+        if current is self.log:
+            self.log.events.finding.begin()
+            return
         box = current.view.search if isinstance(current, JsonTab) else self.pages.search
         if not isinstance(current, JsonTab):
             self.show_tab(self.pages)

@@ -36,7 +36,7 @@ def form_of(qtbot: QtBot) -> RequestForm:
 
 
 @pytest.mark.usefixtures("german")
-@pytest.mark.parametrize("kind", (*KINDS, "commands", "browser_task"))
+@pytest.mark.parametrize("kind", [*KINDS, "commands", "browser_task"])
 def test_no_form_has_to_be_scrolled_sideways_in_german(qtbot: QtBot, kind: str) -> None:
     form = form_of(qtbot)
     form.choose(kind)
