@@ -84,12 +84,12 @@ async def test_what_was_wanted_before_the_own_ledger_is_open_is_there_with_it(
 
 async def test_ledgers_come_and_go_without_a_restart(own: Path, nas: Path) -> None:
     async with bridged(own) as (bridge, heard):
-        assert bridge.ledgers == ()
+        assert [*bridge.ledgers] == []
         bridge.add_ledger(Beside(nas, "nas"))
         assert [one.label for one in bridge.ledgers] == ["nas"]
         await until(lambda: heard.status(THERE), bridge.batch)
         bridge.remove_ledger("nas")
-        assert bridge.ledgers == ()
+        assert [*bridge.ledgers] == []
         assert heard.states[-1] == ()
         await until(lambda: not heard.status(THERE), bridge.batch)
         assert heard.status(task_id(1)) == "RUNNING"
@@ -131,7 +131,7 @@ async def test_before_the_own_ledger_is_open_they_can_be_changed_too(
     bridge.change_ledger("nas", new_label="attic")
     assert bridge.ledgers == (LedgerState("attic", nas, watch_only=False),)
     bridge.remove_ledger("attic")
-    assert bridge.ledgers == ()
+    assert [*bridge.ledgers] == []
     await bridge.close()
 
 
