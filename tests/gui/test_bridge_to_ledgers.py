@@ -111,9 +111,9 @@ async def test_a_ledger_can_be_called_something_else_and_be_let_changed(
             bridge.change_ledger("attic", new_label="No such name")
         with pytest.raises(NoSuchLedger):
             bridge.change_ledger("nas", watch_only=False)
-        assert bridge.ledgers[0].watch_only
+        assert [one.watch_only for one in bridge.ledgers] == [True]
         bridge.change_ledger("attic", watch_only=False)
-        assert not bridge.ledgers[0].watch_only
+        assert [one.watch_only for one in bridge.ledgers] == [False]
         bridge.cancel([there])
         await until(lambda: heard.status(there) == "CANCELLED", bridge.batch)
         assert "PENDING" not in (nas / task_id(2) / "meta.json").read_text()
