@@ -113,11 +113,12 @@ class Job(QObject):
 
 
 def file_name(view: TaskView, form: str) -> str:
-    """A name for the file of this task's result, fit for every system."""
+    """A name for the file of this task's result, fit for every system; copies have two names."""
     entry = view.entry
     kind = entry.kind if isinstance(entry, TaskRecord) else "task"
     safe = "".join(sign if sign.isalnum() and sign.isascii() else "-" for sign in kind)[:40]
-    return f"{safe or 'task'}-{plain_id(view.task_id)}{ENDINGS[form]}"
+    where = f"-{view.ledger}" if view.ledger else ""
+    return f"{safe or 'task'}-{plain_id(view.task_id)}{where}{ENDINGS[form]}"
 
 
 class Exporting(QObject):

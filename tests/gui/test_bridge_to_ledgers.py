@@ -13,8 +13,10 @@ from engine.beside.errors import BadLabel, NoSuchLedger
 from engine.beside.state import Beside, LedgerState
 from engine.config import Settings
 from engine.feed import Batch
-from engine.records import TaskView
+from engine.ledger_ids import qualified
+from engine.records import TaskRecord, TaskView
 from gui.bridge import Bridge
+from gui.exporting import file_name
 from tests.gui.windows import WAIT_S, until
 from tests.watch.folders import elsewhere, task_id, write_meta
 
@@ -162,3 +164,10 @@ async def test_the_own_ledger_may_go_while_those_beside_stay(
         await until(lambda: heard.status(f"{task_id(2)}@nas") == "FAILED", bridge.batch)
         (tmp_path / "away").rename(own / "tasks")
         await until(lambda: heard.status(task_id(1)) == "RUNNING", bridge.batch)
+
+
+def test_results_of_copies_of_one_task_become_two_files() -> None:
+    view = TaskView(TaskRecord(qualified(task_id(1), "nas"), "crawl"), ledger="nas")
+    copy = TaskView(TaskRecord(qualified(task_id(1), "attic"), "crawl"), ledger="attic")
+    own = TaskView(TaskRecord(task_id(1), "crawl"))
+    assert len({file_name(one, "csv") for one in (view, copy, own)}) == 3
