@@ -128,6 +128,17 @@ def site() -> Iterator[Any]:
 
 
 @pytest.fixture
+def trash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files in the system's trash, which is a folder of this test (Linux' way everywhere)."""
+    plat = pytest.importorskip("send2trash.plat_other", reason="its other ways have one trash")
+    place = tmp_path / "share"
+    monkeypatch.setattr(plat, "XDG_DATA_HOME", os.fsencode(place))
+    monkeypatch.setattr(plat, "HOMETRASH_B", os.fsencode(place / "Trash"))
+    monkeypatch.setattr("send2trash.send2trash", plat.send2trash)
+    return place / "Trash" / "files"
+
+
+@pytest.fixture
 def read_only() -> Iterator[Callable[[Path], None]]:
     """Makes a folder read-only until the test ends; modes do not bind root, a mount does."""
     undo: list[Callable[[], object]] = []

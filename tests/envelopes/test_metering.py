@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +11,13 @@ import pytest
 
 from engine import budget
 from engine.admission import Terms
-from engine.config import Settings
 from engine.errors import InvalidArguments
 from engine.records import Status, Units
 from engine.run.meter import Meter
-from engine.service import Engine
 from engine.store.ledger import Ledger
+from tests.engines import opened
 
 CRAWL = {"engine": "static", "delay_ms": 0, "respect_robots": False, "concurrency": 1}
-
-
-@asynccontextmanager
-async def opened(home: Path) -> AsyncIterator[Engine]:
-    engine = Engine(Settings(home=home, root=home / "tasks"), accepts=True)
-    await engine.open()
-    try:
-        yield engine
-    finally:
-        await engine.close()
 
 
 def result_of(home: Path, task_id: str) -> dict[str, Any]:

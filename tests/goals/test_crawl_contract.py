@@ -1,10 +1,7 @@
 """A crawl that carries a contract: its pages are the items, and its end is judged by it."""
 
-import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +9,15 @@ import pytest
 
 from engine.admission import Terms
 from engine.bulk import Contract
-from engine.config import Settings
 from engine.errors import InvalidArguments, TransitionError
 from engine.goals.completing import force_of
 from engine.goals.errors import BulkCompletionRefused, CannotComplete
 from engine.records import Status, TaskRecord
 from engine.service import Engine
+from tests.engines import opened, until
 
 STATIC = {"engine": "static", "delay_ms": 0}
 REASON = "seen enough of this site today"
-
-
-@asynccontextmanager
-async def opened(home: Path) -> AsyncIterator[Engine]:
-    engine = Engine(Settings.at(home=home), accepts=True)
-    await engine.open()
-    try:
-        yield engine
-    finally:
-        await engine.close()
 
 
 async def crawl(engine: Engine, url: str, contract: Any, **args: Any) -> TaskRecord:
@@ -52,12 +39,6 @@ def contract_of(engine: Engine, record: TaskRecord) -> Contract:
 def events(home: Path, record: TaskRecord) -> list[dict[str, Any]]:
     path = home / "tasks" / record.task_id / "events.jsonl"
     return [json.loads(line) for line in path.read_bytes().splitlines()]
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def test_pages_are_recorded_with_what_became_of_them(home: Path, site: Any) -> None:

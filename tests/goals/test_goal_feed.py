@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.attention import Reason, reasons
-from engine.config import Settings
 from engine.errors import TaskNotFound
 from engine.feed import Batch
 from engine.goals.desk import Goals
@@ -22,18 +19,9 @@ from engine.records import EventSlice, TaskRecord, TaskView, Unreadable
 from engine.service import Engine
 from engine.stopping import Fate, fate
 from engine.store.ledger import Ledger
+from tests.engines import opened
 
 DAY_MS = 24 * 3600 * 1000
-
-
-@asynccontextmanager
-async def opened(home: Path) -> AsyncIterator[Engine]:
-    engine = Engine(Settings.at(home=home), accepts=True)
-    await engine.open()
-    try:
-        yield engine
-    finally:
-        await engine.close()
 
 
 class Rows:

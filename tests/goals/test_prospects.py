@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.admission import Terms
-from engine.config import Settings
 from engine.errors import InvalidArguments
 from engine.forcing import Bar, Chance, may_be_completed, whoami
 from engine.goals.completing import force_of
@@ -21,19 +18,10 @@ from engine.records import EngineFields, Status, TaskRecord, TaskView
 from engine.service import Engine
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
+from tests.engines import opened
 
 REASON = "the site was switched off for good"
 ITEMS = tuple(f"item {number}" for number in range(250))
-
-
-@asynccontextmanager
-async def opened(home: Path) -> AsyncIterator[Engine]:
-    engine = Engine(Settings.at(home=home), accepts=True)
-    await engine.open()
-    try:
-        yield engine
-    finally:
-        await engine.close()
 
 
 def run_of(engine: Engine, terms: dict[str, Any] | None = None) -> str:

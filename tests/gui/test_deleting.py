@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
@@ -23,18 +22,6 @@ from gui.dialogs.letting_go import LettingGo
 from gui.session import Session
 from tests.gui.task_views import a_view, task_id
 from tests.gui.windows import appearing, opened, press, showing
-
-
-@pytest.fixture
-def trash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The system's trash, as the library finds it, in a folder of this test."""
-    plat = pytest.importorskip("send2trash.plat_other")
-    place = tmp_path / "share"
-    place.mkdir()
-    monkeypatch.setattr(plat, "XDG_DATA_HOME", os.fsencode(place))
-    monkeypatch.setattr(plat, "HOMETRASH_B", os.fsencode(place / "Trash"))
-    monkeypatch.setattr("send2trash.send2trash", plat.send2trash)
-    return place / "Trash" / "files"
 
 
 def ended(home: Path, number: int = 1) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -159,18 +158,6 @@ async def test_a_browser_that_is_not_there_is_told_by_its_test(tmp_path: Path) -
             await asyncio.sleep(0.01)
         assert "nowhere" in part.said.text()
         part.deleteLater()
-
-
-@pytest.fixture
-def trash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A trash of the test's own."""
-    plat = pytest.importorskip("send2trash.plat_other")
-    place = tmp_path / "share"
-    place.mkdir()
-    monkeypatch.setattr(plat, "XDG_DATA_HOME", os.fsencode(place))
-    monkeypatch.setattr(plat, "HOMETRASH_B", os.fsencode(place / "Trash"))
-    monkeypatch.setattr("send2trash.send2trash", plat.send2trash)
-    return place / "Trash" / "files"
 
 
 async def an_ended_task(home: Path, *, days_ago: int) -> Path:

@@ -7,8 +7,6 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +22,9 @@ from engine.run.force_stop import CannotForceStop
 from engine.service import Engine
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
+from tests.engines import opened
 
 CRAWL = {"delay_ms": 0, "engine": "static", "max_pages": 3}
-
-
-@asynccontextmanager
-async def opened(home: Path) -> AsyncIterator[Engine]:
-    engine = Engine(Settings.at(home=home), accepts=True)
-    await engine.open()
-    try:
-        yield engine
-    finally:
-        await engine.close()
 
 
 async def detached(home: Path, url: str) -> str:

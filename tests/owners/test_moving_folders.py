@@ -10,14 +10,12 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.config import Settings
 from engine.errors import EngineError, TaskNotFound, TaskRemoved
 from engine.records import Status, TaskRecord
 from engine.retention import pruning
@@ -26,26 +24,11 @@ from engine.service import Engine
 from engine.store.ledger import Ledger
 from engine.store.look import LedgerLook
 from engine.store.machine import wall_ms
+from tests.engines import opened, until
 
 ENDLESS = {"delay_ms": 20, "respect_robots": False, "max_pages": 10_000, "max_depth": 100}
 STATIC = {**ENDLESS, "engine": "static"}
 Change = Callable[[Path], None]
-
-
-@asynccontextmanager
-async def opened(home: Path) -> AsyncIterator[Engine]:
-    engine = Engine(Settings(home=home, root=home / "tasks"), accepts=True)
-    await engine.open()
-    try:
-        yield engine
-    finally:
-        await engine.close()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def crawling(engine: Engine, args: dict[str, Any]) -> Path:

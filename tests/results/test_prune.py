@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import filelock
 import msgspec
@@ -38,16 +37,6 @@ TIMES = ("created_at", "started_at", "last_activity_at", "ended_at")
 def later() -> float:
     """When nobody who just ended a task can still be writing."""
     return now() + LATER
-
-
-@pytest.fixture
-def trash(monkeypatch, tmp_path) -> Path:
-    """The system's trash, as the library finds it, in a folder of this test."""
-    plat = pytest.importorskip("send2trash.plat_other")
-    place = tmp_path / "share" / "Trash"
-    monkeypatch.setattr(plat, "XDG_DATA_HOME", os.fsencode(place.parent))
-    monkeypatch.setattr(plat, "HOMETRASH_B", os.fsencode(place))
-    return place / "files"
 
 
 def ids(tasks) -> list[str]:

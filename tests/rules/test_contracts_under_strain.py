@@ -17,6 +17,7 @@ from engine.errors import LockTimeout
 from engine.goals import contracts
 from engine.goals.contracts import Contracts
 from engine.records import ErrorInfo, Status, TaskId, TaskRecord
+from tests.engines import until
 from tests.rules.contract_bench import FORCE, THREE, Bench
 
 HANGS: tuple[dict[str, Any], ...] = ({},)
@@ -48,12 +49,6 @@ def held(bench: Bench, task_id: str) -> Iterator[threading.Event]:
     finally:
         free.set()
         holder.join(30)
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 def pages_kept(bench: Bench, task_id: str) -> int:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,13 +18,13 @@ import pytest
 
 from engine.admission import Terms
 from engine.cli.calls import described
-from engine.config import Settings
 from engine.errors import EngineError
 from engine.export.exporter import Order
 from engine.goals.completing import force_of
 from engine.sample.site import Site
 from engine.service import Engine
 from tests.cli.program import FAST, Octask
+from tests.engines import opened
 
 SECRET = "Xk7vQ9z2LmWp4Rt8"
 FAST_ARGS = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 3}
@@ -53,16 +52,6 @@ def leaking(folder: Path) -> dict[str, list[str]]:
     files = [path for path in folder.rglob("*") if path.is_file()]
     found = {str(path.relative_to(folder)): leaks_in(path.read_bytes()) for path in files}
     return {name: leaks for name, leaks in found.items() if leaks}
-
-
-@asynccontextmanager
-async def opened(home: Path) -> AsyncIterator[Engine]:
-    engine = Engine(Settings.at(home=home), accepts=True)
-    await engine.open()
-    try:
-        yield engine
-    finally:
-        await engine.close()
 
 
 async def told(answers: list[object]) -> bytes:

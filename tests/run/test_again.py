@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +10,11 @@ import pytest
 
 from engine.admission import Terms
 from engine.again import CannotRepeat, RequestHidden, RequestUnknown
-from engine.config import Settings
 from engine.records import TaskRecord
 from engine.service import Engine
+from tests.engines import opened
 
 ARGS = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 2}
-
-
-@asynccontextmanager
-async def opened(home: Path) -> AsyncIterator[Engine]:
-    engine = Engine(Settings.at(home=home), accepts=True)
-    await engine.open()
-    try:
-        yield engine
-    finally:
-        await engine.close()
 
 
 async def ended(engine: Engine, record: TaskRecord) -> TaskRecord:

@@ -4,15 +4,13 @@ import asyncio
 import errno
 import json
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine import words
-from engine.config import Settings
 from engine.errors import (
     InvalidArguments,
     LedgerReadOnly,
@@ -21,26 +19,10 @@ from engine.errors import (
     WaitTimeout,
 )
 from engine.records import Status, TaskRecord, TaskView
-from engine.service import Engine
 from engine.store.ledger import Ledger
+from tests.engines import opened, until
 
 STATIC = {"engine": "static", "delay_ms": 0, "respect_robots": False}
-
-
-@asynccontextmanager
-async def opened(home: Path, **settings: Any) -> AsyncIterator[Engine]:
-    engine = Engine(Settings(home=home, root=home / "tasks", **settings), accepts=True)
-    await engine.open()
-    try:
-        yield engine
-    finally:
-        await engine.close()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 def pages_on_disk(home: Path, task_id: str) -> list[dict[str, Any]]:

@@ -14,7 +14,8 @@ from engine.envelopes import Envelopes
 from engine.records import EngineFields, Status
 from engine.store.ledger import Ledger
 from engine.store.reaper import Reaper
-from tests.runs.run_marks import marks, only_run, opened
+from tests.engines import opened
+from tests.runs.run_marks import marks, only_run
 
 # Dies by its own hand at the instant that it is told of: the argument names the step.
 DIE = """

@@ -23,7 +23,8 @@ from engine.errors import EngineError, TransitionError
 from engine.records import EngineFields, ErrorInfo, Status, TaskRecord
 from engine.service import Engine
 from engine.store.ledger import Ledger
-from tests.runs.run_marks import marks, only_run, opened
+from tests.engines import opened
+from tests.runs.run_marks import marks, only_run
 
 CRAWL = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 2}
 

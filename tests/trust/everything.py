@@ -7,28 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from engine.admission import Terms
-from engine.config import Settings
 from engine.logs import log_to_file
 from engine.records import TaskRecord
 from engine.sample.site import Site
 from engine.service import Engine
+from tests.engines import opened
 
 FAST = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 2}
-
-
-@asynccontextmanager
-async def opened(home: Path) -> AsyncIterator[Engine]:
-    engine = Engine(Settings.at(home=home), accepts=True)
-    await engine.open()
-    try:
-        yield engine
-    finally:
-        await engine.close()
 
 
 async def make(home: Path, site: Site, *, browser: bool) -> None:

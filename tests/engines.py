@@ -1,0 +1,33 @@
+"""An engine as a program has one: on the ledger of one home, closed again whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engine.config import Settings
+from engine.service import Engine
+
+WAIT_S = 30.0
+
+
+@asynccontextmanager
+async def opened(home: Path, *, accepts: bool = True, **settings: Any) -> AsyncIterator[Engine]:
+    """An open engine; `settings` are fields of `Settings` that differ from the usual ones."""
+    engine = Engine(replace(Settings.at(home=home), **settings), accepts=accepts)
+    await engine.open()
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for what no signal tells of (files, other processes), 30 s at the most."""
+    async with asyncio.timeout(WAIT_S):
+        while not condition():
+            await asyncio.sleep(0.01)
