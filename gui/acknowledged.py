@@ -11,6 +11,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer
 
+from engine.ledger_ids import ledger_label, plain_id, qualified
 from engine.places import private_folder
 from gui.preferences import write_whole
 
@@ -47,6 +48,13 @@ class Acknowledged(QObject):
         """Nothing of this task was seen."""
         self._kept.pop(task_id, None)
         if self.marks.pop(task_id, None) is not None:
+            self._change()
+
+    def move(self, label: str, wanted: str) -> None:
+        """The ledger called `label` is called `wanted` now: what was seen of its tasks stays."""
+        for one in [one for one in self._kept if ledger_label(one) == label]:
+            other = qualified(plain_id(one), wanted)
+            self._kept[other], self.marks[other] = self._kept.pop(one), self.marks.pop(one)
             self._change()
 
     def _change(self) -> None:

@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if options.self_test or options.shot:
             return _report(*_proof(app, settings, options))
-        wish = wish_of(options.what, here(), token_in(os.environ))
+        wish = wish_of(options.what, here(), token_in(os.environ), options.beside)
         return run(app, _windows(app, settings, wish, options))
     except (asyncio.CancelledError, KeyboardInterrupt):
         if options.self_test or options.shot:
@@ -121,10 +121,10 @@ async def _windows(app: Opener, settings: Settings, wish: Wish, options: argpars
         folder = await _one_window(app, door, instance, wish, crashed)
         if folder is None:
             return 1 if door.broken else 0
-        settings, wish, crashed = replace(settings, root=folder), Wish(), False
+        settings, wish, crashed = replace(settings, root=folder), Wish(beside=wish.beside), False
         instance = Instance(folder)
         if not options.new_window and not instance.claim():
-            return _hand_over(instance, folder, Wish())
+            return _hand_over(instance, folder, wish)
 
 
 def _settle_looks(app: Opener, window: MainWindow, language: str | None) -> None:
@@ -178,8 +178,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="WHAT",
         help=f"an address or a file to start from, or a link {SCHEME}://task/ID to show",
     )
-    parser.add_argument("--root", type=_folder, metavar="DIR", help="the folder with the tasks")
-    parser.add_argument("--home", type=_folder, metavar="DIR", help="the folder of everything")
+    _add_places(parser)
     parser.add_argument("--new-window", action="store_true", help="do not hand over to another")
     parser.add_argument("--shot", type=Path, metavar="FILE.png", help="save a picture and exit")
     parser.add_argument(
@@ -191,6 +190,19 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="version", version=f"{APP_NAME} {VERSION}")
     return parser.parse_args(argv)
+
+
+def _add_places(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--root", type=_folder, metavar="DIR", help="the folder with the tasks")
+    parser.add_argument("--home", type=_folder, metavar="DIR", help="the folder of everything")
+    parser.add_argument(
+        "--beside",
+        type=_folder,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="another folder with tasks, watched in the same window until it closes; repeatable",
+    )
 
 
 def _folder(given: str) -> Path:

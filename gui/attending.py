@@ -31,6 +31,7 @@ class Attending(QObject):
         self._window, self._model, self._scope = window, window.model, window.scope
         self.acknowledged = Acknowledged(window.memory.folder / FILE_NAME, self)
         window.close_wanted.connect(self.acknowledged.save)
+        window.beside.renamed.connect(self.acknowledged.move)
         self._model.acknowledge(self.acknowledged.marks, ())
         self._left: list[str] = []
         self._back = False

@@ -23,13 +23,16 @@ class Help(QObject):
         super().__init__(window)
         self._window = window
         self._dialog: QDialog | None = None
+        self._several = False
         window.filter_bar.help_wanted.connect(self.open)
 
     def open(self) -> None:
-        if self._dialog is None:
+        several = bool(self._window.beside.states)
+        if self._dialog is None or several != self._several:
             from gui.dialogs.filter_help import FilterHelp
 
-            self._dialog = FilterHelp(self._window.filter_bar.set_text, self._window)
+            put, self._several = self._window.filter_bar.set_text, several
+            self._dialog = FilterHelp(put, self._window, several=several)
         self._dialog.show()
         self._dialog.raise_()
         self._dialog.activateWindow()

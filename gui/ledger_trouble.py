@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject
 
 from engine.beside.state import LedgerState
 from engine.errors import EngineError
+from engine.saying import retold
 from engine.words import count
 from gui import language
 from gui.states import Banner, Choice
@@ -63,7 +64,7 @@ class LedgerTrouble(QObject):
         """Why the window's own folder is not there; its card would hide what stands beside."""
         health = self._window.bridge.look_at_health()
         gone = health.watcher == "gone" and self._beside.states
-        return health.watcher_reason or health.root if gone else ""
+        return retold(health.watcher_reason) or health.root if gone else ""
 
     def _words(self, lost: Sequence[LedgerState], own: str) -> tuple[str, str]:
         goes_on = self.tr("The others go on; what is gone is looked for again every few seconds.")
@@ -82,7 +83,8 @@ class LedgerTrouble(QObject):
     @staticmethod
     def _reason(state: LedgerState) -> str:
         error = state.error
-        said = language.sentence(error) if isinstance(error, EngineError) else state.reason
+        told = isinstance(error, EngineError) and language.sentence(error)
+        said = told or retold(state.reason)
         return said or str(state.path)
 
     def _choices(self, lost: Sequence[LedgerState]) -> tuple[Choice, ...]:

@@ -9,6 +9,7 @@ from PySide6.QtCore import QCoreApplication
 
 from engine.beside.state import LedgerState
 from engine.display import display
+from engine.saying import retold
 from engine.words import count
 
 TONES: Final = {
@@ -66,7 +67,7 @@ def summed_up(states: Sequence[LedgerState]) -> tuple[str, str, str]:
         words = QCoreApplication.translate("Ledgers", "{0} beside, {1} not there")
     else:
         words = QCoreApplication.translate("Ledgers", "{0} beside")
-    hint = "\n".join(f"{line_of(one)}\n{one.reason}".strip() for one in states)
+    hint = "\n".join(f"{line_of(one)}\n{retold(one.reason)}".strip() for one in states)
     return TONES[worst], words.format(count(number), count(lost)), hint
 
 

@@ -51,7 +51,6 @@ class MainWindow(Frame):
     arrivals: Arrivals
     bulk: BulkWork
     reports: Reports
-    visiting: tuple[Path, ...] = ()  # ledgers that are shown beside until it closes
 
     def __init__(
         self, memory: Memory, preferences: Preferences | None = None, root: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from PySide6.QtCore import QCoreApplication, QObject, Signal
@@ -107,6 +107,13 @@ class SavedViews(QObject):
             if view.key == key
             else view
             for view in kept
+        )
+
+    def rename_facet(self, facet: str, name: str) -> None:
+        """What the list was narrowed to by is called `name` now, in every view."""
+        self._keep(
+            replace(view, facets=tuple(name if one == facet else one for one in view.facets))
+            for view in self.own
         )
 
     def _keep(self, views: Iterable[SavedView]) -> None:

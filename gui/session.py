@@ -77,7 +77,7 @@ class Session(QObject):
         else:
             self.window.show()
         _application().commitDataRequest.connect(self._end_session)
-        self.window.beside.begin(self.window.visiting)
+        self.window.beside.begin()
         QTimer.singleShot(0, self.bridge, self.bridge.open)
         if self._accepts:
             self.window.loaded.connect(self._warm_soon)

@@ -15,10 +15,10 @@ from PySide6.QtCore import QObject, Signal
 from engine.beside.state import Beside, LedgerState
 from engine.display import display
 from engine.errors import EngineError
-from engine.ledger_ids import free_label, is_label
+from engine.ledger_ids import free_label, is_label, qualified
 from engine.query import term
 from engine.records import TaskView
-from gui.facets import OWN, ROOT
+from gui.facets import OWN, ROOT, group_of
 from gui.ledger_words import summed_up, title_of
 
 if TYPE_CHECKING:
@@ -53,11 +53,13 @@ def _written(one: Beside) -> dict[str, Any]:
 class SideBySide(QObject):
     """What the parts of one window ask about the ledgers beside its own.
 
-    `changed` when one came, went, or is in another state. The `…_wanted` signals ask for a
+    `changed` when one came, went, or is in another state; `renamed` before one of the first
+    label gets the second. The `…_wanted` signals ask for a
     dialog: to add one, to change the one of this label, and the page where all of them stand.
     """
 
     changed = Signal()
+    renamed = Signal(str, str)
     add_wanted = Signal()
     change_wanted = Signal(str)
     page_wanted = Signal()
@@ -96,6 +98,11 @@ class SideBySide(QObject):
         """A label for this folder that no other ledger has."""
         return free_label([path.name, *(one.name for one in path.parents)], self.labels)
 
+    def id_in_list(self, task_id: str) -> str:
+        """The id under which the list has this task; empty when it has none such."""
+        ids = (task_id, *(qualified(task_id, label) for label in self._labels))
+        return next((one for one in ids if self._window.model.view_of(one) is not None), "")
+
     def title(self, root: str) -> str:
         """What the window is called after: its own ledger at `root`, and those beside it."""
         return title_of(root, self.states)
@@ -109,15 +116,16 @@ class SideBySide(QObject):
 
     # what is beside
 
-    def begin(self, visiting: Iterable[Path] = ()) -> None:
-        """Show those that were kept, and these folders until the window closes."""
+    def begin(self) -> None:
+        """Show those that were kept."""
         self._follow(KEPT)
-        self.visit(visiting)
+        self._leave_what_is_gone()
 
     def visit(self, folders: Iterable[Path]) -> None:
         """Show these folders until the window closes, watching only."""
+        own = Path(self._bridge.look_at_health().root)
         for folder in folders:
-            if not any(one.path == folder for one in self.states):
+            if folder not in {own, *(one.path for one in self.states)}:
                 beside = Beside(folder, self.free_label(folder))
                 self._visiting.add(beside.label)
                 self._bridge.add_ledger(beside)
@@ -135,11 +143,16 @@ class SideBySide(QObject):
     def change(self, label: str, wanted: Beside) -> None:
         """Show this one as `wanted`; one that only visited is kept then."""
         kept = self._kept()
+        chosen = self._window.sidebar.chosen
+        if wanted.label != label:
+            self.renamed.emit(label, wanted.label)
         self._visiting.discard(label)
         if label not in {one.label for one in kept}:
             self._keep([*kept, wanted])
         else:
             self._keep(wanted if one.label == label else one for one in kept)
+        facets = {term(ROOT, label): term(ROOT, wanted.label)}
+        self._window.sidebar.select(facets.get(one, one) for one in chosen)
 
     def _kept(self) -> tuple[Beside, ...]:
         return kept_in(self._window.desk.preferences.get(KEPT, list))
@@ -188,10 +201,19 @@ class SideBySide(QObject):
     def _show_labels(self, labels: tuple[str, ...]) -> None:
         if labels == self._labels:
             return
-        window, gone = self._window, set(self._labels) - set(labels)
+        window = self._window
         self._labels = window.model.facets.ledgers = labels
         window.table.header().show_several(bool(labels))
         window.copying.show_several(bool(labels))
-        left = {term(ROOT, label) for label in gone}
-        window.sidebar.select([one for one in window.sidebar.chosen if one not in left])
+        self._leave_what_is_gone()
         window.sidebar.show_counts(window.model.counts())
+
+    def _leave_what_is_gone(self) -> None:
+        """Nobody could see why the list is narrowed to a ledger, or sorted by it, any more."""
+        window, labels = self._window, self._labels
+        there = {OWN, *(term(ROOT, label) for label in labels)} if labels else set()
+        chosen = window.sidebar.chosen
+        window.sidebar.select(one for one in chosen if group_of(one) != ROOT or one in there)
+        keys = [key for key in window.model.sort_keys if labels or key[0] != ROOT]
+        if keys != list(window.model.sort_keys):
+            window.model.set_sort(keys)

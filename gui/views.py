@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QByteArray, QObject, QPoint, Qt, QTimer
 from PySide6.QtWidgets import QMenu
 
-from engine.query import Filter, QueryError
+from engine.query import Filter, QueryError, term
 from gui.counting import Counting
 from gui.facet_items import VIEW
-from gui.facets import group_of, query_of
+from gui.facets import ROOT, group_of, query_of
 from gui.narrowing import joined
 from gui.saved_views import SavedView, SavedViews, clean_name, own_key
 from gui.theme import plain_keys
@@ -35,6 +35,7 @@ class Views(QObject):
         super().__init__(window)
         self._window = window
         self.saved = SavedViews(window.desk.preferences, self)
+        window.beside.renamed.connect(self._rename_ledger)
         self._counting = Counting(window.model, self)
         self._began_ms = 0.0
         self._soon = QTimer(self, singleShot=True, interval=_COUNT_MS)
@@ -150,6 +151,9 @@ class Views(QObject):
         )
         self.saved.save(view)
         self.saved.use(view)
+
+    def _rename_ledger(self, label: str, wanted: str) -> None:
+        self.saved.rename_facet(term(ROOT, label), term(ROOT, wanted))
 
     def _rename(self, view: SavedView) -> None:
         from gui.dialogs.save_view import RenameView, opened

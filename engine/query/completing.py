@@ -11,6 +11,7 @@ from engine.query.fields import FIELDS, OFFERED
 from engine.query.syntax import key_of, term
 
 MOST_OFFERS: Final = 12
+ROOT: Final = "root"
 _BEFORE = re.compile(r"[^\s()\"]*$")
 _AFTER = re.compile(r"[^\s()\"]*")
 
@@ -48,6 +49,7 @@ def completion(
 ) -> Completion:
     """What may follow at `cursor`. `known` gives the values that tasks have, for fields whose
     values nobody can list beforehand; `asked` offers every field where nothing was begun.
+    Of a single ledger nobody asks which it is: `root` is offered where it is `known`.
     """
     if _in_quotes(text[:cursor]):
         return Completion(cursor, cursor)
@@ -61,9 +63,10 @@ def completion(
         return Completion(start, cursor)
     key = key_of(word)
     if key is None:
-        offers = _fields(word)
+        several = bool(known.get(ROOT))
+        offers = [one for one in _fields(word) if several or one.text != f"{ROOT}:"]
     else:
-        offers = _values(key.casefold(), word[len(key) + 1 :], known)
+        offers = list(_values(key.casefold(), word[len(key) + 1 :], known))
     fresh = [offer for offer in offers if offer.text != word]
     return Completion(start, after.end(), tuple(fresh[:MOST_OFFERS]))
 

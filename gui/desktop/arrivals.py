@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QMetaMethod, QObject, Signal
+from PySide6.QtCore import QEvent, QMetaMethod, QObject, QTimer, Signal
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication
 
@@ -14,6 +14,8 @@ from gui.desktop.wishes import Wish
 
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
+
+PATIENCE_MS = 5000  # for a task that may be in a ledger beside, which is still being read
 
 
 class Opener(QApplication):
@@ -51,11 +53,15 @@ class Arrivals(QObject):
         self._read = False
         self._to_open = Wish()
         self._opened = False
+        self._patience = QTimer(self, singleShot=True, interval=PATIENCE_MS)
+        self._patience.timeout.connect(self._give_up)
         window.loaded.connect(self._end_reading)
         window.bridge.opened.connect(self._open)
 
     def take(self, wish: Wish) -> None:
         """Do what was asked for; tasks may have to wait until the list is read."""
+        if wish.beside:
+            self._window.beside.visit(map(Path, wish.beside))
         if wish.strange:
             self._say(self.tr("This cannot be opened"), wish.strange)
         if wish.tasks:
@@ -66,9 +72,12 @@ class Arrivals(QObject):
             self._open()
 
     def show_tasks(self, task_ids: tuple[str, ...]) -> bool:
-        """Select these tasks, past a filter that hides them; False when none is in the list."""
+        """Select these tasks, past a filter that hides them; False when none is in the list.
+
+        An id without a ledger means the task wherever it is, best in the window's own ledger.
+        """
         window = self._window
-        known = [one for one in task_ids if window.model.view_of(one) is not None]
+        known = list(filter(None, map(window.beside.id_in_list, task_ids)))
         if not known:
             return False
         if any(window.model.row_of(one) < 0 for one in known):
@@ -83,9 +92,15 @@ class Arrivals(QObject):
             return
         if self.show_tasks(self._awaited):
             self._awaited = ()
-        elif self._read:
+        elif self._read and not self._window.beside.states:
+            self._give_up()
+        elif self._read and not self._patience.isActive():
+            self._patience.start()  # no other ledger holds the list up: it may come from there
+
+    def _give_up(self) -> None:
+        if self._awaited:
             task_id, self._awaited = self._awaited[0], ()
-            root = self._window.bridge.look_at_health().root
+            root = self._window.beside.title(self._window.bridge.look_at_health().root)
             self._window.trouble.show_missing(TaskNotFound(task_id=task_id, root=root))
 
     def _end_reading(self) -> None:

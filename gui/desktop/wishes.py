@@ -19,11 +19,12 @@ SCHEME = "openchrome-monitor"
 MOST_WORDS = 500
 MOST_CHARS = 8192  # of one word: longer than any path or address that works
 _TASK = re.compile(r"task/([0-9a-f]{16})/?")
-_LISTS = ("tasks", "urls", "files", "strange")
+_LISTS = ("tasks", "urls", "files", "strange", "beside")
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """What was asked for; empty means: come forward. `files` are absolute paths.
+    """What was asked for; empty means: come forward. `files` are absolute paths, and so are
+    those of the ledgers to be shown `beside` the window's own until it closes.
 
     `strange` is what could not be understood; `token` is the desktop's leave to take the focus.
     """
@@ -32,6 +33,7 @@ class Wish(msgspec.Struct, frozen=True):
     urls: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     strange: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
     token: str = ""
 
     def message(self) -> dict[str, Any]:
@@ -53,12 +55,15 @@ def here() -> Path:
         return Path.home()
 
 
-def wish_of(words: Iterable[str], folder: Path, token: str = "") -> Wish:
-    """Sort what was given on a command line; names of files count from `folder`."""
+def wish_of(
+    words: Iterable[str], folder: Path, token: str = "", beside: Iterable[Path] = ()
+) -> Wish:
+    """Sort what was given on a command line; names of files and folders count from `folder`."""
     sorted_in: dict[str, list[str]] = {name: [] for name in _LISTS}
     for word in list(words)[:MOST_WORDS]:
         name, value = _understand(word[:MOST_CHARS], folder)
         sorted_in[name].append(value)
+    sorted_in["beside"] = [os.path.abspath(folder / one) for one in beside]
     return _wish({name: tuple(values) for name, values in sorted_in.items()}, token)
 
 
@@ -71,12 +76,16 @@ def wish_in(message: object) -> Wish:
     wish = _wish(lists, token if isinstance(token, str) else "")
     tasks = tuple(one for one in wish.tasks if _TASK.fullmatch(f"task/{one}"))
     return msgspec.structs.replace(
-        wish, tasks=tasks, files=tuple(filter(os.path.isabs, wish.files))
+        wish,
+        tasks=tasks,
+        files=tuple(filter(os.path.isabs, wish.files)),
+        beside=tuple(filter(os.path.isabs, wish.beside)),
     )
 
 
 def _wish(lists: Mapping[str, tuple[str, ...]], token: str) -> Wish:
-    return Wish(lists["tasks"], lists["urls"], lists["files"], lists["strange"], token[:MOST_CHARS])
+    tasks, urls, files, strange, beside = (lists[name] for name in _LISTS)
+    return Wish(tasks, urls, files, strange, beside, token[:MOST_CHARS])
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -17,6 +17,8 @@ from PySide6.QtWidgets import (
 )
 
 from engine.query import FIELDS
+from engine.saying import retold
+from gui.facets import ROOT
 from gui.offers import Roomy
 from gui.tab_order import InOrder
 from gui.theme import heading, plain_label
@@ -29,9 +31,11 @@ _ALT = "⌥" if sys.platform == "darwin" else "Alt"
 class FilterHelp(InOrder, QDialog):
     """Stays open beside the window; a double click or Enter puts an example into the filter."""
 
-    def __init__(self, put: Callable[[str], object], parent: QWidget) -> None:
+    def __init__(
+        self, put: Callable[[str], object], parent: QWidget, *, several: bool = False
+    ) -> None:
         super().__init__(parent)
-        self._put = put
+        self._put, self._several = put, several
         self.setWindowTitle(self.tr("What can be filtered by"))
         self.resize(_SIZE)
         column = QVBoxLayout(self)
@@ -61,7 +65,7 @@ class FilterHelp(InOrder, QDialog):
         table.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)
         table.header().resizeSection(0, _EXAMPLE_WIDTH)
         by_hand = self.tr("{0}+click on a cell").format(_ALT)
-        rows = (*self._joining(), (by_hand, self.tr("the value of that cell")), *_fields())
+        rows = (*self._joining(), (by_hand, self.tr("the value of that cell")), *self._fields())
         for example, meaning in rows:
             QTreeWidgetItem(table, [example, meaning])
         table.setCurrentIndex(table.model().index(0, 0))
@@ -80,10 +84,11 @@ class FilterHelp(InOrder, QDialog):
             ("host:*.example.com", self.tr("* stands for any text")),
         )
 
+    def _fields(self) -> list[tuple[str, str]]:
+        """Of a single ledger nobody asks which it is."""
+        fields = ((name, one) for name, one in FIELDS.items() if self._several or name != ROOT)
+        return [(f"{name}:{one.example}", retold(one.help)) for name, one in fields]
+
     def _use(self, example: str) -> None:
         if _ALT + "+" not in example:  # that one is done with the mouse
             self._put(example)
-
-
-def _fields() -> list[tuple[str, str]]:
-    return [(f"{name}:{field.example}", field.help) for name, field in FIELDS.items()]

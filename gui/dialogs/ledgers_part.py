@@ -13,6 +13,7 @@ from engine import words
 from engine.beside.state import Beside, LedgerState
 from engine.display import display
 from engine.errors import EngineError
+from engine.saying import retold
 from gui import language
 from gui.dialogs.setting_parts import WidePart
 from gui.ledger_words import state_word
@@ -123,7 +124,7 @@ class LedgersPart(WidePart):
         item = QTreeWidgetItem([name, path, state, words.count(number), ""])
         item.setData(0, LABEL, "")
         item.setToolTip(0, plain_tip(self.tr("The window’s own ledger: new tasks start here.")))
-        return _dressed(item, path, health.watcher_reason)
+        return _dressed(item, path, retold(health.watcher_reason))
 
     def _item(self, state: LedgerState) -> QTreeWidgetItem:
         path = display(str(state.path))
@@ -135,7 +136,7 @@ class LedgersPart(WidePart):
         item.setCheckState(_WATCHED, ticked)
         said = self.tr("Only watched") if state.watch_only else self.tr("May be changed")
         item.setData(_WATCHED, Qt.ItemDataRole.AccessibleTextRole, said)
-        return _dressed(item, path, state.reason)
+        return _dressed(item, path, retold(state.reason))
 
     @property
     def _label(self) -> str:

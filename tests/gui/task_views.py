@@ -20,7 +20,9 @@ def a_view(number: int = 1, status: str = "COMPLETED", **given: Any) -> TaskView
     created = NOW - age
     done, total = given.pop("done", None), given.pop("total", None)
     quiet, error = given.pop("quiet", None), given.pop("error", None)
-    seen = {key: given.pop(key) for key in ("orphaned", "foreign", "ours") if key in given}
+    seen = {
+        key: given.pop(key) for key in ("orphaned", "foreign", "ours", "ledger") if key in given
+    }
     ended = created + 5000 if status in ("COMPLETED", "FAILED", "CANCELLED") else None
     record = TaskRecord(
         task_id=task_id(number),
