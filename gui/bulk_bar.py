@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QToolButton, QWidget
 
 from engine.words import count
 from gui.announcing import announce
 from gui.icons import icon
 from gui.link_button import LinkButton
-from gui.theme import plain_label
+from gui.theme import plain_label, plain_tip
 
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
@@ -30,6 +30,8 @@ def attach(window: MainWindow) -> BulkBar:
 
 class BulkBar(QWidget):
     """`42 selected tasks · Select all 214 that match │ Cancel 30 │ Re-run 12 │ Export…`"""
+
+    _whole = ""  # what it says where there is room for it
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -68,9 +70,9 @@ class BulkBar(QWidget):
 
     def _name(self) -> None:
         said = self._scope.describes()
-        if said != self._said.text():
-            self._said.show_text(said)
-            self._said.setToolTip("")
+        if said != self._whole:
+            self._whole = said
+            self._fit()
             # a selection of single rows is told by the list itself
             if self._scope.matching:
                 announce(self, said)
@@ -82,6 +84,19 @@ class BulkBar(QWidget):
         for key, button in self.buttons.items():
             button.setText(self._text(key))
             button.setEnabled(self._window.acts[key].isEnabled())
+
+    def _fit(self) -> None:
+        """Say as much as there is room for, and all of it to whoever points or listens."""
+        metrics, room = self._said.fontMetrics(), self._said.width()
+        shown = metrics.elidedText(self._whole, Qt.TextElideMode.ElideRight, room)
+        self._said.show_text(shown)
+        self._said.setAccessibleName(self._whole)
+        self._said.setToolTip(plain_tip(self._whole) if shown != self._whole else "")
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._row.activate()  # the label has its new width only then
+        self._fit()
 
     def _tell_copied(self, rows: int) -> None:
         """Thousands are not on the clipboard at once: say when they are."""

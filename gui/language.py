@@ -195,4 +195,7 @@ def advice(error: EngineError) -> str:
 
 def told(error: EngineError) -> str:
     """What went wrong and what can be done, as one text."""
-    return f"{sentence(error)} {advice(error)}".strip()
+    said, way_out = sentence(error), advice(error)
+    if said and way_out and said[-1] not in ".!?…":
+        said += "."
+    return f"{said} {way_out}".strip()

@@ -7,14 +7,17 @@ known again by its words, and its facts are taken out of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from string import Formatter
 from typing import NamedTuple
 
+from engine import saying
 from engine.errors import EngineError
 
 MOST_CHARS = 2_000  # of a sentence that is looked at: none of ours is longer without its facts
+_NUMBER = re.compile(r"\d{1,3}(,\d{3})+")  # as English groups it
 MOST_NESTED = 4  # a reason in a reason in a reason
 
 
@@ -96,6 +99,8 @@ class Recognised:
         whole = self._whole.get(text)
         if whole is not None or len(text) > MOST_CHARS or depth > MOST_NESTED:
             return whole or text
+        if depth and _NUMBER.fullmatch(text):
+            return saying.count(int(text.replace(",", "")))
         for template, said in self._open:
             if text.startswith(template.parts[0]) and (facts := template.facts(text)) is not None:
                 return said.filled(

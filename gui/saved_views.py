@@ -37,19 +37,22 @@ class SavedView:
 
 def system_views() -> tuple[SavedView, ...]:
     """The views that come with the program."""
-    say = QCoreApplication.translate
     given = (
-        ("failed", say("Views", "Failed, last day"), "status:failed updated:<1d"),
-        ("slow", say("Views", "Runs over 10 min"), "status:running took:>10m"),
+        ("failed", _tr("Failed, last day"), "status:failed updated:<1d"),
+        ("slow", _tr("Runs over 10 min"), "status:running took:>10m"),
         (
             "budget",
-            say("Views", "Short of budget"),
+            _tr("Short of budget"),
             "status:live (budget:near OR budget:exceeded)",
         ),
-        ("parts", say("Views", "Ended with failures"), "status:ended failed:>0"),
-        ("forced", say("Views", "Forced"), "forced:yes"),
+        ("parts", _tr("Ended with failures"), "status:ended failed:>0"),
+        ("forced", _tr("Forced"), "forced:yes"),
     )
     return tuple(SavedView(OURS + key, name, query) for key, name, query in given)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Views", text)
 
 
 class SavedViews(QObject):

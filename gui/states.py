@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette, QShowEvent
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QApplication,
     QFrame,
@@ -24,6 +24,7 @@ from gui.icons import glyph, icon
 from gui.theme import heading, plain_label, tone
 
 CARD_WIDTH = 460
+PICTURE = 44
 TITLE_CHARS, SENTENCE_CHARS, SENTENCE_LINES = 200, 900, 8  # what a path or a reason may take up
 BUTTON_HEIGHT = 32
 
@@ -38,6 +39,8 @@ class Choice:
 
 class Card(QWidget):
     """A sign, a headline, a sentence and a way on, in the middle of an empty place."""
+
+    _picture_gap = 10
 
     def __init__(self, sign: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -54,7 +57,7 @@ class Card(QWidget):
 
     def _lay_out(self) -> None:
         column = QVBoxLayout()
-        column.setSpacing(10)
+        column.setSpacing(self._picture_gap)
         for label in (self._picture, self._headline, self._sentence):
             label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
             column.addWidget(label)
@@ -64,10 +67,10 @@ class Card(QWidget):
         self._detail.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self._detail.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         column.addWidget(self._detail)
-        box = QWidget(self)
+        box = self._box = QWidget(self)
         box.setFixedWidth(CARD_WIDTH)
         box.setLayout(column)
-        around = QVBoxLayout(self)
+        around = self._around = QVBoxLayout(self)
         around.addStretch(2)
         around.addWidget(box, 0, Qt.AlignmentFlag.AlignHCenter)
         around.addStretch(3)
@@ -87,14 +90,29 @@ class Card(QWidget):
                 old.deleteLater()
         self._buttons.addStretch()
         self._default = None
+        buttons = []
         for choice in choices:
             button = QPushButton(choice.text, self)
             button.setAutoDefault(True)  # outside of a dialog Enter presses only such a one
             button.setMinimumHeight(BUTTON_HEIGHT)
             button.clicked.connect(lambda _=False, act=choice.act: act())
             self._buttons.addWidget(button)
+            buttons.append(button)
             self._default = self._default or button
         self._buttons.addStretch()
+        # words of a language may be long: none of them is cut off
+        beside = self._buttons.spacing() * (len(choices) + 1)
+        wide = sum(max(one.sizeHint().width(), one.minimumWidth()) for one in buttons)
+        self._box.setFixedWidth(max(CARD_WIDTH, wide + beside))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where there is little room the picture gives way to the words."""
+        super().resizeEvent(event)
+        margins = self._around.contentsMargins()
+        words = self._box.sizeHint().height() + margins.top() + margins.bottom()
+        if not self._picture.isHidden():
+            words -= PICTURE + self._picture_gap
+        self._picture.setVisible(event.size().height() >= words + PICTURE + self._picture_gap)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -110,7 +128,7 @@ class Card(QWidget):
 
     def _draw(self) -> None:
         colour = tone("muted", QApplication.palette())
-        self._picture.setPixmap(glyph(self._sign, 44, colour, self.devicePixelRatioF()))
+        self._picture.setPixmap(glyph(self._sign, PICTURE, colour, self.devicePixelRatioF()))
 
 
 def _few_lines(text: str) -> str:

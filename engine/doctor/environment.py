@@ -48,9 +48,14 @@ def place(settings: Settings) -> list[Finding]:
 
 def _facts(root: Path) -> str:
     facts = os.stat(root)
-    owner = "you" if not hasattr(os, "geteuid") or facts.st_uid == os.geteuid() else "another user"
-    mode = f"mode {stat.S_IMODE(facts.st_mode):04o}, " if os.name == "posix" else ""
-    return f"{mode}owner {owner}, disk {disk_kind(root) or 'of an unknown kind'}"
+    ours = not hasattr(os, "geteuid") or facts.st_uid == os.geteuid()
+    told = {
+        "owner": say("doctor.folder.you" if ours else "doctor.folder.other"),
+        "disk": disk_kind(root) or say("doctor.folder.unknown"),
+    }
+    if os.name != "posix":
+        return say("doctor.folder", **told)
+    return say("doctor.folder.mode", mode=f"{stat.S_IMODE(facts.st_mode):04o}", **told)
 
 
 def _room(root: Path) -> list[Finding]:

@@ -29,6 +29,7 @@ from gui.details.tab import DetailTab
 from gui.theme import plain_label
 from gui.viewer.plain_table import PlainTable
 from gui.viewer.step_model import StepModel
+from gui.viewer.unit_columns import longest_state
 
 AGAIN_MS = 400
 _CHARS = 60_000
@@ -42,7 +43,9 @@ class Commands(DetailTab):
         self._task_id = ""
         self._shown = -1
         self.model = StepModel(self)
-        self.table = PlainTable(self.model, self.tr("Commands"), self.model.widths, self)
+        number, state, *rest = self.model.widths
+        widths = (number, max(state, longest_state()), *rest)
+        self.table = PlainTable(self.model, self.tr("Commands"), widths, self)
         self.text = QPlainTextEdit(self)
         self.picture = PicturePane(desk, self)
         self.retry = QPushButton(self.tr("Retry what failed…"), self)

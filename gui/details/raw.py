@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtWidgets import (
     QListWidget,
     QListWidgetItem,
@@ -22,6 +22,7 @@ from gui.details.file_text import FileText
 from gui.details.json_view import JsonView
 from gui.details.screenshots import PicturePane
 from gui.details.tab import DetailTab
+from gui.theme import plain_tip
 
 AGAIN_MS = 2_000
 _NAME = Qt.ItemDataRole.UserRole
@@ -97,6 +98,13 @@ class Raw(DetailTab):
             lambda engine: engine.reading.files(task_id), self._show, name=f"files {id(self)}"
         )
 
+    def _add(self, one: FileFacts) -> None:
+        item = QListWidgetItem(_words(one), self.list)
+        item.setData(_NAME, one.name)
+        item.setToolTip(plain_tip(one.name))
+        # as wide as the list: what is longer is elided, and not scrolled to
+        item.setSizeHint(QSize(0, self.list.fontMetrics().height() + 2))
+
     def _show(self, files: tuple[FileFacts, ...]) -> None:
         before = [one.name for one in self._files]
         self._files = files
@@ -105,8 +113,7 @@ class Raw(DetailTab):
             self.list.blockSignals(True)
             self.list.clear()
             for one in files:
-                item = QListWidgetItem(_words(one), self.list)
-                item.setData(_NAME, one.name)
+                self._add(one)
             names = [one.name for one in files]
             wanted = (
                 current.name

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QCoreApplication, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from engine.attention import moment
@@ -121,13 +121,43 @@ def summary_text(head: Mapping[str, Any]) -> str:
     for name, value in facts.items():
         if isinstance(value, Mapping | list) or value in (None, ""):
             continue
-        words = display(str(name), 40).removesuffix("_ms").replace("_", " ")
-        told.append(f"{words} {_words(str(name), value)}")
+        told.append(f"{_named(str(name))} {_words(str(name), value)}")
     return " · ".join(told[:_MOST])
 
 
+def _named(name: str) -> str:
+    """What is told; a name that is not ours as it stands in the file."""
+    known = {
+        "total_pages": _tr("pages"),
+        "succeeded": _tr("done"),
+        "failed": _tr("failed"),
+        "skipped": _tr("skipped"),
+        "max_depth_reached": _tr("deepest link"),
+        "duration_ms": _tr("duration"),
+        "scope": _tr("scope"),
+        "stopped_by": _tr("stopped by"),
+        "snapshot_id": _tr("snapshot"),
+        "captured_at": _tr("captured at"),
+        "recording_id": _tr("recording"),
+        "keep_text": _tr("texts kept"),
+        "headed": _tr("in a window"),
+        "started_at": _tr("began at"),
+        "action_count": _tr("actions"),
+        "dropped": _tr("left out"),
+        "label": _tr("label"),
+        "url": _tr("address"),
+    }
+    return known.get(name) or display(name, 40).removesuffix("_ms").replace("_", " ")
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Result", text)
+
+
 def _words(name: str, value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool):
+        return _tr("yes") if value else _tr("no")
+    if not isinstance(value, int | float):
         return display(str(value), _CHARS)
     if name.endswith("_ms"):
         return took(value)

@@ -244,11 +244,15 @@ class TimelineStrip(QWidget):
         painter.setPen(tone("muted", palette))
         wide = metrics.horizontalAdvance("00:00:00") + 24
         bottom, x = float(self.height() - AXIS_HEIGHT), 4.0
+        before = ""
         while x + wide <= self.width() + 24 and self._time is not None:
             moment = self.moment_at(x)
             painter.drawLine(QPointF(x, bottom), QPointF(x, bottom + 4))
             box = QRectF(x + 3, bottom, wide, AXIS_HEIGHT)
-            painter.drawText(box, int(Qt.AlignmentFlag.AlignVCenter), clock(moment, moment))
+            told = clock(moment, moment)  # once: several marks may lie in one second
+            if told != before:
+                painter.drawText(box, int(Qt.AlignmentFlag.AlignVCenter), told)
+            before = told
             x += wide
 
     def _paint_range(self, painter: QPainter) -> None:

@@ -15,6 +15,7 @@ from engine.beside.state import LedgerState
 from engine.display import display
 from engine.logs import log_path
 from engine.records import Health
+from engine.saying import retold
 from engine.version import VERSION
 from gui.dialogs.question import Question
 from gui.ledger_words import line_of
@@ -32,7 +33,7 @@ def facts(health: Health | None, beside: Sequence[LedgerState] = ()) -> str:
     screen = QGuiApplication.primaryScreen()
     if screen is not None:
         size, ratio = screen.size(), screen.devicePixelRatio()
-        shown = f"Screen: {size.width()} x {size.height()}, {ratio:g} pixels each"
+        shown = f"Screen: {size.width()} x {size.height()}, scale {ratio:g}"
         lines.append(f"{shown}; {QLocale().bcp47Name()}")
     if health is not None:
         lines += _of_the_engine(health)
@@ -70,7 +71,8 @@ class About(Question):
         super().__init__(parent)
         self.ask(self.tr("About"), "OpenChrome Monitor")
         self.add_text(self.tr("Watches and runs browser tasks that live in a shared folder."))
-        self.add_text(facts(health, beside), tone="muted")
+        told = "\n".join(map(retold, facts(health, beside).split("\n")))
+        self.add_text(told, tone="muted")
         copy = self.add_button("copy", self.tr("Copy these facts"))
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(facts(health, beside)))
         self.add_button("close", self.tr("Close"), default=True)

@@ -162,6 +162,7 @@ class CommandForm(QWidget):
         header = table.horizontalHeader()
         header.setStretchLastSection(True)
         header.setHighlightSections(False)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSectionResizeMode(NUMBER, QHeaderView.ResizeMode.Fixed)
         table.setColumnWidth(NUMBER, 52)
         table.setColumnWidth(TOOL, 190)

@@ -103,10 +103,9 @@ class PaletteDialog(QDialog):
     def _show(self, entries: list[Entry]) -> None:
         at = self._list.currentIndex().row() if entries[: len(self._shown)] == self._shown else 0
         self._shown = entries
-        self._items.clear()
+        self._items.removeRows(0, self._items.rowCount())  # their columns keep how they grow
         for entry in entries:
             self._items.appendRow(self._line(entry))
-        self._list.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         self._list.setCurrentIndex(self._items.index(max(0, at), 0))
         self._nothing.setVisible(not entries)
 

@@ -78,6 +78,7 @@ class Question(InOrder, QDialog):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self._stack_buttons()
+        self._fit_height()
 
     def _stack_buttons(self) -> None:
         """Side by side where the screen has the room, else one above the other."""
@@ -91,6 +92,12 @@ class Question(InOrder, QDialog):
         if self._row.direction() != way:
             self._row.setDirection(way)
             self.adjustSize()
+
+    def _fit_height(self) -> None:
+        """As high as its words are at its width: Qt guesses at narrower lines, and leaves a gap."""
+        layout = self.layout()
+        if layout is not None and layout.hasHeightForWidth():
+            self.resize(self.width(), layout.totalHeightForWidth(self.width()))
 
     def when_answered(self, act: Callable[[str], object]) -> None:
         """Call `act` with the answer, once, however the question ends."""

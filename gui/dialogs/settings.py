@@ -123,6 +123,9 @@ class SettingsDialog(InOrder, QDialog):
             self._names.item(at).setHidden(at not in found)
         self._nothing.setVisible(not found)
         self._stack.setVisible(bool(found))
+        self._names.setVisible(bool(found))
+        page = self._pages[self._stack.currentIndex()]
+        self._restore.setVisible(bool(found and page.prefixes))
         if found and self._names.currentRow() not in found:
             self._names.setCurrentRow(found[0])
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 KEY = Qt.ItemDataRole.UserRole
 LIST_HEIGHT = 260
+FIELD_WIDTH = 210  # what it says while it is empty is seen in full
 
 
 class ShortcutEditor(WidePart):
@@ -29,6 +30,7 @@ class ShortcutEditor(WidePart):
         self._list = self._make_list()
         self._field = QKeySequenceEdit(self)
         self._field.setMaximumSequenceLength(1)
+        self._field.setMinimumWidth(FIELD_WIDTH)
         self._field.setAccessibleName(self.tr("New keys for the chosen action"))
         self._row.insertWidget(0, self._field)
         self._set = self.add(self.tr("Use these keys"))

@@ -117,6 +117,8 @@ class StatisticsDialog(InOrder, QDialog):
         table.setUniformRowHeights(True)
         table.setHeaderLabels([title, self.tr("Tasks"), self.tr("Failed")])
         table.setAccessibleName(title)
+        for column in (1, 2):  # above their numbers
+            table.headerItem().setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
         table.header().setStretchLastSection(False)
         table.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         return table

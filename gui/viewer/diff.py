@@ -116,9 +116,9 @@ class Diff(ViewerTab):
         self._known, self._task_id = known, ""
         self.runs = QComboBox(self)
         self.model = DiffModel(self)
-        self.table = PlainTable(
-            self.model, self.tr("Differences"), self.model.widths, self, grows=1
-        )
+        longest = max(len(self.model.word(kind)) for kind in KINDS) + 2
+        widths = (max(self.model.widths[0], longest), *self.model.widths[1:])
+        self.table = PlainTable(self.model, self.tr("Differences"), widths, self, grows=1)
         self.chips = KindChips(KINDS, self.model.word, self)
         self.state = plain_label("", self, tone="muted", wrap=True)
         self.stop = QPushButton(self.tr("Stop"), self)

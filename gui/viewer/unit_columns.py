@@ -9,7 +9,7 @@ from PySide6.QtCore import QCoreApplication
 
 from engine.saying import retold
 from engine.sizes import size_words
-from engine.units import Unit
+from engine.units import Unit, UnitState
 from engine.words import count, took
 
 TONES: Final = {
@@ -37,6 +37,9 @@ class UnitColumn(NamedTuple):
     is_toned: bool = False
 
 
+_SIGN_CHARS = 3  # what its sign is wider than a letter
+
+
 def kind_word(kind: str) -> str:
     """What a state or a class of answers is called, with its sign."""
     words = {
@@ -48,6 +51,11 @@ def kind_word(kind: str) -> str:
         "running": _tr("▸ Running"),
     }
     return words.get(kind, kind)
+
+
+def longest_state() -> int:
+    """How many characters of room the longest word for a state needs in this language."""
+    return max(len(kind_word(state)) for state in UnitState) + _SIGN_CHARS
 
 
 def title_of(key: str, *, of_steps: bool = False) -> str:

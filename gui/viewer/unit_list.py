@@ -21,7 +21,7 @@ from gui.desk import Desk
 from gui.theme import plain_label
 from gui.viewer.kind_chips import KindChips
 from gui.viewer.plain_table import PlainTable
-from gui.viewer.unit_columns import UnitColumn, kind_word
+from gui.viewer.unit_columns import UnitColumn, kind_word, longest_state
 from gui.viewer.unit_model import KEPT, UnitModel
 
 AGAIN_MS = 500  # a task that goes on is looked at again no more often
@@ -49,7 +49,7 @@ class UnitList(QWidget):
         self._problem = ""
         self.more: Callable[[str, int], AsyncIterator[Sequence[Unit]]] | None = None
         self.model = UnitModel(columns, self)
-        widths = [column.width for column in columns]
+        widths = [max(one.width, longest_state() * one.is_toned) for one in columns]
         grows = next(at for at, column in enumerate(columns) if column.key in ("name", "url"))
         self.table = PlainTable(self.model, self.tr("Items"), widths, self, grows=grows)
         self.table.let_sort()

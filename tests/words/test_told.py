@@ -65,7 +65,7 @@ def test_a_reason_within_a_reason_is_told_as_well(recognised: Recognised) -> Non
     )
     assert german("[Errno 13] Permission denied: '/x'") == "[Errno 13] Zugriff verweigert: '/x'"
     assert german("is not an argument of a crawl; did you mean url?") == (
-        "ist kein Argument für einen Crawl; meinten Sie url?"
+        "ist als Argument nicht bekannt (ein Crawl); meinten Sie url?"
     )
 
 
@@ -104,6 +104,8 @@ def test_mistakes_and_errors_are_told_in_the_language(spoken_german: None) -> No
     taken = NothingTaken(reason="the server did not answer")
     assert "hat nicht geantwortet" in language.sentence(taken)
     assert language.translated(problem).path == "url"
+    most = Problem("max_pages", "invalid_value", "must be between 1 and 1,000,000")
+    assert language.mistake(most) == "max_pages: muss zwischen 1 und 1.000.000 liegen"
     assert language.advice_of(LedgerUnusable) != LedgerUnusable.advice_text
 
 

@@ -26,7 +26,14 @@ SAME = {
 SAME_MESSAGES = {
     *("facet.title", "facet.sentence", "column.status", "column.budget", "column.host"),
     *("column.attention", "column.forced.at", "column.phase", "task.unnamed", "error.with_code"),
-    *("unit.tabs.one", "unit.tabs.many", "field.budget", "event.budget", "refused.line"),
+    *(
+        "unit.tabs.one",
+        "unit.tabs.many",
+        "field.budget",
+        "field.ledger",
+        "event.budget",
+        "refused.line",
+    ),
     *("budget.worst", "budget.spoken", "budget.short.allowedDomains", "events.chip", "age.ahead"),
     *(one for one in ENGLISH if one.startswith(("progress.", "rate."))),
 }

@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2] / "engine"
 # The command line, what agents are answered, and what is shown by id: nobody reads it here.
 ELSEWHERE = (
-    *("cli/", "verbs/", "agents/", "sample/", "query/fields.py", "export/report.py"),
+    *("cli/", "verbs/", "agents/", "sample/", "export/report.py"),
     *("messages.py", "detail_messages.py", "recordings/"),
     *("browser/agent_tab.py", "browser/interacting.py", "browser/world.py"),
     *("browser/own_world.py", "browser/scripting.py", "browser/picturing.py"),
@@ -52,7 +52,7 @@ PARTS = frozenset(
             "Complete at least {0} more {1} item(s), {2}",
             "Retry or skip the failed {0} item(s), {1}",
         ),
-        "or use force with a reason if the task must end early.",
+        *("or use force with a reason if the task must end early.", ", or any other in quotes"),
     }
 )
 WHOLE = (
@@ -60,7 +60,12 @@ WHOLE = (
     *("is not a field of a command; did you mean args?", "is not an argument of goto"),
     *("there is no variable 'x'; did you mean y?", "there is no tool 'x'", "must be an object"),
     *("must be true or false", "not done within 5 s: #buy (it is hidden)", "not done within 5 s"),
-    *("it is a folder", "it is no regular file", "the page crashed twice"),
+    *(
+        "it is a folder",
+        "a, b, or any other in quotes",
+        "it is no regular file",
+        "the page crashed twice",
+    ),
     "Complete at least 3 more page item(s), or use force with a reason if the task must end early.",
     "Retry or skip the failed page item(s), or use force with a reason if the task must end early.",
 )
