@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from engine.beside.errors import BadLabel, LedgerAlreadyShown, LedgerInside, NoS
 from engine.beside.merging import Merging
 from engine.beside.state import Beside, LedgerState
 from engine.errors import EngineError
-from engine.feed import Batch
+from engine.feed import Batch, Feed
 from engine.ledgers import Ledgers
 from engine.records import TaskId
 from tests.ledgers.world import OWN, Reader, furnished, reading, side_by_side, until
@@ -184,21 +186,23 @@ async def test_a_label_must_be_one_and_be_free(own: Path, nas: Path) -> None:
 async def test_a_ledger_that_fails_while_it_is_followed_is_followed_anew(
     own: Path, nas: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing that one ledger does may end the list of the others."""
-    from engine.feed import Feed
+    """Nothing that one ledger does may end the list of the others, or leave old rows in it."""
+    real, slips = Feed.batches, [RuntimeError("a slip of ours")]
 
-    real, failures = Feed.batches, [RuntimeError("a slip of ours")]
-
-    def slipping(feed: Feed):  # type: ignore[no-untyped-def]
-        if feed.watch is not None and feed.watch.root == nas and failures:
-            raise failures.pop()
-        return real(feed)
+    async def slipping(feed: Feed) -> AsyncGenerator[Batch, None]:
+        async with aclosing(real(feed)) as batches:
+            async for batch in batches:
+                yield batch
+                if feed.watch is not None and feed.watch.root == nas and batch.views and slips:
+                    raise slips.pop()
 
     monkeypatch.setattr(Feed, "batches", slipping)
     async with side_by_side(own, Beside(nas, "nas")) as engine, reading(engine) as reader:
-        await reader.until(lambda: reader.status(task_id(1)) == "RUNNING")
         await until(lambda: _state(engine).state == "unusable")
         assert "a slip of ours" in _state(engine).reason
+        await reader.until(lambda: {*reader.views} == {task_id(1)})
+        assert (reader.last.total, reader.last.complete) == (1, True)
+        assert any("@nas" in one for batch in reader.batches for one in batch.gone)
         engine.rescan()
         await reader.until(lambda: reader.status(task_id(1), "nas") == "COMPLETED")
         await until(lambda: _state(engine).state == "live")
