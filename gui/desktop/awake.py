@@ -5,6 +5,7 @@ Whatever holds it awake dies with this process: nothing can be left behind.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Callable
@@ -160,6 +161,7 @@ class _Linux:
         self._bus = bus
         self._wanted = ""
         self._let_go: tuple[Message, str, Any] | None = None
+        self._turn = asyncio.Lock()
 
     def hold(self, reason: str) -> None:
         self._wanted = reason
@@ -171,11 +173,12 @@ class _Linux:
 
     async def _follow(self) -> None:
         """Bring what the desktop was told in line with what is wanted by now."""
-        if self._wanted and self._let_go is None:
-            self._let_go = await self._ask(self._wanted)
-        if not self._wanted and self._let_go is not None:
-            (target, signature, cookie), self._let_go = self._let_go, None
-            await self._bus.call(target, signature, *([cookie] if signature else []))
+        async with self._turn:  # of two that ask at once one would never be taken back
+            if self._wanted and self._let_go is None:
+                self._let_go = await self._ask(self._wanted)
+            if not self._wanted and self._let_go is not None:
+                (target, signature, cookie), self._let_go = self._let_go, None
+                await self._bus.call(target, signature, *([cookie] if signature else []))
 
     async def _ask(self, reason: str) -> tuple[Message, str, Any]:
         """Raises BusError: no service does it."""

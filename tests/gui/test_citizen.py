@@ -20,13 +20,14 @@ from engine.records import Health
 from engine.sample.site import Site
 from gui.desktop.awake import Awake, keeper_for
 from gui.desktop.citizen import Citizen
+from gui.desktop.news import News
 from gui.desktop.notices import Popup
 from gui.desktop.popups import Popups
 from gui.desktop.session_bus import SessionBus
 from gui.session import Session
 from tests.gui.desktop_services import Desktop, a_bus, needs_bus
 from tests.gui.live_tasks import running
-from tests.gui.windows import dialog_of, heard, opened, press, until
+from tests.gui.windows import WAIT_S, dialog_of, heard, opened, press, until
 
 ROOT = Path(__file__).resolve().parents[2]
 POWER = "org.freedesktop.PowerManagement"
@@ -66,6 +67,7 @@ async def test_work_goes_on_in_the_tray_and_the_window_comes_back(home: Path, si
         session.window.close()
         press(dialog_of(session), "Keep running in background")
         assert not session.window.isVisible()
+        assert session.window.memory.flag("told-tray", False)  # it was said where it went
         assert len(session.bridge.own_tasks) == 1
         session.called({"raise": True})  # a second start always is a way back
         assert session.window.isVisible()
@@ -104,6 +106,17 @@ async def test_a_session_that_ends_asks_nothing(home: Path, site: Site) -> None:
         leaving = asyncio.ensure_future(session.ended())
         session.window.close()
         dialog_of(session)
+        session.leaving.end_session()
+        session.leaving.obey()
+        assert await leaving is None
+
+
+async def test_a_session_that_ends_while_nothing_is_asked_ends_the_window(
+    home: Path, site: Site
+) -> None:
+    async with opened(home) as session:
+        await running(session, f"{site.url}/hang")
+        leaving = asyncio.ensure_future(session.ended())
         session.leaving.end_session()
         session.leaving.obey()
         assert await leaving is None
@@ -169,12 +182,35 @@ async def test_a_pop_up_is_plain_and_a_click_on_it_leads_to_its_tasks(
         assert (name, title) == (QGuiApplication.applicationDisplayName(), "1 & <b>2</b>")
         assert body == "&lt;img src='file:///x'&gt; &amp; more"
         assert actions == ["default", "Show"]
-        assert hints["urgency"].value == 2
+        assert (hints["urgency"].value, hints["suppress-sound"].value) == (2, True)
         await until_shown(popups, 7)
         await desktop.ring(NOTES, "ActivationToken", "us", 7, "leave")
         await desktop.ring(NOTES, "ActionInvoked", "us", 8, "default")  # another program's
         await desktop.ring(NOTES, "ActionInvoked", "us", 7, "default")
         assert await clicked == (("a", "b"), "leave")
+
+
+async def test_a_desktop_without_notices_shows_them_beside_the_tray(
+    home: Path, monkeypatch: pytest.MonkeyPatch, tray_there: None
+) -> None:
+    shown: list[tuple[object, ...]] = []
+    monkeypatch.setattr(QSystemTrayIcon, "supportsMessages", staticmethod(lambda: True))
+    monkeypatch.setattr(QSystemTrayIcon, "showMessage", lambda _, *said: shown.append(said[:3]))
+    async with opened(home) as session:
+        presence = citizen(session).presence
+        presence.tray.show()
+        news = session.window.findChild(News)
+        assert news is not None
+        signs = QSystemTrayIcon.MessageIcon
+        for popup in (Popup("1 failed", "<b>x</b>", ("a",), urgent=True), Popup("1 completed")):
+            news.told.emit(popup)
+        async with asyncio.timeout(WAIT_S):
+            while len(shown) < 2:
+                await asyncio.sleep(0)
+        assert shown == [
+            ("1 failed", "<b>x</b>", signs.Warning),
+            ("1 completed", "", signs.Information),
+        ]
 
 
 async def until_shown(popups: Popups, number: int) -> None:
@@ -200,6 +236,22 @@ async def test_the_machine_is_kept_awake_while_tasks_run_and_no_longer(
         session.window.desk.preferences.set("desktop.keep_awake", False)
         session.bridge.health.emit(Health(root="/r", running=1))
         assert not awake.held
+
+
+@needs_bus
+async def test_who_holds_no_sleep_off_is_not_told_to_let_it_go(home: Path, tmp_path: Path) -> None:
+    async with opened(home) as session, a_desktop(tmp_path, session, POWER) as (desktop, line):
+        desktop.answers["Inhibit"] = lambda _: ("u", (42,))
+        desktop.answers["UnInhibit"] = lambda _: ("", ())
+        keeper = keeper_for("linux", line)
+        keeper.release()
+        await asyncio.sleep(0)  # it looks, and has nothing to do
+        for _ in range(3):
+            keeper.hold("Tasks are running")
+        assert (await desktop.called("Inhibit")).body[1] == "Tasks are running"
+        keeper.release()
+        await desktop.called("UnInhibit")
+        assert [one.member for one in desktop.calls] == ["Inhibit", "UnInhibit"]
 
 
 @needs_bus

@@ -14,6 +14,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from engine import words
+from engine.attention import Reason
 from engine.feed import Batch
 from engine.records import TaskRecord, TaskView
 from gui.desktop.news import News
@@ -167,6 +169,20 @@ async def test_what_completed_is_listed_and_rings_no_bell_outside(home: Path) ->
         assert [entry.title for entry in news.entries] == ["A task is completed"]
         assert news.unread == 1
         assert pops == []
+
+
+async def test_a_task_that_needs_a_person_says_what_for_and_may_ring(home: Path) -> None:
+    async with opened(home, **NO_BROWSER) as session:
+        session.window.hide()
+        session.window.desk.preferences.set("notify.sound", True)
+        told = heard(news_of(session).told)
+        running_ = a_view(1, "RUNNING", quiet=0)
+        session.bridge.batch.emit(batch(running_))
+        over = msgspec.structs.replace(running_.entry, budget_status="exceeded")
+        session.bridge.batch.emit(batch(msgspec.structs.replace(running_, entry=over)))
+        (popup,) = await told
+        assert popup.title == words.attention(Reason.BUDGET)
+        assert (popup.urgent, popup.sound) == (True, True)
 
 
 async def test_who_looks_at_the_window_is_not_interrupted(home: Path) -> None:

@@ -205,6 +205,17 @@ async def test_many_are_run_again_after_the_dry_run_was_confirmed(home: Path, si
         assert hidden[0] not in offspring(session)
 
 
+async def test_a_dry_run_that_is_left_starts_nothing(home: Path) -> None:
+    await asyncio.to_thread(ended_here, home, ["https://a.invalid/", "https://b.invalid/"])
+    async with opened(home) as session:
+        with appearing(RerunDialog) as told:
+            session.window.acts["rerun_many"].trigger()
+            dialog = await told
+        QTest.keyClick(dialog, Qt.Key.Key_Escape)
+        assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("bulk work")]
+        assert len(await session.bridge.engine.list()) == 2
+
+
 async def test_a_request_with_secrets_opens_the_start_dialog_with_what_is_known(
     home: Path,
 ) -> None:

@@ -181,8 +181,9 @@ async def test_a_list_becomes_a_task_for_each_address(home: Path, site: Site) ->
         dialog.start.click()
         await done
         await until(lambda: session.window.model.total == 2, session.bridge.batch)
-        urls = {view.entry.url for view in views_of(session)}
-        assert urls == {f"{site.url}/static/", f"{site.url}/"}
+        urls = {view.entry.url: view.task_id for view in views_of(session)}
+        assert set(urls) == {f"{site.url}/static/", f"{site.url}/"}
+        assert session.window.table.selected_ids() == [urls[f"{site.url}/static/"]]  # the first
         maximum = {view.entry.args_summary["max_pages"] for view in views_of(session)}
         assert maximum == {1}
 
