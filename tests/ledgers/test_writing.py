@@ -143,10 +143,11 @@ async def test_every_ledger_beside_can_be_acted_on(
         assert asked.cancel_requested_at is not None
         await engine.discard(mine.id("ended", label), delete=True)
         assert not (mine.root(label) / mine.homes[label].ids["ended"]).exists()
-        before = mine.stand()
+        before, names = mine.stand(), {one.name for one in mine.root(label).iterdir()}
         finished = await engine.finish(mine.id("envelope", label), "failed")
         assert finished.status == Status.FAILED
         after = mine.stand()
+        assert {one.name for one in mine.root(label).iterdir()} == names  # tasks, nothing else
         assert {one for one in LABELS if after[one] != before[one]} == {label}
         for other in {*LABELS} - {label}:
             here = await engine.get(mine.id("waiting", other))
