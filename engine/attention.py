@@ -18,7 +18,7 @@ REFUSED_CODE: Final = "bulk_incomplete"  # what a crawl fails with when its cont
 # What a person or an agent leads: silence means that they think, and a speed means nothing.
 LED = frozenset({ENVELOPE, TASK_RUN, "recording"})
 # ms of the year 9999: what lies beyond is not a time but damage.
-_LAST_MS = 253_402_300_799_000.0
+LAST_MS = 253_402_300_799_000.0
 
 
 class Standing(StrEnum):
@@ -74,7 +74,7 @@ _STANDING = {
 def moment(value: object) -> float | None:
     """A time in ms, or None: what a folder says about time is not to be trusted."""
     if type(value) is float or type(value) is int:
-        return float(value) if 0 < value < _LAST_MS else None  # what is no number fails both
+        return float(value) if 0 < value < LAST_MS else None  # what is no number fails both
     return None
 
 

@@ -14,11 +14,12 @@ from itertools import count
 
 from engine.attention import changes_at
 from engine.pace import STALL_MIN_MS, Pace
-from engine.query import Filter, Order, SortKey, in_order, names_in_order, place
+from engine.query import Filter, SortKey, in_order, names_in_order, place
 from engine.records import Status, TaskRecord, TaskView
 from gui.asked import asked
 from gui.columns import COLUMN_AT, COLUMNS
 from gui.facets import FacetCounts
+from gui.known_orders import KnownOrders, orders_of
 from gui.rows import FACET_BIT, Row, make_row, moved_on
 
 NEWEST_FIRST: tuple[SortKey, ...] = (("age", False),)
@@ -43,15 +44,13 @@ class TaskOrder:
         self._masks: dict[int, int] = {}  # how many rows have exactly these facets
         self._counts: dict[str, int] | None = None  # until one of them changes
         self._arrival: dict[str, int] = {}
+        # A filter that is taken back, and an order that was there before, need no sort.
+        self._known = KnownOrders(self.rows, self._arrival)
         self._next_arrival = count()
         self.facets = FacetCounts()
         self.filter = Filter.of("")
         self._narrowed = False
-        # Every id in order, as long as nothing came, went or moved since: a filter that is
-        # taken back need not sort again.
-        self._settled: list[str] | None = None
         self.sort_keys: tuple[SortKey, ...] = ()
-        self._orders: tuple[Order, ...] = ()
         self.set_sort(NEWEST_FIRST)
 
     @property
@@ -130,9 +129,8 @@ class TaskOrder:
             self._count(before, after)
         if before is None:
             self._arrival[task_id] = next(self._next_arrival)
-        if self._settled is not None and (before is None or self.moved(before, after)):
-            self._settled = None
         self.rows[task_id] = after
+        self._known.note(before, after)
         return before, after
 
     def forget(self, task_id: str) -> bool:
@@ -140,7 +138,7 @@ class TaskOrder:
         row = self.rows.pop(task_id, None)
         if row is None:
             return False
-        self._settled = None
+        self._known.forget(task_id)
         self._count(row, None)
         self._paces.pop(task_id, None)
         self.unread.pop(task_id, None)
@@ -187,8 +185,7 @@ class TaskOrder:
         """Order by these columns; unknown ones are left out, none at all means newest first."""
         known = tuple((key, down) for key, down in keys if key in COLUMN_AT)
         self.sort_keys = known or NEWEST_FIRST
-        self._settled = None
-        self._orders = tuple(Order(COLUMNS[COLUMN_AT[key]].sort, d) for key, d in self.sort_keys)
+        self._orders = orders_of(self.sort_keys)
 
     @property
     def follows_progress(self) -> bool:
@@ -203,26 +200,29 @@ class TaskOrder:
         return [row.task_id for row in self.filter.keep(rows, now_ms, asked)]
 
     def passing(self, now_ms: float) -> list[Row]:
-        """All rows that pass the filter now, in no order unless that is settled."""
+        """All rows that pass the filter now, in order if that is known."""
+        self._read_all(now_ms)
+        if not self._known.has(self.sort_keys):
+            return self.filter.keep(self.rows.values(), now_ms, asked)
+        known = self._known.of(self.sort_keys)
+        return self.filter.keep(map(self.rows.__getitem__, known), now_ms, asked)
+
+    def _read_all(self, now_ms: float) -> None:
+        """Take in all progress where the order or the filter asks for it."""
         if self.follows_progress or self.filter.counts:
             for task_id in list(self.unread):
                 self.catch_up(task_id, now_ms)
-        settled = self._settled
-        rows = self.rows.values() if settled is None else map(self.rows.__getitem__, settled)
-        return self.filter.keep(rows, now_ms, asked)
 
     def arranged(self, now_ms: float) -> list[str]:
         """The ids that pass the filter, in order, made from scratch."""
-        whole = not self.filter.parts
-        if whole and self._settled is not None:
-            return self._settled.copy()
+        if not self.filter.parts:
+            self._read_all(now_ms)
+            return self._known.of(self.sort_keys).copy()
+        in_order = self._known.has(self.sort_keys)
         rows = self.passing(now_ms)
         ids = [row.task_id for row in rows]
-        if self._settled is None:
-            ids = names_in_order(ids, rows, self._orders)
-        if whole:
-            self._settled = ids.copy()
-        return ids
+        in_order = in_order and self._known.has(self.sort_keys)
+        return ids if in_order else names_in_order(ids, rows, self._orders)
 
     def replace(self, ids: list[str]) -> None:
         # A set of all is made far quicker in the order that memory has.

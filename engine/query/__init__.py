@@ -19,7 +19,7 @@ from engine.query.errors import (
 from engine.query.fields import FIELDS
 from engine.query.match import Filter
 from engine.query.mending import as_words, mended
-from engine.query.order import Order, SortKey, in_order, names_in_order, place
+from engine.query.order import Order, SortKey, are_alike, in_order, names_in_order, place
 from engine.query.subject import ADDRESSES, Subject, haystack, host_of, subject
 from engine.query.syntax import term
 from engine.query.words import Match, Searched, keep, match, terms
@@ -42,6 +42,7 @@ __all__ = [
     "UnclosedMark",
     "UnknownField",
     "UnknownValue",
+    "are_alike",
     "as_words",
     "completion",
     "haystack",

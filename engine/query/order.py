@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,11 +24,17 @@ _ALIKE: Final = 8  # so many subjects to a value make a group of them worth whil
 class Order:
     """One key of an order: a value to compare, None where a subject has none.
 
-    What has no value comes last in both directions. Values are numbers or texts.
+    What has no value comes last in both directions. Values are numbers or texts. `many` says
+    the same of many subjects at once, where that is quicker.
     """
 
     value: Callable[[Any], str | float | None]
     descending: bool = False
+    many: Callable[[Sequence[Any]], list[Any]] | None = None
+
+    def values(self, subjects: Sequence[Any]) -> list[Any]:
+        """The value of each of `subjects`."""
+        return list(map(self.value, subjects)) if self.many is None else self.many(subjects)
 
 
 def in_order(subjects: Sequence[V], orders: Sequence[Order]) -> list[V]:
@@ -43,13 +50,15 @@ def names_in_order(names: Sequence[N], subjects: Sequence[V], orders: Sequence[O
     """
     if not orders:
         return list(names)
-    values = list(map(orders[0].value, subjects))  # once: some are worked out
+    values = orders[0].values(subjects)  # once: some are worked out
     if len(orders) > 1 and _are_alike(values):
         return _grouped(names, subjects, values, orders)
-    if None not in values:
-        return _ordered(names, subjects, values, orders)
     has = [value is not None for value in values]
-    lacks = [value is None for value in values]
+    if all(has):
+        return _ordered(names, subjects, values, orders)
+    if not any(has):
+        return names_in_order(names, subjects, orders[1:])
+    lacks = [not each for each in has]
     known, without = list(compress(subjects, has)), list(compress(subjects, lacks))
     values = list(compress(values, has))
     last = names_in_order(list(compress(names, lacks)), without, orders[1:])
@@ -70,6 +79,12 @@ def _ordered(
         places = [at for at, value in enumerate(values) if value in tied]
         return _settled(ordered, names, subjects, places, orders)
     return ordered
+
+
+def are_alike(subjects: Sequence[object], order: Order) -> bool:
+    """Do many of `subjects` share one value? Judged by a few of them."""
+    some = subjects[:: max(1, len(subjects) // _SAMPLE)]
+    return _are_alike(order.values(some))
 
 
 def _are_alike(values: Sequence[object]) -> bool:
@@ -124,6 +139,8 @@ def _grouped(
 
 
 def _sorted(names: Sequence[N], values: Sequence[Any], descending: bool) -> list[N]:
+    if set(map(type, values)) == {float}:  # side by side in memory they are compared far quicker
+        values = array("d", values).tolist()
     # `sorted` asks for the keys in the names' order, one after another, before it moves any;
     # the name that it asks with is what `next` would say at the end, which never comes.
     return sorted(names, key=partial(next, iter(values)), reverse=descending)
