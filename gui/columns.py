@@ -114,7 +114,6 @@ COLUMNS: tuple[Column, ...] = (
         attrgetter("about.ledger"),
         attrgetter("about.ledger"),
         least=8,
-        yields=1,
         beside=True,
     ),
     Column(

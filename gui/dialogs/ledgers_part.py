@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QVBoxLayout
+from PySide6.QtWidgets import QCheckBox, QHeaderView, QTreeWidget, QTreeWidgetItem, QVBoxLayout
 
 from engine import words
 from engine.beside.state import Beside, LedgerState
@@ -30,7 +30,6 @@ LABEL = Qt.ItemDataRole.UserRole
 LIST_HEIGHT: Final = 170
 _SIGNS: Final = {"ok": "✓", "warning": "⚠", "problem": "✖"}
 _TONES: Final = {"ok": "good", "warning": "warning", "problem": "bad"}
-_WATCHED: Final = 4  # the column with the box to tick
 
 
 class LedgersPart(WidePart):
@@ -47,6 +46,9 @@ class LedgersPart(WidePart):
         self._test = self.add(self.tr("Test"))
         self._remove = self.add(self.tr("Remove"))
         self.fill_up()
+        self.watch_only = QCheckBox(
+            self.tr("Only watch the chosen one: change nothing in it"), self
+        )
         self._lay_out()
         self._connect()
         self.refresh()
@@ -57,7 +59,7 @@ class LedgersPart(WidePart):
         made.setUniformRowHeights(True)
         made.setItemDelegate(Roomy(made))
         tr = self.tr
-        titles = (tr("Label"), tr("Folder"), tr("State"), tr("Tasks"), tr("Only watched"))
+        titles = (tr("Label"), tr("Folder"), tr("State"), tr("Tasks"), tr("Changes"))
         made.setHeaderLabels(list(titles))
         made.setAccessibleName(self.tr("Ledgers of this window"))
         made.setTextElideMode(Qt.TextElideMode.ElideMiddle)
@@ -79,11 +81,12 @@ class LedgersPart(WidePart):
         )
         column.insertWidget(0, plain_label(lead, self, wrap=True))
         column.insertWidget(1, self.list)
+        column.insertWidget(3, self.watch_only)
         column.addWidget(plain_label(stays, self, tone="muted", wrap=True))
 
     def _connect(self) -> None:
         self.list.currentItemChanged.connect(lambda *_: self._show_ability())
-        self.list.itemChanged.connect(self._tick)
+        self.watch_only.toggled.connect(self._tick)
         self.list.itemActivated.connect(lambda *_: self._change.click())
         self._add_.clicked.connect(self._beside.add_wanted)
         self._change.clicked.connect(lambda: self._beside.change_wanted.emit(self._label))
@@ -121,21 +124,17 @@ class LedgersPart(WidePart):
         }
         state = watching.get(health.watcher, health.watcher)
         name, path = words.say("root.here"), display(health.root)
-        item = QTreeWidgetItem([name, path, state, words.count(number), ""])
+        starts = self.tr("new tasks start here")
+        item = QTreeWidgetItem([name, path, state, words.count(number), starts])
         item.setData(0, LABEL, "")
-        item.setToolTip(0, plain_tip(self.tr("The window’s own ledger: new tasks start here.")))
         return _dressed(item, path, retold(health.watcher_reason))
 
     def _item(self, state: LedgerState) -> QTreeWidgetItem:
         path = display(str(state.path))
         number = words.count(state.tasks)
-        item = QTreeWidgetItem([state.label, path, state_word(state), number, ""])
+        may = self.tr("only watched") if state.watch_only else self.tr("may be changed")
+        item = QTreeWidgetItem([state.label, path, state_word(state), number, may])
         item.setData(0, LABEL, state.label)
-        item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable)
-        ticked = Qt.CheckState.Checked if state.watch_only else Qt.CheckState.Unchecked
-        item.setCheckState(_WATCHED, ticked)
-        said = self.tr("Only watched") if state.watch_only else self.tr("May be changed")
-        item.setData(_WATCHED, Qt.ItemDataRole.AccessibleTextRole, said)
         return _dressed(item, path, retold(state.reason))
 
     @property
@@ -150,21 +149,22 @@ class LedgersPart(WidePart):
     def _show_ability(self) -> None:
         if self._filling:
             return
-        beside = self._state is not None
-        for button in (self._change, self._test, self._remove):
+        state = self._state
+        beside, self._filling = state is not None, True
+        self.watch_only.setChecked(state is not None and state.watch_only)
+        self._filling = False
+        for button in (self._change, self._test, self._remove, self.watch_only):
             button.setEnabled(beside)
             own = self.tr("Choose a ledger beside the window’s own.")
             button.setToolTip("" if beside else plain_tip(own))
 
     # what is done
 
-    def _tick(self, item: QTreeWidgetItem, column: int) -> None:
-        state = self._beside.state_of(str(item.data(0, LABEL)))
-        if self._filling or column != _WATCHED or state is None:
-            return
-        watch_only = item.checkState(_WATCHED) is Qt.CheckState.Checked
-        wanted = Beside(state.path, state.label, watch_only)
-        self._beside.change(state.label, wanted)
+    def _tick(self, watch_only: bool) -> None:
+        state = self._state
+        if not self._filling and state is not None:
+            wanted = Beside(state.path, state.label, watch_only)
+            self._beside.change(state.label, wanted)
 
     def _take_away(self) -> None:
         state = self._state

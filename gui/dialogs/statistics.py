@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 SIZE = QSize(720, 560)
 CHART_HEIGHT = 120
+ROOTS_HEIGHT = 110
 ERRAND = "statistics"
 _TONES = ("completed", "failed", "cancelled")
 
@@ -79,7 +80,7 @@ class StatisticsDialog(InOrder, QDialog):
         tables = QHBoxLayout()
         tables.addWidget(self._kinds)
         tables.addWidget(self._hosts)
-        tables.addWidget(self._roots)
+        self._roots.setMaximumHeight(ROOTS_HEIGHT)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 14, 16, 14)
         column.setSpacing(10)
@@ -87,6 +88,7 @@ class StatisticsDialog(InOrder, QDialog):
         column.addWidget(self._chart)
         column.addLayout(self._facts)
         column.addLayout(tables, 1)
+        column.addWidget(self._roots)
         column.addLayout(self._buttons())
 
     def _made_titles(self) -> tuple[str, ...]:

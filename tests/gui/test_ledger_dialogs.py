@@ -76,9 +76,7 @@ async def test_the_page_lists_every_ledger_as_it_is_and_guards_the_own(
         press(part, "Test")
         await until(lambda: "✓" in part.said.text(), session.bridge.health)
         assert str(laptop.path) in part.said.text()
-        item = part.list.topLevelItem(1)
-        assert item is not None
-        item.setCheckState(4, Qt.CheckState.Unchecked)
+        part.watch_only.click()
         assert [one.watch_only for one in session.window.beside.states] == [False]
         press(part, "Remove")
         assert len(rows_of(part)) == 1
