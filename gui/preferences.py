@@ -44,9 +44,12 @@ class Preferences(QObject):
 
     def get(self, key: str, kind: type[_T]) -> _T:
         """The value of `key`; its default where none was chosen or it is of another type."""
-        default = DEFAULTS[key]
-        value = self._values.get(key, default)
-        return value if type(value) is kind else default  # type: ignore[return-value]
+        value = self._values.get(key)
+        # exactly this type: a bool is an int, and no number
+        if not isinstance(value, kind) or type(value) is not kind:
+            value = DEFAULTS[key]
+        assert isinstance(value, kind), f"{key} is asked for as what it is no default of"
+        return value
 
     def set(self, key: str, value: object) -> None:
         """Choose `value` (anything JSON has), for now and for good."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QStandardPaths, QTimer, Signal
@@ -75,11 +76,12 @@ class SaveLog(QToolButton):
                 return await engine.past.save_events(task_id, place, self._note)
             return await engine.past.save_lines(lines, place)
 
+        # None takes the menu away; Qt's stub does not say so
         self.setMenu(None)  # type: ignore[arg-type]
         self.setPopupMode(QToolButton.ToolButtonPopupMode.DelayedPopup)
         self.setText(self.tr("Cancel saving"))
         self._look.start()
-        then = lambda size: self._done(place, size)  # noqa: E731
+        then = partial(self._done, place)
         self._desk.bridge.ask(work, then, self._fail, name=self._name)
 
     def call_off(self) -> None:

@@ -93,9 +93,13 @@ def _kind(step: Step) -> str:
     return _KINDS.get(status, status) if isinstance(status, str) else "waiting"
 
 
+def _lasted(began: object, ended: object) -> str:
+    if isinstance(began, int | float) and isinstance(ended, int | float):
+        return took(ended - began)
+    return ""
+
+
 def _cells(number: int, step: Step) -> tuple[str, ...]:
-    began, ended = step.get("startedAt"), step.get("completedAt")
-    known = isinstance(began, int | float) and isinstance(ended, int | float)
     error = step.get("error")
     if isinstance(error, Mapping):
         said = f"{retold(str(error.get('message', '')))} [{error.get('code', '')}]"
@@ -106,6 +110,6 @@ def _cells(number: int, step: Step) -> tuple[str, ...]:
         display(kind_word(_kind(step)), 40),
         display(str(step.get("tool_name", "")), 80),
         display(str(step.get("intention", "")), _CHARS),
-        took(ended - began) if known else "",  # type: ignore[operator]
+        _lasted(step.get("startedAt"), step.get("completedAt")),
         display(said, _CHARS),
     )
