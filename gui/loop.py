@@ -69,7 +69,7 @@ class _Alarm(QObject):
         self._later.stop()
 
 
-class Loop(qasync.QEventLoop):  # type: ignore[misc]
+class Loop(qasync.QEventLoop):  # type: ignore[misc]  # qasync has no types
     """asyncio's contract on Qt's event loop: callbacks in order, timers at or after their time."""
 
     def __init__(self, app: QApplication) -> None:
@@ -115,7 +115,7 @@ class Loop(qasync.QEventLoop):  # type: ignore[misc]
         self._check_closed()
         handle = asyncio.TimerHandle(when, callback, args, self, context=context)
         heapq.heappush(self._timers, handle)
-        handle._scheduled = True  # type: ignore[attr-defined]
+        handle._scheduled = True  # type: ignore[attr-defined]  # then a cancel is told to us
         if self._timers[0] is handle:
             self._arm()
         return handle
@@ -207,7 +207,7 @@ class Loop(qasync.QEventLoop):  # type: ignore[misc]
     def _collect_due(self, now: float) -> None:
         while self._timers and (self._timers[0].cancelled() or self._timers[0].when() <= now):
             timer = heapq.heappop(self._timers)
-            timer._scheduled = False  # type: ignore[attr-defined]
+            timer._scheduled = False  # type: ignore[attr-defined]  # as asyncio's own loop does
             if timer.cancelled():
                 self._stale = max(0, self._stale - 1)
             else:
