@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 FIRST = 100  # a screen or two, at once
 PART = 500
+MANY_AT_ONCE = 2_000  # of a ledger that is so large: each part costs a change of threads
 MANY = 20_000
 PULSE_S = 0.25  # progress of live tasks: 4 Hz is as fast as eyes read numbers
 NOTHING = Difference()
@@ -136,10 +137,10 @@ class Feed:
         if changes.rescan:
             self._loading = not len(self._picture)
             yield self._survey
-            size = FIRST
+            size, most = FIRST, MANY_AT_ONCE if self._read == self._picture.meet else PART
             while part := self._todo[self._done : self._done + size]:
                 self._done += len(part)
-                size = PART
+                size = most
                 yield partial(self._read, part)
         if pulse:
             yield self._picture.pulse

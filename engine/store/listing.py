@@ -11,6 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -47,6 +48,20 @@ class Found(NamedTuple):
 def is_task_id(text: str) -> bool:
     """Is this the name of a task's folder? Anything else never becomes a path."""
     return _is_id(text) is not None
+
+
+def folders(root: Folder, at_once: int) -> Iterator[list[TaskId]]:
+    """As `task_ids`, in parts: half of the time."""
+    try:
+        with root.scan() as found:
+            while part := list(islice(found, at_once)):
+                yield [
+                    one.name  # type: ignore[misc]
+                    for one in part
+                    if _is_id(one.name) and one.is_dir(follow_symlinks=False)
+                ]
+    except OSError as error:
+        raise LedgerUnusable(path=root.path, reason=link_or(error)) from error
 
 
 def task_ids(root: Folder) -> Iterator[TaskId]:
@@ -136,32 +151,33 @@ def entries(root: Folder, ids: Iterable[str], now_ms: int) -> Iterator[TaskRecor
             yield found.entry
 
 
-def stamped(
-    root: Folder, ids: Iterable[str], now_ms: int
-) -> Iterator[tuple[TaskRecord | Unreadable, Stamp | None]]:
-    """The same with the stamps of those that are live: what has ended stays as it is.
+def ended(root: Folder, ids: Iterable[str]) -> tuple[list[TaskRecord], list[str]]:
+    """What of `ids` has ended and can be read at once, and which want a closer look.
 
-    For whoever has not seen the ledger before. A stamp for each would take a sixth longer.
+    For whoever has not seen the ledger before: what has ended stays as it is, so it needs no
+    stamp, which would take a sixth longer. Each thing done here is done 100,000 times.
     """
-    root_fd, glimpse, mark = root.fd, meta.glimpse, None
+    root_fd, glimpse = root.fd, meta.glimpse
+    if root_fd is None:
+        return [], list(ids)
+    found: list[TaskRecord] = []
+    rest: list[str] = []
     for task_id in ids:
-        record = None
-        if root_fd is not None:
+        try:
+            fd = os.open(f"{task_id}/{META_NAME}", READ_FLAGS, dir_fd=root_fd)
             try:
-                fd = os.open(f"{task_id}/{META_NAME}", READ_FLAGS, dir_fd=root_fd)
-                try:
-                    data = os.pread(fd, SMALL_BYTES, 0)
-                    record = None if may_be_deep(data) else glimpse(data)
-                    ended = record is not None and record.status in TERMINAL
-                    mark = None if ended else _known(os.fstat(fd))
-                finally:
-                    os.close(fd)
-            except (OSError, *meta.REFUSED):
-                record = None
-        if record is not None and record.task_id == task_id:
-            yield record, mark
-        elif (found := _read(root, task_id, now_ms, meta.glance)) is not None:
-            yield found.entry, found.stamp
+                data = os.pread(fd, SMALL_BYTES, 0)
+            finally:
+                os.close(fd)
+            record = glimpse(data)
+        except (OSError, *meta.REFUSED):
+            rest.append(task_id)
+            continue
+        if record.task_id == task_id and record.status in TERMINAL and not may_be_deep(data):
+            found.append(record)
+        else:
+            rest.append(task_id)
+    return found, rest
 
 
 def read_many(

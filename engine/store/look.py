@@ -83,20 +83,20 @@ class LedgerLook:
         with root:
             return list(listing.entries(root, ids, self._now_ms()))
 
-    def stamped(self, ids: Iterable[str]) -> list[tuple[TaskRecord | Unreadable, Stamp | None]]:
-        """The same; of what is live with the stamp of what was read."""
+    def ended(self, ids: Collection[str]) -> tuple[list[TaskRecord], list[str]]:
+        """Those of `ids` that have ended, the fastest way; and the ids of the others, if any."""
         root = self._open_root()
         if root is None:
-            return []
+            return [], list(ids)
         with root:
-            return list(listing.stamped(root, ids, self._now_ms()))
+            return listing.ended(root, ids)
 
-    def names(self) -> Iterator[TaskId]:
-        """Every task folder there is, looked into or not, in no order."""
+    def folders(self, at_once: int) -> Iterator[list[TaskId]]:
+        """Every task folder there is, looked into or not, in no order, some at a time."""
         root = self._open_root()
         if root is not None:
             with root:
-                yield from listing.task_ids(root)
+                yield from listing.folders(root, at_once)
 
     def scan(self) -> Iterator[tuple[TaskId, Stamp | None]]:
         """Every task with the stamp of its meta.json (None: it has none): one cheap pass."""
