@@ -6,16 +6,19 @@ done inside of `Lane.run` goes to the lane's own threads; anywhere else a lane c
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from contextvars import ContextVar
+from functools import partial
+from queue import SimpleQueue
 from typing import Any, Final, ParamSpec, TypeVar
 
 T = TypeVar("T")
 P = ParamSpec("P")
 THREADS: Final = 3  # of each lane: one may be looking long, one listens, one answers
-_POOL: ContextVar[ThreadPoolExecutor | None] = ContextVar("lane", default=None)
+Item = tuple["Future[Any]", Callable[[], Any]]
 
 
 class Lanes(ThreadPoolExecutor):
@@ -25,15 +28,67 @@ class Lanes(ThreadPoolExecutor):
         pool = _POOL.get()
         if pool is not None:
             with suppress(RuntimeError):  # closed meanwhile: what is left of its work ends here
-                return pool.submit(fn, *args, **kwargs)
+                return pool.submit(partial(fn, *args, **kwargs))
         return super().submit(fn, *args, **kwargs)
+
+
+class _Pool:
+    """A few threads that nobody waits for at the program's end, unlike those of the library."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._items: SimpleQueue[Item | None] = SimpleQueue()
+        self._idle = threading.Semaphore(0)
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._closed = False
+
+    def submit(self, call: Callable[[], T]) -> Future[T]:
+        """Raises RuntimeError once it is closed."""
+        future: Future[T] = Future()
+        with self._lock:
+            if self._closed:
+                raise RuntimeError(f"{self._name} is closed")
+            self._items.put((future, call))
+            if len(self._threads) < THREADS and not self._idle.acquire(blocking=False):
+                thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+                self._threads.append(thread)
+                thread.start()
+        return future
+
+    def close(self) -> None:
+        """Drop what waits; threads end with what they are at."""
+        with self._lock:
+            self._closed = True
+            while not self._items.empty():
+                if (item := self._items.get_nowait()) is not None:
+                    item[0].cancel()
+            for _ in self._threads:
+                self._items.put(None)
+
+    def _work(self) -> None:
+        while (item := self._items.get()) is not None:
+            _done(*item)
+            del item  # or it would keep what it has found until there is more to do
+            self._idle.release()
+
+
+def _done(future: Future[Any], call: Callable[[], Any]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        found = call()
+    except BaseException as error:  # noqa: BLE001 - it is raised where the answer is awaited
+        future.set_exception(error)
+    else:
+        future.set_result(found)
 
 
 class Lane:
     """The threads of one outside thing; none is made before it is needed."""
 
     def __init__(self, name: str) -> None:
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix=f"oc-{name}")
+        self._pool = _Pool(f"oc-{name}")
 
     async def run(self, work: Awaitable[T]) -> T:
         """Await `work`; whatever it, or a task that it starts, does in threads is done here."""
@@ -54,5 +109,8 @@ class Lane:
                 yield one
 
     def close(self) -> None:
-        """Take nothing more; what hangs is left to itself."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Take nothing more; what hangs is left to itself, and keeps no program from ending."""
+        self._pool.close()
+
+
+_POOL: ContextVar[_Pool | None] = ContextVar("lane", default=None)

@@ -31,7 +31,7 @@ SEAMS = {
 GUI_MAY_IMPORT = frozenset(
     {"service", "records", "words", "query", "stopping", "again", "errors", "config", "feed"}
     | {"attention", "budget", "display", "messages", "pace", "refused", "sizes", "version"}
-    | {"logs", "places", "saying"}
+    | {"logs", "places", "saying", "redact"}
     | {"ledgers", "ledger_ids", "lanes"}  # several ledgers in one window
     | {"beside.state", "beside.errors", "beside.finding"}
     | {"forms", "drafts", "abilities", "address_list"}  # requests as forms, files and lists
@@ -97,6 +97,7 @@ PRINTERS = {
     "engine/sample/site.py": "says at which port it serves",
 }
 BROAD_CATCHERS = {
+    "engine/lanes.py": "hands whatever failed on a thread to who awaits it",
     "engine/run/runner.py": "settle: any failure of a body becomes FAILED with its reason",
     "gui/background.py": "TaskSet: any failure becomes a sentence in the window",
     "engine/beside/merging.py": "one ledger must not stop the others' list: it is followed anew",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator
@@ -12,7 +14,7 @@ import pytest
 
 from engine.beside import neighbour, places
 from engine.beside.state import Beside
-from engine.lanes import Lane, Lanes
+from engine.lanes import THREADS, Lane, Lanes
 from tests.ledgers.world import furnished, reading, side_by_side, until
 from tests.watch.folders import task_id, write_meta
 
@@ -55,6 +57,43 @@ async def test_a_lane_that_hangs_or_is_closed_leaves_the_others_alone(lane: Lane
     finally:
         dead.set()
         await asyncio.wait(hanging)
+
+
+async def test_a_lane_gives_back_what_came_of_it_and_uses_three_threads_at_most(
+    lane: Lane,
+) -> None:
+    asyncio.get_running_loop().set_default_executor(Lanes(1))
+
+    def work(number: int) -> tuple[int, int]:
+        return number, threading.get_ident()
+
+    found = await asyncio.gather(*(lane.run(asyncio.to_thread(work, n)) for n in range(200)))
+    assert [number for number, _ in found] == list(range(200))
+    assert 1 <= len({thread for _, thread in found}) <= THREADS
+    with pytest.raises(ZeroDivisionError):
+        await lane.run(asyncio.to_thread(lambda: 1 // 0))
+
+
+def test_what_hangs_in_a_lane_keeps_no_program_from_ending() -> None:
+    script = """
+import asyncio, threading
+from contextlib import suppress
+from engine.lanes import THREADS, Lane, Lanes
+async def main():
+    asyncio.get_running_loop().set_default_executor(Lanes(1))
+    lane, begun = Lane("dead"), threading.Event()
+    def hang():
+        begun.set()
+        threading.Event().wait()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await lane.run(asyncio.to_thread(hang))
+    assert begun.is_set()
+    lane.close()
+asyncio.run(main())
+"""
+    ended = subprocess.run([sys.executable, "-c", script], timeout=30, check=False)
+    assert ended.returncode == 0
 
 
 async def test_on_any_other_loop_a_lane_changes_nothing(lane: Lane) -> None:
