@@ -103,7 +103,7 @@ class Card(QWidget):
         # words of a language may be long: none of them is cut off
         beside = self._buttons.spacing() * (len(choices) + 1)
         wide = sum(max(one.sizeHint().width(), one.minimumWidth()) for one in buttons)
-        self._box.setFixedWidth(max(CARD_WIDTH, wide + beside))
+        self._box.setFixedWidth(max(CARD_WIDTH, wide + beside + BUTTON_HEIGHT))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Where there is little room the picture gives way to the words."""

@@ -107,7 +107,7 @@ def _ms(value: float | None) -> str:
 _NUMBER = UnitColumn(
     "number", lambda unit: count(unit.number + 1), lambda unit: unit.number, 6, is_number=True
 )
-_TITLE = UnitColumn("title", lambda unit: unit.title, lambda unit: unit.title.casefold(), 26)
+_TITLE = UnitColumn("title", lambda unit: unit.title, lambda unit: unit.title.casefold(), 24)
 ITEM_COLUMNS: Final = (
     _NUMBER,
     UnitColumn(

@@ -17,6 +17,7 @@ from gui.dialogs.cancel import CancelDialog, plan_cancel
 from gui.dialogs.crash import CrashDialog
 from gui.dialogs.filter_help import FilterHelp
 from gui.dialogs.force import ForceDialog
+from gui.dialogs.resume import ResumeDialog
 from gui.dialogs.start import StartDialog
 from gui.gauges import sign
 from gui.session import Session
@@ -29,6 +30,10 @@ from tests.gui.test_forcing import short_of_76
 from tests.gui.test_result_tabs import settled
 from tests.gui.windows import opened
 
+KINDS = (
+    *("crawl", "crawl_sitemap", "recording", "oc_evidence_bundle", "oc_session_snapshot"),
+    *("commands", "browser_task"),
+)
 # Presets and recent ones stand at the left, and are passed after everything that is filled in.
 SHELF = "to Choices in Shelf"
 DIALOGS = (
@@ -74,7 +79,7 @@ async def test_everything_in_the_window_has_a_name_and_is_reached_by_tab(ledger:
         window = await active(session)
         found = faults_of(window, "nothing selected")
         tabs = session.window.details._tabs
-        for number in (1, 4, 5):
+        for number in (1, 2, 4, 5):
             session.window.table.select_ids([task_id(number)])
             assert session.window.details.task_id == task_id(number)
             for at in filter(tabs.isTabVisible, range(tabs.count())):
@@ -131,9 +136,11 @@ async def test_the_form_of_every_kind_can_be_walked(ledger: Path) -> None:
         dialog = await dialog_by(session, "new")
         assert isinstance(dialog, StartDialog)
         found: list[str] = []
-        for kind in ("crawl", "crawl_sitemap", "recording", "oc_evidence_bundle", "commands"):
+        for kind in KINDS:
             dialog.form.choose(kind)
             found += faults_of(dialog, kind)
+            dialog.ask()  # what is missing is told under its field
+            found += faults_of(dialog, f"{kind} with its mistakes")
         dialog.reject()
         assert found == []
 
@@ -148,6 +155,7 @@ async def test_questions_that_need_a_special_case_can_be_walked(ledger: Path) ->
             CancelDialog(plan_cancel(VIEWS), parent),
             CrashDialog("Traceback: it broke", ledger / "log.txt", parent),
             FilterHelp(lambda _: None, parent),
+            ResumeDialog(VIEWS[0], parent),
         ):
             dialog.open()
             dialog.activateWindow()
