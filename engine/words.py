@@ -1,7 +1,6 @@
 """What a user reads: messages by id, and the small phrases that every face shows alike.
 
-The sentences stand in `messages`; here they are filled in, and ages, counts, rates and
-progress are put into words. Nothing here knows Qt or a terminal.
+The sentences stand in `messages`; here ages, counts, rates and progress are put into words.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
+from engine import redact
 from engine.attention import NEEDS_HELP, Reason, Standing, moment, standing, updated_at
 from engine.display import display
 from engine.goal_words import why_open
@@ -161,10 +161,10 @@ def task_name(view: TaskView) -> str:
     entry = view.entry
     if isinstance(entry, Unreadable):
         return say("task.unreadable", task_id=plain_id(entry.task_id))
-    name = entry.engine.name if entry.engine is not None else None
+    name = entry.engine.name if entry.engine else None
     found = name or _given(entry, "label") or bare_address(entry.url) or entry.objective
     found = found or bare_address(_given(entry, "sitemap_url")) or _given(entry, "objective")
-    shown = display(found or "", _NAME_LIMIT).strip()
+    shown = display(found, _NAME_LIMIT).strip()
     kind = display(entry.kind, 40)
     return shown or say("task.unnamed", kind=kind, task_id=plain_id(entry.task_id)).strip()
 
@@ -175,8 +175,8 @@ def _given(record: TaskRecord, name: str) -> str:
 
 
 def bare_address(url: str) -> str:
-    """An address as people say it: `https://example.com/` → `example.com`."""
-    bare = url.removeprefix("https://")
+    """An address as people say it: `https://example.com/` → `example.com`; without tokens."""
+    bare = redact.url(url).removeprefix("https://")
     return bare.removesuffix("/") if bare.count("/") == 1 else bare
 
 

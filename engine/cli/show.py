@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from engine import words
+from engine import redact, words
 from engine.attention import moment, standing, updated_at
 from engine.cli.calls import described
 from engine.cli.escaped import as_json, json_text
@@ -58,6 +58,8 @@ def view_data(view: TaskView, whole: dict[str, Any] | None = None) -> dict[str, 
     record = (
         msgspec.to_builtins(view.entry) if whole is None else {**whole, "task_id": view.task_id}
     )
+    if "args_summary" in record:  # another program may have left a token in an address
+        record["args_summary"] = redact.value(record["args_summary"])
     return {**record, "view": derived}
 
 
@@ -222,7 +224,7 @@ def _task_lines(view: TaskView, more: Sequence[str]) -> list[str]:
         "error": f"{entry.error.message} [{entry.error.code}]" if entry.error else "",
     }
     lines += [f"{name + ':':<10} {display(text)}" for name, text in told.items() if text]
-    arguments = json.dumps(entry.args_summary, ensure_ascii=False, indent=2)
+    arguments = json.dumps(redact.value(entry.args_summary), ensure_ascii=False, indent=2)
     return [*lines, *more, say("field.arguments"), display_lines(arguments)]
 
 

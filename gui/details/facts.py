@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from engine import words
+from engine import redact, words
 from engine.attention import Reason, moment, reasons, updated_at
 from engine.display import display, display_lines, elide_right
 from engine.ledger_ids import plain_id
@@ -170,12 +170,12 @@ def _owner(view: TaskView) -> str:
 
 
 def arguments_text(args: dict[str, Any]) -> str:
-    """The redacted arguments as indented JSON; a sentence where they were too long to be kept."""
+    """The arguments, redacted, as indented JSON; a sentence where they were too long to be kept."""
     if not args:
         return ""
     if args.get("_truncated") is True:
         return say("field.args.truncated", size=display(str(args.get("_bytes", "?")), 20))
-    shown = {key: value for key, value in args.items() if key != "__task_nonce"}
+    shown = redact.value({key: args[key] for key in args if key != "__task_nonce"})
     text = json.dumps(shown, ensure_ascii=False, indent=2, default=str)
     lines = display_lines(text, _ARGS_CHARS).split("\n")
     return "\n".join(elide_right(line, _ARG_CHARS) for line in lines)
