@@ -13,6 +13,7 @@ import heapq
 import math
 import os
 import signal
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
@@ -32,6 +33,9 @@ T = TypeVar("T")
 IO_THREADS = 4
 SLICE_S = 0.008  # callbacks run at most this long before Qt may paint and read the mouse again
 LONGEST_SLEEP_MS = 24 * 3600 * 1000  # a Qt timer counts in 31 bits of ms; later ones are re-armed
+# Qt lets go of Python between any two cells that it paints: beside a thread that reads, each
+# would wait for as long as Python lets that thread run on (5 ms; 20 to 150 ms for a table).
+SWITCH_S = 0.0005
 STALE_TIMERS = 100  # cancelled timers kept before the heap is made anew
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM) + (
     # the terminal it was started from is closed; unless it was told to outlive that (nohup)
@@ -151,7 +155,12 @@ class Loop(qasync.QEventLoop):  # type: ignore[misc]  # qasync has no types
 
     def run_forever(self) -> int:
         self._alarm.soon()  # callbacks that came before the loop ran
-        return int(super().run_forever())
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_S)
+        try:
+            return int(super().run_forever())
+        finally:
+            sys.setswitchinterval(usual)
 
     def run_until_complete(self, future: asyncio.Future[T] | Coroutine[Any, Any, T]) -> T:
         """Run until `future` is done.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
@@ -34,7 +36,17 @@ class Viewing(QObject):
         self._allow()
 
     def open(self, task_id: str, unit: Unit | None = None) -> None:
-        """Show the result of this task, at this unit."""
+        """Show the result of this task, at this unit; the first time after its code was read."""
+        if self._viewer is None:
+            self._window.bridge.ask(
+                lambda _: asyncio.to_thread(import_module, "gui.viewer.window"),
+                lambda _: self._show(task_id, unit),
+                name="read the viewer",
+            )
+        else:
+            self._show(task_id, unit)
+
+    def _show(self, task_id: str, unit: Unit | None) -> None:
         view = self._window.model.view_of(task_id)
         if view is None:
             return

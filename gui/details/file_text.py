@@ -23,7 +23,7 @@ from gui.desk import Desk
 from gui.theme import plain_label
 
 PART = 64 * 1024  # bytes shown at a time
-_WRAP = 4_000  # characters of one line; Qt lays out a longer one for seconds
+_WRAP = 1_000  # characters of one line; Qt lays out a longer one for seconds
 
 
 class FileText(QWidget):

@@ -24,7 +24,8 @@ from gui.dialogs.command_fields import CommandFields
 from gui.dialogs.command_rows import INTENTION, NUMBER, TOOL, CommandRows
 from gui.dialogs.editors import Rows
 from gui.dialogs.field import Field
-from gui.dialogs.fold import grid_of
+from gui.dialogs.fold import Fold, grid_of
+from gui.dialogs.variable_table import PATH, VariableTable
 from gui.signs import wear
 
 FIRST: Final = {
@@ -57,6 +58,9 @@ class CommandForm(QWidget):
         self.rows = CommandRows(self)
         self.table = self._make_table()
         self.one = CommandFields(self)
+        self.variables = VariableTable(self)
+        self._fold = Fold(self.tr("Variables"), self)
+        self._fold.column.addWidget(self.variables)
         self.under_first = QVBoxLayout()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -66,10 +70,12 @@ class CommandForm(QWidget):
         column.addWidget(self.table)
         column.addLayout(self._make_buttons())
         column.addWidget(self.one)
+        column.addWidget(self._fold)
         for field in self._fields.values():
             field.changed.connect(self.changed)
             field.left.connect(lambda key=field.key: self.left.emit(key))
         self.one.edited.connect(self._write)
+        self.variables.edited.connect(self.changed)
         self._show_one()
         self.needed = self._fields["task_name"].editor
 
@@ -84,7 +90,15 @@ class CommandForm(QWidget):
         """The task's document as it stands."""
         words = {key: field.value for key, field in self._fields.items()}
         kept = {key: value for key, value in words.items() if value or key in self._given}
-        return {**self._given, **kept, "commands": list(self.rows.commands)}
+        values = self.variables.values
+        known = {PATH: values} if values or self._given.get(PATH) == {} else {}
+        rest = {key: value for key, value in self._given.items() if key != PATH or self._is_odd}
+        return {**rest, **kept, **known, "commands": list(self.rows.commands)}
+
+    @property
+    def _is_odd(self) -> bool:
+        """Are the variables that were given no names and values, and so kept as they came?"""
+        return not isinstance(self._given.get(PATH, {}), Mapping)
 
     def fill(self, args: Mapping[str, Any], *, whole: bool = False) -> None:
         """Show a task's document."""
@@ -94,6 +108,10 @@ class CommandForm(QWidget):
             field.value = words if isinstance(words, str) else ""
         commands = args.get("commands")
         self.rows.show(commands if isinstance(commands, list | tuple) else ())
+        values = self._given.get(PATH)
+        self.variables.fill(values if isinstance(values, Mapping) else {})
+        if self.variables.lines:
+            self._fold.unfold()
         self._select(0)
         self.changed.emit()
 
@@ -102,11 +120,15 @@ class CommandForm(QWidget):
         self._problems = tuple(problems)
         by_row: dict[int, list[str]] = {}
         rest: list[Problem] = []
+        ours = [one for one in self._problems if one.path.startswith(PATH)]
+        self.variables.show_problems(ours)
+        if ours:
+            self._fold.unfold()
         for problem in self._problems:
             found = _PLACE.fullmatch(problem.path)
             if found:
                 by_row.setdefault(int(found[1]), []).append(f"{found[2] or ''} {problem.message}")
-            elif problem.path not in self._fields:
+            elif problem.path not in self._fields and problem not in ours:
                 rest.append(problem)
         for key, field in self._fields.items():
             said = [one.message for one in self._problems if one.path == key]

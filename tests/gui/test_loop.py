@@ -172,3 +172,15 @@ def test_a_task_that_main_forgot_is_ended_too() -> None:
     out, err = outcome("asyncio.create_task(asyncio.sleep(60)); return 1")
     assert out.splitlines()[-1] == "result 1"
     assert err == ""
+
+
+async def test_while_it_runs_no_thread_keeps_python_from_a_paint_for_long() -> None:
+    # the usual 5 ms would be waited for before every cell, while a thread reads a result
+    assert sys.getswitchinterval() <= 0.001
+
+
+def test_what_comes_after_it_has_pythons_usual_pace(qapp: QApplication) -> None:
+    usual, loop = sys.getswitchinterval(), Loop(qapp)
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    assert sys.getswitchinterval() == usual

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
-from PySide6.QtWidgets import QApplication, QComboBox, QPushButton
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QPushButton
 
 from engine.again import Asked
+from engine.drafts import lacks
 from engine.errors import Problem
 from engine.service import Engine
 from gui.dialogs.command_fields import ACTIONS
@@ -170,6 +171,47 @@ def test_every_action_can_be_chosen_and_shows_what_it_takes(
     assert set(form.one._fields) == set(ACTIONS[tool, action])
     refused = [one.code for one in judged(dialog.form.asked) if "unknown" in one.code]
     assert refused == []
+
+
+def test_variables_are_given_by_name_and_value_hidden_where_they_are_secret(
+    dialog: StartDialog,
+) -> None:
+    dialog.form.show_request(Asked("commands", {**LOGIN, "variables": {"user": "ann"}}), whole=True)
+    table = form_of(dialog).variables
+    assert [(one.name.text(), one.value.text()) for one in table.lines] == [("user", "ann")]
+    QTest.mouseClick(table.more, Qt.MouseButton.LeftButton)
+    added = table.lines[-1]
+    QTest.keyClicks(added.name, "pin")
+    QTest.mouseClick(added.secret, Qt.MouseButton.LeftButton, pos=added.secret.rect().center())
+    added.secret.setChecked(True)
+    QTest.keyClicks(added.value, "4711")
+    assert added.value.displayText() == "●●●●"
+    assert dialog.form.asked.args["variables"] == {"user": "ann", "pin": "4711"}
+    assert judged(dialog.form.asked) == ()
+    presets = Presets(Preferences())
+    kept = presets.keep("with a pin", dialog.form.asked)
+    assert "4711" not in str(kept.asked)
+    dialog.form.show_request(kept.asked, whole=True)
+    again = form_of(dialog).variables.lines
+    assert [(one.name.text(), one.value.text()) for one in again] == [("user", ""), ("pin", "")]
+    assert lacks(dialog.form.asked)
+    again[1].value.setText("4711")
+    QTest.mouseClick(again[0].remove, Qt.MouseButton.LeftButton)
+    assert dialog.form.asked.args["variables"] == {"pin": "4711"}
+
+
+def test_a_wrong_variable_is_named_where_it_stands(dialog: StartDialog) -> None:
+    asked = Asked("commands", {**LOGIN, "variables": {"not a name": "x"}})
+    dialog.form.show_request(asked, whole=True)
+    form = form_of(dialog)
+    assert form.problem_fields(judged(dialog.form.asked)) == []
+    said = [one.text() for one in form.variables.findChildren(QLabel) if one.isVisible()]
+    assert any("is not a name" in one for one in said)
+    form.variables.lines[0].name.setText("pin")
+    form.variables.add().show_value("pin", "y")
+    form.variables.show_problems(())
+    said = [one.text() for one in form.variables.findChildren(QLabel) if one.isVisible()]
+    assert any("twice" in one for one in said)
 
 
 def test_a_number_that_is_not_set_is_not_asked_for(dialog: StartDialog) -> None:
