@@ -67,7 +67,8 @@ def _proof(app: Opener, settings: Settings, options: argparse.Namespace) -> tupl
     speak(app, options.language or "en")
     if options.self_test:
         return run(app, self_test(app, settings.browser_path))
-    return run(app, shoot(app, settings, options.shot, options.scene or "main"))
+    beside = [one.absolute() for one in options.beside]
+    return run(app, shoot(app, settings, options.shot, options.scene or "main", beside))
 
 
 def make_application() -> Opener:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QPoint, QRectF
@@ -15,6 +16,7 @@ from engine.config import Settings
 from engine.errors import EngineError
 from engine.records import TERMINAL, Status
 from gui.alarm import Alarm
+from gui.desktop.wishes import Wish
 from gui.session import Session
 from gui.settings import Memory
 from gui.stages import STAGES, play
@@ -30,9 +32,11 @@ SELF_TEST_S = 60.0
 DIM = QColor(0, 0, 0, 110)
 
 
-async def shoot(app: QApplication, settings: Settings, file: Path, scene: str) -> tuple[int, str]:
-    """Save a picture of the window, once it shows what is in the ledger; the exit code and,
-    when it could not be saved, a sentence."""
+async def shoot(
+    app: QApplication, settings: Settings, file: Path, scene: str, beside: Sequence[Path] = ()
+) -> tuple[int, str]:
+    """Save a picture of the window, once it shows what is in the ledger and in those `beside`;
+    the exit code and, when it could not be saved, a sentence."""
     with tempfile.TemporaryDirectory() as folder:
         memory = Memory(Path(folder) / "window.ini")
         apply_theme(app, Theme.DARK if scene == "dark" else Theme.LIGHT)
@@ -43,10 +47,11 @@ async def shoot(app: QApplication, settings: Settings, file: Path, scene: str) -
         loaded = asyncio.Event()
         session.window.loaded.connect(loaded.set)
         session.bridge.unusable.connect(lambda _: loaded.set())
-        session.open()
+        session.open(Wish(beside=tuple(map(str, beside))))
         try:
             async with asyncio.timeout(LOAD_S):
                 await loaded.wait()
+                await _read_beside(session)
             play(session.window, scene)
             await asyncio.sleep(SETTLE_S if scene in QUICK else READ_S)
             saved = picture(session, _in_front(session)).save(str(file), "PNG")
@@ -55,6 +60,15 @@ async def shoot(app: QApplication, settings: Settings, file: Path, scene: str) -
         finally:
             await session.close()
     return (0, "") if saved else (1, f"The picture cannot be written to {file}.")
+
+
+async def _read_beside(session: Session) -> None:
+    """Until something is known of each ledger beside; an empty one tells nothing."""
+    told = asyncio.Event()
+    session.bridge.ledgers_changed.connect(told.set)
+    while any(not one.tasks and not one.reason for one in session.bridge.ledgers):
+        told.clear()
+        await told.wait()
 
 
 def _in_front(session: Session) -> QWidget | None:

@@ -67,6 +67,10 @@ def _act(key: str, *wanted: Callable[[TaskView], bool]) -> Play:
     return show
 
 
+def _ledgers(window: MainWindow) -> None:
+    _choose(window, lambda view: bool(view.ledger))
+
+
 def _filter(window: MainWindow) -> None:
     window.filter_bar.set_text("(status:completed OR status:failed) kind:crawl took:<1m")
     _choose(window)
@@ -106,6 +110,7 @@ STAGES: dict[str, Play] = {
     "raw": _tab("raw", *_ENDED),
     "filter": _filter,
     "several": _many,
+    "ledgers": _ledgers,
     "start": _start,
     "cancel": _cancel,
     "force": _act("force", _has_contract),

@@ -24,9 +24,10 @@ README_PICTURE = IMAGES / "window.png"
 # What docs/window.md shows; `--scene` has more.
 TOUR = (
     *("dark", "narrow", "empty", "details", "events", "timeline", "items", "commands"),
-    *("filter", "several", "start", "cancel", "force", "rerun", "viewer"),
+    *("filter", "several", "ledgers", "start", "cancel", "force", "rerun", "viewer"),
     *("palette", "settings", "doctor", "statistics"),
 )
+OTHER = "laptop"
 LIMIT_S = 300
 BUDGETED = Terms(policy={"maxToolCalls": 50, "maxWallMs": 600_000, "maxFailureStreak": 4})
 QUICK = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_depth": 5}
@@ -35,17 +36,32 @@ QUICK = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_depth"
 async def take(files: Mapping[str, Path]) -> int:
     """Fill a ledger and take a picture of each scene; the first exit code that is not 0."""
     with tempfile.TemporaryDirectory(prefix="oc-shot-") as place, Site(pages=600) as site:
-        settings = Settings.at(home=Path(place))
+        settings = Settings.at(home=Path(place) / "here")
+        beside = await _another(Path(place) / OTHER, site.url)
         engine = Engine(settings, accepts=True)
         await engine.open()
         try:
             await _fill(engine, site.url)
             for scene, file in files.items():
-                if code := await _picture(file, settings.home, scene):
+                others = (beside,) if scene == "ledgers" else ()
+                if code := await _picture(file, settings.home, scene, *others):
                     return code
             return 0
         finally:
             await engine.close()
+
+
+async def _another(home: Path, url: str) -> Path:
+    """The ledger of another machine, as it is shared; the folder of its tasks."""
+    engine = Engine(Settings.at(home=home), accepts=True)
+    await engine.open()
+    try:
+        for name, more in (("Wiki", {}), ("Shop", {"failOnPage": 3}), ("News", {})):
+            args = {"url": url, **QUICK, "max_pages": 12, **more}
+            await engine.wait((await engine.start("crawl", args, name=name)).task_id)
+    finally:
+        await engine.close()
+    return engine.settings.root
 
 
 async def _fill(engine: Engine, url: str) -> None:
@@ -101,12 +117,13 @@ async def _pages_of(engine: Engine, task_id: str, wanted: int) -> None:
             return
 
 
-async def _picture(file: Path, home: Path, scene: str) -> int:
+async def _picture(file: Path, home: Path, scene: str, *beside: Path) -> int:
     file.parent.mkdir(parents=True, exist_ok=True)
     platform = {"QT_QPA_PLATFORM": os.environ.get("QT_QPA_PLATFORM", "offscreen")}
     words = [sys.executable, "-m", "gui.app", "--home", str(home), "--shot", str(file)]
     window = await asyncio.create_subprocess_exec(
         *(*words, "--scene", scene),
+        *(word for one in beside for word in ("--beside", str(one))),
         env={**os.environ, **platform, "XDG_CONFIG_HOME": str(home / "config")},
     )
     return await window.wait()
