@@ -2,12 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.query import Filter, subject
-from engine.records import TaskView, Unreadable
+from engine.records import EngineFields, TaskView, Unreadable
 from gui.asked import asked
 from gui.cell_filter import condition_of
 from gui.columns import COLUMNS
@@ -136,3 +137,21 @@ def test_the_condition_of_a_cell_finds_its_own_row(view: TaskView) -> None:
 def test_a_cell_stands_for_a_condition(column: str, given: dict[str, Any], condition: str) -> None:
     row = make_row(a_view(1, "FAILED", **given), None, NOW)
     assert condition_of(row, column, NOW) == condition
+
+
+@pytest.mark.parametrize(
+    ("column", "fields", "condition"),
+    [
+        ("contract", EngineFields(contract_id="c" * 16), "has:contract"),
+        ("contract", EngineFields(), ""),
+        ("forced", EngineFields(forced_at=int(NOW)), "forced:yes"),
+        ("forced", EngineFields(), "forced:no"),
+        ("parent", EngineFields(parent_task_id=task_id(2)), f"parent:{task_id(2)}"),
+    ],
+)
+def test_a_cell_of_what_the_engine_keeps_stands_for_a_condition(
+    column: str, fields: EngineFields, condition: str
+) -> None:
+    view = a_view(1, "FAILED")
+    view = msgspec.structs.replace(view, entry=msgspec.structs.replace(view.entry, engine=fields))
+    assert condition_of(make_row(view, None, NOW), column, NOW) == condition
