@@ -83,6 +83,7 @@ def test_a_great_many_are_counted_in_slices_to_the_same_end(model: TaskModel, qt
     assert scope.counts.cancellable == 6
 
 
+@pytest.mark.usefixtures("qapp")
 def test_what_was_acknowledged_is_found_again_and_rubbish_is_nothing(tmp_path: Path) -> None:
     file = tmp_path / "seen" / "acknowledged.json"
     kept = Acknowledged(file)
