@@ -90,6 +90,17 @@ TOPICS: Final = (
         ),
     ),
     (
+        QT_TRANSLATE_NOOP("Help", "Several ledgers"),
+        QT_TRANSLATE_NOOP(
+            "Help",
+            "Add a folder of tasks beside this one (in the menu File, or by dropping it on "
+            "the window), and its tasks stand in the same list, with the ledger that each is "
+            "in. New tasks always start in the window’s own ledger.\n\n"
+            "A ledger is only watched unless you allow changes. The settings list all of "
+            "them; taking one out of the window touches nothing in its folder.",
+        ),
+    ),
+    (
         QT_TRANSLATE_NOOP("Help", "By keyboard"),
         QT_TRANSLATE_NOOP(
             "Help",

@@ -85,7 +85,7 @@ class LedgersPart(WidePart):
         column.addWidget(plain_label(stays, self, tone="muted", wrap=True))
 
     def _connect(self) -> None:
-        self.list.currentItemChanged.connect(lambda *_: self._show_ability())
+        self.list.currentItemChanged.connect(lambda *_: self._show_chosen())
         self.watch_only.toggled.connect(self._tick)
         self.list.itemActivated.connect(lambda *_: self._change.click())
         self._add_.clicked.connect(self._beside.add_wanted)
@@ -145,6 +145,13 @@ class LedgersPart(WidePart):
     @property
     def _state(self) -> LedgerState | None:
         return self._beside.state_of(self._label) if self._label else None
+
+    def _show_chosen(self) -> None:
+        """What can be done with it, and why it is not as it should be."""
+        self._show_ability()
+        state = self._state
+        if not self._filling:
+            self.say(retold(state.reason) if state is not None else "", "warning")
 
     def _show_ability(self) -> None:
         if self._filling:

@@ -262,3 +262,22 @@ def test_whatever_was_kept_gives_ledgers_that_can_be_shown(values: list[object])
     assert found[0] == Beside(Path("/a").absolute(), "good", watch_only=False)
     assert all(is_label(one.label) and one.path.is_absolute() for one in found)
     assert len({one.label for one in found}) == len(found)
+
+
+async def test_the_own_folder_may_go_and_those_beside_stay_in_the_list(
+    tmp_path: Path, laptop: Beside
+) -> None:
+    async with side_by_side(tmp_path, laptop) as session:
+        window, trouble = session.window, session.window.findChild(LedgerTrouble)
+        assert trouble is not None
+        (tmp_path / "own").rename(tmp_path / "away")
+        await until(lambda: trouble.bar.title, session.bridge.health)
+        assert trouble.bar.title == "The window’s own ledger folder is gone"
+        await until(lambda: window.model.total == 3, session.bridge.batch)
+        assert window.area.state == "table"
+        trouble.bar._close.click()
+        window.bridge.rescan()  # which tells how everything stands once more
+        assert trouble.bar.title == ""
+        (tmp_path / "away").rename(tmp_path / "own")
+        await until(lambda: window.model.total == 5, session.bridge.batch)
+        assert trouble.bar.title == ""
