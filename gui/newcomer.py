@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QLineEdit
 
 from gui.states import Banner, Choice
 from gui.task_table import TaskTable
@@ -34,7 +35,7 @@ class Newcomer(QObject):
             return
         self._awaited = ""
         if model.row_of(task_id) >= 0:
-            self._table.select_ids([task_id])
+            self._stand_on(task_id)
             return
         self._hidden = task_id
         title = self.tr("Started; hidden by the filter.")
@@ -43,4 +44,10 @@ class Newcomer(QObject):
     def _show(self) -> None:
         self._bar.setVisible(False)
         self._clear_filter()
-        self._table.select_ids([self._hidden])
+        self._stand_on(self._hidden)
+
+    def _stand_on(self, task_id: str) -> None:
+        """Select it, with the keys: Del and Enter are meant for it, unless somebody types."""
+        self._table.select_ids([task_id])
+        if not isinstance(self._table.window().focusWidget(), QLineEdit):
+            self._table.setFocus()

@@ -22,7 +22,9 @@ from gui.status_bar import StatusBar
 from gui.task_model import TaskModel
 from gui.task_table import TaskTable
 from gui.theme import tone
+from tests.gui.result_ledgers import put_task
 from tests.gui.task_views import NOW, a_view, task_id
+from tests.gui.test_sidebar import box_of
 from tests.gui.windows import opened, until
 
 FILL, TRACK, INK = QColor("#0000ff"), QColor("#00ff00"), QColor("#ff0000")
@@ -83,6 +85,20 @@ def test_the_first_step_into_the_list_chooses_its_first_row(qtbot: QtBot, key: Q
     assert table.selected_ids() == [task_id(1)]
     QTest.keyClick(table, Qt.Key.Key_Down)
     assert table.selected_ids() == [task_id(2)]
+
+
+async def test_the_keys_go_to_what_was_just_started_unless_somebody_types(home: Path) -> None:
+    put_task(home, 1)
+    put_task(home, 2)
+    async with opened(home) as session:
+        window = session.window
+        window.tools.setFocus()
+        window.newcomer.expect(task_id(1))
+        assert window.table.selected_ids() == [task_id(1)]
+        assert window.focusWidget() is window.table
+        window.filter_bar.focus_text()
+        window.newcomer.expect(task_id(2))
+        assert window.focusWidget() is box_of(window.filter_bar)
 
 
 async def test_a_run_that_waits_for_help_has_the_colour_and_the_sign_of_attention(
