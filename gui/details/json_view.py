@@ -27,7 +27,7 @@ from gui import language
 from gui.clearable import clearable
 from gui.desk import Desk
 from gui.details.json_tree import JsonModel
-from gui.theme import plain_label
+from gui.eliding import ElidedLabel
 
 MOST_HITS = 10_000
 _NAME_CHARS = 28
@@ -43,8 +43,8 @@ class JsonView(QWidget):
         self.model = JsonModel(desk, self)
         self.tree = QTreeView(self)
         self.search = QLineEdit(self)
-        self._state = plain_label("", self, tone="muted")
-        self._path = plain_label("", self, tone="muted")
+        self._state = ElidedLabel("muted", self)
+        self._path = ElidedLabel("muted", self)
         self.stop = QPushButton(self.tr("Stop"), self)
         self._hits: list[Hit] = []
         self._at = -1

@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from engine.words import clock, took
-from gui.theme import plain_label
+from gui.eliding import ElidedLabel
 
 
 class PartBar(QWidget):
@@ -20,7 +20,7 @@ class PartBar(QWidget):
         super().__init__(parent)
         self.is_place = False
         self._span: tuple[float, float] | None = None
-        self._told = plain_label("", self, tone="warning")
+        self._told = ElidedLabel("warning", self)
         self._all = QPushButton(self.tr("Show all"), self)
         self._back = QPushButton(self.tr("Back to the newest"), self)
         self._all.clicked.connect(self.all_time)

@@ -25,7 +25,7 @@ from gui.details.timeline_picture import TimePicture, picture_of
 from gui.details.timeline_spans import MOST
 from gui.details.timeline_strip import TimelineStrip
 from gui.details.timeline_table import TimelineTable
-from gui.theme import plain_label
+from gui.eliding import ElidedLabel
 
 NAME = "timeline"
 AGAIN_MS = 500  # of a task that goes on
@@ -50,7 +50,7 @@ class Timeline(DetailTab):
         self._scrolled: int | None = None
         self.strip, self.model = TimelineStrip(self), TimelineModel(self)
         self.table = TimelineTable(self.model, self)
-        self._told = plain_label("", self, tone="muted")
+        self._told = ElidedLabel("muted", self)
         self._fold = QCheckBox(self.tr("Fold idle time"), self)
         self._fold.setChecked(True)
         self._order = QComboBox(self)

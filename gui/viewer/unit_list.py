@@ -18,7 +18,7 @@ from engine.words import count
 from gui import language
 from gui.clearable import clearable
 from gui.desk import Desk
-from gui.theme import plain_label
+from gui.eliding import ElidedLabel
 from gui.viewer.kind_chips import KindChips
 from gui.viewer.plain_table import PlainTable
 from gui.viewer.unit_columns import UnitColumn, kind_word, longest_state
@@ -55,7 +55,7 @@ class UnitList(QWidget):
         self.table.let_sort()
         self.search = QLineEdit(self)
         self.chips = KindChips(KINDS, kind_word, self)
-        self._state = plain_label("", self, tone="muted")
+        self._state = ElidedLabel("muted", self)
         self._typed = QTimer(self, singleShot=True, interval=_TYPED_MS)
         self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
         self._lay_out()

@@ -1,0 +1,50 @@
+"""A label beside buttons: it gives way to them, and never asks for more room than there is."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QSizePolicy, QStyle, QWidget
+
+from gui.theme import TonedLabel, plain_tip
+
+
+class ElidedLabel(TonedLabel):
+    """Shows as much of its text as there is room for; `text` is all of it, as is what it says
+    to whoever points at it or listens."""
+
+    def __init__(self, tone_name: str = "", parent: QWidget | None = None) -> None:
+        super().__init__("", tone_name, parent)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(0, super().minimumSizeHint().height())
+
+    def show_text(self, text: str) -> None:
+        super().show_text(text)
+        self._tell_whole()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._tell_whole()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter, place = QPainter(self), self.contentsRect()
+        side = QStyle.visualAlignment(self.layoutDirection(), self.alignment())
+        self.style().drawItemText(
+            painter,
+            place,
+            int(side),
+            self.palette(),
+            self.isEnabled(),
+            self._seen(),
+            self.foregroundRole(),
+        )
+        painter.end()
+
+    def _seen(self) -> str:
+        room = self.contentsRect().width()
+        return self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, room)
+
+    def _tell_whole(self) -> None:
+        self.setToolTip(plain_tip(self.text()) if self._seen() != self.text() else "")
