@@ -94,7 +94,9 @@ class Neighbour:
             LedgerNotOpen: there is none yet; with the reason.
         """
         if self._engine is None:
-            reason = str(self._error or "it is still being opened")
+            reason = "it is still being opened"
+            if self._error is not None:
+                reason = str(self._error.fields.get("reason") or self._error).rstrip(".")
             label, path = self.beside.label, str(self.beside.path)
             raise LedgerNotOpen(label=label, path=path, reason=reason)
         return self._engine

@@ -139,6 +139,8 @@ def found(query: str) -> set[str]:
         ("owner:ours", {"crawl"}),
         ("owner:foreign", {"envelope"}),
         ("owner:gone", {"orphan"}),
+        ("owner:gone root:here", {"orphan"}),
+        ("root:nas OR -root:h*e", set()),
         ("has:result", {"failed", "forced"}),
         ("has:contract", {"crawl"}),
         ("has:error", {"failed"}),
