@@ -33,7 +33,7 @@ def fullest_of(record: TaskRecord, now_ms: float) -> Fullest | None:
     """The budget that is nearest to its limit, by the edges that the engine knows."""
     if not record.policy:
         return _told(record) if record.budget_status else None
-    found = budget.at(_meta(record), now_ms).gauges
+    found = budget.at(counted(record), now_ms).gauges
     gauges = [gauge for gauge in found if gauge.limit or gauge.level != "ok"]
     if not gauges:
         return None
@@ -70,7 +70,8 @@ def _name(key: str) -> str:
     return words.say(message) if message in ENGLISH else key
 
 
-def _meta(record: TaskRecord) -> dict[str, object]:
+def counted(record: TaskRecord) -> dict[str, object]:
+    """What the budgets are judged by, as meta.json has it."""
     names = ("kind", "policy", "counters", "created_at", "started_at", "ended_at")
     found = {name: getattr(record, name) for name in names}
     ours = record.engine

@@ -80,19 +80,20 @@ def _inside(widget: QWidget) -> Iterator[QWidget]:
 def _laid_out(widget: QWidget) -> Iterator[QWidget]:
     """What the layout holds in its order, then what was put there without one."""
     layout = widget.layout()
-    held = list(_within(layout)) if layout is not None else []
+    held = list(within(layout)) if layout is not None else []
     yield from held
     rest = [one for one in widget.children() if isinstance(one, QWidget) and one not in held]
     loose = [one for one in rest if one.isVisible() and not one.isWindow()]
     yield from sorted(loose, key=_place)
 
 
-def _within(layout: QLayout) -> Iterator[QWidget]:
+def within(layout: QLayout) -> Iterator[QWidget]:
+    """What stands in the layout and in those inside it, in its order."""
     for number in range(layout.count()):
         item = layout.itemAt(number)
         inner, widget = (item.layout(), item.widget()) if item is not None else (None, None)
         if inner is not None:
-            yield from _within(inner)
+            yield from within(inner)
         elif widget is not None:
             yield widget
 

@@ -150,6 +150,18 @@ class Site:
         return urlset(self.url + path_of("page", number) for number in range(self.pages + 1))
 
 
+def asked_to_end() -> threading.Event:
+    """Set once this process is interrupted or terminated."""
+    told = threading.Event()
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        told.set()
+
+    signal.signal(signal.SIGTERM, leave)
+    signal.signal(signal.SIGINT, leave)
+    return told
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve until interrupted or terminated; the first line printed is the address."""
     parser = argparse.ArgumentParser(prog="fixtures.site", description="Serve the sample site.")
@@ -158,20 +170,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--pages", type=int, default=50, help="pages in each tree, beside its root")
     parser.add_argument("--crawl-delay", type=float, help="seconds, said in robots.txt")
     given = parser.parse_args(argv)
-    stop = threading.Event()
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    signal.signal(signal.SIGTERM, leave)
-    signal.signal(signal.SIGINT, leave)
+    told = asked_to_end()
     try:
         with Site(
             given.pages, host=given.host, port=given.port, crawl_delay=given.crawl_delay
         ) as site:
             sys.stdout.write(f"{site.url}\n")
             sys.stdout.flush()
-            while not stop.wait(0.5):  # a bare wait() cannot be interrupted on Windows
+            while not told.wait(0.5):  # a bare wait() cannot be interrupted on Windows
                 pass
     except OSError as refused:
         reason = refused.strerror or refused

@@ -11,6 +11,7 @@ from engine.display import display
 from engine.messages import ENGLISH
 from engine.records import TaskRecord
 from engine.words import count, say, took
+from gui.budget_gauge import counted
 
 _TONES = {"warning": "warning", "exceeded": "bad"}
 
@@ -41,7 +42,7 @@ def gauge_lines(record: TaskRecord, now_ms: float) -> list[GaugeLine]:
     """
     if not record.policy:
         return []
-    gauges = budget.at(_meta(record), now_ms).gauges
+    gauges = budget.at(counted(record), now_ms).gauges
     return [
         GaugeLine(_name(gauge.key), _used(gauge), gauge.value / gauge.limit, gauge.level)
         for gauge in gauges
@@ -54,7 +55,7 @@ def budget_facts(record: TaskRecord, now_ms: float) -> Iterator[Fact]:
     if not record.policy:
         yield from _told(record)
         return
-    standing = budget.at(_meta(record), now_ms)
+    standing = budget.at(counted(record), now_ms)
     said = _standing_words(standing.status, standing.exceeded)
     yield Fact("budget", said, _TONES.get(standing.status, ""))
     yield Fact("advice", advice_words(standing.recommended_next) if record.is_live else "")
@@ -97,11 +98,3 @@ def _standing_words(status: str, exceeded: Iterable[object]) -> str:
     if status == "exceeded":
         return say("budget.exceeded", names=names) if names else say("budget.exceeded.plain")
     return say(f"budget.{status}") if status in ("ok", "warning") else display(status, 40)
-
-
-def _meta(record: TaskRecord) -> dict[str, object]:
-    names = ("kind", "policy", "counters", "created_at", "started_at", "ended_at")
-    found = {name: getattr(record, name) for name in names}
-    ours = record.engine
-    measured = {"lasted_ms": ours.lasted_ms, "lasted_at": ours.lasted_at} if ours else {}
-    return {**found, "engine": measured, "budget_exceeded": record.budget_exceeded}

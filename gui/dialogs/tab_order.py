@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLayout, QScrollArea, QTabWidget, QWidget
+from PySide6.QtWidgets import QScrollArea, QTabWidget, QWidget
+
+from gui.tab_order import within
 
 
 def chain(*parts: QWidget) -> None:
@@ -30,14 +32,5 @@ def _stops(widget: QWidget | None) -> Iterator[QWidget]:
         yield widget
     layout = widget.layout()
     if layout is not None:
-        yield from _within(layout)
-
-
-def _within(layout: QLayout) -> Iterator[QWidget]:
-    for number in range(layout.count()):
-        item = layout.itemAt(number)
-        inner, widget = (item.layout(), item.widget()) if item is not None else (None, None)
-        if inner is not None:
-            yield from _within(inner)
-        elif widget is not None:
-            yield from _stops(widget)
+        for inner in within(layout):
+            yield from _stops(inner)
