@@ -54,6 +54,26 @@ class Fold(QWidget):
         self.unfolded.emit(shown)
 
 
+class LateFold(Fold):
+    """One whose inside is made when it is first needed: 2 ms for each field that nobody opens."""
+
+    is_made = False
+
+    def need(self) -> None:
+        """Make the inside, unless it is there."""
+        if not self.is_made:
+            self.is_made = True
+            self.make_inside()
+
+    def make_inside(self) -> None:
+        """Fill `column`."""
+        raise NotImplementedError
+
+    def _show(self, shown: bool) -> None:
+        self.need()
+        super()._show(shown)
+
+
 def grid_of(*fields: Field, columns: int = 2) -> QGridLayout:
     """Fields side by side, each name above its editor; boxes to tick carry their own words."""
     grid = QGridLayout()

@@ -35,11 +35,13 @@ _IN_TERMS: Final = ("objective", "phase")  # of an envelope these are no argumen
 
 
 class RequestForm(QWidget):
-    """`asked` is what the form says; `kind_changed` when another kind was chosen."""
+    """`asked` is what the form says; `kind_changed` when another kind was chosen,
+    `grown` when what is in it may have become more."""
 
     changed = Signal()
     left = Signal(str)
     kind_changed = Signal(str)
+    grown = Signal()
 
     def __init__(self, words: FormWords, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -83,7 +85,7 @@ class RequestForm(QWidget):
             terms.update({name: args.pop(name, None) for name in _IN_TERMS})
         policy = self.budgets.policy
         terms["policy"] = policy
-        terms["enforce"] = bool(policy) and self.budgets.enforce.isChecked()
+        terms["enforce"] = bool(policy) and self.budgets.enforces
         terms["contract"] = self.contract.contract if self.kind in CONTRACT_KINDS else None
         return Asked(self.kind, args, self.name.value or None, Terms(**terms))
 
@@ -141,6 +143,8 @@ class RequestForm(QWidget):
         self.body = CommandForm() if kind == "commands" else KindForm(kind, self._words)
         self.budgets, self.contract = BudgetForm(kind), ContractForm(kind)
         self.contract.setVisible(kind in CONTRACT_KINDS)
+        for fold in (self.budgets, self.contract):
+            fold.unfolded.connect(lambda _: self.grown.emit())
         self.name = self._make_name()
         self.name.value = name
         inner = QWidget()

@@ -28,8 +28,7 @@ from gui.presets import Kept, Presets
 from gui.states import Banner
 from gui.theme import heading, plain_label, plain_tip
 
-SIZE = QSize(900, 720)
-MARGIN = 60  # pixels of the screen that stay free
+SIZE, MARGIN = QSize(900, 720), 60  # pixels of the screen that stay free
 FORM, JSON = 0, 1
 LONG, PAUSE_MS = 100, 150  # commands; judging a thousand takes 15 ms
 
@@ -195,6 +194,7 @@ class StartDialog(QDialog):
         self._later = QTimer(self, singleShot=True, interval=PAUSE_MS)
         self._later.timeout.connect(self._judge)
         self.form.left.connect(self._leave)
+        self.form.grown.connect(lambda: chain(self.tabs, self.footer, self.shelf))
         self.form.kind_changed.connect(lambda _: self._show_kind())
         self.addresses.changed.connect(self._judge)
         self.json.changed.connect(self._judge)

@@ -13,7 +13,7 @@ from engine.errors import Problem
 from engine.records import ENVELOPE
 from gui.dialogs.editors import Patterns, Seconds
 from gui.dialogs.field import MOST_NUMBER, Field, choice, number_or_none
-from gui.dialogs.fold import Fold, grid_of
+from gui.dialogs.fold import Fold, LateFold, grid_of
 
 CONTRACT_KINDS: Final = ("crawl", "crawl_sitemap", ENVELOPE)
 WEEK_MS: Final = 7 * 24 * 3_600_000
@@ -42,7 +42,7 @@ _AGENT_PRESETS: Final[Mapping[str, Mapping[str, int]]] = {
 }
 
 
-class BudgetForm(Fold):
+class BudgetForm(LateFold):
     """The policy of a task: one of three presets, or numbers of one's own."""
 
     changed = Signal()
@@ -53,6 +53,8 @@ class BudgetForm(Fold):
         self._agent = kind == ENVELOPE
         self._presets = _AGENT_PRESETS if self._agent else _BODY_PRESETS
         self._filling = False
+
+    def make_inside(self) -> None:
         self._fields = {name: self._field(name) for name in (BUDGETS if self._agent else _BODY)}
         self.preset = Field("preset", self.tr("Preset"), choice(self._preset_words()))
         hint = self.tr("One a line; what is below a domain is included. None: anywhere.")
@@ -72,14 +74,24 @@ class BudgetForm(Fold):
     @property
     def policy(self) -> dict[str, Any] | None:
         """What was asked for; None for nothing at all."""
+        if not self.is_made:
+            return None
         found = {key: field.value for key, field in self._fields.items()}
         found = {key: value for key, value in found.items() if value is not None}
         if self._domains.value:
             found[_DOMAINS] = self._domains.value
         return found or None
 
+    @property
+    def enforces(self) -> bool:
+        """Is the task to end when a budget is exceeded?"""
+        return self.is_made and self.enforce.isChecked()
+
     def fill(self, policy: Mapping[str, Any], enforce: bool) -> None:
         """Show a policy; unfolded where there is one."""
+        if not (self.is_made or policy or enforce):
+            return
+        self.need()
         self._filling = True
         for key, field in self._fields.items():
             field.value = policy.get(key)
@@ -92,6 +104,8 @@ class BudgetForm(Fold):
 
     def problem_fields(self, problems: Iterable[Problem]) -> list[Problem]:
         """Show each mistake under its field; returns those that belong to none."""
+        if not self.is_made:
+            return list(problems)
         return _place(problems, "policy", {**self._fields, _DOMAINS: self._domains}, self)
 
     def _field(self, name: str) -> Field:
@@ -142,7 +156,7 @@ class BudgetForm(Fold):
         self.changed.emit()
 
 
-class ContractForm(Fold):
+class ContractForm(LateFold):
     """A bulk progress contract: what has to be done before the task may be called complete."""
 
     changed = Signal()
@@ -152,6 +166,8 @@ class ContractForm(Fold):
         self.toggle.setText(self.tr("Contract"))
         self._crawls = kind != ENVELOPE
         self._others: dict[str, Any] = {}
+
+    def make_inside(self) -> None:
         self.wanted = QCheckBox(self.tr("It is complete only when this is done"))
         self._fields = {field.key: field for field in self._make()}
         inner = QWidget(self)
@@ -173,7 +189,7 @@ class ContractForm(Fold):
 
     @property
     def contract(self) -> dict[str, Any] | None:
-        if not self.wanted.isChecked():
+        if not self.is_made or not self.wanted.isChecked():
             return None
         found = {key: field.value for key, field in self._fields.items()}
         return {
@@ -183,6 +199,9 @@ class ContractForm(Fold):
 
     def fill(self, contract: Mapping[str, Any] | None) -> None:
         """Show a contract; unfolded where there is one."""
+        if not self.is_made and contract is None:
+            return
+        self.need()
         self.wanted.setChecked(contract is not None)
         given = contract or {}
         for key, field in self._fields.items():
@@ -195,6 +214,8 @@ class ContractForm(Fold):
 
     def problem_fields(self, problems: Iterable[Problem]) -> list[Problem]:
         """Show each mistake under its field; returns those that belong to none."""
+        if not self.is_made:
+            return list(problems)
         return _place(problems, "contract", self._fields, self)
 
     def _make(self) -> tuple[Field, ...]:

@@ -207,6 +207,7 @@ def test_budgets_are_presets_until_a_number_is_changed(qapp: QApplication, qtbot
         form = BudgetForm(kind)
         qtbot.addWidget(form)
         assert not form.policy
+        form.unfold()
         for name in names or ["normal", "careful", "unlimited"]:
             form.preset.value = name
             policy = form.policy
@@ -220,10 +221,32 @@ def test_budgets_are_presets_until_a_number_is_changed(qapp: QApplication, qtbot
         assert form.policy["maxToolCalls"] == 777
 
 
+def test_budgets_and_contract_are_made_when_they_are_unfolded_and_tab_goes_through_them(
+    dialog: StartDialog,
+) -> None:
+    dialog.form.fill(NEEDED["crawl"])
+    asked = dialog.form.asked
+    assert not dialog.form.budgets.is_made
+    assert not dialog.form.contract.is_made
+    dialog.form.budgets.unfold()
+    assert dialog.form.asked == asked
+    first = dialog.form.budgets.preset.editor
+    assert dialog.form.budgets.toggle.nextInFocusChain() is first
+    dialog.form.show_request(
+        Asked("crawl", NEEDED["crawl"], None, Terms(contract={"expected_total": 5})), whole=True
+    )
+    assert dialog.form.contract.contract == {"expected_total": 5, "failed_policy": "allow"}
+
+
 def test_a_mistake_in_budgets_or_contract_unfolds_them(dialog: StartDialog) -> None:
     dialog.form.fill(NEEDED["crawl"])
+    folds = (dialog.form.contract, dialog.form.budgets)
+    for fold in folds:
+        fold.unfold()
     dialog.form.contract.wanted.setChecked(True)
     dialog.form.budgets._domains.value = ["http://x/y"]
+    for fold in folds:
+        fold.toggle.setChecked(False)
     dialog.ask()
     assert dialog.form.contract.is_unfolded
     assert dialog.form.budgets.is_unfolded
