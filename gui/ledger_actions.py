@@ -12,6 +12,7 @@ from PySide6.QtCore import QMimeData, QObject
 from engine.beside.state import Beside
 from engine.display import display
 from engine.service import Engine
+from gui.side_by_side import MOST
 
 if TYPE_CHECKING:
     from engine.beside.finding import Found
@@ -44,6 +45,11 @@ class LedgerActions(QObject):
 
     def ask_to_add(self, folder: Path) -> None:
         """Look at this folder, and ask what it is to be called."""
+        if len(self._beside.states) >= MOST:
+            title = self.tr("There is no room for another ledger")
+            most = self.tr("At most {0} can stand beside the window’s own.").format(MOST)
+            self._window.news_bar.tell(title, most)
+            return
         own = Path(self._window.bridge.look_at_health().root)
         others = [own, *(one.path for one in self._beside.states)]
 

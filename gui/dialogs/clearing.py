@@ -38,6 +38,8 @@ class Clearing(Part):
         self._cancel.clicked.connect(self._end)
         window.desk.preferences.changed.connect(self._forget)
         self._rest()
+        if window.beside.states:
+            self.say(self.tr("This is about the window’s own ledger only."))
 
     def rules(self) -> Rules:
         """What the three numbers above come to; the last alone is an exception from nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from PySide6.QtWidgets import QLabel, QMenu
 
 from engine.beside.state import Beside
+from engine.export.exporter import Order
 from engine.export.task_list import row_of
 from engine.ledger_ids import is_label, qualified
 from engine.query import completion
@@ -145,6 +147,22 @@ async def test_ids_are_read_copied_and_linked_plain(tmp_path: Path, laptop: Besi
         assert not any("@" in text for text in told)
         place = f"laptop: {laptop.path} (only watched)"
         assert window.details.overview.text_of("ledger") == place
+
+
+async def test_a_list_is_exported_with_plain_ids_and_the_ledger_of_each(
+    tmp_path: Path, laptop: Beside
+) -> None:
+    async with side_by_side(tmp_path, laptop) as session:
+        views = [*views_of(session, ""), *views_of(session, LAPTOP)]
+        exports = session.bridge.engine.exports
+        for name, some in (("all.csv", views), ("some.csv", views[:2])):
+            await exports.list_to_file(some, Order("", "csv"), tmp_path / name)
+        with (tmp_path / "all.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        ids = [f"{number:016x}" for number in (1, 2, 1, 2, 3)]
+        assert [row["task_id"] for row in rows] == ids
+        assert [row["ledger"] for row in rows] == ["here", "here", *[LAPTOP] * 3]
+        assert "ledger" not in (tmp_path / "some.csv").read_text()
 
 
 async def test_a_link_opens_a_task_of_a_ledger_beside(tmp_path: Path, laptop: Beside) -> None:
