@@ -15,7 +15,9 @@ from gui import cells
 from gui.rows import Row
 
 _NO_RECORD: Final = TaskRecord(task_id="")
+_ENDED: Final = frozenset(status.value for status in TERMINAL)  # bare texts are compared quicker
 _NUMBERS: Final = frozenset({float, int})
+_RECORD: Final[Any] = TaskRecord  # what its times are is looked at here, whatever their types say
 
 
 def _records(rows: Sequence[Row]) -> list[TaskRecord]:
@@ -29,7 +31,7 @@ def _records(rows: Sequence[Row]) -> list[TaskRecord]:
 def started(rows: Sequence[Any]) -> list[float | None]:
     return [
         float(at)
-        if type(one := row.view.entry) is TaskRecord
+        if type(one := row.view.entry) is _RECORD
         and type(at := one.started_at) in _NUMBERS
         and 0 < at < LAST_MS
         else cells.started_at(row)
@@ -40,8 +42,8 @@ def started(rows: Sequence[Any]) -> list[float | None]:
 def ended(rows: Sequence[Any]) -> list[float | None]:
     return [
         float(at)
-        if type(one := row.view.entry) is TaskRecord
-        and one.status in TERMINAL
+        if type(one := row.view.entry) is _RECORD
+        and one.status in _ENDED
         and type(at := one.ended_at) in _NUMBERS
         and 0 < at < LAST_MS
         else cells.ended_at(row)
@@ -51,13 +53,12 @@ def ended(rows: Sequence[Any]) -> list[float | None]:
 
 def lasted(rows: Sequence[Any]) -> list[float | None]:
     return [
-        (end - began if end > began else 0.0)
-        if type(one := row.view.entry) is TaskRecord
-        and one.status in TERMINAL
+        end - began
+        if type(one := row.view.entry) is _RECORD
+        and one.status in _ENDED
         and type(began := one.started_at) in _NUMBERS
         and type(end := one.ended_at) in _NUMBERS
-        and 0 < began < LAST_MS
-        and 0 < end < LAST_MS
+        and 0 < began <= end < LAST_MS
         else cells.lasted(row)
         for row in rows
     ]

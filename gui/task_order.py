@@ -200,12 +200,9 @@ class TaskOrder:
         return [row.task_id for row in self.filter.keep(rows, now_ms, asked)]
 
     def passing(self, now_ms: float) -> list[Row]:
-        """All rows that pass the filter now, in order if that is known."""
+        """All rows that pass the filter now, as they came."""
         self._read_all(now_ms)
-        if not self._known.has(self.sort_keys):
-            return self.filter.keep(self.rows.values(), now_ms, asked)
-        known = self._known.of(self.sort_keys)
-        return self.filter.keep(map(self.rows.__getitem__, known), now_ms, asked)
+        return self.filter.keep(self.rows.values(), now_ms, asked)
 
     def _read_all(self, now_ms: float) -> None:
         """Take in all progress where the order or the filter asks for it."""
@@ -218,11 +215,12 @@ class TaskOrder:
         if not self.filter.parts:
             self._read_all(now_ms)
             return self._known.of(self.sort_keys).copy()
-        in_order = self._known.has(self.sort_keys)
         rows = self.passing(now_ms)
         ids = [row.task_id for row in rows]
-        in_order = in_order and self._known.has(self.sort_keys)
-        return ids if in_order else names_in_order(ids, rows, self._orders)
+        if not self._known.has(self.sort_keys):
+            return names_in_order(ids, rows, self._orders)
+        passing = set(ids)  # rows are read in the order that memory has, and only names after that
+        return [task_id for task_id in self._known.of(self.sort_keys) if task_id in passing]
 
     def replace(self, ids: list[str]) -> None:
         # A set of all is made far quicker in the order that memory has.

@@ -200,6 +200,7 @@ PARTS: Final[Mapping[str, Test]] = {
     "contract": lambda one, _: one.contract,
 }
 SINCE: Final = {"age": "created_at", "updated": "updated_at"}  # what counts from a moment
+TOOK_KEYS: Final = frozenset({"took", "duration"})
 FIELDS: Final[Mapping[str, Field]] = {
     "status": Field(_status, "failed", "a state, attention, live or ended", OFFERED, alike=True),
     "kind": Field(_kind, "crawl*", "the kind of work", alike=True),

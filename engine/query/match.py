@@ -10,13 +10,14 @@ import difflib
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
+from itertools import compress
 from operator import attrgetter
 from typing import Protocol, TypeVar
 
 from engine.query.errors import UnknownField
-from engine.query.fields import FIELDS, SINCE, Test
+from engine.query.fields import FIELDS, SINCE, TOOK_KEYS, Test
 from engine.query.parse import parse
-from engine.query.subject import CUT, Subject, subject
+from engine.query.subject import CUT, Subject, subject, took_all
 from engine.query.syntax import And, Node, Not, Or, Term, Text, written
 from engine.query.values import Compared, glob, has_glob, span
 from engine.query.words import Searched
@@ -29,6 +30,8 @@ class Listed(Searched, Protocol):
 
     @property
     def about(self) -> Hashable: ...
+    @property
+    def view(self) -> TaskView: ...
 
 
 S = TypeVar("S", bound=Listed)
@@ -48,6 +51,7 @@ class Filter:
     tests: tuple[Test, ...] = ()
     alike: tuple[Test, ...] = ()
     since: tuple[tuple[str, Compared], ...] = ()
+    took: tuple[Compared, ...] = ()
     hints: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     conditions: frozenset[str] = frozenset()
@@ -68,12 +72,15 @@ class Filter:
         made = [(each, _test(each)) for each in rest]
         asked = [FIELDS[key] for key in _keys(node)]  # all known: their tests are made
         since = [each for each in rest if isinstance(each, Term) and each.key in SINCE]
+        took = [each for each in rest if isinstance(each, Term) and each.key in TOOK_KEYS]
+        aside = [*since, *took]
         return cls(
             text=written(node),
             words=tuple(word.value.casefold() for word in words),
-            tests=tuple(test for each, test in made if not _is_alike(each) and each not in since),
+            tests=tuple(test for each, test in made if not _is_alike(each) and each not in aside),
             alike=tuple(test for each, test in made if _is_alike(each)),
             since=tuple((SINCE[each.key], span(each, "")) for each in since),
+            took=tuple(span(each, "") for each in took),
             hints=tuple(map(_hint, filter(_is_said, rest))),
             parts=tuple(written(And((each,))) for each in parts),  # an OR in brackets
             conditions=frozenset(map(written, rest)),
@@ -88,6 +95,8 @@ class Filter:
             if not all(word in text for word in self.words):
                 return False
         if not all(compared(now_ms - getattr(one, name)) for name, compared in self.since):
+            return False
+        if self.took and not all(compared(one.took_ms(now_ms)) for compared in self.took):
             return False
         return all(test(one, now_ms) for test in (*self.alike, *self.tests))
 
@@ -117,6 +126,8 @@ class Filter:
             ]
         for hint in self.hints:  # a long text is cut off in the haystack
             kept = [one for one in kept if hint in one.haystack or len(one.haystack) > CUT]
+        for compared in self.took:
+            kept = list(compress(kept, map(compared, took_all(kept, now_ms))))
         for test in self.tests:
             kept = [one for one in kept if test(ask(one), now_ms)]
         return kept

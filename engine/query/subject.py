@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable
-from typing import Final
+from collections.abc import Hashable, Iterable
+from typing import Any, Final, Protocol
 
 import msgspec
 
-from engine.attention import facets, moment, reasons, standing, updated_at
+from engine.attention import LAST_MS, facets, moment, reasons, standing, updated_at
 from engine.ledger_ids import HERE
 from engine.pace import STALL_MIN_MS
 from engine.records import (
     LIVE,
+    TERMINAL,
     EngineFields,
     ErrorInfo,
     Status,
@@ -38,6 +39,16 @@ _NO_RECORD = TaskRecord(task_id="")
 _NO_FIELDS = EngineFields()
 _NO_ERROR = ErrorInfo("")
 _NO_UNITS = Units()
+_ENDED: Final = frozenset(status.value for status in TERMINAL)  # bare texts are compared quicker
+_NUMBERS: Final = frozenset({float, int})
+_RECORD: Final[Any] = TaskRecord  # its times are looked at here, whatever their types say
+
+
+class Seen(Protocol):
+    """What knows its task."""
+
+    @property
+    def view(self) -> Any: ...
 
 
 class Subject(msgspec.Struct, frozen=True, gc=False):
@@ -179,6 +190,20 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
 def subject(view: TaskView, stall_after_ms: float = STALL_MIN_MS) -> Subject:
     """`view`, to be asked. `stall_after_ms` is `Pace.stall_after_ms` where the pace is known."""
     return Subject(view, stall_after_ms)
+
+
+def took_all(found: Iterable[Seen], now_ms: float) -> list[float]:
+    """`Subject.took_ms` of each: asked only where a record is not one that ended as usual."""
+    return [
+        end - began
+        if type(one := each.view.entry) is _RECORD
+        and one.status in _ENDED
+        and type(began := one.started_at) in _NUMBERS
+        and type(end := one.ended_at) in _NUMBERS
+        and 0 < began <= end < LAST_MS
+        else Subject(each.view, 0).took_ms(now_ms)
+        for each in found
+    ]
 
 
 def haystack(view: TaskView) -> str:

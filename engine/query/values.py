@@ -6,6 +6,7 @@ import difflib
 import operator
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from engine.query.errors import BadComparison, UnknownValue
@@ -26,11 +27,12 @@ _UNITS_MS: Final = {
 _PIECE = r"(\d+(?:\.\d+)?)(ms|min|[smhdw])"
 _SPAN = re.compile(f"(?:{_PIECE})+")
 _NUMBER = re.compile(r"\d{1,15}|\d{1,3}(?:,\d{3}){1,4}")
+# The limit comes first: `given < limit` is `limit > given`.
 _OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
+    "<": operator.gt,
+    "<=": operator.ge,
+    ">": operator.lt,
+    ">=": operator.le,
     "=": operator.eq,
     "": operator.eq,
 }
@@ -106,8 +108,7 @@ def span(term: Term, example: str) -> Compared:
 
 
 def _compared(comparison: str, limit: float) -> Compared:
-    compare = _OPERATORS[comparison]
-    return lambda given: compare(given, limit)
+    return partial(_OPERATORS[comparison], limit)  # no call of Python for each of 100,000
 
 
 def _refuse(term: Term, example: str) -> None:
