@@ -141,10 +141,7 @@ class RequestForm(QWidget):
         self._cards[kind].setChecked(True)
         name = self.name.value
         self.body = CommandForm() if kind == "commands" else KindForm(kind, self._words)
-        self.budgets, self.contract = BudgetForm(kind), ContractForm(kind)
-        self.contract.setVisible(kind in CONTRACT_KINDS)
-        for fold in (self.budgets, self.contract):
-            fold.unfolded.connect(lambda _: self.grown.emit())
+        self._make_terms(kind)
         self.name = self._make_name()
         self.name.value = name
         inner = QWidget()
@@ -164,6 +161,12 @@ class RequestForm(QWidget):
         self.kind_changed.emit(kind)  # what others put into the old form moves on first
         if old is not None:
             old.deleteLater()
+
+    def _make_terms(self, kind: str) -> None:
+        self.budgets, self.contract = BudgetForm(kind), ContractForm(kind)
+        self.contract.setVisible(kind in CONTRACT_KINDS)
+        for fold in (self.budgets, self.contract):
+            fold.unfolded.connect(lambda _: self.grown.emit())
 
     def _spoil(self) -> None:
         self._fresh = False
