@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
 
 from engine import words
 from engine.feed import Batch
@@ -159,7 +159,7 @@ class News(QObject):
         ids = tuple(dict.fromkeys(str(one.view.task_id) for one in group))
         kind = min((one.kind for one in group), key=list(Kind).index)
         if len(group) == 1:
-            title, body = self._title(group[0]), task_name(group[0].view)
+            title, body = self._title(group[0]), _name(group[0].view)
         else:
             title, body = self._sum_up(group), _names([one.view for one in group])
         return Entry(group[0].at_ms, kind, title, body, ids)
@@ -194,9 +194,16 @@ class News(QObject):
         return said.format(count(ended), count(failed), count(needy))
 
 
+def _name(view: TaskView) -> str:
+    """Which task, and in which ledger if that is not the window's own."""
+    name = task_name(view)
+    words = QCoreApplication.translate("News", "{0} at {1}")
+    return words.format(name, view.ledger) if view.ledger else name
+
+
 def _names(views: Iterable[TaskView]) -> str:
     """A few of the tasks by name, one a line."""
-    names = list(dict.fromkeys(map(task_name, views)))
+    names = list(dict.fromkeys(map(_name, views)))
     return "\n".join(names[:MOST_NAMED] + (["…"] if len(names) > MOST_NAMED else []))
 
 

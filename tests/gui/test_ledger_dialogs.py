@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import time
 from pathlib import Path
 
 import pytest
@@ -113,8 +115,6 @@ async def test_another_label_goes_along_with_what_was_narrowed_and_seen(
 
 
 def _now_ms() -> float:
-    import time
-
     return time.time() * 1000
 
 
@@ -209,6 +209,22 @@ async def test_how_the_tasks_of_a_new_ledger_stand_is_no_news(tmp_path: Path) ->
         await all_read(session)
         assert news == []
         assert window.model.counts()["attention"] == 2
+
+
+async def test_what_happens_in_a_ledger_beside_is_news_with_its_name(
+    tmp_path: Path, laptop: Beside
+) -> None:
+    folder = put_task(tmp_path / LAPTOP, 9, status="RUNNING", engine={"name": "Shop"})
+    async with side_by_side(tmp_path, laptop) as session:
+        found = session.window.findChild(News)
+        assert found is not None
+        meta = json.loads((folder / "meta.json").read_text())
+        ended = meta | {"status": "FAILED", "ended_at": _now_ms()}
+        (folder / "meta.json").write_text(json.dumps(ended))
+        await until(lambda: found.entries, found.changed)
+        assert found.entries[0].body == "Shop at laptop"
+        found.show_tasks(found.entries[0])
+        assert session.window.table.selected_ids() == [f"{9:016x}@laptop"]
 
 
 async def test_what_was_kept_is_shown_and_a_facet_of_none_is_left(
