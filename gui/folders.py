@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QUrl
-from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtCore import QCoreApplication, QUrl
+from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
 
 def ask_folder(parent: QWidget, title: str, start: str, then: Callable[[Path], object]) -> None:
@@ -20,5 +20,25 @@ def ask_folder(parent: QWidget, title: str, start: str, then: Callable[[Path], o
 
 
 def show_folder(folder: Path) -> None:
-    """Open `folder` in the desktop's file manager."""
-    QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
+    """Open `folder` in the desktop's file manager; without one, say where it is."""
+    if not QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder))):
+        _tell_place(folder)
+
+
+def _tell_place(folder: Path) -> None:
+    from gui.dialogs.question import Question  # seldom needed
+
+    say = QCoreApplication.translate
+    question = Question(QApplication.activeWindow())
+    question.ask(say("Folders", "Show in folder"), say("Folders", "No program here shows folders."))
+    question.add_text(str(folder))
+    question.add_button("copy", say("Folders", "Copy the path"))
+    question.add_button("close", say("Folders", "Close"), default=True)
+
+    def act(answer: str) -> None:
+        if answer == "copy":
+            QGuiApplication.clipboard().setText(str(folder))
+        question.deleteLater()
+
+    question.when_answered(act)
+    question.open()

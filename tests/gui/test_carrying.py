@@ -15,10 +15,11 @@ from PySide6.QtWidgets import QWidget
 
 from engine.service import Engine
 from gui.details.screenshots import Screenshots
+from gui.dialogs.question import Question
 from gui.session import Session
 from tests.gui.result_ledgers import page, put_pages, put_picture, put_task
 from tests.gui.test_result_tabs import settled, tab_of
-from tests.gui.windows import WAIT_S, app, opened
+from tests.gui.windows import WAIT_S, app, appearing, opened, press
 
 LEFT, FAR = Qt.MouseButton.LeftButton, QPoint(60, 40)
 Carried = tuple[str, list[str], Qt.DropAction]
@@ -181,3 +182,14 @@ def _only(thumbs: Any) -> Any:
     item = thumbs.item(0)
     assert item is not None
     return item
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+async def test_where_no_program_shows_folders_the_path_can_be_copied(three: Path) -> None:
+    async with opened(three) as session:
+        window = session.window
+        window.activateWindow()
+        with appearing(Question) as told:
+            window.show_ledger_folder()  # no desktop here has a file manager
+            press(await told, "Copy the path")
+        assert QGuiApplication.clipboard().text() == str(three / "tasks")
