@@ -6,7 +6,9 @@ waits neither for its imports nor for the desktop's answers.
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, QTimer
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from gui.desktop.tray import Tray
     from gui.main_window import MainWindow
 
-SETTLE_MS = 600
+SETTLE_MS, LATEST_MS = 600, 5000  # after the list is read; after the window is there
 
 
 class Citizen(QObject):
@@ -33,8 +35,9 @@ class Citizen(QObject):
         self._closed = False
         self.leaving = Leaving(window, self._find_tray)
         self.leaving.kept.connect(self._say_where)
-        self._settling = QTimer(self, singleShot=True, interval=SETTLE_MS)
-        self._settling.timeout.connect(self._settle)
+        self._settling = QTimer(self, singleShot=True, interval=LATEST_MS)
+        self._settling.timeout.connect(self._arrive)
+        window.loaded.connect(self._settle_soon)
         app = QApplication.instance()
         if sys.platform == "darwin" and isinstance(app, QApplication):
             app.applicationStateChanged.connect(self._come_back)
@@ -65,6 +68,19 @@ class Citizen(QObject):
         self._settling.stop()
         if self._presence is not None:
             self._presence.close()
+
+    def _settle_soon(self) -> None:
+        """The list is read, so the processor has time for what nobody waits for."""
+        if self._settling.isActive() and self._settling.interval() != SETTLE_MS:
+            self._settling.start(SETTLE_MS)
+
+    def _arrive(self) -> None:
+        self._window.bridge.spawn(self._import_and_settle(), name="arrive on the desktop")
+
+    async def _import_and_settle(self) -> None:
+        await asyncio.to_thread(import_module, "gui.desktop.presence")  # 0.1 s of a frozen window
+        if not self._closed:
+            self._settle()
 
     def _settle(self) -> None:
         self.presence.tray.show()
