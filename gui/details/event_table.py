@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QItemSelectionModel, Qt, Signal
+from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QTableView, QWidget
 
 from engine import words
 from gui.details.event_model import EventModel
+from gui.plain_rows import show_plain_rows
 
 _TIME_CHARS, _KIND_CHARS = 14, 20
 
@@ -25,20 +26,9 @@ class EventTable(QTableView):
         self._events = model
         self.setModel(model)
         self.setAccessibleName(words.say("details.events"))
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        show_plain_rows(self)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setTabKeyNavigation(False)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
-        self.setCornerButtonEnabled(False)
-        rows, header = self.verticalHeader(), self.horizontalHeader()
-        rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        rows.setDefaultSectionSize(self.fontMetrics().height() + 6)
-        rows.hide()
-        header.setHighlightSections(False)
-        # It would ask whether each column is selected, all rows through, at every repaint.
-        header.setSelectionModel(QItemSelectionModel(model, header))
+        header = self.horizontalHeader()
         header.setStretchLastSection(True)
         character = self.fontMetrics().averageCharWidth()
         header.resizeSection(0, _TIME_CHARS * character + 16)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QItemSelectionModel, QRectF, Qt, Signal
+from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QBrush, QPainter, QPalette, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
-    QHeaderView,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -18,6 +17,7 @@ from PySide6.QtWidgets import (
 from gui.details.timeline_model import BAR, BEGAN, TEXT, TOOK, WHAT, AnyIndex, TimelineModel
 from gui.details.timeline_picture import IDLE
 from gui.details.timeline_spans import Scale, Span
+from gui.plain_rows import show_plain_rows
 from gui.theme import tone
 
 _CHARS = {BEGAN: 15, WHAT: 18, TOOK: 14}
@@ -37,13 +37,8 @@ class TimelineTable(QTableView):
         self._bars = _Bars(self)
         self.setItemDelegateForColumn(BAR, self._bars)
         self.setAccessibleName(self.tr("Timeline, row by row"))
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        show_plain_rows(self)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setTabKeyNavigation(False)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
-        self.setCornerButtonEnabled(False)
         self._lay_out()
         self.activated.connect(lambda index: self._open(index.row()))
         self.selectionModel().selectionChanged.connect(
@@ -51,13 +46,7 @@ class TimelineTable(QTableView):
         )
 
     def _lay_out(self) -> None:
-        rows, header = self.verticalHeader(), self.horizontalHeader()
-        rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        rows.setDefaultSectionSize(self.fontMetrics().height() + 6)
-        rows.hide()
-        header.setHighlightSections(False)
-        # It would ask whether each column is selected, all rows through, at every repaint.
-        header.setSelectionModel(QItemSelectionModel(self._model, header))
+        header = self.horizontalHeader()
         header.setStretchLastSection(True)
         for column, chars in _CHARS.items():
             header.resizeSection(column, chars * self.fontMetrics().averageCharWidth() + 16)

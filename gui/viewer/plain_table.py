@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import (
     QAbstractItemModel,
-    QItemSelectionModel,
     QModelIndex,
     QPersistentModelIndex,
     Qt,
@@ -15,12 +14,13 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
-    QHeaderView,
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableView,
     QWidget,
 )
+
+from gui.plain_rows import show_plain_rows
 
 LAST_CHARS, LEAST_CHARS = 28, 24  # of the last column, and of the one that grows
 
@@ -41,24 +41,13 @@ class PlainTable(QTableView):
         self._grows, self._touched = grows, False
         self.setModel(model)
         self.setAccessibleName(name)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        self.setTabKeyNavigation(False)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
-        self.setCornerButtonEnabled(False)
+        show_plain_rows(self)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        self._set_headers(model, widths)
+        self._set_headers(widths)
 
-    def _set_headers(self, model: QAbstractItemModel, widths: Sequence[int]) -> None:
-        rows, header = self.verticalHeader(), self.horizontalHeader()
-        rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        rows.setDefaultSectionSize(self.fontMetrics().height() + 6)
-        rows.hide()
-        header.setHighlightSections(False)
-        # It would ask whether each column is selected, all rows through, at every repaint.
-        header.setSelectionModel(QItemSelectionModel(model, header))
+    def _set_headers(self, widths: Sequence[int]) -> None:
+        header = self.horizontalHeader()
         header.setStretchLastSection(True)
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSortIndicatorClearable(True)
