@@ -64,7 +64,7 @@ def summed_up(states: Sequence[LedgerState]) -> tuple[str, str, str]:
     lost = sum(one.state in ("gone", "unusable") for one in states)
     worst = min((one.state for one in states), key=_WORST.index, default="live")
     if lost:
-        words = QCoreApplication.translate("Ledgers", "{0} beside, {1} not there")
+        words = QCoreApplication.translate("Ledgers", "{0} beside, {1} lost")
     else:
         words = QCoreApplication.translate("Ledgers", "{0} beside")
     hint = "\n".join(f"{line_of(one)}\n{retold(one.reason)}".strip() for one in states)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStatusBar, QToolButton, QWidget
 
 from engine.display import display, elide_middle
@@ -13,7 +14,8 @@ from engine.records import Health
 from engine.saying import retold
 from gui.theme import MOST_CHARS, TonedLabel, plain_keys, plain_label, plain_tip
 
-ROOT_CHARS = 60
+ROOT_CHARS, LEAST_CHARS = 60, 14
+SPACING = 8  # pixels, round each part
 BROWSER_CHARS = 60
 
 
@@ -89,6 +91,7 @@ class StatusBar(QStatusBar):
         self.engine, self.watcher, self.ground = _Sign(self), _Sign(self), _Sign(self)
         self.work, self.root = plain_label(parent=self), _Link(self)
         self.beside = _Beside(self)
+        self._root = ""
         self.setSizeGripEnabled(False)
         self.setContentsMargins(8, 0, 8, 0)
         for number, part in enumerate((self.engine, self.work, self.watcher)):
@@ -113,11 +116,28 @@ class StatusBar(QStatusBar):
         hint = self.tr("What this window runs itself. The list also has what other programs run.")
         self.work.setToolTip(plain_tip(hint))
         self.work.setAccessibleDescription(hint)
-        self.root.show_path(short_path(health.root), self.tr("Open {0}").format(health.root))
+        self._root = health.root
+        self._fit()
 
     def show_beside(self, tone_name: str, words: str, hint: str) -> None:
         """The ledgers beside, as `ledger_words.summed_up` says it; no `hint`: there are none."""
         self.beside.show_state(tone_name, words, hint)
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """The path takes what the others leave: nothing at its right may be pushed out."""
+        if not self._root:
+            return
+        beside = self.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        others = [one for one in beside if one is not self.root and not one.isHidden()]
+        taken = sum(one.sizeHint().width() + SPACING for one in others)
+        chars = (self.width() - taken) // self.fontMetrics().averageCharWidth()
+        path = elide_middle(short_path(self._root), max(LEAST_CHARS, min(chars, ROOT_CHARS)))
+        self.root.show_path(path, self.tr("Open {0}").format(self._root))
 
     def _engine(self, health: Health) -> tuple[str, str, str]:
         browser = display(health.browser_name, BROWSER_CHARS) or self.tr("browser")

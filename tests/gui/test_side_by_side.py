@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtWidgets import QLabel, QMenu
+from pytestqt.qtbot import QtBot
 
 from engine.beside.state import Beside
 from engine.export.exporter import Order
 from engine.export.task_list import row_of
 from engine.ledger_ids import is_label, qualified
 from engine.query import completion
-from engine.records import TaskRecord
+from engine.records import Health, TaskRecord
 from engine.words import task_name
 from gui.columns import COLUMN_AT, COLUMNS
 from gui.desktop.wishes import Wish
@@ -28,6 +29,7 @@ from gui.facets import FacetCounts
 from gui.ledger_trouble import LedgerTrouble
 from gui.rows import Row, make_row
 from gui.side_by_side import KEPT, kept_in
+from gui.status_bar import StatusBar
 from tests.gui.result_ledgers import put_task
 from tests.gui.side_ledgers import (
     CI,
@@ -244,7 +246,7 @@ async def test_a_lost_ledger_has_a_line_of_its_own_and_the_others_go_on(
         laptop.path.rename(tmp_path / "away")
         await until(lambda: window.model.total == 4, session.bridge.batch)
         assert bar.title == "The folder of “laptop” is gone"
-        assert window.status.beside.link.text() == "2 beside, 1 not there"
+        assert window.status.beside.link.text() == "2 beside, 1 lost"
         assert window.area.state == "table"
         press(bar, "Take it out of this window")
         assert bar.isHidden()
@@ -299,3 +301,20 @@ async def test_the_own_folder_may_go_and_those_beside_stay_in_the_list(
         (tmp_path / "away").rename(tmp_path / "own")
         await until(lambda: window.model.total == 5, session.bridge.batch)
         assert trouble.bar.title == ""
+
+
+def test_nothing_is_pushed_out_of_the_status_bar_by_a_long_path(qtbot: QtBot) -> None:
+    bar = StatusBar()
+    qtbot.addWidget(bar)
+    last = QLabel("news", bar)
+    bar.addPermanentWidget(last)
+    bar.resize(900, 30)
+    bar.show()
+    browser = "Chromium headless shell 156.0.8078.79"
+    root = str(Path("/srv/very/long/path/to/the/folder/of/all/the/tasks"))
+    bar.show_health(Health(root=root, engine="ready", browser="ready", browser_name=browser))
+    bar.show_beside("bad", "2 beside, 1 lost", "laptop: gone")
+    assert last.geometry().right() <= bar.width()
+    assert "…" in bar.root.text()
+    bar.resize(1600, 30)
+    assert bar.root.text() == root
