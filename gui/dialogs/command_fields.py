@@ -22,9 +22,10 @@ LONG: Final = ("script",)
 
 
 class CommandFields(QWidget):
-    """Shows one command; `edited` carries what it has become."""
+    """Shows one command; `edited` carries what it has become, `rebuilt` tells of new fields."""
 
     edited = Signal(object)
+    rebuilt = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -90,6 +91,7 @@ class CommandFields(QWidget):
         self._column.replaceWidget(old, self._rest)
         old.hide()
         old.deleteLater()
+        self.rebuilt.emit()
 
     def _field(self, name: str, facts: Input) -> Field:
         words = self._words(name)

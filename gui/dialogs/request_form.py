@@ -158,6 +158,8 @@ class RequestForm(QWidget):
         self.body.left.connect(self.left)
         old = self._area.takeWidget()
         self._area.setWidget(inner)
+        if isinstance(self.body, CommandForm):
+            self.body.one.rebuilt.connect(self.grown)
         self.kind_changed.emit(kind)  # what others put into the old form moves on first
         if old is not None:
             old.deleteLater()

@@ -67,7 +67,9 @@ def test_a_task_is_built_by_hand_with_nothing_but_the_keyboard(dialog: StartDial
     add.setFocus()
     QTest.keyClick(add, Qt.Key.Key_Space)
     QTest.keyClicks(dialog.focusWidget(), "open it")
-    QTest.keyClicks(form.one["url"].editor, "https://example.com/")
+    QApplication.processEvents()  # the fields of the new command are shown
+    QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Tab)
+    QTest.keyClicks(dialog.focusWidget(), "https://example.com/")
     assert dialog.form.asked.args == {
         "task_name": "look",
         "task_intention": "see",
