@@ -146,7 +146,7 @@ def entries(root: Folder, ids: Iterable[str], now_ms: int) -> Iterator[TaskRecor
             except (OSError, *meta.REFUSED):
                 record = None  # a closer look will tell; also what is cut off at the cap
         if record is not None and record.task_id == task_id:
-            yield record
+            yield meta.lighter(record, task_id)
         elif (found := _read(root, task_id, now_ms, meta.glance)) is not None:
             yield found.entry
 
@@ -174,7 +174,7 @@ def ended(root: Folder, ids: Iterable[str]) -> tuple[list[TaskRecord], list[str]
             rest.append(task_id)
             continue
         if record.task_id == task_id and record.status in TERMINAL and not may_be_deep(data):
-            found.append(record)
+            found.append(meta.lighter(record, task_id))
         else:
             rest.append(task_id)
     return found, rest

@@ -12,6 +12,7 @@ import json
 import math
 import re
 from collections import Counter
+from sys import intern
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +26,7 @@ MAX_DIGITS: Final = 400
 MAX_EXACT: Final = 2**53  # beyond it JavaScript, which shares the file, loses digits
 
 glimpse: Final = msgspec.json.Decoder(TaskRecord).decode  # raises one of REFUSED
+_put: Final = msgspec.structs.force_setattr
 REFUSED: Final = (msgspec.MsgspecError, RecursionError, ValueError)
 # The fields that may hold anything, in the record and in our own part of it.
 _FREE: Final = ("args_summary", "owner", "policy", "counters")
@@ -35,6 +37,24 @@ _NESTED: Final[dict[str, type[msgspec.Struct]]] = {
     "error": ErrorInfo,
     "units": Units,
 }
+
+
+def lighter(record: TaskRecord, task_id: str) -> TaskRecord:
+    """The same record, a quarter of a kilobyte lighter: what many have in common is one text.
+
+    `task_id` is its id as the caller has it already. Each record is made by its reader alone,
+    so nobody sees it change.
+    """
+    _put(record, "task_id", task_id)
+    _put(record, "kind", intern(record.kind))
+    _put(record, "status", intern(record.status))
+    ours = record.engine
+    if ours is not None:
+        if ours.host is not None:
+            _put(ours, "host", intern(ours.host))
+        if ours.boot_id is not None:
+            _put(ours, "boot_id", intern(ours.boot_id))
+    return record
 
 
 def glance(data: bytes, task_id: str) -> TaskRecord:
