@@ -13,9 +13,10 @@ from engine import words
 from engine.attention import REFUSED_CODE, moment
 from engine.display import display
 from engine.ledger_ids import plain_id
-from engine.records import TASK_RUN, EngineFields, Status, TaskRecord
+from engine.records import TASK_RUN, EngineFields, Status, TaskRecord, Units
 from engine.saying import retold
 from gui.budget_gauge import Fullest, fullest_of
+from gui.promises import known
 from gui.rows import Row
 
 Text = Callable[[Row, float], str]
@@ -69,6 +70,11 @@ def root(row: Row, _now_ms: float) -> str:
     return row.about.ledger or words.say("root.here")
 
 
+def newness(row: Row) -> float | None:
+    """Ages grow as the time of their beginning shrinks."""
+    return -row.created_at if row.created_at else None
+
+
 def host(row: Row) -> str | None:
     return row.host or None
 
@@ -110,7 +116,14 @@ def contract_of(row: Row) -> int | None:
 
 def contract(row: Row, _now_ms: float) -> str:
     at = contract_of(row)
-    return "" if at is None else words.say(f"contract.{CONTRACTS[at]}")
+    if at is None:
+        return ""
+    state, counted = words.say(f"contract.{CONTRACTS[at]}"), known(_ours(row).contract_id)
+    if counted is None:
+        return state
+    done, failed = counted.completed_count, counted.failed_count
+    units = Units(done, counted.expected_total, failed=failed)
+    return words.say("contract.counted", state=state, progress=words.progress(TASK_RUN, units))
 
 
 def forced_at(row: Row) -> float | None:

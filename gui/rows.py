@@ -49,7 +49,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     """What the table knows of one task. Times are ms since 1970, `rate` is units a second.
 
     `needs` leaves out what was acknowledged; `quiet` says that all of it was. `worst` is the
-    fullest budget, 1 at its limit. `calm`, `rank`, `folded_name`, `share` and `newness` are
+    fullest budget, 1 at its limit. `calm`, `rank`, `folded_name` and `share` are
     there to sort by: a field is read six times faster than a function of the row is called.
     """
 
@@ -76,7 +76,6 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     ends_at: float | None = None
     share: float | None = None
     created_at: float | None = None
-    newness: float | None = None
     updated_at: float | None = None
     stalls_at: float | None = None
     host: str = ""
@@ -141,7 +140,6 @@ def _times(view: TaskView, record: TaskRecord, stall_after_ms: float) -> dict[st
         "live": record.is_live,
         "running": record.status == Status.RUNNING,
         "created_at": created,
-        "newness": -created if created else None,
         "updated_at": updated_at(view),
         "stalls_at": stalls_at(view, stall_after_ms),
     }

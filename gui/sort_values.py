@@ -28,6 +28,10 @@ def _records(rows: Sequence[Row]) -> list[TaskRecord]:
 # Each record is looked at in one go: to come back to it costs more than all that is asked of it.
 
 
+def newness(rows: Sequence[Row]) -> list[float | None]:
+    return [-at if (at := row.created_at) else None for row in rows]
+
+
 def started(rows: Sequence[Any]) -> list[float | None]:
     return [
         float(at)
@@ -115,6 +119,7 @@ def doing(rows: Sequence[Row]) -> list[str | None]:
 
 
 VALUES: Final[Mapping[str, Callable[[Sequence[Row]], list[Any]]]] = {
+    "age": newness,
     "started": started,
     "ended": ended,
     "took": lasted,
