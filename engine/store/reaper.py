@@ -20,6 +20,7 @@ from engine.store import changes, lease, machine, meta
 from engine.store.assemble import assemble
 from engine.store.files import Unusable
 from engine.store.ledger import Ledger
+from engine.store.slices import AT_ONCE, slices
 from engine.tally import OTHER_UNITS, UNITS_KEY, killed_head
 
 log = logging.getLogger(__name__)
@@ -170,9 +171,13 @@ class Reaper:
         return TaskUnreadable(task_id=record.task_id, reason=reason, path=path)
 
     def _live(self) -> list[TaskRecord]:
-        ids = [task_id for task_id, _ in self.ledger.scan() if task_id not in self._ended]
+        others: list[str] = []
+        for (part,) in slices(self.ledger.folders(AT_ONCE), 1):
+            ended, rest = self.ledger.ended([one for one in part if one not in self._ended])
+            self._ended.update(TaskId(record.task_id) for record in ended)
+            others += rest
         live: list[TaskRecord] = []
-        for found in self.ledger.read_many(ids):
+        for found in self.ledger.read_many(others):
             if isinstance(found.entry, Unreadable):
                 continue
             if found.entry.is_terminal:

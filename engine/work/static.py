@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import importlib
 import re
 import time
@@ -260,8 +259,10 @@ def retry_after(header: str) -> float | None:
         return None
     if header.isascii() and header.isdigit():
         return float(header[:10])
+    from email.utils import parsedate_to_datetime  # rare, and 25 ms of every start
+
     try:
-        at = email.utils.parsedate_to_datetime(header)
+        at = parsedate_to_datetime(header)
     except ValueError:
         return None
     return max(0.0, at.timestamp() - time.time())
