@@ -184,6 +184,10 @@ async def test_a_pop_up_is_plain_and_a_click_on_it_leads_to_its_tasks(
         assert actions == ["default", "Show"]
         assert (hints["urgency"].value, hints["suppress-sound"].value) == (2, True)
         await until_shown(popups, 7)
+        desktop.answers["Notify"] = lambda _: ("u", (9,))
+        popups.show(Popup("calm", sound=True))
+        calm = (await desktop.called("Notify", 2)).body[6]
+        assert (calm["urgency"].value, calm["suppress-sound"].value) == (1, False)
         await desktop.ring(NOTES, "ActivationToken", "us", 7, "leave")
         await desktop.ring(NOTES, "ActionInvoked", "us", 8, "default")  # another program's
         await desktop.ring(NOTES, "ActionInvoked", "us", 7, "default")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from engine.errors import TaskNotFound
 from engine.feed import Batch
 from engine.records import History, TaskId, TaskRecord, TaskView
+from gui import following
 from gui.details.event_rows import EventPart, EventRow
 from gui.following import LAST_LOOKS, EventFollower, Offset, Told
 
@@ -70,6 +73,19 @@ async def test_an_ended_task_is_read_to_its_end_and_then_only_on_news() -> None:
     assert [texts(part) for part in file.seen if part.older] == [[str(n)] for n in range(8, -1, -1)]
     assert file.seen[0].earlier == 9
     assert texts(file.seen[-1]) == ["10"]
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+
+
+async def test_no_more_is_read_than_the_table_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "KEPT", 4)
+    told = Told()
+    told.whole(Batch((view(ONE, "COMPLETED"),), (), 1, 1, True))
+    file = File(told)
+    work = asyncio.ensure_future(file.follower.follow(ONE))
+    await file.reads_of(2 * 3 + LAST_LOOKS + 2)  # the newest, three older, and the last looks
+    await asyncio.sleep(0)
+    assert [texts(part) for part in file.seen if part.older] == [["8"], ["7"], ["6"]]
     work.cancel()
     await asyncio.gather(work, return_exceptions=True)
 

@@ -18,7 +18,7 @@ from engine import words
 from engine.attention import Reason
 from engine.feed import Batch
 from engine.records import TaskRecord, TaskView
-from gui.desktop.news import News
+from gui.desktop.news import MOST_NAMED, News
 from gui.desktop.notices import BURST_MS, Grouping, Happening, Kind, Popup, Watch, is_quiet
 from gui.dialogs.news_list import NewsList
 from gui.session import Session
@@ -156,6 +156,17 @@ async def test_three_ends_at_once_are_one_notice_that_leads_to_all_of_them(home:
         session.window.show()
         news.show_tasks(entry)
         assert set(session.window.table.selected_ids()) >= {view.task_id for view in ended}
+
+
+async def test_of_many_that_failed_a_few_are_named(home: Path) -> None:
+    async with opened(home, **NO_BROWSER) as session:
+        session.window.hide()
+        told = heard(news_of(session).told)
+        running_then(session, "FAILED", range(1, MOST_NAMED + 3))
+        (popup,) = await told
+        named = popup.body.splitlines()
+        assert len(set(named)) == len(named) == MOST_NAMED + 1
+        assert named[-1] == "…"
 
 
 async def test_what_completed_is_listed_and_rings_no_bell_outside(home: Path) -> None:
