@@ -59,7 +59,6 @@ class Requests(QObject):
 
         `whom` says in words which tasks were meant, where nobody chose them one by one.
         """
-        views = [view for view in views if self._window.scope.may_change(view)]
         if len(views) <= MOST_AT_ONCE:
             self._ask(*self._judged(views), whom)
             return
@@ -71,7 +70,7 @@ class Requests(QObject):
 
     def _judged(self, views: Sequence[TaskView]) -> tuple[Plan, int]:
         """What a cancel would do, and to how many of those that wait for good."""
-        plan = plan_cancel(views)
+        plan = plan_cancel([view for view in views if self._window.scope.may_change(view)])
         alone = len(plan.pending) == 1
         return plan, sum(not self._comes_back(view, alone) for view in plan.pending)
 

@@ -69,6 +69,7 @@ class SideBySide(QObject):
         self._window, self._bridge = window, window.bridge
         self._locked: frozenset[str] = frozenset()
         self._labels: tuple[str, ...] = ()
+        self._known: frozenset[str] = frozenset()  # the same; asked for with every batch
         self._visiting: set[str] = set()  # shown until the window closes
         self._bridge.ledgers_changed.connect(self._show)
         window.desk.preferences.changed.connect(self._follow)
@@ -83,7 +84,7 @@ class SideBySide(QObject):
 
     @property
     def labels(self) -> frozenset[str]:
-        return frozenset(one.label for one in self.states)
+        return self._known
 
     @property
     def own_tasks(self) -> int:
@@ -203,6 +204,7 @@ class SideBySide(QObject):
             return
         window = self._window
         self._labels = window.model.facets.ledgers = labels
+        self._known = frozenset(labels)
         window.table.header().show_several(bool(labels))
         window.copying.show_several(bool(labels))
         self._leave_what_is_gone()
