@@ -17,7 +17,7 @@ from engine import saying
 from engine.errors import EngineError
 
 MOST_CHARS = 2_000  # of a sentence that is looked at: none of ours is longer without its facts
-_NUMBER = re.compile(r"\d{1,3}(,\d{3})+")  # as English groups it
+_NUMBER = re.compile(r"\d{1,3}(,\d{3})+|\d+\.\d{1,3}")  # as English writes it
 MOST_NESTED = 4  # a reason in a reason in a reason
 
 
@@ -100,7 +100,7 @@ class Recognised:
         if whole is not None or len(text) > MOST_CHARS or depth > MOST_NESTED:
             return whole or text
         if depth and _NUMBER.fullmatch(text):
-            return saying.count(int(text.replace(",", "")))
+            return saying.decimal(float(text.replace(",", "")), len(text.partition(".")[2]))
         for template, said in self._open:
             if text.startswith(template.parts[0]) and (facts := template.facts(text)) is not None:
                 return said.filled(

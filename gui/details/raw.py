@@ -8,7 +8,7 @@ from PySide6.QtWidgets import (
     QListWidgetItem,
     QSplitter,
     QStackedWidget,
-    QTabBar,
+    QTabWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -39,7 +39,9 @@ class Raw(DetailTab):
         self._seen: FileFacts | None = None  # the file that is shown, as it was then
         self._ended = False
         self.list = QListWidget(self)
-        self.modes = QTabBar(self)
+        # a bar of its own would fill itself with the colour that is meant for its outline
+        self._ways = QTabWidget(self)
+        self.modes = self._ways.tabBar()
         self.text, self.tree = FileText(desk, self), JsonView(desk, self)
         self._picture = PicturePane(desk, self)
         self._stack = QStackedWidget(self)
@@ -52,17 +54,17 @@ class Raw(DetailTab):
     def _lay_out(self) -> None:
         self.list.setAccessibleName(self.tr("Files of the task"))
         self.list.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self._ways.setDocumentMode(True)
         for text in (self.tr("Tree"), self.tr("Text")):
-            self.modes.addTab(text)
-        self.modes.setDrawBase(False)
-        self.modes.setExpanding(False)
+            self._ways.addTab(QWidget(self._ways), text)
+        self._ways.setFixedHeight(self.modes.sizeHint().height())
         for page in (self.tree, self.text, self._picture):
             self._stack.addWidget(page)
         side = QWidget(self)
         beside = QVBoxLayout(side)
         beside.setContentsMargins(0, 0, 0, 0)
         beside.setSpacing(4)
-        beside.addWidget(self.modes)
+        beside.addWidget(self._ways)
         beside.addWidget(self._stack, 1)
         whole = QSplitter(self)
         whole.addWidget(self.list)
@@ -151,7 +153,7 @@ class Raw(DetailTab):
         if again:
             self.tree.leave()
             self.text.leave()
-        self.modes.setVisible(file.is_json)
+        self._ways.setVisible(file.is_json)
         if file.is_picture:
             self._stack.setCurrentWidget(self._picture)
             self._picture.show_picture(self._task_id, file.name)

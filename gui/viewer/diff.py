@@ -116,7 +116,7 @@ class Diff(ViewerTab):
         self._known, self._task_id = known, ""
         self.runs = QComboBox(self)
         self.model = DiffModel(self)
-        longest = max(len(self.model.word(kind)) for kind in KINDS) + 2
+        longest = max(len(self.model.word(kind)) for kind in KINDS) + 4  # its sign is wide
         widths = (max(self.model.widths[0], longest), *self.model.widths[1:])
         self.table = PlainTable(self.model, self.tr("Differences"), widths, self, grows=1)
         self.chips = KindChips(KINDS, self.model.word, self)

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import time
+from dataclasses import replace
 from errno import EACCES, EEXIST, EIO, EISDIR, EMFILE, ENOENT, ENOSPC, ENOTDIR, EPERM, EROFS
 
 import pytest
@@ -105,6 +106,7 @@ def test_mistakes_and_errors_are_told_in_the_language(spoken_german: None) -> No
     assert "hat nicht geantwortet" in language.sentence(taken)
     assert language.translated(problem).path == "url"
     most = Problem("max_pages", "invalid_value", "must be between 1 and 1,000,000")
+    assert language.mistake(replace(most, message="not done within 1.5 s")).endswith("nach 1,5 s")
     assert language.mistake(most) == "max_pages: muss zwischen 1 und 1.000.000 liegen"
     assert language.advice_of(LedgerUnusable) != LedgerUnusable.advice_text
 

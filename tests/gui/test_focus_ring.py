@@ -1,0 +1,138 @@
+"""Whoever goes by keys sees where they are: a ring of enough contrast, and of one control only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtGui import QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QPushButton,
+    QRadioButton,
+    QTabWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from gui.focus_ring import NAME, attach
+from gui.theme import DISTINCT, MORE_CONTRAST, Theme, apply_theme
+from tests.gui.test_contrast import PART
+from tests.gui.test_theme import contrast
+from tests.gui.windows import opened
+
+if TYPE_CHECKING:
+    from gui.main_window import MainWindow
+
+
+@pytest.fixture(params=list(product((False, True), repeat=3)), ids=str)
+def dressed(request: pytest.FixtureRequest, qapp: QApplication) -> Iterator[None]:
+    dark, high, apart = request.param
+    qapp.setProperty(MORE_CONTRAST, high)
+    qapp.setProperty(DISTINCT, apart)
+    apply_theme(qapp, Theme.DARK if dark else Theme.LIGHT)
+    yield
+    qapp.setProperty(MORE_CONTRAST, False)
+    qapp.setProperty(DISTINCT, False)
+    apply_theme(qapp, Theme.LIGHT)
+
+
+def tabs() -> QTabWidget:
+    whole = QTabWidget()
+    whole.setDocumentMode(True)  # as all of the window are
+    whole.addTab(QWidget(), "One")
+    whole.addTab(QWidget(), "Two")
+    return whole
+
+
+def made(qtbot: QtBot) -> tuple[QWidget, list[QWidget]]:
+    """A window with the controls that a style marks with a tint at most."""
+    window = QWidget()
+    qtbot.addWidget(window)
+    attach(cast("MainWindow", window))  # any window: the application has one mark for all
+    column = QVBoxLayout(window)
+    raised = QToolButton()
+    raised.setText("Export")
+    raised.setAutoRaise(True)
+    raised.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+    parts = [QPushButton("First"), raised, QCheckBox("Tick"), QRadioButton("Choose"), QComboBox()]
+    whole = tabs()
+    for one in (*parts, whole):
+        column.addWidget(one)
+    controls: list[QWidget] = [*parts, whole.tabBar()]
+    window.show()
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    controls[0].setFocus()
+    return window, controls
+
+
+def _place(control: QWidget) -> QRect:
+    return QRect(control.mapTo(control.window(), QPoint()), control.size())
+
+
+def rings(window: QWidget) -> list[QWidget]:
+    return [one for one in window.findChildren(QWidget, NAME) if not one.isHidden()]
+
+
+def strongest(before: QImage, after: QImage) -> float:
+    points = product(range(before.width()), range(before.height()))
+    pairs = ((before.pixelColor(x, y), after.pixelColor(x, y)) for x, y in points)
+    return max(contrast(one, other) for one, other in pairs if one != other)
+
+
+def test_it_can_be_seen_in_every_palette(dressed: None, qtbot: QtBot) -> None:
+    window, controls = made(qtbot)
+    before = [window.grab(_place(one)).toImage() for one in controls]
+    for at, control in enumerate(controls[1:], 1):
+        QTest.keyClick(QApplication.focusWidget() or window, Qt.Key.Key_Tab)
+        assert QApplication.focusWidget() is control
+        after = window.grab(_place(control)).toImage()
+        assert strongest(before[at], after) >= PART, type(control)
+        assert [one.parent() for one in rings(window)] == [control]
+
+
+def test_whoever_clicks_needs_none(qtbot: QtBot) -> None:
+    window, controls = made(qtbot)
+    controls[1].setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    QTest.mouseClick(controls[1], Qt.MouseButton.LeftButton)
+    assert QApplication.focusWidget() is controls[1]
+    assert rings(window) == []
+
+
+def test_it_follows_its_control_and_goes_with_it(qtbot: QtBot) -> None:
+    window, controls = made(qtbot)
+    QTest.keyClick(controls[0], Qt.Key.Key_Tab)
+    (ring,) = rings(window)
+    window.resize(600, 500)
+    assert ring.size() == controls[1].size()
+    controls[1].deleteLater()
+    qtbot.waitUntil(lambda: not rings(window))
+    QTest.keyClick(window, Qt.Key.Key_Tab)
+    assert len(rings(window)) == 1
+
+
+@pytest.mark.slow_turns
+async def test_the_window_and_its_dialogs_have_it(tmp_path: Path, qtbot: QtBot) -> None:
+    async with opened(tmp_path / "home") as session:
+        window = session.window
+        dialog = QDialog(window)
+        column = QVBoxLayout(dialog)
+        for words in ("One", "Two"):
+            column.addWidget(QPushButton(words, dialog))
+        dialog.open()
+        dialog.activateWindow()
+        qtbot.waitUntil(dialog.isActiveWindow)
+        QTest.keyClick(QApplication.focusWidget() or dialog, Qt.Key.Key_Tab)
+        assert len(rings(dialog)) == 1
+        dialog.close()
