@@ -196,7 +196,8 @@ class TaskFinder(QObject):
             table.select_ids([task_id])
             table.setFocus()
 
-        hint = f"{words.status_word(row.view)} · {row.kind}"
+        told = (words.status_word(row.view), row.kind, row.about.ledger)
+        hint = " · ".join(filter(None, told))
         return Entry(f"task:{task_id}", words.task_name(row.view), hint, show)
 
 

@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 
 from engine.attention import moment
 from engine.errors import EngineError
+from engine.ledger_ids import plain_id
 from engine.reading.differences import Difference, Differences
 from engine.records import TaskRecord, TaskView
 from engine.units import Unit
@@ -215,9 +216,10 @@ class Diff(ViewerTab):
 
 
 def run_words(view: TaskView) -> str:
-    """A run in a list: when it was made, and how it stands."""
+    """A run in a list: when it was made, how it stands, and in which ledger, if in another."""
     at = clock(moment(view.entry.created_at))
-    return f"{at} · {status_word(view)} · {view.task_id[:8]}"
+    told = (at, status_word(view), plain_id(view.task_id)[:8], view.ledger)
+    return " · ".join(filter(None, told))
 
 
 def runs_of_same_target(view: TaskView, rows: Sequence[Row]) -> list[TaskView]:
