@@ -6,14 +6,18 @@ from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from PySide6 import QtCore  # not `Qt` itself: its names cost the first paint 45 ms
 from PySide6.QtCore import QEvent, QSize
-from PySide6.QtGui import QColor, QFont, QPalette
+from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from engine.display import display, display_lines
 from gui import colours, distinct, stark
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QFont
 
 MOST_CHARS = 8000  # of one label or tooltip: laying out a megabyte takes Qt for seconds
 MOST_TITLE_CHARS = 300
@@ -182,6 +186,8 @@ def heading(text: str, parent: QWidget | None = None, *, grow: float = 1.15) -> 
 
 def scaled(font: QFont, grow: float, *, bold: bool = False) -> QFont:
     """`font` made `grow` times as large; `bold` makes it demi-bold."""
+    from PySide6.QtGui import QFont  # 3 ms that the first paint need not wait for
+
     bigger = QFont(font)
     bigger.setPointSizeF(font.pointSizeF() * grow)
     if bold:
