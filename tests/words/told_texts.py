@@ -26,7 +26,14 @@ NAMES = frozenset(
     {
         *("command task", "task run", "task {0}", "error page", "open files", "a new tab"),
         *("a new window", "a window that a page opened, or a dead one", "its cookies"),
-        *("cookies and storage", "huge pages", "another user", "command {0}", "the file"),
+        *(
+            "cookies and storage",
+            "huge pages",
+            "{0} is closed",
+            "another user",
+            "command {0}",
+            "the file",
+        ),
         *("Chromium headless shell", "Google Chrome for Testing", "looked for ", "HTTP {0}"),
         *("lost ownership", "the {0}", "openchrome-monitor {0}", "Basic ", "open the browser"),
         *("look at the instance", "{0} budget_{1}={2}", "{0} lumas instead of {1}"),
