@@ -71,6 +71,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "contract.open": "open",
     "contract.met": "met",
     "contract.ended": "ended early",
+    "contract.counted": "{state}: {progress}",
     "attention.acknowledged": "Acknowledged",
     "attention.help": "It waits for a person to help it",
     "attention.contract": "Its contract is not met",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 
+from engine.bulk import Guard
 from engine.config import Settings
 from engine.errors import EngineError
 from engine.feed import Batch
@@ -91,6 +92,10 @@ class Minding(Looking):
         """
         read = partial(self.goals.contracts.get, contract_id, include_items=items)
         return await asyncio.to_thread(read)
+
+    async def contract_counts(self, contract_ids: Collection[str]) -> dict[str, Guard]:
+        """The counts of these contracts, for a list; those that cannot be read are left out."""
+        return await asyncio.to_thread(self.goals.counts, contract_ids)
 
     def is_run(self, subject: str) -> bool:
         """Is it the id of a task run? Whatever else it is, the ledger will say."""

@@ -28,12 +28,15 @@ def show_folder(folder: Path) -> None:
 def _tell_place(folder: Path) -> None:
     from gui.dialogs.question import Question  # seldom needed
 
-    say = QCoreApplication.translate
+    translate = QCoreApplication.translate
     question = Question(QApplication.activeWindow())
-    question.ask(say("Folders", "Show in folder"), say("Folders", "No program here shows folders."))
+    question.ask(
+        translate("Folders", "Show in folder"),
+        translate("Folders", "No program here shows folders."),
+    )
     question.add_text(str(folder))
-    question.add_button("copy", say("Folders", "Copy the path"))
-    question.add_button("close", say("Folders", "Close"), default=True)
+    question.add_button("copy", translate("Folders", "Copy the path"))
+    question.add_button("close", translate("Folders", "Close"), default=True)
 
     def act(answer: str) -> None:
         if answer == "copy":

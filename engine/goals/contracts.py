@@ -96,6 +96,14 @@ class Contracts:
                 theirs = () if summary.is_ours(contract) else _listed(contract)
                 return _counted(contract, (*words, *theirs), lost or _dropped(contract, mark))
 
+    def stamp(self, contract_id: str) -> tuple[int, ...]:
+        """Changes whenever the contract does; cheaper than reading it."""
+        self.shelf.check(contract_id)
+        names = (f"{contract_id}.json", item_log.log_name(contract_id))
+        with self._found(), self.shelf.opened() as folder:
+            facts = [folder.facts(name) for name in names if folder.has(name)]
+        return tuple(number for one in facts for number in (one.st_mtime_ns, one.st_size))
+
     def items(self, contract_id: str) -> tuple[list[str], list[str]]:
         """The items that were named beforehand, and the first 100 of them without a word."""
         wanted, missing = self._named(contract_id)

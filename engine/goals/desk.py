@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.bulk import Guard, guard
 from engine.errors import EngineError
 from engine.forcing import Prospect
 from engine.goals import contracts, prospects, run_folders
@@ -39,6 +40,7 @@ class Goals:
     ) -> None:
         self.folders = (home / contracts.FOLDER, home / run_folders.FOLDER)
         self._ledger = ledger
+        self._counted: dict[str, tuple[tuple[int, ...], Guard]] = {}
         self._shelf = Contracts(home, now_ms)
         folders = RunFolders(home, now_ms)
         self.contracts = ContractDesk(self._shelf, folders)
@@ -88,6 +90,21 @@ class Goals:
         if self.runs.has(subject):
             return prospects.of_run(self.runs, self._shelf, subject, named=named)
         return prospects.of_task(self._ledger(), self._shelf, subject, named=named)
+
+    def counts(self, contract_ids: Iterable[str]) -> dict[str, Guard]:
+        """What these contracts say now; read only where they have changed, left out where they
+        cannot be."""
+        found = {}
+        for one in contract_ids:
+            try:
+                stamp = self._shelf.stamp(one)
+                known = self._counted.get(one)
+                if known is None or known[0] != stamp:
+                    known = self._counted[one] = (stamp, guard(self._shelf.read(one)))
+            except (EngineError, OSError):
+                continue
+            found[one] = known[1]
+        return found
 
     def companion(self, contract_id: str, task_id: str) -> ContractCompanion:
         """What records the pages of a crawl that carries a contract."""
