@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QApplication
 made = gui.main_window.MainWindow.__init__
 def act(window):
     print("rooms:", sorted({"engine.service", "gui.bridge", "playwright"} & set(sys.modules)))
+    print("Qt's own names:", "Qt" in vars(sys.modules["PySide6.QtCore"]))
     if sys.argv[2] == "close":
         window.close()
         return
@@ -40,6 +41,9 @@ if sys.argv[2] == "break":
 sys.exit(gui.app.main(["--home", sys.argv[1], "--new-window"]))
 """
 
+# Qt makes an enumeration of each of its names when one of them is first asked for: 45 ms.
+PAINTED = ["rooms: []", "Qt's own names: False"]
+
 
 def ended(tmp_path: Path, what: str) -> tuple[int, list[str]]:
     env = os.environ | {"QT_QPA_PLATFORM": "offscreen", "HOME": str(tmp_path)}
@@ -57,11 +61,11 @@ def ended(tmp_path: Path, what: str) -> tuple[int, list[str]]:
 
 
 def test_a_window_is_painted_before_its_rooms_are_there_and_can_be_closed(tmp_path: Path) -> None:
-    assert ended(tmp_path, "close") == (0, ["rooms: []"])
+    assert ended(tmp_path, "close") == (0, PAINTED)
 
 
 def test_a_window_that_cannot_be_furnished_says_so_in_the_crash_dialog(tmp_path: Path) -> None:
-    assert ended(tmp_path, "break") == (1, ["rooms: []", "told by CrashDialog"])
+    assert ended(tmp_path, "break") == (1, [*PAINTED, "told by CrashDialog"])
 
 
 def test_the_version_is_the_one_that_the_package_is_built_with() -> None:
