@@ -71,13 +71,16 @@ class CommandForm(QWidget):
         column.addLayout(self._make_buttons())
         column.addWidget(self.one)
         column.addWidget(self._fold)
+        self._connect()
+        self._show_one()
+        self.needed = self._fields["task_name"].editor
+
+    def _connect(self) -> None:
         for field in self._fields.values():
             field.changed.connect(self.changed)
             field.left.connect(lambda key=field.key: self.left.emit(key))
         self.one.edited.connect(self._write)
         self.variables.edited.connect(self.changed)
-        self._show_one()
-        self.needed = self._fields["task_name"].editor
 
     def __getitem__(self, key: str) -> Field:
         return self._fields[key]
