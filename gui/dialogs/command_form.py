@@ -62,6 +62,12 @@ class CommandForm(QWidget):
         self._fold = Fold(self.tr("Variables"), self)
         self._fold.column.addWidget(self.variables)
         self.under_first = QVBoxLayout()
+        self._lay_out()
+        self._connect()
+        self._show_one()
+        self.needed = self._fields["task_name"].editor
+
+    def _lay_out(self) -> None:
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(12)
@@ -71,9 +77,6 @@ class CommandForm(QWidget):
         column.addLayout(self._make_buttons())
         column.addWidget(self.one)
         column.addWidget(self._fold)
-        self._connect()
-        self._show_one()
-        self.needed = self._fields["task_name"].editor
 
     def _connect(self) -> None:
         for field in self._fields.values():
