@@ -93,7 +93,7 @@ class LedgersPart(WidePart):
         self._test.clicked.connect(self._look)
         self._remove.clicked.connect(self._take_away)
         self._beside.changed.connect(self.refresh)
-        self.window_.bridge.health.connect(lambda _: self.refresh())
+        self.window_.bridge.health.connect(self.refresh)  # a lambda would outlive the page
 
     def terms(self) -> list[str]:
         return [str(one.path) for one in self._beside.states] + [self.tr("root")]

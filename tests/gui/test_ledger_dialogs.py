@@ -12,6 +12,7 @@ from PySide6.QtCore import QMimeData, Qt, QUrl
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
 
 from engine.beside.state import Beside
 from gui.app import _parse
@@ -84,6 +85,18 @@ async def test_the_page_lists_every_ledger_as_it_is_and_guards_the_own(
         assert len(rows_of(part)) == 1
         assert str(laptop.path) in part.said.text()
         assert laptop.path.is_dir()
+
+
+async def test_a_page_that_was_closed_hears_no_more_of_the_ledgers(
+    tmp_path: Path, laptop: Beside
+) -> None:
+    async with side_by_side(tmp_path, laptop) as session:
+        part = await page_of(session)
+        part.window().close()
+        await until(lambda: not isValid(part), session.bridge.health)
+        session.window.beside.remove(LAPTOP)
+        session.bridge.health.emit(session.bridge.look_at_health())
+        assert session.window.beside.states == ()
 
 
 async def test_another_label_goes_along_with_what_was_narrowed_and_seen(
