@@ -12,9 +12,10 @@ from engine.errors import EngineError
 from engine.forcing import Chance, Prospect, may_be_completed
 from engine.records import TaskView
 from engine.service import Engine
-from engine.words import count, task_name
+from engine.words import count
 from gui.bulk_work import Outcome
 from gui.errands import Errands
+from gui.ledger_words import name_with_ledger
 
 if TYPE_CHECKING:
     from gui.dialogs.force import ForceDialog
@@ -49,7 +50,7 @@ class Forcing(QObject):
         chosen = list(filter(self._may_be_completed, views))
         if not chosen:
             return
-        names = {str(view.task_id): task_name(view) for view in chosen}
+        names = {str(view.task_id): name_with_ledger(view) for view in chosen}
         alone = len(chosen) == 1
 
         async def look(engine: Engine, one: str) -> Prospect:

@@ -9,8 +9,9 @@ from PySide6.QtCore import QCoreApplication
 
 from engine.beside.state import LedgerState
 from engine.display import display
+from engine.records import TaskView
 from engine.saying import retold
-from engine.words import count
+from engine.words import count, task_name
 
 TONES: Final = {
     "opening": "muted",
@@ -48,6 +49,13 @@ def line_of(state: LedgerState) -> str:
     if state.watch_only:
         line = QCoreApplication.translate("Ledgers", "{0} at {1}: {2}, {3}, only watched")
     return line.format(state.label, path, word.rstrip("…"), number_of_tasks(state.tasks))
+
+
+def name_with_ledger(view: TaskView) -> str:
+    """Which task, and in which ledger if that is not the window's own: names alone may be alike."""
+    name = task_name(view)
+    words = QCoreApplication.translate("Ledgers", "{0} at {1}")
+    return words.format(name, view.ledger) if view.ledger else name
 
 
 def place_of(state: LedgerState) -> str:

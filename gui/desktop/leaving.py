@@ -92,9 +92,9 @@ class Leaving(QObject):
         come_forward(self._window)
         question = self._question = Question(self._window)
         headline = (
-            self.tr("1 task is running in this window.")
+            self.tr("1 task of this window has not ended.")
             if running == 1
-            else self.tr("{0} tasks are running in this window.").format(count(running))
+            else self.tr("{0} tasks of this window have not ended.").format(count(running))
         )
         title, leave, stay = self._words_for(folder)
         question.ask(title, headline)

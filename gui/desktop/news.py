@@ -9,15 +9,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from engine import words
 from engine.feed import Batch
 from engine.records import TaskView
-from engine.words import count, task_name
+from engine.words import count
 from gui.announcing import announce
 from gui.desktop.bell import Bell
 from gui.desktop.notices import Grouping, Happening, Kind, Popup, Watch, is_quiet
+from gui.ledger_words import name_with_ledger
 
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
@@ -159,7 +160,7 @@ class News(QObject):
         ids = tuple(dict.fromkeys(str(one.view.task_id) for one in group))
         kind = min((one.kind for one in group), key=list(Kind).index)
         if len(group) == 1:
-            title, body = self._title(group[0]), _name(group[0].view)
+            title, body = self._title(group[0]), name_with_ledger(group[0].view)
         else:
             title, body = self._sum_up(group), _names([one.view for one in group])
         return Entry(group[0].at_ms, kind, title, body, ids)
@@ -194,16 +195,9 @@ class News(QObject):
         return said.format(count(ended), count(failed), count(needy))
 
 
-def _name(view: TaskView) -> str:
-    """Which task, and in which ledger if that is not the window's own."""
-    name = task_name(view)
-    words = QCoreApplication.translate("News", "{0} at {1}")
-    return words.format(name, view.ledger) if view.ledger else name
-
-
 def _names(views: Iterable[TaskView]) -> str:
     """A few of the tasks by name, one a line."""
-    names = list(dict.fromkeys(map(_name, views)))
+    names = list(dict.fromkeys(map(name_with_ledger, views)))
     return "\n".join(names[:MOST_NAMED] + (["…"] if len(names) > MOST_NAMED else []))
 
 

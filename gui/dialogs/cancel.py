@@ -9,9 +9,10 @@ from PySide6.QtWidgets import QLineEdit, QWidget
 
 from engine.records import TaskId, TaskView
 from engine.stopping import REACHED, Fate, fate, plan
-from engine.words import count, status_word, task_name, unit_word
+from engine.words import count, status_word, unit_word
 from gui.dialogs.question import Question
 from gui.dialogs.task_list import TaskList
+from gui.ledger_words import name_with_ledger
 from gui.theme import plain_label
 
 MAX_REASON = 500
@@ -100,7 +101,7 @@ class CancelDialog(Question):
     def _add_list(self) -> None:
         """Which ones: a number alone would have to be believed."""
         self.setMinimumWidth(LIST_WIDTH)
-        rows = [(task_name(view), status_word(view)) for view in self._plan.views]
+        rows = [(name_with_ledger(view), status_word(view)) for view in self._plan.views]
         self.list = TaskList((self.tr("Task"), self.tr("Status")), rows, self)
         self.list.setColumnWidth(0, LIST_WIDTH - 170)
         self.body.addWidget(self.list)
@@ -112,7 +113,7 @@ class CancelDialog(Question):
     def _question(self) -> str:
         ids = self._plan.ids
         if len(ids) == 1:
-            return self.tr("Cancel “{0}”?").format(task_name(self._plan.views[0]))
+            return self.tr("Cancel “{0}”?").format(name_with_ledger(self._plan.views[0]))
         return self.tr("Cancel {0} tasks?").format(count(len(ids)))
 
     def _verb(self) -> str:

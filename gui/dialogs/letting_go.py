@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from PySide6.QtWidgets import QWidget
 
 from engine.records import TaskView
-from engine.words import status_word, task_name
+from engine.words import status_word
 from gui.dialogs.question import Question
 from gui.dialogs.task_list import TaskList
+from gui.ledger_words import name_with_ledger
 
 WIDTH = 560
 
@@ -30,7 +31,7 @@ class LettingGo(Question):
         self.ask(title, title)
         for sentence in filter(None, sentences):
             self.add_text(sentence)
-        rows = [(task_name(view), status_word(view)) for view in views]
+        rows = [(name_with_ledger(view), status_word(view)) for view in views]
         self.list = TaskList((self.tr("Task"), self.tr("Status")), rows, self)
         self.list.setColumnWidth(0, WIDTH - 170)
         self.body.addWidget(self.list)

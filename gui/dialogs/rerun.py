@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from PySide6.QtWidgets import QWidget
 
 from engine.again import Chance, Repeats
-from engine.words import count, task_name
+from engine.words import count
 from gui.dialogs.question import Question
 from gui.dialogs.task_list import TaskList
+from gui.ledger_words import name_with_ledger
 
 WIDTH = 620
 
@@ -31,6 +32,7 @@ class RerunDialog(Question):
         if elsewhere and number:
             self.add_text(elsewhere)
         self.list = TaskList((self.tr("Task"), self.tr("What happens")), self._rows(), self)
+        self.list.setColumnWidth(0, WIDTH - 280)  # addresses differ at their ends
         self.body.addWidget(self.list)
         if number:
             verb = self.tr("Re-run 1 task") if number == 1 else self.tr("Re-run {0} tasks")
@@ -86,7 +88,7 @@ class RerunDialog(Question):
             Chance.LOST: self.tr("cannot be read"),
         }
         return [
-            (task_name(view), word)
+            (name_with_ledger(view), word)
             for chance, word in words.items()
             for view in self._found.of(chance)
         ]

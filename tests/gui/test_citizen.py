@@ -126,7 +126,7 @@ async def test_quit_from_the_dock_still_asks_for_running_work(home: Path, site: 
     async with opened(home) as session:
         await running(session, f"{site.url}/hang")
         session.leaving.obey()
-        assert "1 task is running" in dialog_of(session).accessibleName()
+        assert "1 task of this window" in dialog_of(session).accessibleName()
         press(dialog_of(session), "Don’t quit")
 
 

@@ -75,7 +75,7 @@ def test_buttons_that_do_not_fit_side_by_side_stand_one_above_the_other(
 ) -> None:
     question = Question()
     qtbot.addWidget(question)
-    question.ask("Quit", "3 tasks are running in this window.")
+    question.ask("Quit", "3 tasks of this window have not ended.")
     for at in range(number):
         question.add_button(f"{at}", "Keep running in background", default=at == 0)
     question.show()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, Qt, QUrl
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
@@ -18,6 +18,7 @@ from engine.beside.state import Beside
 from gui.app import _parse
 from gui.desktop.news import News
 from gui.desktop.wishes import Wish, wish_in, wish_of
+from gui.dialogs.cancel import CancelDialog
 from gui.dialogs.ledger_card import LedgerCard
 from gui.dialogs.ledgers_part import LedgersPart
 from gui.dialogs.question import Question
@@ -238,6 +239,18 @@ async def test_what_happens_in_a_ledger_beside_is_news_with_its_name(
         assert found.entries[0].body == "Shop at laptop"
         found.show_tasks(found.entries[0])
         assert session.window.table.selected_ids() == [f"{9:016x}@laptop"]
+
+
+async def test_a_cancel_names_the_ledger_that_the_task_is_in(tmp_path: Path) -> None:
+    laptop = Beside(tmp_path / LAPTOP / "tasks", LAPTOP, watch_only=False)
+    put_task(tmp_path / LAPTOP, 9, "browser_task", "RUNNING", engine={"name": "Shop"})
+    async with side_by_side(tmp_path, laptop) as session:
+        session.window.table.select_ids([f"{9:016x}@laptop"])
+        with appearing(CancelDialog) as asked:
+            session.window.acts["cancel"].trigger()
+            dialog = await asked
+        assert "Cancel “Shop at laptop”?" in [one.text() for one in dialog.findChildren(QLabel)]
+        dialog.reject()
 
 
 async def test_what_was_kept_is_shown_and_a_facet_of_none_is_left(

@@ -220,6 +220,9 @@ async def test_running_it_again_starts_here_after_a_dialog_that_says_so(
             dialog = await asked
         words = f"New tasks start in this window’s own ledger, {own}."
         assert words in [label.text() for label in dialog.findChildren(QLabel)]
+        first = dialog.list.topLevelItem(0)
+        assert first is not None
+        assert first.text(0) == "http://site.test/ at laptop"
         press(dialog, "Re-run 1 task")
         await until(lambda: window.beside.own_tasks == 3, session.bridge.batch)
         (new,) = {view.task_id for view in views_of(session, "")} - {f"{n:016x}" for n in (1, 2)}

@@ -144,7 +144,7 @@ async def test_leaving_asks_while_tasks_run_and_stays_by_default(home: Path, sit
         leaving = asyncio.ensure_future(session.ended())
         session.window.close()
         question = dialog_of(session)
-        assert "1 task is running" in question.accessibleName()
+        assert "1 task of this window" in question.accessibleName()
         QTest.keyClick(question, Qt.Key.Key_Escape)
         await asyncio.sleep(0)
         assert not leaving.done()
