@@ -153,7 +153,7 @@ function Invoke-Check {
     Invoke-Step 'lint' (Join-Path $Scripts 'ruff.exe') @('check', '.')
     Invoke-Step 'types' (Join-Path $Scripts 'mypy.exe') @()
     Invoke-Step 'layers' (Join-Path $Scripts 'lint-imports.exe') @('--no-cache')
-    Invoke-Step 'tests' $Python @('-m', 'pytest', '-q', '-n', "$(Get-Workers)", '--dist', 'loadfile')
+    Invoke-Step 'tests' $Python @('-m', 'pytest', '-q', '-n', "$(Get-Workers)", '--dist', 'loadfile', '--max-worker-restart', '0')
     if ($script:Failures.Count) { Stop-WithWord "Not clean: $($script:Failures -join ', ')." }
     Say 'All clean: format, lint, types, layers, tests.'
 }
@@ -195,7 +195,7 @@ try {
             $global:LASTEXITCODE = (Start-Process @options).ExitCode
         }
         'test' {
-            if (-not $Rest.Count) { $Rest = @('-n', "$(Get-Workers)", '--dist', 'loadfile') }
+            if (-not $Rest.Count) { $Rest = @('-n', "$(Get-Workers)", '--dist', 'loadfile', '--max-worker-restart', '0') }
             & $Python -m pytest @Rest
         }
         'check' {

@@ -27,6 +27,7 @@ from pytestqt.qtbot import QtBot
 
 from gui.focus_ring import NAME, attach
 from gui.theme import DISTINCT, MORE_CONTRAST, Theme, apply_theme
+from tests.engines import until
 from tests.gui.test_contrast import PART
 from tests.gui.test_theme import contrast
 from tests.gui.windows import opened
@@ -123,7 +124,7 @@ def test_it_follows_its_control_and_goes_with_it(qtbot: QtBot) -> None:
 
 
 @pytest.mark.slow_turns
-async def test_the_window_and_its_dialogs_have_it(tmp_path: Path, qtbot: QtBot) -> None:
+async def test_the_window_and_its_dialogs_have_it(tmp_path: Path) -> None:
     async with opened(tmp_path / "home") as session:
         window = session.window
         dialog = QDialog(window)
@@ -132,7 +133,7 @@ async def test_the_window_and_its_dialogs_have_it(tmp_path: Path, qtbot: QtBot) 
             column.addWidget(QPushButton(words, dialog))
         dialog.open()
         dialog.activateWindow()
-        qtbot.waitUntil(dialog.isActiveWindow)
+        await until(dialog.isActiveWindow)
         QTest.keyClick(QApplication.focusWidget() or dialog, Qt.Key.Key_Tab)
         assert len(rings(dialog)) == 1
         dialog.close()
