@@ -25,7 +25,7 @@ from engine.records import (
     Unreadable,
 )
 from engine.store.look import LedgerLook
-from engine.store.reaper import owner_is_dead
+from engine.store.reaper import is_kept_here, owner_is_dead
 from engine.store.slices import slices
 
 MEET_AT_ONCE = 128
@@ -245,7 +245,7 @@ class Picture:
             last_event_at=live.last_at,
             orphaned=dead,
             ours=ours,
-            foreign=not ours and not dead,
+            foreign=not (ours or dead or is_kept_here(entry)),
         )
 
     def _is_ours(self, task_id: TaskId, entry: TaskRecord) -> bool:

@@ -66,6 +66,14 @@ def owner_is_dead(root: Path, record: TaskRecord, now_ms: int | None = None) -> 
     return _foreign(record)
 
 
+def is_kept_here(record: TaskRecord) -> bool:
+    """Is this an envelope that belongs to this very process? It has no run, and so no lease."""
+    owner = record.engine
+    if record.kind != ENVELOPE or owner is None or record.pid != machine.me()[0]:
+        return False
+    return machine.same_host(owner.host or "") and machine.same_boot(owner.boot_id or "")
+
+
 def _ours(record: TaskRecord, owner: EngineFields, root: Path) -> Verdict:
     if owner.host and not machine.same_host(owner.host):
         return Verdict(Life.UNKNOWN, f"running on {owner.host}")

@@ -1,6 +1,9 @@
 """The picture is read once: a survey names only what has changed since."""
 
+import asyncio
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -10,6 +13,7 @@ from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 from engine.store.look import LedgerLook
 from engine.store.picture import Picture
+from tests.engines import opened
 from tests.watch.folders import task_id, write_meta
 
 
@@ -43,6 +47,27 @@ def test_a_task_of_this_process_is_its_own_before_it_has_reached_the_queue(tmp_p
     finally:
         lease.release()
     assert (view.ours, view.foreign, view.orphaned) == (True, False, False)
+
+
+async def test_an_envelope_that_was_begun_here_is_not_said_to_be_of_another_process(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as engine:
+        record = await engine.start("browser_task", {"objective": "look around"})
+        here = await engine.get(record.task_id)
+    code = (
+        "import asyncio, sys; from pathlib import Path; from engine.config import Settings\n"
+        "from engine.service import Engine\n"
+        "async def look():\n"
+        "    engine = Engine(Settings.at(home=Path(sys.argv[1])), accepts=False)\n"
+        "    await engine.open(); view = await engine.get(sys.argv[2]); await engine.close()\n"
+        "    print(view.ours, view.foreign, view.orphaned)\n"
+        "asyncio.run(look())"
+    )
+    asked = [sys.executable, "-c", code, str(tmp_path), record.task_id]
+    said = await asyncio.to_thread(subprocess.check_output, asked, text=True)
+    assert (here.ours, here.foreign, here.orphaned) == (False, False, False)
+    assert said.split() == ["False", "True", "False"]
 
 
 def aged(folder: Path, seconds: float = 3_600) -> None:
