@@ -73,10 +73,6 @@ class Bridge(LedgerErrands):
         self._pulse.start()
         self._tasks.spawn(self._open(), name="open the ledger")
 
-    def warm(self) -> None:
-        """Start the browser in the background, so that the first task need not wait for it."""
-        self._tasks.spawn(self._warm(), name="warm the browser")
-
     def start(
         self, kind: str, args: Mapping[str, Any], parent: str | None = None, token: int = 0
     ) -> None:
@@ -218,7 +214,7 @@ class Bridge(LedgerErrands):
         if not isinstance(error, EngineError):
             error = LedgerUnusable(path=str(self._settings.root), reason=words)
         if self._engine is None:
-            self._trouble = error
+            self._has_tried(error)
             self.unusable.emit(error)
         else:
             self._standstill = words
@@ -230,7 +226,7 @@ class Bridge(LedgerErrands):
         if self._engine is None:
             self._making = asyncio.ensure_future(self._make())
             self._engine = engine = await asyncio.shield(self._making)
-            self._trouble = None
+            self._has_tried(None)
             self._hand_over(engine)
             self.show_health()
             self.opened.emit()
@@ -255,13 +251,6 @@ class Bridge(LedgerErrands):
         with suppress(TimeoutError):
             async with asyncio.timeout(AGAIN_S):
                 await self._look.wait()
-
-    async def _warm(self) -> None:
-        warming = asyncio.ensure_future(self.engine.warm())
-        await asyncio.sleep(0)
-        self.show_health()  # "starting"
-        await warming
-        self.show_health()
 
     async def _start(self, asked: Asked, parent: str | None = None, token: int = 0) -> None:
         kind, args, terms = asked.kind, asked.args, asked.terms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -32,6 +33,7 @@ class Errands(QObject):
         self._settings = settings
         self._engine: Engine | None = None
         self._trouble: EngineError | None = None  # why the ledger is not open
+        self._tried = asyncio.Event()  # the ledger is open, or it is known why it is not
         self._tasks = TaskSet(self._tell)
         self._promises: list[Callable[[Engine], Coroutine[Any, Any, object]]] = []
 
@@ -47,6 +49,11 @@ class Errands(QObject):
             raise self._trouble or LedgerUnusable(path=root, reason="it is still being opened")
         return self._engine
 
+    def _has_tried(self, trouble: EngineError | None) -> None:
+        """The ledger is open, or this is why it is not."""
+        self._trouble = trouble
+        self._tried.set()
+
     def ask(
         self,
         work: Callable[[Engine], Coroutine[Any, Any, _T]],
@@ -58,7 +65,8 @@ class Errands(QObject):
         """Ask the engine something; `then` hears the answer, on the window's own thread.
 
         What was asked before under this name is called off first. `failed` hears an engine's
-        error; without it the window's banner tells it.
+        error; without it the window's banner tells it. What is asked while the ledger is being
+        opened is asked then.
         """
         self._tasks.cancel(name)
         self._tasks.spawn(self._ask(work, then, failed), name=name)
@@ -87,6 +95,10 @@ class Errands(QObject):
         self._tasks.cancel(name)
         self._tasks.spawn(work, name=name)
 
+    def warm(self) -> None:
+        """Start the browser in the background, so that the first task need not wait for it."""
+        self._tasks.spawn(self._warm(), name="warm the browser")
+
     def show_health(self) -> None:
         """Something may have changed that the status bar shows."""
 
@@ -97,6 +109,7 @@ class Errands(QObject):
         failed: Callable[[EngineError], object] | None,
     ) -> None:
         try:
+            await self._tried.wait()
             answer = await work(self.engine)
         except EngineError as error:
             if failed is None:
@@ -104,6 +117,15 @@ class Errands(QObject):
             failed(error)
         else:
             then(answer)
+
+    async def _warm(self) -> None:
+        await self._tried.wait()
+        if self._engine is not None:
+            warming = asyncio.ensure_future(self._engine.warm())
+            await asyncio.sleep(0)
+            self.show_health()  # "starting"
+            await warming
+            self.show_health()
 
     def _tell(self, error: Exception) -> None:
         if not isinstance(error, EngineError):

@@ -1,0 +1,55 @@
+"""What a part of the window asks while the ledger is still being opened."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from engine.config import Settings
+from engine.errors import EngineError, LedgerUnusable
+from gui.bridge import Bridge
+from tests.gui.windows import WAIT_S, until
+from tests.watch.folders import task_id, write_meta
+
+
+async def test_it_is_answered_once_the_ledger_is_open_and_no_trouble_is_told(
+    tmp_path: Path,
+) -> None:
+    write_meta(tmp_path / "tasks", 1, "COMPLETED")
+    bridge = Bridge(Settings.at(home=tmp_path), accepts=False)
+    answers: list[str] = []
+    failures: list[EngineError] = []
+    bridge.failed.connect(failures.append)
+    bridge.ask(
+        lambda engine: engine.get(task_id(1)),
+        lambda view: answers.append(view.task_id),
+        name="early",
+    )
+    await asyncio.sleep(0)
+    assert not answers
+    bridge.open()
+    try:
+        async with asyncio.timeout(WAIT_S):
+            while not answers:
+                await asyncio.sleep(0.01)
+    finally:
+        await bridge.close()
+    assert (answers, failures) == ([task_id(1)], [])
+
+
+async def test_it_fails_with_the_reason_where_the_ledger_cannot_be_opened(tmp_path: Path) -> None:
+    (tmp_path / "tasks").write_text("no folder")
+    bridge = Bridge(Settings.at(home=tmp_path), accepts=False)
+    failures: list[EngineError] = []
+    bridge.ask(
+        lambda engine: engine.get(task_id(1)),
+        lambda _: None,
+        failures.append,
+        name="early",
+    )
+    bridge.open()
+    try:
+        await until(lambda: failures, bridge.health)
+    finally:
+        await bridge.close()
+    assert isinstance(failures[0], LedgerUnusable)
