@@ -96,6 +96,9 @@ class News(QObject):
         known = {"", *self._known} if self._read else set()
         new = [view for view in batch.views if view.ledger not in known]
         self._watch.learn(new)
+        if not self._read:
+            own = (view for view in new if not view.ledger)
+            self._take(self._watch.ended_since(own, _now_ms()))
         self._meeting |= {view.ledger for view in new}
         self._take(self._watch.hear([v for v in batch.views if v.ledger in known], _now_ms()))
         if batch.complete:

@@ -77,6 +77,13 @@ class Watch:
             if not self._sort_in(view):
                 self._needs_of(view, self._since_ms)
 
+    def ended_since(self, views: Iterable[TaskView], now_ms: float) -> list[Happening]:
+        """Which of these, met for the first time, ended while this watch lasted: what a program
+        that was killed had left running is ended as the ledger is opened."""
+        records = ((view, view.entry) for view in views if isinstance(view.entry, TaskRecord))
+        recent = [view for view, entry in records if (entry.ended_at or 0) >= self._since_ms]
+        return [one for view in recent for one in self._end_of(view, False, now_ms)]
+
     def hear(self, views: Iterable[TaskView], now_ms: float) -> list[Happening]:
         """What is new in these views; that a task goes on as before costs next to nothing."""
         found: list[Happening] = []

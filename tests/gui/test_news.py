@@ -24,6 +24,7 @@ from gui.dialogs.news_list import NewsList
 from gui.session import Session
 from tests.gui.task_views import MINUTE, NOW, a_view
 from tests.gui.windows import heard, opened
+from tests.watch.folders import task_id, write_meta
 
 # none is started for nothing: these tests are over before it would run
 NO_BROWSER = {"browser_path": "/nowhere/chromium"}
@@ -59,6 +60,19 @@ def test_a_task_that_came_and_went_between_two_looks_is_told() -> None:
     assert kinds(watch.hear([flash], NOW + 10)) == [Kind.COMPLETED]
     old = now_is(a_view(2, "RUNNING", age=MINUTE), "COMPLETED", NOW - 5)
     assert watch.hear([old], NOW + 10) == []
+
+
+async def test_what_a_killed_program_had_left_running_is_told_when_the_ledger_is_opened(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "home" / "tasks"
+    write_meta(root, 1, pid=2**22 + 1)  # no process has a number that high
+    write_meta(root, 2, "FAILED", ended_at=NOW)
+    async with opened(tmp_path / "home", **NO_BROWSER) as session:
+        (news,) = session.window.findChildren(News)
+        if not news.entries:
+            await heard(news.changed)
+        assert [entry.task_ids for entry in news.entries] == [(task_id(1),)]
 
 
 def test_each_need_for_a_person_is_told_once() -> None:
