@@ -84,7 +84,7 @@ OURS = (
     + """
 from gui import app, main_window
 made, begin = main_window.MainWindow.__init__, main_window.MainWindow.begin
-first, filters = [], []
+first, filters, rows = [], [], []
 def heavy():
     return int(any(name.split(".")[0] == "playwright" for name in sys.modules))
 def watch(widget, then):
@@ -98,12 +98,19 @@ def begun(window):
     place = window.geometry()
     def usable():
         stays = first and window.isVisible() and window.geometry() == place
-        print(*first, *told(window.model.total), int(bool(stays)), flush=True)
+        newest = rows or told()[1:]
+        print(*first, *told(window.model.total), int(bool(stays)), *newest, flush=True)
         window.quit_wanted.emit()  # in order: the next start has nothing to sweep up
     def loaded():
         watch(window.table.viewport() if window.model.total else window.area, usable)
         window.area.update()
         window.table.viewport().update()
+    def filled():
+        if window.model.total and not rows:
+            window.bridge.batch.disconnect(filled)
+            watch(window.table.viewport(), lambda: rows.extend(told()[1:]))
+            window.table.viewport().update()
+    window.bridge.batch.connect(filled)
     window.loaded.connect(loaded)
 main_window.MainWindow.__init__, main_window.MainWindow.begin = init, begun
 sys.exit(app.main(["--home", sys.argv[2], "--new-window"]))
@@ -170,6 +177,7 @@ class Start:
     worked: float = 0.0  # processor time from the first paint until usable
     tasks: int = 0
     heavy: bool = False
+    rows: float = 0.0  # wall time until the newest tasks stand in the table
 
 
 def minimal() -> Start:
@@ -184,9 +192,9 @@ def our_start(home: Path) -> Start:
         AssertionError: what was painted first is not the window that stays, where it stood.
     """
     told = ran(OURS, str(time.time()), str(home)).split()
-    used, wall, heavy, whole, usable, tasks, stays = map(float, told)
+    used, wall, heavy, whole, usable, tasks, stays, rows = map(float, told)
     assert stays, "another window than the first one has the table"
-    return Start(used, wall, usable, whole - used, int(tasks), bool(heavy))
+    return Start(used, wall, usable, whole - used, int(tasks), bool(heavy), rows)
 
 
 def raced(rounds: int, home: Path) -> tuple[list[Start], list[Start]]:
@@ -224,11 +232,13 @@ def main(argv: list[str]) -> None:
     ratio = median(a.used / b.used for a, b in zip(ours, least, strict=True))
     wall = [median(one.painted for one in many) for many in (ours, least)]
     usable = median(one.usable - one.painted for one in ours)
+    newest = median(one.rows - one.painted for one in ours)
     worked = min(one.worked for one in ours)
     rows = [
         ("first paint, ms of processor time", ms(ours), ms(least), ratio),
         ("first paint, ms after exec", wall[0] * 1000, wall[1] * 1000, wall[0] / wall[1]),
-        ("10,000 tasks, s from there until usable", usable, TARGET_TABLE_S, ""),
+        ("10,000 tasks, s from there until the newest stand there", newest, TARGET_TABLE_S, ""),
+        ("the same, s until all do", usable, TARGET_TABLE_S, ""),
         ("the same, s of processor time, the least", worked, TARGET_TABLE_S, ""),
         ("10,020 tasks, s until whole", busy["whole_s"], TARGET_TABLE_S, ""),
         ("idle with 20 running elsewhere, %", busy["idle_percent"], TARGET_IDLE, ""),
@@ -239,6 +249,7 @@ def main(argv: list[str]) -> None:
         "paint_ratio": ratio,
         "paint_target": TARGET_PAINT,
         "painted_ms": wall[0] * 1000,
+        "newest_after_s": newest,
         "usable_after_s": usable,
         "usable_after_cpu_s": worked,
         "playwright_imported": any(one.heavy for one in ours),
