@@ -53,7 +53,8 @@ WRITERS = {
 DRAGS = {"gui/dragging.py": "a drag is the desktop's own loop, begun by an event, no coroutine"}
 SPAWNERS = {
     "gui/background.py": "the window's TaskSet",
-    "gui/bridge.py": "an engine in the making, and a warming: both awaited by who starts them",
+    "gui/bridge.py": "an engine in the making: awaited by who starts it",
+    "gui/errands.py": "a warming: awaited by who starts it",
     "gui/desktop/bus.py": "the wait for a connection's end, ended with it",
     "gui/loop.py": "starts the main coroutine",
     "engine/agents/sessions.py": "the watch over idle agents, ended by close()",
