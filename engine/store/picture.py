@@ -140,7 +140,7 @@ class Picture:
         views: list[TaskView] = []
         for part in slices(task_ids, MEET_AT_ONCE):
             ended, others = self._ledger.ended(part)
-            # as `_view` would, at a fifth of the time
+            # As `_view` would, at a fifth of the time; a record's id is one that was judged.
             met = {one.task_id: TaskView(one, one.units) for one in ended}
             if others:
                 met |= self._met(others)

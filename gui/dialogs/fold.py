@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QToolButton, QVBoxLayout, QWidget
 
@@ -65,9 +67,9 @@ class LateFold(Fold):
             self.is_made = True
             self.make_inside()
 
+    @abstractmethod  # held by the type checker: Qt's metaclass takes no other
     def make_inside(self) -> None:
         """Fill `column`."""
-        raise NotImplementedError
 
     def _show(self, shown: bool) -> None:
         self.need()
