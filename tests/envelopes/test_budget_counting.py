@@ -93,6 +93,7 @@ def test_counting_call_by_call_is_the_same_as_looking_at_the_whole_story(
             "actionCalls": looks.count(False),
             "observationCalls": looks.count(True),
             "failureCalls": sum(not c.ok for c in story),
+            # called at once, in this very turn of the loop
             "consecutiveSameTool": streak(story, lambda c: c.tool == call.tool),  # noqa: B023
             "observationStreak": streak(looks, bool),
             "failureStreak": streak(story, lambda c: not c.ok),
