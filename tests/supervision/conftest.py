@@ -25,7 +25,7 @@ Kept = dict[str, dict[str, Any]]
 
 
 class Place:
-    """path -> HTML; what stands in `acts` is called before its page is answered."""
+    """path -> HTML; what stands in `acts` is called first, and may answer in the page's stead."""
 
     def __init__(self) -> None:
         self.pages: dict[str, str] = {}
@@ -42,7 +42,9 @@ class Place:
 
     def _answer(self, request: Request) -> Answer:
         self.hits[request.path] += 1
-        self.acts.get(request.path, lambda: None)()
+        instead = self.acts.get(request.path, lambda: None)()
+        if isinstance(instead, Answer):
+            return instead
         html = self.pages.get(request.path)
         if html is None:
             return Answer(b"", 404)
