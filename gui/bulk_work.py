@@ -59,6 +59,10 @@ class Work(Generic[T]):
     def stop(self) -> None:
         self._stopped = True
 
+    def unbegun(self) -> Outcome[T]:
+        """What came of it where it could not even begin: all are left as they are."""
+        return Outcome(left=list(self._ids))
+
     async def run(self, engine: Engine) -> Outcome[T]:
         """To the end, or to where it was stopped; one that refuses does not keep the others."""
         waiting = iter(self._ids)
@@ -149,10 +153,14 @@ class BulkWork(QObject):
             bar.deleteLater()
             tell()
 
+        def fail(error: EngineError) -> None:
+            self._errands.failed.emit(error)
+            then(work.unbegun())
+
         self._runs += 1
         self._errands.ask(
             work.run,
             lambda found: end(lambda: then(found)),
-            lambda error: end(lambda: self._errands.failed.emit(error)),
+            lambda error: end(lambda: fail(error)),
             name=f"bulk work {self._runs}",
         )

@@ -23,6 +23,7 @@ UNDO_MS = 8000
 MANY = 20  # more than these are asked about first, although it can be undone
 MOST_LOOKED_AT = 500
 NO_TRASH = "no_trash"
+NOT_FOUND = "task_not_found"  # another program let it go first: that is what was wanted
 
 
 def attach(window: MainWindow) -> Deleting:
@@ -113,6 +114,8 @@ class Deleting(QObject):
             return one
 
         def then(outcome: Outcome[str]) -> None:
+            gone = [one for one in outcome.refused if one.error.code == NOT_FOUND]
+            outcome.refused = [one for one in outcome.refused if one not in gone]
             back = [one.task_id for one in outcome.refused] + outcome.left
             self._window.model.put_many(views[one] for one in back)
             self._tell(outcome, views)
@@ -164,9 +167,14 @@ class Deleting(QObject):
         dialog.open()
 
     def _keep_out_of_sight(self, batch: Batch) -> None:
-        if self._leaving and batch.tells_of(self._leaving):
-            again = [view.task_id for view in batch.views if view.task_id in self._leaving]
-            self._window.model.drop_many(again)
+        """News of them is kept for an Undo, which must not show what has gone meanwhile."""
+        if not self._leaving or not batch.tells_of(self._leaving):
+            return
+        for one in batch.gone:
+            self._leaving.pop(one, None)
+        again = {str(one.task_id): one for one in batch.views if one.task_id in self._leaving}
+        self._leaving |= again
+        self._window.model.drop_many(again)
 
     async def _at_the_end(self, engine: Engine) -> None:
         """The window closes before the time for an Undo is over: nobody can undo any more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,11 @@ from engine.retention.errors import NoTrash, TaskStays
 from engine.service import Engine
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
+from gui.bulk_work import WorkBar
 from gui.deleting import MANY, Deleting, can_go
 from gui.dialogs.letting_go import LettingGo
 from gui.session import Session
+from tests.engines import until
 from tests.gui.task_views import a_view, task_id
 from tests.gui.windows import appearing, opened, press, showing
 
@@ -88,6 +91,47 @@ async def test_one_that_cannot_go_comes_back_with_the_reason(home: Path) -> None
             await told
         assert window.reports.bar.title == "1 task could not be let go"
         assert window.model.view_of(ids[0]) is not None
+
+
+async def test_what_another_program_let_go_meanwhile_does_not_come_back_by_undo(
+    home: Path,
+) -> None:
+    ids = await asyncio.to_thread(ended, home, 2)
+    async with opened(home) as session:
+        window = session.window
+        window.table.select_ids(ids)
+        window.acts["delete"].trigger()
+        shutil.rmtree(home / "tasks" / ids[0])
+        deleting = deleting_of(session)
+        await until(lambda: ids[0] not in deleting._leaving)  # the watch tells of it
+        deleting.undo()
+        assert window.model.view_of(ids[0]) is None
+        assert window.model.view_of(ids[1]) is not None
+
+
+async def test_a_task_that_went_before_it_could_be_let_go_is_no_failure_and_no_row(
+    home: Path,
+) -> None:
+    ids = await asyncio.to_thread(ended, home)
+    async with opened(home) as session:
+        window, deleting = session.window, deleting_of(session)
+        view = window.model.view_of(ids[0])
+        assert view is not None
+        window.model.drop_many(ids)
+        shutil.rmtree(home / "tasks" / ids[0])
+        deleting._discard({ids[0]: view}, delete=False)
+        await until(lambda: not window.findChildren(WorkBar))
+        assert window.model.view_of(ids[0]) is None
+        assert not window.reports.bar.isVisible()
+
+
+async def test_what_could_not_even_be_begun_stays_in_the_list(home: Path) -> None:
+    (home / "tasks").parent.mkdir(parents=True, exist_ok=True)
+    (home / "tasks").write_text("no folder")
+    async with opened(home, wait="unusable") as session:
+        view = a_view(1)
+        deleting_of(session)._discard({str(view.task_id): view}, delete=False)
+        await until(lambda: session.window.model.view_of(view.task_id))
 
 
 async def test_where_there_is_no_trash_it_asks_whether_to_delete_for_good(
