@@ -5,12 +5,14 @@ Kept in the preferences, without anything secret: what was taken out has to be t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from PySide6.QtCore import QObject, Signal
 
+from engine import redact
+from engine.address_list import MOST
 from engine.again import Asked
 from engine.drafts import asked_of, storable
 from engine.errors import InvalidArguments
@@ -19,16 +21,22 @@ from gui.preferences import Preferences
 MOST_RECENT: Final = 20
 MOST_PRESETS: Final = 50
 MOST_TITLE: Final = 60
+MOST_LISTED: Final = 200_000  # characters of addresses: the preferences hold 1 MiB
 PRESETS, RECENT = "start.presets", "start.recent"
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One request; `title` is a preset's name, `lost` says that a secret was taken out."""
+    """One request; `title` is a preset's name, `lost` says that a secret was taken out.
+
+    With `urls` it was a list: `asked` for each of them, of `listed` in all.
+    """
 
     asked: Asked
     title: str = ""
     lost: bool = False
+    urls: tuple[str, ...] = ()
+    listed: int = 0
 
 
 class Presets(QObject):
@@ -64,9 +72,12 @@ class Presets(QObject):
 
     def remember(self, asked: Asked) -> None:
         """It was started: the first of the recent ones."""
-        entry = _entry(asked)
-        others = [one for one in self._raw(RECENT) if one.get("request") != entry["request"]]
-        self._write(RECENT, [entry, *others][:MOST_RECENT])
+        self.put(_entry(asked))
+
+    def put(self, entry: dict[str, Any]) -> None:
+        """The first of the recent ones from now on."""
+        others = [one for one in self._raw(RECENT) if _about(one) != _about(entry)]
+        self._write(RECENT, list(_fitting([entry, *others]))[:MOST_RECENT])
 
     def forget_recent(self) -> None:
         self._write(RECENT, [])
@@ -83,9 +94,41 @@ class Presets(QObject):
         self.changed.emit()
 
 
+def list_entry(requests: Sequence[Asked]) -> dict[str, Any]:
+    """One entry for the tasks of a list, which differ in their address only; takes milliseconds
+    for a long one, so it is for a thread."""
+    first = requests[0]
+    entry = _entry(replace(first, args={k: v for k, v in first.args.items() if k != "url"}))
+    room, urls, lost = MOST_LISTED, list[str](), False
+    for asked in requests:
+        url = str(asked.args["url"])
+        kept = redact.url(url)
+        room -= len(kept)
+        if room < 0:
+            break
+        lost |= kept != url
+        urls.append(kept)
+    return {**entry, "lost": entry["lost"] or lost, "urls": urls, "listed": len(requests)}
+
+
 def _entry(asked: Asked) -> dict[str, Any]:
     request, lost = storable(asked)
     return {"request": request, "lost": lost}
+
+
+def _about(entry: dict[str, Any]) -> tuple[Any, Any]:
+    return entry.get("request"), entry.get("urls")
+
+
+def _fitting(entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Those for which there is room: old lists go first, they are the long ones."""
+    room = MOST_LISTED
+    for entry in entries:
+        urls = entry.get("urls")
+        size = sum(len(str(url)) for url in urls) if isinstance(urls, list) else 0
+        if size <= room:
+            room -= size
+            yield entry
 
 
 def _kept(entry: dict[str, Any]) -> Kept | None:
@@ -93,5 +136,9 @@ def _kept(entry: dict[str, Any]) -> Kept | None:
         asked = asked_of(entry.get("request"))
     except InvalidArguments:
         return None
-    title = entry.get("title")
-    return Kept(asked, title if isinstance(title, str) else "", entry.get("lost") is True)
+    title, urls, listed = (entry.get(name) for name in ("title", "urls", "listed"))
+    kept = Kept(asked, title if isinstance(title, str) else "", entry.get("lost") is True)
+    if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls):
+        return kept
+    number = listed if isinstance(listed, int) else 0
+    return replace(kept, urls=tuple(urls[:MOST]), listed=max(number, len(urls)))

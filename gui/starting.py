@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,6 +43,8 @@ class Starting(QObject):
         self._dialog: StartDialog | None = None
         self._token = 0  # of the request that the open dialog made: it hears of no other
         self._wanted: Asked | None = None
+        self._listed: list[Asked] = []  # the list that is being started
+        self._wish: Callable[[], None] | None = None  # what is to be shown after that
         self._presets: Presets | None = None
         self._estimate = Estimate(bridge, self)
         self._volley = Volley(bridge, self)
@@ -80,6 +82,8 @@ class Starting(QObject):
         What its form cannot show is left out, or kept if `whole`. Nothing is started before a
         person says so.
         """
+        if self._holds_back(lambda: self.open(asked, parent, note=note, whole=whole)):
+            return
         if self._dialog is not None:
             self._dialog.show_request(asked, note, whole=whole)
             self._dialog.raise_()
@@ -93,7 +97,7 @@ class Starting(QObject):
         dialog.show_request(asked, note, whole=whole)
         dialog.addresses.offer_text(QGuiApplication.clipboard().text())
         dialog.wanted.connect(lambda wanted: self._begin(wanted, parent))
-        dialog.many_wanted.connect(self._volley.start)
+        dialog.many_wanted.connect(self._begin_list)
         dialog.stop_wanted.connect(self._volley.stop)
         dialog.file_wanted.connect(self.open_file)
         dialog.dropped.connect(self.take_drop)
@@ -102,6 +106,8 @@ class Starting(QObject):
 
     def open_list(self, text: str = "") -> None:
         """Open the start dialog for many addresses at once."""
+        if self._holds_back(lambda: self.open_list(text)):
+            return
         self.new_task()
         if self._dialog is not None:
             self._dialog.addresses.start_list(text)
@@ -233,11 +239,37 @@ class Starting(QObject):
         if self._dialog is not None:
             self._dialog.footer.show_progress(done, total)
 
+    def _begin_list(self, requests: list[Asked]) -> None:
+        self._listed = requests
+        self._volley.start(requests)
+
     def _end_list(self, started: int, error: EngineError | None) -> None:
+        self._remember_list(self._listed[:started])
         if self._dialog is not None:
             self._dialog.end_list(started, error)
         elif error is not None:
             self.failed.emit(error)
+        wish, self._wish = self._wish, None
+        if wish is not None:
+            wish()
+
+    def _remember_list(self, started: list[Asked]) -> None:
+        """What of a list was started is one of the recent ones."""
+        if not started:
+            return
+        from gui.presets import list_entry
+
+        async def work(_: Engine) -> dict[str, Any]:
+            return await asyncio.to_thread(list_entry, started)
+
+        self._bridge.ask(work, self.presets.put, self.failed.emit, name="remember the list")
+
+    def _holds_back(self, wish: Callable[[], None]) -> bool:
+        """While a list is being started, what comes from outside waits until it is."""
+        busy = self._dialog is not None and self._dialog.is_locked
+        if busy:
+            self._wish = wish
+        return busy
 
     def _tell_estimate(self, asked: Asked | None) -> None:
         if self._dialog is not None:

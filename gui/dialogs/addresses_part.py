@@ -137,7 +137,7 @@ class AddressesPart(QWidget):
         if "url" in body:
             typed = body["url"].value
             self._show_one(not wanted)
-            if wanted and typed and not self.many.text.toPlainText():
+            if wanted and typed and isinstance(typed, str) and not self.many.text.toPlainText():
                 self.many.set_text(typed)
         (self.many.text if wanted else body.needed).setFocus()
         self.changed.emit()

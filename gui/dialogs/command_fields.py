@@ -99,7 +99,7 @@ class CommandFields(QWidget):
         field = Field(name, label, self._editor(name, facts, words))
         field.editor.setAccessibleName(words)
         if name in self._args:
-            field.value = self._args[name]
+            field.hold(self._args[name])
         field.changed.connect(lambda: self._write(name, facts))
         return field
 

@@ -110,8 +110,7 @@ class CommandForm(QWidget):
         """Show a task's document."""
         self._given = dict(args) if whole or "commands" in args else {}
         for key, field in self._fields.items():
-            words = args.get(key)
-            field.value = words if isinstance(words, str) else ""
+            field.hold(args.get(key) or "")
         commands = args.get("commands")
         self.rows.show(commands if isinstance(commands, list | tuple) else ())
         values = self._given.get(PATH)

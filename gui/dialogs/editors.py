@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.display import display
+from gui.dialogs.given_text import GivenText, show_given
 from gui.theme import MOST_CHARS
 
 SECOND = 1000
@@ -69,6 +70,10 @@ class OwnEditor(QWidget):
     def put(self, value: Any) -> None:
         """Show `value`; one of another shape changes nothing."""
 
+    @abstractmethod
+    def show_given(self, value: Any) -> GivenText | None:
+        """Show what it cannot hold as it was written, or nothing at all."""
+
 
 class Seconds(OwnEditor):
     """A length of time: seconds for eyes, milliseconds in the request, None at the lowest step."""
@@ -102,6 +107,9 @@ class Seconds(OwnEditor):
             self._box.setValue(value / SECOND)
         elif value is None and self._none:
             self._box.setValue(self._box.minimum())
+
+    def show_given(self, value: Any) -> GivenText | None:
+        return show_given(self._box, value)
 
 
 class _SecondsBox(QDoubleSpinBox):
@@ -148,6 +156,10 @@ class Several(OwnEditor):
         if isinstance(value, list | tuple):
             for name, box in self._boxes.items():
                 box.setChecked(name in value)
+
+    def show_given(self, value: Any) -> GivenText | None:
+        self.put(())
+        return None
 
 
 class NameLine(QLineEdit):

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from engine.display import display, display_lines
 from gui.dialogs.editors import OwnEditor, Patterns, SecretLine
+from gui.dialogs.given_text import show_given
 from gui.theme import MOST_CHARS, plain_label
 
 EDITOR_HEIGHT = 28
@@ -35,6 +36,7 @@ class Field(QWidget):
     def __init__(self, key: str, name: str, editor: QWidget, hint: str = "") -> None:
         super().__init__()
         self.key, self.editor = key, editor
+        self._given: tuple[Any, ...] = ()  # what the editor has no place for
         self._hint = plain_label(hint, tone="muted", wrap=True)
         self._hint.setVisible(bool(hint))
         self._mistake = plain_label(tone="bad", wrap=True)
@@ -55,16 +57,54 @@ class Field(QWidget):
         column.setSpacing(3)
         for part in (editor, self._hint, self._mistake):
             column.addWidget(part)
-        _changes(editor).connect(lambda *_: self.changed.emit())
+        self._filling = False
+        _changes(editor).connect(lambda *_: self._hear_edit())
 
     @property
     def value(self) -> Any:
         """What stands in the editor, as the request wants it."""
-        return _read(self.editor)
+        return self._given[0] if self._given else _read(self.editor)
 
     @value.setter
     def value(self, value: Any) -> None:
+        self._given = ()
         _write(self.editor, value)
+
+    @property
+    def is_strange(self) -> bool:
+        """Does it hold what its editor has no place for?"""
+        return bool(self._given)
+
+    def hold(self, value: Any) -> None:
+        """Show what was given, also what is none of this field's values: it is kept as it came,
+        and shown as it was written, until something else is put there."""
+        self.value = value
+        shown = _read(self.editor)
+        exact = isinstance(self.editor, QComboBox)
+        if shown == value if exact else _is_shown(shown, value):
+            return
+        self._filling = True
+        if not (isinstance(shown, list) and isinstance(value, list | tuple)):
+            self._show_strange(value)
+        self._filling = False
+        self._given = (value,)
+        self.changed.emit()
+
+    def _show_strange(self, value: Any) -> None:
+        if isinstance(self.editor, OwnEditor):
+            given = self.editor.show_given(value)
+        else:
+            given = show_given(self.editor, value)
+        if given is not None:
+            given.over.connect(self._hear_edit)
+
+    def _hear_edit(self) -> None:
+        if self._filling:
+            return
+        self._given = ()
+        if isinstance(self.editor, QCheckBox):
+            self.editor.setTristate(False)
+        self.changed.emit()
 
     @property
     def mistake(self) -> str:
@@ -73,6 +113,7 @@ class Field(QWidget):
     def show_mistake(self, sentence: str) -> None:
         """Show what is wrong, or nothing."""
         self._mistake.show_text(sentence)
+        self.editor.setAccessibleDescription(sentence or self._hint.text())
         self._mistake.setVisible(bool(sentence))
         self._hint.setVisible(bool(self._hint.text()) and not sentence)
 
@@ -120,7 +161,7 @@ def _changes(editor: QWidget) -> Any:
     if isinstance(editor, QComboBox):
         return editor.currentIndexChanged
     if isinstance(editor, QCheckBox):
-        return editor.toggled
+        return editor.checkStateChanged
     assert isinstance(editor, QLineEdit | QPlainTextEdit)
     return editor.textChanged
 
@@ -134,7 +175,7 @@ def _read(editor: QWidget) -> Any:
     if isinstance(editor, QComboBox):
         return editor.currentData()
     if isinstance(editor, QCheckBox):
-        return editor.isChecked()
+        return editor.isChecked()  # a box that is ticked in part holds something else: `hold`
     if isinstance(editor, Patterns):
         return editor.lines()
     if isinstance(editor, QPlainTextEdit):
@@ -162,6 +203,15 @@ def _write(editor: QWidget, value: Any) -> None:
         editor.setChecked(value)
     else:
         _write_text(editor, value)
+
+
+def _is_shown(shown: Any, value: Any) -> bool:
+    """Is `value` what stands there, or (a text) what of it can be looked at?"""
+    if isinstance(shown, str):
+        return isinstance(value, str)
+    if isinstance(shown, list):
+        return isinstance(value, list | tuple) and len(shown) == len(value)
+    return bool(shown == value and type(shown) is type(value))
 
 
 def _write_text(editor: QWidget, value: Any) -> None:

@@ -95,11 +95,10 @@ class KindForm(QWidget):
     @property
     def args(self) -> dict[str, Any]:
         """The arguments as they stand, addresses completed; only those that say something."""
-        found = {key: field.value for key, field in self._fields.items()}
-        found = {key: value for key, value in found.items() if value not in NOTHING}
-        found = {key: value for key, value in found.items() if self._says(key, value)}
+        fields = self._fields.items()
+        found = {key: field.value for key, field in fields if self._says(field)}
         for key in ADDRESSES:
-            if key in found:
+            if isinstance(found.get(key), str):
                 found[key] = complete(found[key])
         return {**found, **self._others}
 
@@ -107,11 +106,12 @@ class KindForm(QWidget):
         """Show these arguments. What the form cannot show is left out, or kept if `whole`."""
         for key, value in args.items():
             field = self._fields.get(key)
-            if field is not None:
-                field.value = value
-            self._others.pop(key, None)
-            if whole and (field is None or not _shows(field, value)):
+            if field is None and whole:
                 self._others[key] = value
+            elif field is not None and whole:
+                field.hold(value)
+            elif field is not None:
+                field.value = value
 
     def problem_fields(self, problems: Iterable[Problem]) -> list[Problem]:
         """Show each mistake under its field; returns those that belong to none."""
@@ -129,9 +129,12 @@ class KindForm(QWidget):
             self._more.unfold()
         return rest
 
-    def _says(self, key: str, value: object) -> bool:
+    def _says(self, field: Field) -> bool:
         """An empty list says nothing, but where the form itself begins with a chosen few."""
-        return value != [] or key == "include"
+        value = field.value
+        if field.is_strange:
+            return True
+        return value not in NOTHING and (value != [] or field.key == "include")
 
     def _of(self, lines: Iterable[Line], place: str) -> list[Field]:
         return [self._fields[line.key] for line in lines if line.place == place]
@@ -142,12 +145,8 @@ class KindForm(QWidget):
         if facts.choices and isinstance(facts.default, str):
             field.value = facts.default
         field.editor.setAccessibleName(line.name)
-        field.changed.connect(lambda key=line.key: self._forget(key))
         field.changed.connect(self.changed)
         field.left.connect(lambda key=line.key: self.left.emit(key))
-
-    def _forget(self, key: str) -> None:
-        self._others.pop(key, None)
 
     def _add_more(self, column: QVBoxLayout, fields: list[Field], words: FormWords) -> None:
         if not fields:
@@ -155,13 +154,3 @@ class KindForm(QWidget):
         self._more = Fold(words.tr("Advanced"), self)
         self._more.column.addLayout(grid_of(*fields))
         column.addWidget(self._more)
-
-
-def _shows(field: Field, value: Any) -> bool:
-    """Does the field hold `value`, or (a text) what of it can be looked at?"""
-    shown = field.value
-    if isinstance(shown, str):
-        return isinstance(value, str)
-    if isinstance(shown, list):
-        return isinstance(value, list | tuple) and len(shown) == len(value)
-    return bool(shown == value and type(shown) is type(value))

@@ -9,6 +9,9 @@ from typing import Final, Literal, NamedTuple
 
 from PySide6.QtCore import QObject
 
+from engine.words import count
+from gui.presets import Kept
+
 Place = Literal["first", "limits", "more"]
 Editor = Literal["line", "prose", "lines", "number", "seconds", "choice", "check", "several"]
 
@@ -45,6 +48,16 @@ MS: Final = " ms"
 
 class FormWords(QObject):
     """The words of every form, in the language of the window."""
+
+    def lacking(self, kept: Kept) -> str:
+        """What of a request that was kept has to be given again; nothing for none."""
+        lines = []
+        if kept.lost:
+            lines.append(self.tr("Something in it was secret and was not kept: type it in again."))
+        if kept.urls and len(kept.urls) < kept.listed:
+            words = self.tr("The list was too long to be kept: these are the first {0} of {1}.")
+            lines.append(words.format(count(len(kept.urls)), count(kept.listed)))
+        return "\n".join(lines)
 
     def kinds(self) -> tuple[KindWords, ...]:
         """All that can be started, in the order in which it is offered."""

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from engine.address_list import MOST, AddressList, Sorting
 from engine.again import Asked
 from engine.display import display
+from engine.redact import MARK
 from engine.saying import retold
 from engine.words import count
 from gui.dialogs.address import address_in
@@ -36,6 +37,7 @@ class Many(QWidget):
         self.text.setAccessibleName(self.tr("Addresses, one a line"))
         self.text.setPlaceholderText(self.tr("One address a line"))
         self.found = AddressList((), 0, ())
+        self._lacks = False  # was a secret taken out of one of them?
         self._told = plain_label(tone="muted", wrap=True)
         self._mistake = plain_label(tone="bad", wrap=True)
         each = (("each", self.tr("One task for each address")), ("one", self._words_for_one()))
@@ -63,6 +65,8 @@ class Many(QWidget):
         number = len(self.found.urls)
         if self._reading:
             return self.tr("The list is still being read.")
+        if self._lacks:
+            return self.tr("A secret was not kept here: type it in where it says [redacted].")
         if not number:
             return self.tr("Put in at least one address.")
         if number > MOST:
@@ -109,6 +113,7 @@ class Many(QWidget):
         self._slices.stop()
         self._reading = False
         self.found = self._sorting.found
+        self._lacks = any(MARK in url for url in self.found.urls)
         self._told.show_text(self._numbers())
         self._mistake.show_text(self._refused())
         self._mistake.setVisible(bool(self.found.refused))

@@ -25,7 +25,7 @@ from engine.records import ENVELOPE
 from gui.dialogs.command_form import CommandForm
 from gui.dialogs.field import Field
 from gui.dialogs.fold import grid_of
-from gui.dialogs.kind_form import KindForm
+from gui.dialogs.kind_form import ADDRESSES, KindForm
 from gui.dialogs.kind_words import FormWords
 from gui.dialogs.terms_form import CONTRACT_KINDS, BudgetForm, ContractForm
 from gui.signs import wear
@@ -72,6 +72,12 @@ class RequestForm(QWidget):
     @property
     def kind(self) -> str:
         return self.body.kind
+
+    @property
+    def typed_addresses(self) -> list[str]:
+        """The keys of the addresses that something was typed for."""
+        known = [key for key in ADDRESSES if key in self.body]
+        return [key for key in known if self.body[key].value and not self.body[key].is_strange]
 
     @property
     def is_unfolded(self) -> bool:

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QListWidget, QListWidgetItem, QPushButton, QVBoxLa
 
 from engine.again import Asked
 from engine.display import display, elide_middle
+from engine.words import count
 from gui.dialogs.editors import Choices
 from gui.dialogs.kind_words import FormWords
 from gui.icons import icon
@@ -19,6 +20,8 @@ from gui.theme import plain_label, plain_tip
 
 WIDTH: Final = 200
 TITLE_CHARS: Final = 44
+MOST_NAMED: Final = 5  # addresses of a list
+LINE_CHARS: Final = 200
 _KEPT = Qt.ItemDataRole.UserRole
 
 
@@ -98,14 +101,26 @@ class Shelf(QWidget):
             listed.addItem(item)
 
     def _title(self, kept: Kept) -> str:
-        return display(elide_middle(kept.title or about(kept.asked), TITLE_CHARS))
+        return display(elide_middle(kept.title or self._about(kept), TITLE_CHARS))
+
+    def _about(self, kept: Kept) -> str:
+        if not kept.urls:
+            return about(kept.asked)
+        words = {
+            "crawl": self.tr("{0} addresses, crawl of {1}"),
+            "crawl_sitemap": self.tr("{0} addresses, sitemap of {1}"),
+        }.get(kept.asked.kind, self.tr("{0} addresses, evidence of {1}"))
+        host = kept.urls[0].partition("://")[2].partition("/")[0]
+        return words.format(count(kept.listed), host)
 
     def _tip(self, kept: Kept) -> str:
         said = self.tr("{0}: {1}").format(
-            self._titles.get(kept.asked.kind, kept.asked.kind), about(kept.asked)
+            self._titles.get(kept.asked.kind, kept.asked.kind), self._about(kept)
         )
-        lost = self.tr("Something in it was secret and was not kept.")
-        return f"{said}\n{lost}" if kept.lost else said
+        lines = [said, *kept.urls[:MOST_NAMED], *(["…"] if len(kept.urls) > MOST_NAMED else [])]
+        if kept.lost:
+            lines.append(self.tr("Something in it was secret and was not kept."))
+        return "\n".join(display(line, LINE_CHARS) for line in lines)
 
     def _choose(self, item: QListWidgetItem) -> None:
         self.chosen.emit(item.data(_KEPT))

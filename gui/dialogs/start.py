@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QSize, QTimer, Signal
-from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QShortcut
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from engine.again import Asked
 from engine.drafts import lacks
@@ -16,10 +16,8 @@ from engine.records import TaskRecord
 from gui import language
 from gui.dialogs.address import complete
 from gui.dialogs.addresses_part import AddressesPart
-from gui.dialogs.json_pane import JsonPane
-from gui.dialogs.kind_form import ADDRESSES
 from gui.dialogs.kind_words import FormWords
-from gui.dialogs.request_form import RequestForm
+from gui.dialogs.request_tabs import FORM, RequestTabs
 from gui.dialogs.shelf import Shelf
 from gui.dialogs.start_footer import StartFooter
 from gui.dialogs.tab_order import chain
@@ -29,8 +27,8 @@ from gui.states import Banner
 from gui.theme import heading, plain_label, plain_tip
 
 SIZE, MARGIN = QSize(900, 720), 60  # pixels of the screen that stay free
-FORM, JSON = 0, 1
 LONG, PAUSE_MS = 100, 150  # commands; judging a thousand takes 15 ms
+SAID_MS = 800  # who stopped typing for so long is told what is wrong with the address
 
 Check = Callable[[Asked], tuple[Problem, ...]]
 
@@ -54,9 +52,8 @@ class StartDialog(QDialog):
         self._heading = heading("", grow=1.3)
         self.banner = Banner(self)
         self._note = plain_label(tone="muted", wrap=True)
-        self.form = RequestForm(self._words, self)
-        self.json = JsonPane(self)
-        self.tabs = QTabWidget(self)
+        self.tabs = RequestTabs(self._words, self)
+        self.form, self.json = self.tabs.form, self.tabs.json
         self.addresses = AddressesPart(self.form, self)
         self.shelf = Shelf(presets, self._words, self)
         self.footer = StartFooter(self)
@@ -76,10 +73,8 @@ class StartDialog(QDialog):
         What the form cannot show is left out, or kept (and seen in the JSON) if `whole`.
         """
         self._filling = True
-        self.form.show_request(asked, whole=whole)
+        self.tabs.show_request(asked, whole=whole)
         self._filling = False
-        if self.tabs.currentIndex() == JSON:
-            self.json.show_request(self.form.asked)
         self.show_note(note)
         self.form.focus()
         self._judging |= whole and not self.addresses.lacks_address  # nobody is typing it
@@ -133,13 +128,14 @@ class StartDialog(QDialog):
         """Start it, once, or show what is still wrong."""
         if self._waiting:
             return
+        self._said.stop()
         self._judging, self._again = True, again
         self.json.settle()
         self._judge()
         if not self.start.isEnabled():
             return
-        asked = self.asked
-        many = self.addresses.requests(asked) if asked and self.tabs.currentIndex() == FORM else []
+        asked = self.tabs.asked
+        many = self.addresses.requests(asked) if asked and not self.tabs.in_json else []
         self._busy(True, len(many))
         if len(many) > 1:
             self.many_wanted.emit(many)
@@ -147,16 +143,24 @@ class StartDialog(QDialog):
             self.wanted.emit(many[0] if many else asked)
 
     @property
-    def asked(self) -> Asked | None:
-        """The request that stands there; None while the JSON is none."""
-        return self.form.asked if self.tabs.currentIndex() == FORM else self.json.asked
+    def is_locked(self) -> bool:
+        """Is a list being started? What stands there is what is being started then."""
+        return self._waiting and self.footer.expected > 1
 
     def reject(self) -> None:
         """Esc and Cancel: stop starting a list, or close."""
-        if self._waiting and self.footer.expected > 1:
+        if self.is_locked:
             self.stop_wanted.emit()
         else:
             super().reject()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter on a request that cannot be started yet says what is wrong with it."""
+        enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if enter and not self.start.isEnabled():
+            self.ask()
+        else:
+            super().keyPressEvent(event)
 
     def sizeHint(self) -> QSize:
         screen = QGuiApplication.primaryScreen().availableSize()
@@ -165,14 +169,6 @@ class StartDialog(QDialog):
     # how it is made
 
     def _lay_out(self) -> None:
-        form = QWidget(self)
-        inner = QVBoxLayout(form)
-        inner.setContentsMargins(0, 8, 0, 0)
-        inner.addWidget(self.form)
-        self.tabs.addTab(form, self.tr("Form"))
-        self.tabs.addTab(self.json, self.tr("JSON"))
-        self.tabs.setDocumentMode(True)
-        self.tabs.tabBar().setAccessibleName(self.tr("As a form or as JSON"))
         right = QVBoxLayout()
         right.setSpacing(10)
         for part in (self._heading, self.banner, self._note):
@@ -193,12 +189,15 @@ class StartDialog(QDialog):
         self.form.changed.connect(self._hear)
         self._later = QTimer(self, singleShot=True, interval=PAUSE_MS)
         self._later.timeout.connect(self._judge)
+        self._said = QTimer(self, singleShot=True, interval=SAID_MS)
+        self._said.timeout.connect(self._speak_up)
         self.form.left.connect(self._leave)
         self.form.grown.connect(lambda: chain(self.tabs, self.footer, self.shelf))
         self.form.kind_changed.connect(lambda _: self._show_kind())
         self.addresses.changed.connect(self._judge)
         self.json.changed.connect(self._judge)
-        self.tabs.currentChanged.connect(self._turn)
+        self.tabs.turned.connect(self._turn)
+        self.tabs.stuck.connect(lambda: self._place(self.json.refusal))
         self.shelf.chosen.connect(self._take)
         self.shelf.file_wanted.connect(self.file_wanted)
         self.footer.start.clicked.connect(self.ask)
@@ -214,42 +213,28 @@ class StartDialog(QDialog):
         self.addresses.move_to(self.form.body)
         chain(self.tabs, self.footer, self.shelf)
 
-    def _turn(self, tab: int) -> None:
-        """The same request on the other side; a text that is none stays where it is."""
-        if self._filling:
-            return
-        if tab == JSON:
-            self.json.show_request(self.form.asked)
-        else:
-            self.json.settle()
-            if self.json.asked is None:
-                self._stay_in_json()
-                return
-            self.form.show_request(self.json.asked, whole=True)
+    def _turn(self) -> None:
+        # what was written as JSON was written whole: nobody is in the middle of typing it
+        self._judging |= not self.tabs.in_json and not self.addresses.lacks_address
         self._judge()
-
-    def _stay_in_json(self) -> None:
-        self._filling = True
-        self.tabs.setCurrentIndex(JSON)
-        self._filling = False
-        self._place(self.json.refusal)
 
     def _take(self, kept: Kept) -> None:
         """A preset or a recent request was chosen."""
-        lost = self.tr("Something in it was secret and was not kept: type it in again.")
         self.tabs.setCurrentIndex(FORM)
-        self.show_request(kept.asked, lost if kept.lost else "", whole=True)
+        self.addresses.switch.setChecked(False)
+        self.show_request(kept.asked, self._words.lacking(kept), whole=True)
+        if kept.urls:
+            self.addresses.start_list("\n".join(kept.urls))
 
     def _keep(self, title: str) -> None:
-        asked = self.asked
+        asked = self.tabs.asked
         if asked is not None:
             self.footer.tell_kept(self._presets.keep(title, asked))
 
     def _leave(self, key: str) -> None:
-        if key in ADDRESSES and key in self.form.body and self.form[key].value:
-            self._judging = True
+        if key in self.form.typed_addresses:
             self.form[key].value = complete(self.form[key].value)
-            self._judge()
+            self._speak_up()
 
     # what is wrong
 
@@ -257,25 +242,32 @@ class StartDialog(QDialog):
         """Something was typed; a long list of commands is judged in a pause."""
         rows = len(self.form.body.args.get("commands", ())) if self.form.kind == COMMANDS else 0
         self._later.start() if rows > LONG else self._judge()
+        self._said.start()
+
+    def _speak_up(self) -> None:
+        """An address was typed: say what is wrong, instead of waiting for more."""
+        self._said.stop()
+        if self.form.typed_addresses:
+            self._judging = True
+            self._judge()
 
     def _judge(self) -> None:
         """Ask the engine what it would say, and show it without getting in the way of typing."""
-        if self._filling:
+        if self._filling or self._waiting:
             return
         self._later.stop()
-        asked = self.asked
-        problems = self.json.refusal if asked is None else self._check(asked)
-        in_json = self.tabs.currentIndex() == JSON
+        asked, in_json = self.tabs.asked, self.tabs.in_json
+        problems = self.tabs.refusal if asked is None else self._check(asked)
         problems = problems if in_json else self.addresses.less_address(problems)
         reason = self._reason(asked, problems)
-        self.footer.allow(not reason and not self._waiting, plain_tip(reason))
+        self.footer.allow(not reason, plain_tip(reason))
         self._place(problems if self._judging or in_json else ())
         self.footer.show_list(0 if in_json else self.addresses.number)
         self.about_changed.emit(None if problems else asked)
 
     def _reason(self, asked: Asked | None, problems: tuple[Problem, ...]) -> str:
         """Why it cannot be started now; empty when it can."""
-        if self.tabs.currentIndex() == FORM and self.addresses.obstacle:
+        if not self.tabs.in_json and self.addresses.obstacle:
             return self.addresses.obstacle
         if problems:
             return language.mistake(problems[0])
@@ -285,7 +277,7 @@ class StartDialog(QDialog):
 
     def _place(self, problems: tuple[Problem, ...]) -> None:
         problems = tuple(map(language.translated, problems))
-        if self.tabs.currentIndex() == JSON:
+        if self.tabs.in_json:
             self.json.show_problems(problems)
             self.banner.setVisible(False)
             return
@@ -296,5 +288,12 @@ class StartDialog(QDialog):
             self.banner.setVisible(False)
 
     def _busy(self, busy: bool, number: int = 0) -> None:
+        was_locked = self.is_locked
         self._waiting = busy
         self.footer.busy(busy, number)
+        for part in (self.tabs, self.shelf, self.footer.star):
+            part.setEnabled(not self.is_locked)
+        if self.is_locked:
+            self.footer.cancel.setFocus()
+        elif was_locked:
+            self.addresses.many.text.setFocus()

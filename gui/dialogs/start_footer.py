@@ -103,8 +103,13 @@ class StartFooter(QWidget):
         self.progress.setVisible(several)
         self.start.setText(self.tr("Starting…") if busy else self._verb())
         self.cancel.setText(self.tr("Stop") if several else self.tr("Cancel"))
+        if several:
+            self.progress.setRange(0, number)
+            self.progress.setValue(0)
+        tip = self.tr("It is being started.") if busy else self.tr("Start (Ctrl+Enter)")
         for button in (self.start, self.another):
             button.setEnabled(not busy)
+            button.setToolTip(plain_tip(tip))
 
     def _verb(self) -> str:
         if self._number < 2:

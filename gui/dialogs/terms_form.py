@@ -51,6 +51,7 @@ class BudgetForm(LateFold):
         super().__init__("", parent)
         self.toggle.setText(self.tr("Budgets"))
         self._agent = kind == ENVELOPE
+        self._others: dict[str, Any] = {}  # what no field here can show: it is kept as it came
         self._presets = _AGENT_PRESETS if self._agent else _BODY_PRESETS
         self._filling = False
 
@@ -80,7 +81,7 @@ class BudgetForm(LateFold):
         found = {key: value for key, value in found.items() if value is not None}
         if self._domains.value:
             found[_DOMAINS] = self._domains.value
-        return found or None
+        return {**found, **self._others} or None
 
     @property
     def enforces(self) -> bool:
@@ -94,8 +95,10 @@ class BudgetForm(LateFold):
         self.need()
         self._filling = True
         for key, field in self._fields.items():
-            field.value = policy.get(key)
-        self._domains.value = list(policy.get(_DOMAINS) or [])
+            field.hold(policy.get(key))
+        self._domains.hold(policy.get(_DOMAINS) or [])
+        known = (*self._fields, _DOMAINS)
+        self._others = {key: policy[key] for key in policy if key not in known}
         self.enforce.setChecked(enforce)
         self._filling = False
         self._show_preset()
@@ -141,6 +144,7 @@ class BudgetForm(LateFold):
         self._filling = True
         for key, field in self._fields.items():
             field.value = chosen.get(key)
+        self._others = {}
         self._filling = False
         self._show_preset()
 
@@ -205,9 +209,12 @@ class ContractForm(LateFold):
         self.wanted.setChecked(contract is not None)
         given = contract or {}
         for key, field in self._fields.items():
-            field.value = given.get(key, [] if key == "items" else "")
             if key.endswith(("total", "completed")):
-                field.value = given.get(key)
+                field.hold(given.get(key))
+            elif given.get(key) is None:
+                field.value = [] if key == "items" else ""
+            else:
+                field.hold(given[key])
         self._others = {key: given[key] for key in given if key not in self._fields}
         if contract is not None:
             self.unfold()

@@ -19,7 +19,8 @@ from engine.forcing import Bar, Chance, Prospect
 from gui.dialogs.crash import CrashDialog
 from gui.dialogs.filter_help import FilterHelp
 from gui.dialogs.force import ForceDialog
-from gui.dialogs.start import FORM, JSON, StartDialog
+from gui.dialogs.request_tabs import FORM, JSON
+from gui.dialogs.start import StartDialog
 from gui.language import speak
 from gui.session import Session
 from gui.viewer.window import ResultWindow

@@ -20,7 +20,8 @@ from engine.run.kinds import KINDS
 from engine.service import Engine
 from gui.dialogs.json_places import line_and_column, places
 from gui.dialogs.kind_words import JSON_ONLY, FormWords
-from gui.dialogs.start import JSON, StartDialog
+from gui.dialogs.request_tabs import JSON
+from gui.dialogs.start import StartDialog
 from gui.dialogs.terms_form import BudgetForm
 from gui.preferences import Preferences
 from gui.presets import Presets
