@@ -19,7 +19,7 @@ from engine.service import Engine
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 from gui.bulk_work import WorkBar
-from gui.deleting import MANY, Deleting, can_go
+from gui.deleting import MANY, UNDO_MS, Deleting, can_go
 from gui.dialogs.letting_go import LettingGo
 from gui.session import Session
 from tests.engines import until
@@ -61,7 +61,13 @@ async def test_del_takes_an_ended_task_out_of_sight_and_undo_brings_it_back(home
         assert window.model.total == 1
         assert deleting_of(session).bar.title == "1 task goes to the trash."
         assert (home / "tasks" / ids[0]).exists()
-        press(deleting_of(session).bar, "Undo")
+        deleting = deleting_of(session)
+        assert deleting.bar.isVisible()
+        assert deleting._over.isActive()
+        assert deleting._over.interval() == UNDO_MS
+        press(deleting.bar, "Undo")
+        assert not deleting._over.isActive()
+        assert not deleting.bar.isVisible()
         assert window.model.view_of(ids[0]) is not None
         assert window.table.selected_ids() == ids[:1]
     assert (home / "tasks" / ids[0]).exists()
@@ -91,6 +97,47 @@ async def test_one_that_cannot_go_comes_back_with_the_reason(home: Path) -> None
             await told
         assert window.reports.bar.title == "1 task could not be let go"
         assert window.model.view_of(ids[0]) is not None
+
+
+async def test_closing_the_bar_is_as_good_as_letting_the_time_for_an_undo_go_by(
+    home: Path, trash: Path
+) -> None:
+    ids = await asyncio.to_thread(ended, home, 2)
+    async with opened(home) as session:
+        window, deleting = session.window, deleting_of(session)
+        window.acts["delete"].trigger()
+        assert not deleting.bar.isVisible(), "nothing was chosen"
+        window.table.select_ids(ids[:1])
+        window.acts["delete"].trigger()
+        deleting.bar._close.click()
+        await until(lambda: not (home / "tasks" / ids[0]).exists())
+        assert [one.name for one in trash.iterdir()] == ids[:1]
+        assert not deleting._over.isActive()
+        assert not deleting.bar.isVisible()
+
+
+async def test_shift_del_deletes_for_good_after_a_question_and_only_in_the_list(
+    home: Path, trash: Path
+) -> None:
+    ids = await asyncio.to_thread(ended, home, 2)
+    async with opened(home) as session:
+        window = session.window
+        window.table.select_ids(ids[:1])
+        window.activateWindow()
+        window.filter_bar._box.setFocus()
+        QTest.keyClick(window.filter_bar._box, Qt.Key.Key_Delete, Qt.KeyboardModifier.ShiftModifier)
+        window.table.setFocus()
+        with appearing(LettingGo) as told:
+            QTest.keyClick(window.table, Qt.Key.Key_Delete, Qt.KeyboardModifier.ShiftModifier)
+            dialog = await told
+        assert len(window.findChildren(LettingGo)) == 1
+        assert dialog.windowTitle() == "Delete 1 task for good?"
+        assert (home / "tasks" / ids[0]).exists()
+        press(dialog, "Delete for good")
+        await until(lambda: window.model.view_of(ids[0]) is None)
+        assert not (home / "tasks" / ids[0]).exists()
+        assert (home / "tasks" / ids[1]).exists()
+    assert not trash.exists()
 
 
 async def test_what_another_program_let_go_meanwhile_does_not_come_back_by_undo(
@@ -158,6 +205,10 @@ async def test_many_go_only_after_a_question(home: Path) -> None:
         window = session.window
         views = [a_view(number) for number in range(1, MANY + 2)]
         window.model.put_many(views)
+        window.table.select_ids([view.task_id for view in views[1:]])
+        window.acts["delete"].trigger()
+        assert not window.findChildren(LettingGo), "so few can be brought back"
+        deleting_of(session).undo()
         window.table.select_ids([view.task_id for view in views])
         with appearing(LettingGo) as told:
             window.acts["delete"].trigger()
