@@ -12,7 +12,7 @@ from typing import Any
 from engine.config import Settings
 from engine.service import Engine
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 @asynccontextmanager
@@ -27,7 +27,7 @@ async def opened(home: Path, *, accepts: bool = True, **settings: Any) -> AsyncI
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait for what no signal tells of (files, other processes), 30 s at the most."""
+    """Wait for what no signal tells of (files, other processes), 60 s at the most."""
     async with asyncio.timeout(WAIT_S):
         while not condition():
             await asyncio.sleep(0.01)

@@ -9,15 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 from click.testing import CliRunner, Result
 
 from engine.budget import ToolCall
 from engine.cli.app import octask as commands
 from engine.envelopes import Envelopes
 from engine.store.ledger import Ledger
-
-pytestmark = pytest.mark.timeout(120)
 
 
 def octask(home: Path, *words: str, **environ: str) -> Result:

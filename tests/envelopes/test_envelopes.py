@@ -310,7 +310,6 @@ def test_time_runs_out_between_two_calls_and_the_next_update_tells_it(ledger: Le
     assert [data["to"] for data in events(ledger, task_id, "budget")] == ["exceeded"]
 
 
-@pytest.mark.timeout(60)
 def test_calls_of_several_processes_and_threads_all_count(
     envelopes: Envelopes, ledger: Ledger, root: Path
 ) -> None:

@@ -169,7 +169,6 @@ def test_lists_keep_the_newest_500_and_counts_go_on() -> None:
     assert (contract.completed_total, contract.completed_truncated) == (1_200, 700)
 
 
-@pytest.mark.timeout(110)
 @pytest.mark.case("R89")
 def test_counts_are_exact_at_100_000_items_with_duplicates_and_retries(home: Path) -> None:
     chance = random.Random(1041)

@@ -328,7 +328,6 @@ for number in range(int(sys.argv[3]), int(sys.argv[4])):
 """
 
 
-@pytest.mark.timeout(110)
 @pytest.mark.parametrize("linked", [False, True], ids=["alone", "of a task run"])
 def test_updates_of_many_processes_are_all_counted(home: Path, goals: Goals, linked: bool) -> None:
     terms: dict[str, Any] = {"expected_total": 161}

@@ -25,7 +25,6 @@ def answer(octask: Octask, *words: str, code: int = 0) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.timeout(110)
 @pytest.mark.case("R87", "R88")
 def test_a_goal_from_its_start_to_a_forced_end(octask: Octask) -> None:
     contract = json.dumps({"expected_total": 3, "item_key": "url"})
@@ -107,7 +106,6 @@ def test_a_crawl_with_a_contract_ends_by_its_guard(octask: Octask, site: Any) ->
     assert "contract.expected_total: " in said
 
 
-@pytest.mark.timeout(110)
 def test_a_detached_crawl_is_forced_from_another_process(octask: Octask, site: Any) -> None:
     terms = ("--contract", '{"expected_total": 9000}', "--detach")
     octask("start", "crawl", site.url, *SLOW, "--delay-ms", "1500", *terms)

@@ -328,7 +328,6 @@ for number in range(int(sys.argv[3]), int(sys.argv[4])):
 """
 
 
-@pytest.mark.timeout(110)
 def test_updates_of_many_processes_are_all_counted(home: Path, goals: Goals) -> None:
     run_id = started(goals).run_id
     programs = [
@@ -343,7 +342,6 @@ def test_updates_of_many_processes_are_all_counted(home: Path, goals: Goals) -> 
 ROUNDS = 500
 
 
-@pytest.mark.timeout(170)
 def test_of_two_completions_at_once_one_ends_the_run(home: Path) -> None:
     """500 rounds: COMPLETED against CANCELLED, by two that share nothing but the disk."""
     run_ids = [started(again(home)).run_id for _ in range(ROUNDS)]

@@ -47,7 +47,6 @@ async def visit(engine: Engine, url: str) -> str:
     return str(read.text)
 
 
-@pytest.mark.timeout(110)
 async def test_the_seeds_nine_steps(home: Path, site: Any) -> None:
     urls = [f"{site.url}/page/{number}" for number in (1, 2, 3)]
     async with opened(home, site) as engine:

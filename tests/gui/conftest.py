@@ -20,7 +20,7 @@ from gui.loop import Loop
 from tests.gui.freezes import FreezeWatch
 
 HERE = Path(__file__).resolve().parent
-LIMIT_S = 60.0
+LIMIT_S = 200.0  # catches what hangs; a crowded machine may take its time
 SETTLE_TURNS = 10  # turns of the loop in which a task that was just cancelled may end
 
 

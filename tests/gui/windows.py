@@ -17,7 +17,7 @@ from gui.alarm import Alarm
 from gui.session import Session
 from gui.settings import Memory
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 T = TypeVar("T", bound=QDialog)
 
 

@@ -20,7 +20,7 @@ from tests.hostile_data.mutating import many
 from tests.hostile_data.readers import READERS, REFUSALS, shelves
 from tests.hostile_data.sweep import run, tree
 
-HANG_S = 20.0
+HANG_S = 60.0
 LONG, SHORT = 20_000, 1_500
 SHORT_EVERY = 9  # of the traps
 SHORT_REQUESTS = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.bench.cancel import LIMIT_S, rounds
-from tests.hard.figures import Figures
+from tests.hard.figures import Figures, most_s
 
 LONG, SHORT = 50, 4
 
@@ -15,11 +15,12 @@ def measure(*, short: bool) -> Figures:
     tries = SHORT if short else LONG
     loading, hanging, kept = asyncio.run(rounds(tries))
     taken = loading + hanging
-    late = [seconds for seconds in taken if seconds > LIMIT_S]
+    limit_s = most_s(LIMIT_S, short=short)
+    late = [seconds for seconds in taken if seconds > limit_s]
     facts = {
         "cancels": tries,
         "in_time": tries - len(late),
-        "limit_s": LIMIT_S,
+        "limit_s": limit_s,
         "longest_s": round(max(taken), 2),
         "longest_while_pages_load_s": round(max(loading), 2),
         "longest_inside_a_page_that_hangs_s": round(max(hanging), 2),
@@ -28,7 +29,7 @@ def measure(*, short: bool) -> Figures:
     misses = []
     # A unit may take its own time; none of these takes longer than the 2 s.
     if late:
-        misses.append(f"{len(late)} of {tries} cancels took longer than {LIMIT_S:g} s")
+        misses.append(f"{len(late)} of {tries} cancels took longer than {limit_s:g} s")
     if kept != tries:
         misses.append(f"{tries - kept} of {tries} tasks did not keep what was finished")
     return Figures("G12", facts, misses)

@@ -9,6 +9,10 @@ from typing import Any
 
 import psutil
 
+# The short form runs beside other tests: the machine's time is not its own, and a limit in
+# wall time only tells what hangs. The long form holds the figure itself.
+BESIDE_OTHERS = 10.0
+
 
 @dataclass(frozen=True)
 class Figures:
@@ -17,6 +21,11 @@ class Figures:
     goal: str
     facts: Mapping[str, Any]
     misses: list[str] = field(default_factory=list)
+
+
+def most_s(figure_s: float, *, short: bool) -> float:
+    """What counts as a miss of a figure in wall time (s)."""
+    return figure_s * BESIDE_OTHERS if short else figure_s
 
 
 def tell(name: str, figures: Figures) -> None:

@@ -25,12 +25,13 @@ from engine.errors import EngineError, LedgerReadOnly, LedgerWriteFailed
 from engine.records import TaskRecord
 from engine.sample.site import Site
 from engine.service import Engine
-from tests.hard.figures import Figures
+from tests.hard.figures import BESIDE_OTHERS, Figures
 from tests.hard.judging import left, unreadable
 
 SIZE = "256k"
 BLOCK = 4096
-LIMIT_S = 90.0
+LIMIT_S = 240.0
+REFUSED_S = 2.0 * BESIDE_OTHERS  # an answer, and no time-out
 REPO = Path(__file__).resolve().parents[2]
 SLOW = {"engine": "static", "delay_ms": 150, "max_pages": 8, "respect_robots": False}
 QUICK = {"engine": "static", "delay_ms": 0, "max_pages": 2, "respect_robots": False}
@@ -179,12 +180,12 @@ class Trial:
             self.misses.append(f"{name}: {kind} was refused with {error.code}: {error}")
         else:
             self.misses.append(f"{name}: {kind} was accepted")
-        if time.monotonic() - began > 2:
-            self.misses.append(f"{name}: {kind} was refused only after 2 s")
+        if (took_s := time.monotonic() - began) > REFUSED_S:
+            self.misses.append(f"{name}: {kind} was refused only after {took_s:.0f} s")
 
     async def over(self, name: str, record: TaskRecord, status: str = "") -> None:
         """It ends, in this process, with a record that says how."""
-        ended = await self.engine.wait(record.task_id, timeout_ms=20_000)
+        ended = await self.engine.wait(record.task_id, timeout_ms=60_000)
         why = f": {ended.error.message}" if ended.error is not None else ""
         self.facts.setdefault(f"{name}: the crawl ended", ended.status + why)
         if status and ended.status != status:
@@ -213,8 +214,8 @@ class Trial:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Until it holds, or for 15 s: what is asked next tells the difference."""
-    ends = time.monotonic() + 15
+    """Until it holds, or for 60 s: what is asked next tells the difference."""
+    ends = time.monotonic() + 60
     while not condition() and time.monotonic() < ends:
         await asyncio.sleep(0.02)
 

@@ -10,10 +10,11 @@ from typing import Any
 
 from engine.errors import EngineError
 from engine.records import ENVELOPE, LIVE, TaskRecord, Unreadable
+from tests.hard.figures import BESIDE_OTHERS
 from tests.hard.place import Place
 from tests.hard.scenes import BY_NAME
 
-RECOVERY_S = 2.0
+RECOVERY_S = 2.0  # the long rig holds it; several stages at once share the machine
 UNPROVED_S = 1.1  # a lock whose holder died before it could note its name is dead after a second
 ENDINGS = ("completed", "failed", "cancelled")
 
@@ -25,7 +26,7 @@ def judged(home: Path, scene: str, said: Sequence[str], ids: dict[str, str]) -> 
     began = time.monotonic()
     place.recover()
     took_s = time.monotonic() - began
-    wrong = [f"recovery took {took_s:.1f} s"] if took_s > RECOVERY_S else []
+    wrong = [f"recovery took {took_s:.1f} s"] if took_s > RECOVERY_S * BESIDE_OTHERS else []
     try:
         wrong += lost(place, scene, said)
         for entry in place.ledger.list(limit=None):

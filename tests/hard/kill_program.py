@@ -20,13 +20,13 @@ from engine.sample.site import Site
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 from engine.store.reaper import Reaper
-from tests.hard.figures import Figures
+from tests.hard.figures import Figures, most_s
 
 LIMIT_S = 5.0
 REPO = Path(__file__).resolve().parents[2]
 
 
-def wait_for(condition: Callable[[], object], limit_s: float = 60.0) -> float:
+def wait_for(condition: Callable[[], object], limit_s: float = 150.0) -> float:
     """Wait until `condition()` holds; seconds that it took, or `limit_s` when it never did."""
     began = time.monotonic()
     while time.monotonic() - began < limit_s:
@@ -71,8 +71,8 @@ def family(pid: int) -> list[psutil.Process]:
     return psutil.Process(pid).children(recursive=True)
 
 
-def kill_once(home: Path, command: list[str], pages: int) -> dict[str, object]:
-    """Start `command`, kill it after `pages` pages, and tell what came of it."""
+def kill_once(home: Path, command: list[str], pages: int, limit_s: float) -> dict[str, object]:
+    """Start `command`, kill it after `pages` pages, and tell what came of it in `limit_s`."""
     root = Settings.at(home=home).root
     environment = {**os.environ, "PYTHONPATH": str(REPO), "QT_QPA_PLATFORM": "offscreen"}
     program = subprocess.Popen(
@@ -84,7 +84,7 @@ def kill_once(home: Path, command: list[str], pages: int) -> dict[str, object]:
     finally:
         program.send_signal(signal.SIGKILL)
         program.wait()
-    gone_s = wait_for(lambda: not [c for c in children if alive(c)], LIMIT_S)
+    gone_s = wait_for(lambda: not [c for c in children if alive(c)], limit_s)
     left = [child for child in children if alive(child)]
     return {
         "processes": len(children),
@@ -116,13 +116,13 @@ def reaped(root: Path) -> dict[str, object]:
 
 def measure(*, short: bool) -> Figures:
     """Kill the command line and the window: once, or five times each at different instants."""
-    outcomes = []
+    outcomes, limit_s = [], most_s(LIMIT_S, short=short)
     with Site(pages=500) as site:
         for number in range(1 if short else 5):
             for name in ("octask", "window"):
                 with tempfile.TemporaryDirectory() as folder:
                     command = programs(Path(folder), site)[name]
-                    outcomes.append(kill_once(Path(folder), command, 3 + 5 * number))
+                    outcomes.append(kill_once(Path(folder), command, 3 + 5 * number, limit_s))
     facts = {
         "kills": len(outcomes),
         "processes": sum(int(str(one["processes"])) for one in outcomes),
@@ -131,14 +131,14 @@ def measure(*, short: bool) -> Figures:
         "all_pages_offered": all(one["pages"] == one["offered"] for one in outcomes),
         "all_reaped": all(one["reaped"] == 1 for one in outcomes),
     }
-    return Figures("G11", facts, _misses(facts))
+    return Figures("G11", facts, _misses(facts, limit_s))
 
 
-def _misses(facts: Mapping[str, object]) -> list[str]:
+def _misses(facts: Mapping[str, object], limit_s: float) -> list[str]:
     found = []
     if facts["left"]:
         found.append(
-            f"{facts['left']} processes ran on {LIMIT_S:g} s after their program was killed"
+            f"{facts['left']} processes ran on {limit_s:g} s after their program was killed"
         )
     if not facts["processes"]:
         found.append("no browser ran when the program was killed: nothing was shown")

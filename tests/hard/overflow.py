@@ -25,7 +25,7 @@ from tests.hard.figures import Figures
 from tests.watch.folders import write_meta
 
 FRESH_S, IDLE_PERCENT = 2.0, 1.0
-PATIENCE_S, IDLE_TRIES = 60.0, 3
+PATIENCE_S, IDLE_TRIES = 60.0, 12
 REPO = Path(__file__).resolve().parents[2]
 QUEUE = Path("/proc/sys/fs/inotify/max_queued_events")
 
@@ -65,7 +65,7 @@ class Window:
 
     def end(self) -> None:
         try:
-            self._process.communicate(timeout=20)  # its input ends, and so does it
+            self._process.communicate(timeout=60)  # its input ends, and so does it
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.communicate()

@@ -24,7 +24,7 @@ from tests.trust.plays import ANSWERS, STATIC, VARIABLE, WORDS, address
 
 REPO: Final = Path(__file__).resolve().parents[2]
 FAST: Final = ("--engine", "static", "--delay-ms", "0", "--respect-robots", "false")
-LIMIT_S: Final = 120
+LIMIT_S: Final = 240
 MOST_TASKS: Final = 3  # that are looked at one by one from the command line
 # What is promised to hold what a page shows: the markup of an evidence bundle, but for fields
 # of secrets. What the user exported himself is in the environment of what he starts.

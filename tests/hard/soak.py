@@ -27,7 +27,7 @@ MOST_GROWTH = 10 * 1024  # bytes of this process for each page
 MOST_LEFT = 1.2  # of what the browser's processes held before
 SLACK = 5  # descriptors and tasks
 CRAWL_S = 1_800
-QUIET_S = 15.0
+QUIET_S = 60.0
 
 
 @contextmanager
@@ -123,7 +123,7 @@ async def soak(home: Path, url: str, pages: int, limits: Limits) -> dict[str, An
 
 
 async def quiet(engine: Engine, before: dict[str, int]) -> dict[str, int]:
-    """How things are once what was left is gone; as they are after 15 s otherwise."""
+    """How things are once what was left is gone; as they are after a minute otherwise."""
     until = time.monotonic() + QUIET_S
     while True:
         now = state(engine)

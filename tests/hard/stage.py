@@ -31,7 +31,7 @@ from tests.hard.place import Place, Step
 from tests.hard.scenes import BY_NAME, SCENES
 
 REPO = Path(__file__).resolve().parents[2]
-HANG_S = 20.0
+HANG_S = 60.0
 _SET_PTRACER, _ANYBODY = 0x59616D61, ctypes.c_ulong(-1)  # for a kernel that lets parents only
 
 

@@ -19,7 +19,6 @@ READ = {"mixed": 12, "long": 30}  # the pages of those that list some
 
 
 @pytest.mark.case("R61")
-@pytest.mark.timeout(120)
 async def test_every_hostile_sitemap_ends_in_pages_or_in_a_sentence(home: Path) -> None:
     with HostileProgram() as site:
         engine = Engine(Settings.at(home=home), accepts=True)
@@ -43,7 +42,6 @@ async def test_every_hostile_sitemap_ends_in_pages_or_in_a_sentence(home: Path) 
 
 
 @pytest.mark.case("R61", "R69", "R70")
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("kind", "path", "more"),
     [
@@ -69,7 +67,6 @@ async def test_bundles_and_recordings_of_traps_end_and_reach_nothing_else(
 
 
 @pytest.mark.case("R61", "R66")
-@pytest.mark.timeout(120)
 def test_octask_crawls_traps_without_a_traceback_and_refuses_other_schemes(home: Path) -> None:
     octask = Octask(home)
     words = ["--engine", "static", "--delay-ms", "0", "--max-depth", "1", "--timeout-ms", "2000"]

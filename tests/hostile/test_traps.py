@@ -11,7 +11,6 @@ import pytest
 from fixtures.hostile.site import SAFE
 from tests.hostile.conftest import Seen, taken
 
-pytestmark = pytest.mark.timeout(120)
 LIMIT_MS = 1_500
 # What never ends, and so is ended at its limit.
 WAITING = ("/slow/headers", "/slow/body", "/slow/stuck", "/behave/busy", "/frames/nested")

@@ -23,7 +23,7 @@ def _chromium() -> list[str]:
 
 
 @pytest.mark.case("R61", "R62")
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_the_hostile_site_is_crawled_to_its_end_and_reaches_nothing_else(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,7 +21,6 @@ from engine.work.evidence import FILES
 from engine.work.evidence_args import PARTS, parse_evidence
 from engine.work.perceptual import distance
 
-pytestmark = pytest.mark.timeout(100)
 EVERYTHING = {"include": list(PARTS), "network_window_ms": 600}
 
 

@@ -15,8 +15,6 @@ from engine.run.kinds import KINDS
 from engine.service import Engine
 from engine.work.context import Clock, MemoryContext
 
-pytestmark = pytest.mark.timeout(100)
-
 
 def ticking():
     """A clock that goes on by a quarter of a second at each look."""

@@ -13,7 +13,6 @@ from engine.records import Status
 from engine.service import Engine
 from engine.work.snapshot_args import parse_snapshot
 
-pytestmark = pytest.mark.timeout(100)
 SECRET = "kept-nowhere-else"
 
 

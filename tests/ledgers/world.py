@@ -22,7 +22,7 @@ from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 
 OWN = ""
-SOON_S = 12.0
+SOON_S = 60.0
 
 
 @dataclass

@@ -55,7 +55,6 @@ def test_killed_writers_lose_nothing_that_was_acknowledged_and_hold_up_nobody() 
 
 
 @pytest.mark.case("R15")
-@pytest.mark.timeout(120)
 def test_locks_of_dead_peers_are_taken_over_by_one_at_a_time(modules: Path) -> None:
     turn = many_writers.together(FEW, modules, nodes=1, plants=FEW.plants)
     assert (turn.lost, turn.node_lost, turn.crashed) == (0, 0, 0)

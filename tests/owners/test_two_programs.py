@@ -173,7 +173,6 @@ asyncio.run(with_engine(work))
 ALLOWED = {"task_not_found", "task_removed", "ETIMEDOUT"}
 
 
-@pytest.mark.timeout(180)
 async def test_two_programs_that_do_everything_at_once_leave_each_task_with_one_end(
     home: Path, site: Any, beside: Beside
 ) -> None:

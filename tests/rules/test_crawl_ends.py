@@ -37,7 +37,6 @@ def tried(act: Callable[[str], TaskRecord], task_id: str) -> bool:
         return False
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("acts", [("force",), ("cancel",), ("force", "cancel"), ("force", "force")])
 async def test_however_a_crawl_with_a_contract_is_ended_all_records_agree(
     bench: Bench, acts: tuple[str, ...]
@@ -82,7 +81,6 @@ def plain_finish(envelopes: Envelopes, task_id: str) -> TaskRecord:
             pass
 
 
-@pytest.mark.timeout(240)
 async def test_an_envelope_that_passed_by_a_force_shows_it_for_ever(bench: Bench) -> None:
     """A plain finish and a forced one at once: COMPLETED never stands without the force."""
     ours, theirs = (

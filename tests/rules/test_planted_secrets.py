@@ -72,7 +72,6 @@ async def tried(answers: list[object], call: Any) -> Any:
     return answer
 
 
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("way", GIVEN)
 @pytest.mark.case("R82")
 async def test_what_is_said_about_tasks_and_goals_keeps_no_secret(
@@ -143,7 +142,6 @@ def echo(site: Site) -> str:
     return f"{front}/static/1?access_token={SECRET}"
 
 
-@pytest.mark.timeout(200)
 @pytest.mark.case("R82")
 async def test_an_address_with_secrets_is_opened_and_stands_in_no_file_nor_export(
     home: Path, echo: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -170,7 +168,6 @@ async def test_an_address_with_secrets_is_opened_and_stands_in_no_file_nor_expor
     assert not leaks_in(caplog.text.encode())
 
 
-@pytest.mark.timeout(200)
 @pytest.mark.case("R82")
 def test_the_command_line_repeats_no_secret(octask: Octask, site: Site, echo: str) -> None:
     said = [octask("start", "crawl", echo, *FAST, "--max-pages", "1", "--name", f"token={SECRET}")]

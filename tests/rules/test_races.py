@@ -66,7 +66,6 @@ def running(ledger: Ledger, number: int) -> list[str]:
 
 
 @pytest.mark.case("R11")
-@pytest.mark.timeout(240)
 def test_cancel_against_finish_ends_once(ledger: Ledger) -> None:
     ids = running(ledger, ROUNDS)
     other = Ledger(ledger.root)
@@ -90,7 +89,6 @@ def test_cancel_against_finish_ends_once(ledger: Ledger) -> None:
 
 
 @pytest.mark.case("R10")
-@pytest.mark.timeout(240)
 def test_two_ends_at_once_are_one_end(ledger: Ledger) -> None:
     ids = running(ledger, ROUNDS)
     other = Ledger(ledger.root, lease=ledger.lease)
@@ -109,7 +107,6 @@ def test_two_ends_at_once_are_one_end(ledger: Ledger) -> None:
 
 
 @pytest.mark.case("R10", "R11")
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("second", ["COMPLETED", "CANCELLED"])
 def test_two_completions_of_a_task_run_and_a_cancel_against_one_are_one_end(
     home: Path, ledger: Ledger, second: str
@@ -131,7 +128,6 @@ def test_two_completions_of_a_task_run_and_a_cancel_against_one_are_one_end(
         assert [e.kind for e in view.events if e.kind in ENDS] == [view.status.lower()]
 
 
-@pytest.mark.timeout(240)
 def test_a_forced_completion_against_a_refused_one_is_one_end_with_its_reason(
     home: Path, ledger: Ledger
 ) -> None:
@@ -159,7 +155,6 @@ def test_a_forced_completion_against_a_refused_one_is_one_end_with_its_reason(
         assert view.progress.contract.forced.reason == "the third one is gone"
 
 
-@pytest.mark.timeout(240)
 def test_cancel_against_the_finish_of_an_envelope_ends_once(ledger: Ledger) -> None:
     envelopes = Envelopes(ledger)
     request = envelope_request({"objective": "look around"}, {})
@@ -180,7 +175,6 @@ def test_cancel_against_the_finish_of_an_envelope_ends_once(ledger: Ledger) -> N
         assert ends_of(ledger, task_id) == [raw["status"].lower()]
 
 
-@pytest.mark.timeout(240)
 def test_cancel_against_a_forced_crawl_ends_once_whatever_its_runner_finds(
     home: Path, ledger: Ledger
 ) -> None:

@@ -16,7 +16,6 @@ from engine.sample.site import Site
 from engine.service import Engine
 
 QUICK = {"delay_ms": 0, "respect_robots": False}
-pytestmark = pytest.mark.timeout(100)
 
 
 @pytest.fixture

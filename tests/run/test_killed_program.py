@@ -8,7 +8,6 @@ import pytest
 from tests.hard.kill_program import kill_once, programs
 
 
-@pytest.mark.timeout(100)
 @pytest.mark.parametrize("program", ["octask", "window"])
 @pytest.mark.case("R79")
 def test_a_killed_program_leaves_no_browser_and_loses_no_page(

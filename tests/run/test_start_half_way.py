@@ -8,8 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from engine.config import Settings
 from engine.errors import ShuttingDown
 from engine.records import TERMINAL
@@ -48,7 +46,6 @@ async def test_a_task_whose_asker_went_away_is_run_all_the_same(home: Path, site
     assert left(home)  # else nothing was begun
 
 
-@pytest.mark.timeout(120)
 async def test_what_is_started_while_the_engine_closes_ends_with_it(tmp_path: Path) -> None:
     refused = 0
     for turns in range(ROUNDS):

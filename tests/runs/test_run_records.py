@@ -146,7 +146,6 @@ getattr(runs, sys.argv[3])(sys.argv[2], *sys.argv[4:])
 """
 
 
-@pytest.mark.timeout(60)
 def test_of_ends_by_several_processes_and_threads_one_counts(runs: Runs, home: Path) -> None:
     ids = [runs.start_run("thread-1").run_id for _ in range(4)]
     ways = [("abort_run", "a"), ("fail_run", "f"), ("abort_run", "b")]

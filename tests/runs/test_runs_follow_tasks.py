@@ -184,7 +184,6 @@ async def test_the_command_lines_run_and_the_services_differ_in_route_ids_and_ti
         assert ours[name] == theirs[name], name
 
 
-@pytest.mark.timeout(240)
 def test_of_a_cancel_and_a_finish_at_once_one_stands_and_the_run_agrees(
     home: Path, ledger: Ledger
 ) -> None:

@@ -86,7 +86,6 @@ asyncio.run(main())
 
 
 @pytest.mark.case("R54")
-@pytest.mark.timeout(120)
 def test_five_hundred_tasks_without_a_free_descriptor_are_slower_and_none_is_lost(
     home: Path,
 ) -> None:

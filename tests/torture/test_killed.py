@@ -52,7 +52,6 @@ def test_an_error_at_any_call_of_an_end_is_told_and_leaves_the_old_record(
 
 
 @pytest.mark.case("R03")
-@pytest.mark.timeout(180)
 def test_a_failing_call_ends_octask_with_a_sentence_and_a_code(
     stage: Stage, tmp_path: Path, site: Any
 ) -> None:

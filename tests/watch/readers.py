@@ -14,7 +14,7 @@ from engine.store.look import LedgerLook
 from engine.store.watch import Watch
 from tests.watch.folders import task_id
 
-SOON_S = 8.0
+SOON_S = 60.0
 
 
 class Reader:

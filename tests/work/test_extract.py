@@ -1,6 +1,7 @@
 """What is kept of a page is bounded, valid and free of what nobody sees."""
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -77,10 +78,11 @@ def test_a_title_is_one_line_and_short():
     assert len(taken("<title>" + "x" * 9_000 + "</title>").title) == 512
 
 
-@pytest.mark.timeout(30)
 def test_a_page_nested_without_end_is_parsed_in_part():
+    began = time.process_time()
     page = taken("<div>" * 200_000 + "deep", "markdown")
     assert page.truncated
+    assert time.process_time() - began < 30  # half a second, if depth is bounded
 
 
 def test_structure_has_every_part():
