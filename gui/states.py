@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 from engine.display import display
 from gui.announcing import announce
 from gui.icons import glyph, icon
+from gui.said_once import said_once
 from gui.theme import heading, plain_label, tone
 
 CARD_WIDTH = 460
@@ -78,7 +79,9 @@ class Card(QWidget):
         self.setBackgroundRole(QPalette.ColorRole.Base)
 
     def show_words(self, headline: str, sentence: str, detail: str = "") -> None:
+        headline, sentence = said_once(headline, sentence)
         self._headline.show_text(display(headline, TITLE_CHARS))
+        self._headline.setVisible(bool(headline))
         self._sentence.show_text(_few_lines(sentence))
         self._detail.show_text(display(detail, SENTENCE_CHARS))
         self._detail.setVisible(bool(detail))
@@ -144,7 +147,7 @@ class Banner(QFrame):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._tone = "warning"
+        self._tone, self._told = "warning", ""
         self._picture = plain_label(parent=self)
         self._title = heading("", grow=1.0)
         self._sentence = plain_label(wrap=True)
@@ -181,10 +184,14 @@ class Banner(QFrame):
         tone_name: str = "warning",
     ) -> None:
         """Show it; whoever listens to a screen reader hears it too."""
-        self._tone = tone_name
-        self._title.show_text(display(title, TITLE_CHARS))
-        self._sentence.show_text(_few_lines(sentence))
-        self._sentence.setVisible(bool(sentence))
+        self._tone, self._told = tone_name, title
+        title, sentence = said_once(title, sentence)
+        for label, text in (
+            (self._title, display(title, TITLE_CHARS)),
+            (self._sentence, _few_lines(sentence)),
+        ):
+            label.show_text(text)
+            label.setVisible(bool(text))
         parts = (self._title.text().removesuffix("."), self._sentence.text())
         self.setAccessibleName(". ".join(part for part in parts if part))
         while (item := self._buttons.takeAt(0)) is not None:
@@ -200,8 +207,8 @@ class Banner(QFrame):
 
     @property
     def title(self) -> str:
-        """What it says now; empty when it is not shown."""
-        return "" if self.isHidden() else self._title.text()
+        """What it is about now; empty when it is not shown."""
+        return "" if self.isHidden() else display(self._told, TITLE_CHARS)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
