@@ -27,14 +27,15 @@ _DAY_S = 86_400
 
 class Acknowledged(QObject):
     """Marks (`engine.attention.seen`) by task id. Written whole or not at all, a moment after a
-    change; a damaged file is the same as none. Without a file it holds until the end."""
+    change, and never over what the window of another ledger has seen; a damaged file is the same
+    as none. Without a file it holds until the end."""
 
     def __init__(self, file: Path | None = None, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._file = file
         self._kept: dict[str, tuple[float, frozenset[str]]] = _read(file) if file else {}
         self.marks: dict[str, frozenset[str]] = {one: kept[1] for one, kept in self._kept.items()}
-        self._unsaved = False
+        self._unsaved: set[str] = set()
         self._saving = QTimer(self, singleShot=True, interval=_SAVE_MS)
         self._saving.timeout.connect(self.save)
 
@@ -42,23 +43,23 @@ class Acknowledged(QObject):
         """These needs of the task were seen, and those before still are."""
         self.marks[task_id] = self.marks.get(task_id, frozenset()) | frozenset(marks)
         self._kept[task_id] = (time.time(), self.marks[task_id])
-        self._change()
+        self._change(task_id)
 
     def drop(self, task_id: str) -> None:
         """Nothing of this task was seen."""
         self._kept.pop(task_id, None)
         if self.marks.pop(task_id, None) is not None:
-            self._change()
+            self._change(task_id)
 
     def move(self, label: str, wanted: str) -> None:
         """The ledger called `label` is called `wanted` now: what was seen of its tasks stays."""
         for one in [one for one in self._kept if ledger_label(one) == label]:
             other = qualified(plain_id(one), wanted)
             self._kept[other], self.marks[other] = self._kept.pop(one), self.marks.pop(one)
-            self._change()
+            self._change(one, other)
 
-    def _change(self) -> None:
-        self._unsaved = True
+    def _change(self, *task_ids: str) -> None:
+        self._unsaved.update(task_ids)
         self._saving.start()
 
     def save(self) -> None:
@@ -66,8 +67,11 @@ class Acknowledged(QObject):
         self._saving.stop()
         if self._file is None or not self._unsaved:
             return
-        self._unsaved = False
-        newest = sorted(self._kept.items(), key=lambda item: -item[1][0])[:MOST]
+        others = _read(self._file) or self._kept
+        kept = {one: seen for one, seen in others.items() if one not in self._unsaved}
+        kept |= {one: self._kept[one] for one in self._unsaved & self._kept.keys()}
+        self._unsaved.clear()
+        newest = sorted(kept.items(), key=lambda item: -item[1][0])[:MOST]
         tasks = {one: [round(at), *sorted(marks)] for one, (at, marks) in newest}
         try:
             private_folder(self._file.parent)

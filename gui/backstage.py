@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QDialog
 
@@ -36,6 +36,9 @@ class Backstage(QObject):
         super().__init__(window)
         self._window = window
         self._open: dict[str, QDialog] = {}
+        app = QGuiApplication.instance()
+        assert isinstance(app, QGuiApplication)
+        app.applicationStateChanged.connect(self._look_at_settings)
         settings = self._add(
             "settings", self.tr("&Settings…"), ["Ctrl+,"], "settings", self.tr("Settings")
         )
@@ -121,6 +124,11 @@ class Backstage(QObject):
         dialog = self._open["settings"]
         if isinstance(dialog, SettingsDialog):
             dialog.show_page(name)
+
+    def _look_at_settings(self, state: Qt.ApplicationState) -> None:
+        """Whoever comes from another window of ours finds what was chosen there."""
+        if state == Qt.ApplicationState.ApplicationActive:
+            self._window.desk.preferences.refresh()
 
     def _forget(self, key: str) -> None:
         self._open.pop(key).deleteLater()

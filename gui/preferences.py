@@ -32,6 +32,7 @@ def default_file() -> Path:
 class Preferences(QObject):
     """Values by key; `changed` tells which key has another value. Kept at once.
 
+    Windows of several ledgers share the file: none writes over what another one has chosen.
     Without a file they hold until the program ends.
     """
 
@@ -41,6 +42,7 @@ class Preferences(QObject):
         super().__init__()
         self._file = file
         self._values: dict[str, Any] = _read(file) if file is not None else {}
+        self._on_disk, self._stamp = dict(self._values), _stamp(file)
 
     def get(self, key: str, kind: type[_T]) -> _T:
         """The value of `key`; its default where none was chosen or it is of another type."""
@@ -53,17 +55,36 @@ class Preferences(QObject):
 
     def set(self, key: str, value: object) -> None:
         """Choose `value` (anything JSON has), for now and for good."""
+        self.refresh()
         if self._values.get(key, DEFAULTS[key]) == value:
             return
         self._values[key] = value
         self._save()
         self.changed.emit(key)
 
-    def restore(self, prefix: str) -> None:
-        """The defaults again, for every key that begins so."""
+    def refresh(self) -> None:
+        """Take over what another window has chosen meanwhile; else it costs a look at the file."""
+        stamp, known = _stamp(self._file), self._on_disk
+        if self._file is None or stamp in (None, self._stamp):
+            return
+        found = _read_one(self._file)
+        if found is None:
+            return  # damaged: what is known here is better than nothing
+        keys = [key for key in {**known, **found} if known.get(key) != found.get(key)]
+        self._values.update({key: found[key] for key in keys if key in found})
+        for key in keys:
+            if key not in found:
+                self._values.pop(key, None)
+        self._on_disk, self._stamp = found, stamp
+        for key in keys:
+            self.changed.emit(key)
+
+    def restore(self, prefix: str, besides: tuple[str, ...] = ()) -> None:
+        """The defaults again, for every key that begins so and with none of `besides`."""
         for key in [key for key in self._values if key.startswith(prefix) and key in DEFAULTS]:
-            self.set(key, DEFAULTS[key])
-            del self._values[key]
+            if not key.startswith(besides):
+                self.set(key, DEFAULTS[key])
+                self._values.pop(key, None)
         self._save()
 
     def as_text(self) -> str:
@@ -90,6 +111,7 @@ class Preferences(QObject):
             if self._file.exists():
                 write_whole(self._file.with_suffix(".json.bak"), self._file.read_bytes())
             write_whole(self._file, self.as_text().encode())
+            self._on_disk, self._stamp = dict(self._values), _stamp(self._file)
         except OSError:
             log.warning("the preferences cannot be kept", exc_info=True)
 
@@ -107,16 +129,30 @@ def write_whole(file: Path, content: bytes) -> None:
     raise OSError(saved.errorString())
 
 
+def _stamp(file: Path | None) -> tuple[int, int, int] | None:
+    """What a file that was written again has another one of; None where there is none."""
+    try:
+        found = file.stat() if file is not None else None
+    except OSError:
+        return None
+    return None if found is None else (found.st_ino, found.st_mtime_ns, found.st_size)
+
+
 def _read(file: Path) -> dict[str, Any]:
-    for place in (file, file.with_suffix(".json.bak")):
-        try:
-            if place.stat().st_size <= MAX_BYTES:
-                return _values_in(place.read_text("utf-8"))
-        except FileNotFoundError:
-            continue
-        except (OSError, ValueError, RecursionError):
-            log.warning("the preferences in %s cannot be read", place, exc_info=True)
-    return {}
+    places = (file, file.with_suffix(".json.bak"))
+    return next((found for found in map(_read_one, places) if found is not None), {})
+
+
+def _read_one(place: Path) -> dict[str, Any] | None:
+    """The values in this file; None where it is not there, or no preferences."""
+    try:
+        if place.stat().st_size <= MAX_BYTES:
+            return _values_in(place.read_text("utf-8"))
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, RecursionError):
+        log.warning("the preferences in %s cannot be read", place, exc_info=True)
+    return None
 
 
 def _parsed(text: str) -> Any:

@@ -10,7 +10,7 @@ import msgspec
 
 from engine.attention import Reason, Standing, moment, reasons, standing
 from engine.pace import STALL_MIN_MS
-from engine.records import LIVE, TaskRecord, TaskView
+from engine.records import LIVE, TASK_RUN, TaskRecord, TaskView
 
 SETTLE_MS = 400  # whether more is coming: what ends together is told together
 BURST_MS = 10_000
@@ -111,6 +111,8 @@ class Watch:
         entry = view.entry
         if isinstance(entry, TaskRecord) and entry.status in LIVE:
             self._live[entry.task_id] = None
+            if entry.kind == TASK_RUN:  # it goes on: if it asks for help again, that is news
+                self._told.pop((entry.task_id, Reason.HELP), None)
             return entry.budget_status != "exceeded" and not view.orphaned
         self._live.pop(entry.task_id, None)
         return False
@@ -186,9 +188,15 @@ class Grouping:
 def is_quiet(now: time, start: str, end: str) -> bool:
     """Is `now` between two times of the day, written HH:MM? They may lie around midnight."""
     try:
-        first, last = time.fromisoformat(start), time.fromisoformat(end)
+        first, last = _clock(start), _clock(end)
     except ValueError:
         return False
     if first <= last:
         return first <= now < last
     return now >= first or now < last
+
+
+def _clock(written: str) -> time:
+    """Also `7:30`, which people write and Python refuses. Raises ValueError."""
+    hour, _, minute = written.partition(":")
+    return time(int(hour), int(minute))

@@ -174,8 +174,13 @@ class CarryOver(Part):
         return dialog
 
     def _reset(self) -> None:
-        self.window_.desk.preferences.restore("")
-        self.say(self.tr("Everything is as it was at first."), "good")
+        from gui.dialogs.setting_pages import CHOSEN_ELSEWHERE  # which asks for this module
+
+        self.window_.desk.preferences.restore("", besides=CHOSEN_ELSEWHERE)
+        self.say(
+            self.tr("All settings are as they were at first; views, presets and folders stayed."),
+            "good",
+        )
 
 
 class Diagnostics(Part):

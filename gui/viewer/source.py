@@ -45,6 +45,7 @@ class Source(ViewerTab):
 
     def show_task(self, view: TaskView, unit: Unit | None) -> None:
         if unit is None:
+            self.leave()
             self._title.show_text(self.tr("Choose a page among the pages first."))
             self.text.clear()
             return
@@ -69,6 +70,7 @@ class Source(ViewerTab):
             self._title.show_text(self.tr("No text was kept of this one."))
 
     def _tell(self, error: EngineError) -> None:
+        self._shown = ("", -1)  # the next look tries again
         self._title.show_text(language.sentence(error))
 
 

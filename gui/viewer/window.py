@@ -152,8 +152,7 @@ class ResultWindow(InOrder, QWidget):
         name = elide_right(words.task_name(view), _HEAD_CHARS)
         self._name.show_text(name)
         self.setWindowTitle(plain_title(self.tr("Result of {0}").format(name)))
-        self._state.show_text(words.status_word(view))
-        self._state.show_tone(look(view))
+        self._show_state(view)
         for button, way in ((self.back, -1), (self.on, 1)):
             button.setEnabled(self._around.neighbour(view.task_id, way) is not None)
         if other:
@@ -199,8 +198,12 @@ class ResultWindow(InOrder, QWidget):
         view = next((one for one in batch.views if one.task_id == self.task_id), None)
         if view is not None and self.isVisible():
             self._view = view
-            self._state.show_text(words.status_word(view))
+            self._show_state(view)
             self._tell_tabs()
+
+    def _show_state(self, view: TaskView) -> None:
+        self._state.show_text(words.status_word(view))
+        self._state.show_tone(look(view))
 
     def _walk(self, way: int) -> None:
         view = self._around.neighbour(self.task_id, way)

@@ -15,9 +15,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from engine import words
-from engine.attention import Reason
+from engine.attention import NEEDS_HELP, Reason
 from engine.feed import Batch
-from engine.records import TaskRecord, TaskView
+from engine.records import TASK_RUN, TaskRecord, TaskView
 from gui.desktop.news import MOST_NAMED, News
 from gui.desktop.notices import BURST_MS, Grouping, Happening, Kind, Popup, Watch, is_quiet
 from gui.dialogs.news_list import NewsList
@@ -88,6 +88,17 @@ def test_each_need_for_a_person_is_told_once() -> None:
     assert watch.find_needs([over], NOW + 3600_000) == []
 
 
+def test_a_goal_that_asks_for_help_a_second_time_is_told_again() -> None:
+    watch = Watch(NOW)
+    going = a_view(1, "RUNNING", kind=TASK_RUN, quiet=0)
+    asking = now_is(going, NEEDS_HELP, None)
+    watch.learn([going])
+    assert kinds(watch.hear([asking], NOW)) == [Kind.ATTENTION]
+    assert watch.hear([asking], NOW + 1000) == []
+    watch.hear([going], NOW + 2000)
+    assert kinds(watch.hear([asking], NOW + 3000)) == [Kind.ATTENTION]
+
+
 def test_a_task_that_is_gone_is_watched_no_more() -> None:
     watch = Watch(NOW)
     watch.learn([a_view(1, "RUNNING")])
@@ -127,6 +138,9 @@ def test_a_flood_makes_few_pop_ups_and_nothing_waits_for_long(moments: list[floa
         ("12:00", "09:00", "17:00", True),
         ("12:00", "", "", False),
         ("12:00", "nonsense", "07:00", False),
+        ("23:30", "22:00", "7:30", True),
+        ("08:30", "8:00", "9:00", True),
+        ("12:00", "25:00", "1:00", False),
     ],
 )
 def test_quiet_hours_may_lie_around_midnight(now: str, start: str, end: str, quiet: bool) -> None:

@@ -84,6 +84,16 @@ async def test_the_source_of_a_page_is_text_and_never_rendered(home: Path) -> No
         viewer.pages.table.selectRow(0)
         viewer.show_tab(viewer.source)
         await settled(lambda: viewer.source.text.toPlainText() == hostile)
+        viewer.pages.search.setText("none of them is called so")
+        await settled(lambda: not viewer.pages.model.rowCount())
+        viewer.show_tab(viewer.json)
+        await settled(viewer.json.isVisible)
+        viewer.show_tab(viewer.source)
+        await settled(lambda: not viewer.source.text.toPlainText())
+        viewer.pages.search.clear()  # the same page once more is read once more
+        await settled(viewer.pages.model.rowCount)
+        viewer.pages.table.selectRow(0)
+        await settled(lambda: viewer.source.text.toPlainText() == hostile)
 
 
 async def test_the_preview_shows_the_picture_of_the_chosen_page(home: Path) -> None:

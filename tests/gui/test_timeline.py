@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,6 +18,7 @@ from gui.details.panel import Details
 from gui.details.timeline import Timeline
 from gui.details.timeline_model import BEGAN, TEXT, TOOK, WHAT
 from gui.session import Session
+from gui.theme import Theme, apply_theme
 from tests.gui.windows import opened, press, until
 from tests.watch.folders import task_id, write_meta
 
@@ -170,6 +172,22 @@ async def test_the_keyboard_zooms_moves_chooses_and_shows_all(tmp_path: Path) ->
         QTest.keyClick(tab.table, Qt.Key.Key_Down, Qt.KeyboardModifier.ShiftModifier)
         press(tab, "Only the marked")
         assert [row[-1] for row in cells(tab, TEXT)] == ["1", "2"]
+
+
+async def test_the_strip_is_drawn_anew_in_other_colours(tmp_path: Path, qapp: QApplication) -> None:
+    planted(tmp_path / "home")
+    async with at_the_timeline(tmp_path / "home") as (_, tab):
+
+        def lightness() -> int:
+            return tab.strip.grab().toImage().pixelColor(8, tab.strip.height() - 4).lightness()
+
+        try:
+            for theme, low, high in ((Theme.LIGHT, 200, 255), (Theme.DARK, 0, 100)):
+                apply_theme(qapp, theme)
+                while not low <= lightness() <= high:  # widgets hear of it a turn later
+                    await asyncio.sleep(0.01)
+        finally:
+            apply_theme(qapp, Theme.SYSTEM)
 
 
 async def test_the_wheel_magnifies_what_is_under_it(tmp_path: Path) -> None:
