@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from engine.admission import NO_TERMS, Terms
 from engine.errors import EngineError
+from engine.ledger_ids import plain_id
 from engine.records import ENVELOPE, TASK_RUN, TaskId, TaskRecord, TaskView
 from engine.redact import MARK
 from engine.run.kinds import KINDS
@@ -120,15 +121,22 @@ def repeatable(record: TaskRecord) -> bool:
 
 
 class Chance(StrEnum):
-    """What asking a task once more comes to, as far as its own record tells."""
+    """What asking a task once more comes to, as far as its own record tells.
+
+    Whoever counts what can be re-run counts the ones that are in `STARTING`.
+    """
 
     STARTS = "starts"
     LED = "led"  # starts, and then waits for an agent to drive it
     ASKS = "asks"  # not known whole: what is missing must be given by hand
     LIVE = "live"  # has not ended
+    COPY = "copy"  # would start, as its copy in another ledger does: it is the same request
     GOAL = "goal"  # a task run: a goal that others work for, nothing that could be started
     STRANGE = "strange"  # of a kind that another program knows how to run, not this one
     LOST = "lost"  # unreadable, or in a state that we do not know
+
+
+STARTING: Final = (Chance.STARTS, Chance.LED)  # as they were, without being asked anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +149,18 @@ class Repeats:
     chances: Mapping[Chance, tuple[TaskView, ...]]
     whys: Mapping[str, int]
 
+    @property
+    def with_copies(self) -> tuple[TaskId, ...]:
+        """As `ids`, and each copy in another ledger of its own accord."""
+        return tuple(view.task_id for view in self.of(*STARTING, Chance.COPY))
+
     def of(self, *chances: Chance) -> tuple[TaskView, ...]:
         return tuple(view for each in chances for view in self.chances.get(each, ()))
 
     @property
     def ids(self) -> tuple[TaskId, ...]:
         """Those that can be started as they were, in the order they were given."""
-        return tuple(view.task_id for view in self.of(Chance.STARTS, Chance.LED))
+        return tuple(view.task_id for view in self.of(*STARTING))
 
 
 def repeats(
@@ -160,14 +173,45 @@ def repeats(
     groups: dict[Chance, list[TaskView]] = {}
     whys: Counter[str] = Counter()
     for view in views:
-        found, why = _chance(view, remembers)
+        found, why = chance(view, remembers)
         groups.setdefault(found, []).append(view)
         if why:
             whys[why] += 1
+    _set_aside_copies(groups)
     return Repeats({each: tuple(found) for each, found in groups.items()}, whys)
 
 
-def _chance(view: TaskView, remembers: Callable[[str], bool]) -> tuple[Chance, str]:
+class Copies:
+    """Counts the tasks that another ledger has, too: of equal ids only one is to start."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._first: set[str] = set()
+
+    def note(self, view: TaskView) -> None:
+        known = len(self._first)
+        self._first.add(plain_id(view.task_id))
+        self.number += len(self._first) == known
+
+
+def _set_aside_copies(groups: dict[Chance, list[TaskView]]) -> None:
+    """Of one task in two ledgers the own one starts, or else the first: equal ids, equal tasks."""
+    starting = [view for each in STARTING for view in groups.get(each, ())]
+    starting.sort(key=lambda view: view.ledger != "")
+    first = {plain_id(view.task_id): view.task_id for view in reversed(starting)}
+    if len(first) == len(starting):
+        return
+    for each in STARTING:
+        found = groups.pop(each, [])
+        for view in found:
+            copy = first[plain_id(view.task_id)] != view.task_id
+            groups.setdefault(Chance.COPY if copy else each, []).append(view)
+
+
+def chance(
+    view: TaskView, remembers: Callable[[str], bool] = lambda _: False
+) -> tuple[Chance, str]:
+    """What asking this task once more comes to, and the code of what keeps one that asks."""
     record = view.entry
     if not isinstance(record, TaskRecord):
         return Chance.LOST, ""

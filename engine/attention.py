@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
 from engine.budget import runs_out_at
 from engine.pace import STALL_MIN_MS
-from engine.records import ENVELOPE, TASK_RUN, Status, TaskRecord, TaskView, Unreadable
+from engine.records import ENVELOPE, LIVE, TASK_RUN, Status, TaskRecord, TaskView, Unreadable
 
 FAILED_RECENTLY_MS = 24 * 3600 * 1000
 ORPHANED_CODE = "orphaned"
@@ -234,20 +234,39 @@ def _budget_ends(record: TaskRecord) -> float | None:
     )
 
 
+def counted_as(view: TaskView, state: Standing) -> tuple[Standing, ...]:
+    """Every state this task counts in, its own first: what was orphaned and then reaped has
+    failed, and counts as orphaned, too.
+
+    The one definition behind every number of tasks in a state: at the side of a list, by a
+    query, of a selection. `state` is its `standing`.
+    """
+    entry = view.entry
+    error = entry.error if isinstance(entry, TaskRecord) else None
+    reaped = error is not None and error.code == ORPHANED_CODE
+    return _BOTH[state] if reaped else _ONE[state]
+
+
+_ONE: Final = {state: (state,) for state in Standing}
+_BOTH: Final = {state: tuple(dict.fromkeys((state, Standing.ORPHANED))) for state in Standing}
+
+
 def facets(view: TaskView, state: Standing, needs: tuple[Reason, ...]) -> frozenset[Facet]:
     """Every facet this task counts in."""
-    entry = view.entry
-    reaped = isinstance(entry, TaskRecord) and entry.error and entry.error.code == ORPHANED_CODE
-    return _facets(state, bool(needs), bool(reaped))
+    return _facets(counted_as(view, state), bool(needs))
 
 
 @lru_cache(64)
-def _facets(state: Standing, needy: bool, reaped: bool) -> frozenset[Facet]:
-    found = {Facet.ALL}
-    if needy:
-        found.add(Facet.ATTENTION)
-    if state is not Standing.UNKNOWN:
-        found.add(Facet(state.value))
-    if reaped:
-        found.add(Facet.ORPHANED)
-    return frozenset(found)
+def _facets(states: tuple[Standing, ...], needy: bool) -> frozenset[Facet]:
+    found = {Facet.ALL, *([Facet.ATTENTION] if needy else [])}
+    return frozenset(found | {Facet(one.value) for one in states if one is not Standing.UNKNOWN})
+
+
+def state_words(found: Iterable[Facet], status: str | None) -> frozenset[str]:
+    """The words a query may call it by: its facets, live or ended, and a status that is none
+    of the ledger's five as it stands on disk; None: it cannot be read."""
+    words = {facet.value for facet in found}
+    if status is None:
+        return frozenset(words)
+    words.add("live" if status in LIVE else "ended")
+    return frozenset(words if status in _STANDING else words | {status.casefold()})

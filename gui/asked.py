@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from engine.attention import Facet
+from engine.attention import Facet, state_words
 from engine.query import Subject
-from engine.records import LIVE, Unreadable
+from engine.records import Unreadable
 from gui.rows import FACET_BIT, Row
 
 _NEEDY: Final = FACET_BIT[Facet.ATTENTION]
@@ -31,6 +31,10 @@ class RowSubject(Subject, frozen=True, gc=False):
         return _states(self.row.facets & ~_NEEDY, status)
 
     @property
+    def status(self) -> str:
+        return self.row.about.status.casefold()
+
+    @property
     def hosts(self) -> frozenset[str]:
         return self.row.about.hosts
 
@@ -41,7 +45,4 @@ def asked(row: Row) -> RowSubject:
 
 @lru_cache(maxsize=512)
 def _states(mask: int, status: str | None) -> frozenset[str]:
-    words = {facet.value for facet, bit in FACET_BIT.items() if mask & bit}
-    if status is None:
-        return frozenset(words | {""})
-    return frozenset(words | {status.casefold(), "live" if status in LIVE else "ended"})
+    return state_words((facet for facet, bit in FACET_BIT.items() if mask & bit), status)

@@ -108,7 +108,9 @@ class BulkBar(QWidget):
         if key == "cancel":
             return self.tr("Cancel {0}").format(count(counts.cancellable))
         if key == "rerun":
-            return self.tr("Re-run {0}").format(count(counts.ended))
+            # Of what starts by itself none: the dry run says why, and what to do about it.
+            number = counts.repeatable
+            return self.tr("Re-run {0}").format(count(number)) if number else self.tr("Re-run…")
         return self._window.acts[key].iconText()
 
     def _make_buttons(self) -> None:

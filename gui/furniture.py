@@ -88,6 +88,7 @@ def _make_workers(window: MainWindow) -> None:
     window.calm = Calm(lambda: (window.table, window.sidebar), window)
     bridge.batch.connect(window.calm.hear)  # before the table hears of it
     window.scope = Scope(window.model, window)
+    window.scope.ask_memory(bridge.remembers)
     window.beside = SideBySide(window)
     window.copying = Copying(window.scope, window.model, window)
     window.narrowing = Narrowing(window.model, window.sidebar, window.filter_bar, window)

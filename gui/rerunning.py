@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject
 
 from engine.again import Chance, Repeats, known, repeats
 from engine.ledger_ids import ledger_label
-from engine.records import TaskRecord, TaskView
+from engine.records import TaskId, TaskRecord, TaskView
 from engine.service import Engine
 from engine.words import count
 from gui.bulk_work import Outcome
@@ -49,17 +49,17 @@ class Rerunning(QObject):
 
         self._bridge.ask(look, self._decide, name="dry run")
 
-    def start(self, found: Repeats) -> None:
-        """Start what the dry run said would start, a few at a time."""
+    def start(self, ids: Sequence[TaskId]) -> None:
+        """Start these, which the dry run said would start, a few at a time."""
         said = self.tr("Starting again: {0} of {1} tasks")
         repeat = self._bridge.repeat
-        self._window.bulk.run(found.ids, lambda _, one: repeat(one), self._tell, said)
+        self._window.bulk.run(ids, lambda _, one: repeat(one), self._tell, said)
 
     def _decide(self, found: Repeats) -> None:
         alone = sum(map(len, found.chances.values())) == 1
         asking = found.of(Chance.ASKS)
         if alone and found.ids and not self._elsewhere(found):
-            self.start(found)
+            self.start(found.ids)
         elif alone and asking:
             self._complete_by_hand(asking[0])
         elif found.chances:
@@ -72,11 +72,18 @@ class Rerunning(QObject):
 
         def act(answer: str) -> None:
             if answer == "rerun":
-                self.start(found)
+                self._keep_choice(found)
+                self.start(dialog.ids)
             dialog.deleteLater()
 
         dialog.when_answered(act)
         dialog.open()
+
+    def _keep_choice(self, found: Repeats) -> None:
+        """Where all that match are chosen, what starts now would match as well, and be chosen:
+        the tasks that were asked about stay chosen, and no others."""
+        asked = [view.task_id for views in found.chances.values() for view in views]
+        self._window.table.keep_chosen(asked)
 
     def _elsewhere(self, found: Repeats) -> str:
         """Where they start, if some of them are in another ledger; empty when that is clear."""

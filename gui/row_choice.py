@@ -72,6 +72,11 @@ class RowChoice(QTableView):
             super().selectAll()
             self._quiet, self._all_of = False, None
 
+    def keep_chosen(self, ids: Iterable[str]) -> None:
+        """If all that pass are chosen, choose these instead: what passes later is not meant."""
+        if self.all_marked:
+            self._select_rows(self.tasks.rows_of(ids))
+
     def is_chosen_at(self, at: QPoint) -> bool:
         """Is there a row at this point of the viewport that is chosen, alone or with others?"""
         index = self.indexAt(at)

@@ -39,7 +39,7 @@ def system_views() -> tuple[SavedView, ...]:
     """The views that come with the program."""
     given = (
         ("failed", _tr("Failed, last day"), "status:failed updated:<1d"),
-        ("slow", _tr("Runs over 10 min"), "status:running took:>10m"),
+        ("slow", _tr("Runs over 10 min"), "status:live took:>10m"),
         (
             "budget",
             _tr("Short of budget"),

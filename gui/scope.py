@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from engine.again import repeatable
-from engine.attention import Standing, standing
+from engine.again import STARTING, Copies, chance
+from engine.attention import Standing, counted_as, standing
 from engine.feed import Batch
 from engine.records import TaskRecord, TaskView, Unreadable
 from engine.stopping import REACHED, fate
@@ -22,13 +22,16 @@ _AT_ONCE = 300  # so many are judged in the turn in which they are chosen
 _AGAIN_MS = 500  # what the filter lets through is counted anew at most so often
 
 _ENDED = frozenset({Standing.COMPLETED, Standing.FAILED, Standing.CANCELLED})
-Verdict = tuple[Standing, bool, bool]  # its state, can be cancelled, can be run again
+# The states it counts in, its own first; can be cancelled; can be run again as it was.
+Verdict = tuple[tuple[Standing, ...], bool, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
     """How many tasks, of which states, and what could be done with how many of them.
 
+    A task counts in each of its states (`counted_as`), `twice` says how many have two. What is
+    `repeatable` starts as it was, as the dry run of a re-run says, too.
     `complete` is False while a great many are still being judged: the numbers then grow.
     """
 
@@ -37,6 +40,7 @@ class Counts:
     repeatable: int = 0
     ended: int = 0
     states: Mapping[Standing, int] = field(default_factory=dict)
+    twice: int = 0
     complete: bool = True
 
 
@@ -57,8 +61,10 @@ class Scope(QObject):
         self._matching = False
         self._other = False  # other tasks than when `changed` was last told
         self._may_change: Callable[[TaskView], bool] = lambda _: True
+        self._remembers: Callable[[str], bool] = lambda _: False
         self._verdicts: dict[str, tuple[TaskRecord | Unreadable, Verdict]] = {}
         self._tally: Counter[Verdict] = Counter()
+        self._copies = Copies()
         self._counts = Counts()
         self._left: Iterator[str] | None = None
         self._slices = QTimer(self, interval=0)
@@ -124,6 +130,10 @@ class Scope(QObject):
         self._other = True
         self._judge_anew()
 
+    def ask_memory(self, remembers: Callable[[str], bool]) -> None:
+        """From now on `remembers` tells which requests are known whole, secrets included."""
+        self._remembers = remembers
+
     def may_change(self, view: TaskView | None) -> bool:
         """May anything be written about this task?"""
         return view is not None and self._may_change(view)
@@ -148,6 +158,7 @@ class Scope(QObject):
     def _judge_anew(self) -> None:
         self._again.stop()
         self._tally.clear()
+        self._copies = Copies()
         ids = self.ids()
         self._left = iter(ids)
         if len(ids) <= _AT_ONCE:
@@ -164,7 +175,10 @@ class Scope(QObject):
         for number, task_id in enumerate(left, 1):
             view = self._model.view_of(task_id)
             if view is not None:
-                self._tally[self._verdict(view)] += 1
+                verdict = self._verdict(view)
+                self._tally[verdict] += 1
+                if verdict[2] and self._model.facets.ledgers:
+                    self._copies.note(view)
             if number % 32 == 0 and time.perf_counter() >= until:
                 self._slices.start()
                 break
@@ -176,15 +190,16 @@ class Scope(QObject):
     def _verdict(self, view: TaskView) -> Verdict:
         state, entry = standing(view), view.entry
         known = self._verdicts.get(view.task_id)
-        if known is not None and known[0] is entry and known[1][0] is state:
+        if known is not None and known[0] is entry and known[1][0][0] is state:
             return known[1]
-        ended = isinstance(entry, TaskRecord) and entry.is_terminal and repeatable(entry)
-        verdict = (state, fate(view) in REACHED and self._may_change(view), ended)
+        starts = chance(view, self._remembers)[0] in STARTING
+        cancellable = fate(view) in REACHED and self._may_change(view)
+        verdict = (counted_as(view, state), cancellable, starts)
         self._verdicts[view.task_id] = (entry, verdict)
         return verdict
 
     def _tell(self) -> None:
-        counts = _summed(self._tally, len(self), complete=self._left is None)
+        counts = _summed(self._tally, len(self), self._copies, complete=self._left is None)
         if not counts.complete and counts.total == self._counts.total and not self._other:
             return  # half-counted news of the same tasks would only flicker
         other, self._other = self._other, False
@@ -193,15 +208,18 @@ class Scope(QObject):
             self.changed.emit()
 
 
-def _summed(tally: Mapping[Verdict, int], total: int, *, complete: bool) -> Counts:
+def _summed(tally: Mapping[Verdict, int], total: int, copies: Copies, *, complete: bool) -> Counts:
     states: Counter[Standing] = Counter()
-    for (state, _, _), number in tally.items():
-        states[state] += number
+    ended = 0
+    for (counted, _, _), number in tally.items():
+        states.update(dict.fromkeys(counted, number))
+        ended += number if counted[0] in _ENDED else 0
     return Counts(
         total=total,
         cancellable=sum(number for (_, yes, _), number in tally.items() if yes),
-        repeatable=sum(number for (_, _, yes), number in tally.items() if yes),
-        ended=sum(number for state, number in states.items() if state in _ENDED),
+        repeatable=sum(number for (_, _, yes), number in tally.items() if yes) - copies.number,
+        ended=ended,
         states=dict(states),
+        twice=sum(number for (counted, _, _), number in tally.items() if len(counted) > 1),
         complete=complete,
     )

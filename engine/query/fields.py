@@ -59,7 +59,7 @@ def _plain(term: Term, example: str) -> Term:
 def _status(term: Term) -> Test:
     if term.quoted or has_glob(term.value, term.quoted):  # as it stands on disk, whatever it is
         matches = equals(_plain(term, "failed"))
-        return lambda one, _: any(map(matches, one.states))
+        return lambda one, _: matches(one.status) or any(map(matches, one.states))
     wanted = one_of(term, dict.fromkeys(STATES), ", or any other in quotes")
     if wanted == Facet.ATTENTION:
         return needs_attention

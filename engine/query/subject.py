@@ -14,7 +14,15 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from engine.attention import LAST_MS, facets, moment, reasons, standing, updated_at
+from engine.attention import (
+    LAST_MS,
+    facets,
+    moment,
+    reasons,
+    standing,
+    state_words,
+    updated_at,
+)
 from engine.ledger_ids import HERE
 from engine.pace import STALL_MIN_MS
 from engine.records import (
@@ -55,7 +63,7 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
     """One task, ready to be asked. Texts are folded, times are ms since 1970.
 
     A list that knows an answer already overrides it. `states` are the words that the
-    sidebar uses, and the status as it stands on disk.
+    sidebar uses, and a status that no sidebar knows.
     """
 
     view: TaskView
@@ -99,6 +107,11 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
     @property
     def states(self) -> frozenset[str]:
         return _states(self.view, self.record)
+
+    @property
+    def status(self) -> str:
+        """As it stands on disk."""
+        return self.record.status.casefold()
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -242,11 +255,8 @@ def _known(value: float | None) -> float:
 
 
 def _states(view: TaskView, record: TaskRecord) -> frozenset[str]:
-    words = {facet.value for facet in facets(view, standing(view), ())}
-    words.add(record.status.casefold())
-    if not isinstance(view.entry, Unreadable):
-        words.add("live" if record.status in LIVE else "ended")
-    return frozenset(words)
+    status = None if isinstance(view.entry, Unreadable) else record.status
+    return state_words(facets(view, standing(view), ()), status)
 
 
 def _hosts(address: str) -> tuple[str, ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtWidgets import QApplication, QGridLayout, QVBoxLayout, QWidget
 
 from engine import words
-from engine.attention import Standing, standing
+from engine.attention import Standing, counted_as, standing
 from gui.gauges import sign
 from gui.link_button import LinkButton
 from gui.theme import PlainLabel, heading, plain_label, tone
@@ -63,11 +64,21 @@ class Several(QWidget):
                 self._lines[state].show_number(number, alone=number == counts.total)
         cancel, again = words.count(counts.cancellable), words.count(counts.repeatable)
         said = self.tr("{0} can be cancelled, {1} can be run again without being asked anything.")
-        self._can.show_text(said.format(cancel, again))
+        said = said.format(cancel, again)
+        self._can.show_text("\n".join([*self._said_twice(counts.twice), said]))
         self._window.details.stand_in(self)
 
+    def _said_twice(self, number: int) -> Iterator[str]:
+        """Why the lines may come to more than there are."""
+        if number == 1:
+            yield self.tr("1 stands in two lines: it was orphaned, and has ended since.")
+        elif number:
+            said = self.tr("{0} stand in two lines: they were orphaned, and have ended since.")
+            yield said.format(words.count(number))
+
     def _pick(self, state: Standing) -> None:
-        wanted = [view.task_id for view in self._scope.views() if standing(view) is state]
+        views = self._scope.views()
+        wanted = [one.task_id for one in views if state in counted_as(one, standing(one))]
         self._window.table.select_ids(wanted)
         self._window.table.setFocus()
 

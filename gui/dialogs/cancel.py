@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtWidgets import QLineEdit, QWidget
 
+from engine.attention import Standing, standing
 from engine.records import TaskId, TaskView
 from engine.stopping import REACHED, Fate, fate, plan
 from engine.words import count, status_word, unit_word
@@ -29,7 +30,8 @@ class Plan:
     at_once: tuple[TaskView, ...] = ()
     asked: int = 0
     ended: int = 0
-    lost: int = 0
+    orphaned: int = 0
+    unreadable: int = 0
     unknown: int = 0
 
     @property
@@ -48,8 +50,9 @@ class Plan:
 
 
 def plan_cancel(views: Iterable[TaskView]) -> Plan:
-    """Sort `views`; `lost` counts what nobody can stop: unreadable ones and orphans."""
+    """Sort `views`; nobody can stop what is `orphaned`, or `unreadable`."""
     found = plan(views)
+    lost = [standing(view) for view in found.of(Fate.LOST)]
     return Plan(
         pending=found.of(Fate.PENDING),
         running=found.of(Fate.RUNNING),
@@ -57,7 +60,8 @@ def plan_cancel(views: Iterable[TaskView]) -> Plan:
         at_once=found.of(Fate.AT_ONCE),
         asked=len(found.of(Fate.ASKED)),
         ended=len(found.of(Fate.ENDED)),
-        lost=len(found.of(Fate.LOST)),
+        orphaned=lost.count(Standing.ORPHANED),
+        unreadable=lost.count(Standing.UNREADABLE),
         unknown=len(found.of(Fate.UNKNOWN)),
     )
 
@@ -83,7 +87,7 @@ class CancelDialog(Question):
             self.add_text(whom, tone="muted")
         for line in self._lines():
             self.add_text(line)
-        if plan.asked + plan.ended + plan.lost + plan.unknown:
+        if plan.asked + plan.ended + plan.orphaned + plan.unreadable + plan.unknown:
             self.add_text(self._skipped(), tone="muted")
         if len(plan.ids) > 1:
             self._add_list()
@@ -118,7 +122,9 @@ class CancelDialog(Question):
 
     def _verb(self) -> str:
         number = len(self._plan.ids)
-        return self.tr("Cancel task") if number == 1 else self.tr("Cancel {0} tasks").format(number)
+        if number == 1:
+            return self.tr("Cancel task")
+        return self.tr("Cancel {0} tasks").format(count(number))
 
     def _lines(self) -> list[str]:
         plan = self._plan
@@ -156,8 +162,10 @@ class CancelDialog(Question):
             parts.append(self.tr("{0} already finished").format(count(plan.ended)))
         if plan.asked:
             parts.append(self.tr("{0} already asked to stop").format(count(plan.asked)))
-        if plan.lost:
-            parts.append(self.tr("{0} without a living owner").format(count(plan.lost)))
+        if plan.orphaned:
+            parts.append(self.tr("{0} without a living owner").format(count(plan.orphaned)))
+        if plan.unreadable:
+            parts.append(self.tr("{0} that cannot be read").format(count(plan.unreadable)))
         if plan.unknown:
             parts.append(
                 self.tr("{0} in a state that is not known here").format(count(plan.unknown))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QCheckBox, QWidget
 
 from engine.again import Chance, Repeats
+from engine.records import TaskId
 from engine.words import count
-from gui.dialogs.question import Question
+from gui.dialogs.question import BUTTON, Question
 from gui.dialogs.task_list import TaskList
 from gui.ledger_words import name_with_ledger
 
@@ -18,7 +19,8 @@ WIDTH = 620
 class RerunDialog(Question):
     """A dry run in numbers and names; the default is to start nothing.
 
-    `elsewhere` says where they start, if that is not where they stand.
+    `elsewhere` says where they start, if that is not where they stand. What two ledgers have
+    starts once, unless `once` is taken back.
     """
 
     def __init__(self, found: Repeats, parent: QWidget | None = None, elsewhere: str = "") -> None:
@@ -26,7 +28,6 @@ class RerunDialog(Question):
         self.setMinimumWidth(WIDTH)
         self._found = found
         number = len(found.ids)
-        self.ask(self.tr("Re-run"), self._question(number))
         for line in self._lines():
             self.add_text(line)
         if elsewhere and number:
@@ -34,12 +35,28 @@ class RerunDialog(Question):
         self.list = TaskList((self.tr("Task"), self.tr("What happens")), self._rows(), self)
         self.list.setColumnWidth(0, WIDTH - 280)  # addresses differ at their ends
         self.body.addWidget(self.list)
-        if number:
+        self.once = QCheckBox(self.tr("Start what is in two ledgers only once"), self)
+        self.once.setChecked(True)
+        self.once.setVisible(bool(found.of(Chance.COPY)))
+        self.once.toggled.connect(self._show_number)
+        self.body.addWidget(self.once)
+        self._verb = self.add_button("rerun", "") if number else None
+        leave = self.tr("Start nothing") if number else self.tr("Close")
+        self.add_button("leave", leave, default=True)
+        self._show_number()
+
+    @property
+    def ids(self) -> tuple[TaskId, ...]:
+        """What would be started now."""
+        return self._found.ids if self.once.isChecked() else self._found.with_copies
+
+    def _show_number(self) -> None:
+        number = len(self.ids)
+        self.ask(self.tr("Re-run"), self._question(number))
+        if self._verb is not None:
             verb = self.tr("Re-run 1 task") if number == 1 else self.tr("Re-run {0} tasks")
-            self.add_button("rerun", verb.format(count(number)))
-            self.add_button("leave", self.tr("Start nothing"), default=True)
-        else:
-            self.add_button("leave", self.tr("Close"), default=True)
+            self._verb.setText(verb.format(count(number)))
+            self._verb.setMinimumSize(BUTTON.expandedTo(self._verb.sizeHint()))
 
     def _question(self, number: int) -> str:
         if number == 0:
@@ -59,6 +76,7 @@ class RerunDialog(Question):
     def _starting(self) -> Iterator[tuple[int, str]]:
         yield self._number(Chance.STARTS), self.tr("Will start, each as a new task: {0}")
         yield self._number(Chance.LED), self.tr("Will start, and wait for an agent: {0}")
+        yield self._number(Chance.COPY), self.tr("The same tasks again, in another ledger: {0}")
 
     def _unknown(self) -> Iterator[tuple[int, str]]:
         words = {
@@ -81,6 +99,7 @@ class RerunDialog(Question):
         words = {
             Chance.STARTS: self.tr("will start"),
             Chance.LED: self.tr("will start and wait for its agent"),
+            Chance.COPY: self.tr("is the same task as one that starts"),
             Chance.ASKS: self.tr("is not known whole"),
             Chance.LIVE: self.tr("has not ended"),
             Chance.STRANGE: self.tr("cannot be started here"),

@@ -209,7 +209,7 @@ VIEWS = [
 def test_a_selection_is_sorted_by_what_a_cancel_does_to_each_task() -> None:
     plan = plan_cancel(VIEWS)
     assert [len(group) for group in (plan.running, plan.pending, plan.foreign)] == [2, 1, 1]
-    assert (plan.asked, plan.ended, plan.lost) == (1, 2, 2)
+    assert (plan.asked, plan.ended, plan.orphaned, plan.unreadable) == (1, 2, 1, 1)
     assert len(plan.ids) == 4
     assert [can_be_cancelled(one) for one in VIEWS] == [True] * 4 + [False] * 5
 
@@ -220,7 +220,7 @@ def test_a_task_driven_from_outside_ends_at_once_also_without_its_owner(
     record = TaskRecord(ID, kind="browser_task", status="RUNNING", created_at=1)
     outside = [TaskView(record, foreign=True), TaskView(record, orphaned=True)]
     plan = plan_cancel(outside)
-    assert (len(plan.at_once), len(plan.ids), plan.lost) == (2, 2, 0)
+    assert (len(plan.at_once), len(plan.ids), plan.orphaned) == (2, 2, 0)
     assert plan.needs_a_question
     assert all(map(can_be_cancelled, outside))
     assert "2 driven from outside: cancelled at once" in words_of(CancelDialog(plan))
@@ -254,7 +254,8 @@ def test_the_cancel_dialog_counts_and_keeps_running_by_default(
     assert "2 running: they stop" in said
     assert "1 waiting: removed" in said
     assert "1 owned by another process: the request is written" in said
-    assert "2 already finished, 1 already asked to stop, 2 without a living owner" in said
+    assert "2 already finished, 1 already asked to stop, 1 without a living owner" in said
+    assert "1 that cannot be read" in said
     default = next(button for button in dialog.findChildren(QPushButton) if button.isDefault())
     assert default.text() == "Keep running"
     answers: list[str] = []

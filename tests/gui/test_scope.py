@@ -181,7 +181,7 @@ async def test_the_bar_comes_with_the_second_task_and_counts_what_could_be_done(
         assert bar.isHidden()
         window.table.select_ids([task_id(1), task_id(3)])
         assert bar.isVisible()
-        assert bar.buttons["rerun"].text() == "Re-run 2"
+        assert bar.buttons["rerun"].text() == "Re-run…"  # another program made them
         assert bar.buttons["cancel"].text() == "Cancel 0"
         assert not bar.buttons["cancel"].isEnabled()
         bar.buttons["acknowledge"].click()
