@@ -45,13 +45,13 @@ async def test_a_context_that_is_called_off_while_it_opens_is_closed() -> None:
             await asyncio.wait({opening})
             if not opening.cancelled():
                 await opening.result()[0].close()
-        until = time.monotonic() + 5
+        until = time.monotonic() + 60
         while not chromium.idle or await contexts_of(chromium):
             assert time.monotonic() < until, "contexts stay open that nobody knows"
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.parametrize("after_s", [0.0, 0.3])
+@pytest.mark.parametrize("after_s", [0.0, 0.1])
 async def test_a_session_that_is_closed_while_its_browser_starts_leaves_nothing_running(
     after_s: float,
 ) -> None:
@@ -62,7 +62,7 @@ async def test_a_session_that_is_closed_while_its_browser_starts_leaves_nothing_
     await session.aclose()
     with pytest.raises((ShuttingDown, BrowserFailed)):
         await warming
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while set(psutil.Process().children(recursive=True)) - before:
         assert time.monotonic() < until, "processes were left"
         await asyncio.sleep(0.02)

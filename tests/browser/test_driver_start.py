@@ -51,7 +51,7 @@ def left(before: set[psutil.Process]) -> list[psutil.Process]:
     return [one for one in new if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
 
 
-async def none_left(before: set[psutil.Process], limit_s: float = 3.0) -> bool:
+async def none_left(before: set[psutil.Process], limit_s: float = 60.0) -> bool:
     """Has everything ended? What was killed needs a moment for it."""
     until = time.monotonic() + limit_s
     while left(before) and time.monotonic() < until:
@@ -76,7 +76,7 @@ async def test_a_driver_that_cannot_run_says_what_it_lacks(node: Any) -> None:
     lacks = "error while loading shared libraries: libatomic.so.1: no such file"
     node(f"echo '{lacks}' >&2; exit 127")
     with pytest.raises(BrowserFailed, match=lacks):
-        await Driver.start(10)
+        await Driver.start(60)
 
 
 @SHELL
@@ -86,7 +86,7 @@ async def test_a_driver_that_never_answers_is_ended_at_its_limit(node: Any) -> N
     began = time.monotonic()
     with pytest.raises(BrowserFailed, match="its driver does not start: no answer within 1 s"):
         await Driver.start(1)
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 25, "not the usual limit of 30 s"
     assert await none_left(before)
 
 
@@ -98,7 +98,7 @@ async def test_a_start_that_never_answers_can_be_called_off(node: Any) -> None:
     while not left(before):
         await asyncio.sleep(0.01)
     start.cancel()
-    done, _ = await asyncio.wait({start}, timeout=8)
+    done, _ = await asyncio.wait({start}, timeout=60)
     assert done
     assert start.cancelled()
     assert await none_left(before)
@@ -114,11 +114,11 @@ async def test_a_start_that_is_called_off_again_and_again_leaves_nothing_behind(
     for _ in range(20):
         start.cancel()
         await asyncio.sleep(0.05)
-    done, _ = await asyncio.wait({start}, timeout=10)
+    done, _ = await asyncio.wait({start}, timeout=60)
     assert done
     assert start.cancelled()
     assert await none_left(before)
-    async with asyncio.timeout(3):  # the pipe's own task ends with the pipe
+    async with asyncio.timeout(60):  # the pipe's own task ends with the pipe
         while not asyncio.all_tasks() <= tasks:
             await asyncio.sleep(0.02)
 
@@ -134,7 +134,7 @@ async def test_without_a_driver_a_crawl_fails_with_the_reason(
     try:
         args = {"url": site.url, "engine": "browser", "respect_robots": False, "max_pages": 1}
         task_id = (await engine.start("crawl", args)).task_id
-        record = await engine.wait(task_id, timeout_ms=30_000)
+        record = await engine.wait(task_id, timeout_ms=90_000)
         await engine.join(task_id)
         assert engine.health().browser == "failed"
     finally:
@@ -189,11 +189,17 @@ async def test_a_browser_without_its_gate_is_closed_again(
         raise Error("no session")
 
     monkeypatch.setattr(Gate, "open", shut)
+
+    async def started(*given: Any, **more: Any) -> Any:
+        browser = await start(*given, **more)
+        if slow:  # the start itself needs its time; only the gate's is cut short
+            monkeypatch.setattr(launch, "LAUNCH_S", 1.0)
+        return browser
+
+    start = launch._browser
+    monkeypatch.setattr(launch, "_browser", started)
     driver, proxy = await Driver.start(), Proxy()
     try:
-        if slow:
-            # The start itself needs its time; only the gate's is cut short.
-            monkeypatch.setattr(launch, "LAUNCH_S", 5.0)
         with pytest.raises(BrowserFailed):
             await launch.launch(driver, locate(), proxy, lean=True)
         assert len(opened) == (1 if slow else launch.TRIES)

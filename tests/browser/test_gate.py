@@ -12,7 +12,7 @@ from engine.sample.server import Answer
 from engine.work.fetch import PageOptions
 from tests.browser.conftest import Making, Pages
 
-OPTIONS = PageOptions(timeout_ms=5_000)
+OPTIONS = PageOptions(timeout_ms=20_000)
 
 
 def moved(status: int) -> Callable[[str], str | Answer]:

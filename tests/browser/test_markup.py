@@ -37,7 +37,7 @@ def test_everything_else_stays_as_it_is(markup: str) -> None:
 
 
 def test_markup_that_is_made_to_be_slow_is_not() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     for part in ('<input "', "<input ", '<input type="password" value="', '<input a="b" \''):
         without_secret_values(part * 200_000)
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 40

@@ -42,7 +42,7 @@ def the_browser(pid: int) -> psutil.Process:
     )
 
 
-async def gone(processes: list[psutil.Process], limit_s: float = 5.0) -> list[psutil.Process]:
+async def gone(processes: list[psutil.Process], limit_s: float = 60.0) -> list[psutil.Process]:
     """What of `processes` still runs after `limit_s`; returns as soon as nothing does."""
     until = time.monotonic() + limit_s
     while True:
@@ -112,7 +112,7 @@ async def test_a_crash_of_the_renderer_is_a_sentence_and_the_next_page_works(
     async with browsing(pages.url) as made:
         await made.fetcher.fetch(f"{pages.url}/ok", PageOptions())
         waiting = asyncio.ensure_future(
-            made.fetcher.fetch(pages.url, PageOptions(wait_for=".never", timeout_ms=20_000))
+            made.fetcher.fetch(pages.url, PageOptions(wait_for=".never", timeout_ms=60_000))
         )
         while not pages.hits["/"]:
             await asyncio.sleep(0.01)
@@ -123,7 +123,7 @@ async def test_a_crash_of_the_renderer_is_a_sentence_and_the_next_page_works(
                 process.kill()
         with pytest.raises(PageError, match="the page crashed"):
             await waiting
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 40, "it waited for the page's own limit"
         page = await made.fetcher.fetch(f"{pages.url}/ok", PageOptions())
         assert page.text == "fine"
 
@@ -178,10 +178,10 @@ async def test_closing_leaves_no_process_behind_even_with_a_page_in_flight(site:
         assert len(processes) > 2
         began = time.monotonic()
         await session.aclose()
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 25, "it waited for the page"
         with pytest.raises((BrowserGone, PageError, ShuttingDown)):
             await waiting
-    assert not await gone(processes, 1.0)
+    assert not await gone(processes)
     assert session.status()[0] == "idle"
     with pytest.raises(ShuttingDown):
         await session.warm()
@@ -279,5 +279,5 @@ async def test_kill_9_of_our_process_takes_the_browser_with_it(site: Site) -> No
         assert "--type=renderer" in names
     finally:
         child.send_signal(getattr(signal, "SIGKILL", signal.SIGTERM))
-        child.wait(5)
-    assert not await gone(processes, 5.0)
+        child.wait(60)
+    assert not await gone(processes)

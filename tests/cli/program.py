@@ -63,7 +63,7 @@ class Octask:
 
 
 def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while not condition():
         assert time.monotonic() < deadline, "it never came true"
         time.sleep(0.02)

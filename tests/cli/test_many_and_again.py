@@ -84,6 +84,19 @@ def test_a_mistaken_query_is_bad_usage_with_its_place(octask: Octask, tasks: Tas
     assert "Unknown field" in octask("cancel", "--all-matching", "stat:x", "--yes", code=2)
 
 
+def test_all_mistakes_of_a_query_are_told_at_once(octask: Octask, tasks: Tasks) -> None:
+    said = octask("list", "--query", "stat:x age:1h", code=2)
+    assert "character 1: Unknown field ‘stat’" in said
+    assert "character 8: ‘1h’ cannot be compared in age:" in said
+    told = json.loads(octask("list", "--query", "stat:x age:1h", "--json", code=2))["error"]
+    assert [one["position"] for one in told["mistakes"]] == [0, 7]
+
+
+def test_a_list_by_a_ledger_that_is_not_this_one_says_so(octask: Octask, tasks: Tasks) -> None:
+    assert "‘nas’ is no value of root:. Known: here." in octask("list", "--query", "root:nas")
+    assert "no value" not in octask("list", "--query", "root:here")
+
+
 def test_a_dry_run_tells_what_would_happen_to_which_and_touches_nothing(
     octask: Octask, tasks: Tasks
 ) -> None:

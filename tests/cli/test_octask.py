@@ -105,7 +105,7 @@ def test_the_first_interrupt_cancels_and_keeps_the_pages(octask: Octask, site: A
     task_id = only_task(octask)
     until(lambda: octask.pages(task_id) >= 3)
     run.send_signal(signal.SIGINT)
-    out, err = run.communicate(timeout=15)
+    out, err = run.communicate(timeout=90)
     assert run.returncode == 3, err
     assert f"{task_id}  CANCELLED" in out
     assert "Traceback" not in err
@@ -121,9 +121,9 @@ def test_cancel_from_another_process_ends_a_crawl_within_two_seconds(
     until(lambda: site.hits["/hang"])
     assert "asked to stop" in octask("cancel", task_id, "--reason", "enough")
     began = time.monotonic()
-    run.communicate(timeout=15)
+    run.communicate(timeout=90)
     assert run.returncode == 3
-    assert time.monotonic() - began < 10  # the two seconds are measured in the bench
+    assert time.monotonic() - began < 25  # not the page's 30 s; a rig holds the two seconds
     assert octask("wait", task_id, "--timeout-ms", "1000", code=3)
 
 
@@ -156,7 +156,7 @@ def test_waiting_too_short_ends_with_124(octask: Octask, site: Any) -> None:
     until(lambda: site.hits["/hang"])
     assert "did not end within 100 ms" in octask("wait", task_id, "--timeout-ms", "100", code=124)
     run.send_signal(signal.SIGINT)
-    run.communicate(timeout=15)
+    run.communicate(timeout=90)
 
 
 def test_a_killed_crawl_is_reaped_with_its_pages(octask: Octask, site: Any) -> None:

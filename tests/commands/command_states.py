@@ -20,7 +20,7 @@ def states(found: dict[str, Any]) -> list[str]:
 
 async def until(condition: Callable[[], Any]) -> Any:
     """Ask again and again until it is so; bounded."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             found = condition()
             if asyncio.iscoroutine(found):

@@ -259,7 +259,7 @@ def test_several_files_may_share_one_instance_in_their_order(octask: Octask, pla
 
 
 def until(condition: Any) -> Any:
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 90
     while not (found := condition()):
         assert time.monotonic() < deadline, "it never came true"
         time.sleep(0.02)

@@ -32,7 +32,7 @@ def test_parts_do_not_repaint_the_list_each_but_the_first_and_the_last_do(
     calm = Calm(lambda: (widget,), owner)
     qtbot.addWidget(widget)
     widget.show()
-    qtbot.waitUntil(lambda: widget.paints > 0)
+    qtbot.waitUntil(lambda: widget.paints > 0, timeout=60_000)
     calm.hear(read(100))
     shown = widget.paints
     for at in range(200, 300):
@@ -46,7 +46,7 @@ def test_parts_do_not_repaint_the_list_each_but_the_first_and_the_last_do(
     told = widget.paints
     calm.hear(read(TOTAL))
     assert calm.may_tell()
-    qtbot.waitUntil(lambda: widget.paints > told)
+    qtbot.waitUntil(lambda: widget.paints > told, timeout=60_000)
 
 
 def test_a_reading_that_stands_still_keeps_nothing_from_being_painted(
@@ -58,4 +58,4 @@ def test_a_reading_that_stands_still_keeps_nothing_from_being_painted(
     widget.show()
     calm.hear(read(100))
     assert not widget.updatesEnabled()
-    qtbot.waitUntil(widget.updatesEnabled)
+    qtbot.waitUntil(widget.updatesEnabled, timeout=60_000)

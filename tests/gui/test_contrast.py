@@ -109,7 +109,7 @@ def test_the_frame_of_the_field_that_has_the_keys_can_be_seen(
     field.show()
     field.activateWindow()
     field.setFocus()
-    qtbot.waitUntil(field.hasFocus)
+    qtbot.waitUntil(field.hasFocus, timeout=60_000)
     picture, ground = field.grab().toImage(), of(palette, "Base")
     middle = picture.height() // 2
     assert max(contrast(picture.pixelColor(x, middle), ground) for x in range(3)) >= PART

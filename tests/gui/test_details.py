@@ -146,7 +146,7 @@ def test_folder_and_id_are_at_hand(details: Details, qtbot: QtBot) -> None:
     details.show_view(a_view(7))
     button(details, words.say("details.copy_id")).click()
     assert QGuiApplication.clipboard().text() == task_id(7)
-    with qtbot.waitSignal(details.wants_folder) as wanted:
+    with qtbot.waitSignal(details.wants_folder, timeout=60_000) as wanted:
         button(details, words.say("details.open_folder")).click()
     assert wanted.args == [task_id(7)]
 

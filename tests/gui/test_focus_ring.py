@@ -73,7 +73,7 @@ def made(qtbot: QtBot) -> tuple[QWidget, list[QWidget]]:
     controls: list[QWidget] = [*parts, whole.tabBar()]
     window.show()
     window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow)
+    qtbot.waitUntil(window.isActiveWindow, timeout=60_000)
     controls[0].setFocus()
     return window, controls
 
@@ -118,7 +118,7 @@ def test_it_follows_its_control_and_goes_with_it(qtbot: QtBot) -> None:
     window.resize(600, 500)
     assert ring.size() == controls[1].size()
     controls[1].deleteLater()
-    qtbot.waitUntil(lambda: not rings(window))
+    qtbot.waitUntil(lambda: not rings(window), timeout=60_000)
     QTest.keyClick(window, Qt.Key.Key_Tab)
     assert len(rings(window)) == 1
 

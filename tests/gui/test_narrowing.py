@@ -87,7 +87,7 @@ def test_a_filter_of_ages_is_asked_again_by_itself(
     bar.set_text("age:>1h")
     assert (narrowing.text, model.rowCount()) == ("age:>1h", 0)
     clock.now_ms += 2 * MINUTE
-    qtbot.waitUntil(lambda: model.rowCount() == 1)
+    qtbot.waitUntil(lambda: model.rowCount() == 1, timeout=60_000)
 
 
 def test_facets_and_text_of_a_view_come_into_force_in_one_step(
@@ -114,7 +114,7 @@ def test_what_filters_would_show_is_counted_in_slices(qtbot: QtBot, model: TaskM
     counting, found = Counting(model), dict[str, int]()
     counting.counted.connect(found.__setitem__)
     wanted = {"failed": "status:failed", "all": "", "one": f"id:{task_id(7)}", "none": "zzz"}
-    with qtbot.waitSignal(counting.done):
+    with qtbot.waitSignal(counting.done, timeout=60_000):
         counting.count({name: Filter.of(query) for name, query in wanted.items()})
         assert not found  # nothing is counted in the turn that asks
     assert found == {"failed": 450, "all": 900, "one": 1, "none": 0}

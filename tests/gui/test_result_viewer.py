@@ -178,7 +178,7 @@ def test_a_long_table_is_filtered_in_slices_and_sorted_by_any_column(qtbot: QtBo
     QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
     model.add(units(30_000))
     model.set_filter(frozenset(), "site.test/777")
-    with qtbot.waitSignal(model.changed):
+    with qtbot.waitSignal(model.changed, timeout=60_000):
         pass
     assert [model.unit_at(row).number for row in range(model.rowCount())] == [
         777,

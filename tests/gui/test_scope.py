@@ -78,7 +78,7 @@ def test_a_great_many_are_counted_in_slices_to_the_same_end(model: TaskModel, qt
     scope = Scope(model)
     scope.choose_matching()
     assert scope.counts.total == 3009
-    qtbot.waitUntil(lambda: scope.counts.complete)
+    qtbot.waitUntil(lambda: scope.counts.complete, timeout=60_000)
     assert scope.counts.states[Standing.COMPLETED] == 3000
     assert scope.counts.cancellable == 6
 

@@ -104,7 +104,7 @@ def test_escape_clears_and_a_second_one_leaves(qtbot: QtBot) -> None:
     bar.show()
     bar.focus_text()
     box = box_of(bar)
-    with qtbot.waitSignal(bar.text_changed):
+    with qtbot.waitSignal(bar.text_changed, timeout=60_000):
         QTest.keyClicks(box, "example")
     QTest.keyClick(box, Qt.Key.Key_Escape)
     assert (said, left) == (["example", ""], [])

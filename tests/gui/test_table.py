@@ -107,7 +107,7 @@ def test_j_and_k_walk_and_n_finds_trouble_round_the_end(table: TaskTable) -> Non
 
 def test_return_opens_the_current_task(table: TaskTable, qtbot: QtBot) -> None:
     table.select_ids([task_id(3)])
-    with qtbot.waitSignal(table.activated_task) as opened:
+    with qtbot.waitSignal(table.activated_task, timeout=60_000) as opened:
         QTest.keyClick(table, Qt.Key.Key_Return)
     assert opened.args == [task_id(3)]
 

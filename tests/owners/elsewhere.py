@@ -81,7 +81,7 @@ def ended(program: subprocess.Popen[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.splitlines()]
 
 
-def until(condition: Callable[[], object], limit_s: float = 30.0) -> None:
+def until(condition: Callable[[], object], limit_s: float = 90.0) -> None:
     deadline = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < deadline, "it never came true"

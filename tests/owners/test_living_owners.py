@@ -70,7 +70,7 @@ def test_many_reapers_end_no_task_of_a_living_process() -> None:
 
 RUN = """
 async def work(engine):
-    args = {"url": sys.argv[2], "engine": "static", "respect_robots": False, "delay_ms": 10,
+    args = {"url": sys.argv[2], "engine": "static", "respect_robots": False, "delay_ms": 50,
             "max_pages": 40, "max_depth": 100}
     record = await engine.start("crawl", args)
     say(task_id=record.task_id)

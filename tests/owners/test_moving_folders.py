@@ -83,7 +83,7 @@ async def test_a_crawl_whose_folder_goes_ends_and_makes_nothing_in_its_place(
         folder = await crawling(engine, STATIC)
         change(folder)
         outside = all_files(home / "outside")
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             await engine.join(folder.name)
         assert engine.health().running == 0
         assert not engine.owns(folder.name)
@@ -112,7 +112,7 @@ async def test_the_browser_of_a_crawl_whose_folder_goes_is_free_for_the_next(
     async with opened(home) as engine:
         folder = await crawling(engine, ENDLESS)
         deleted(folder)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await engine.join(folder.name)
         args = {**ENDLESS, "max_pages": 2}
         record = await engine.wait((await engine.start("crawl", args)).task_id)
@@ -131,7 +131,7 @@ async def test_who_waits_for_a_task_that_goes_is_told_so(
 ) -> None:
     async with opened(home) as engine:
         folder = await crawling(engine, STATIC)
-        waiting = asyncio.create_task(engine.wait(folder.name, timeout_ms=30_000))
+        waiting = asyncio.create_task(engine.wait(folder.name, timeout_ms=90_000))
         await asyncio.sleep(0)
         change(folder)
         with pytest.raises(EngineError) as told:
@@ -158,7 +158,7 @@ async def test_pruning_with_all_its_might_takes_nothing_from_a_runner(
         folder = await crawling(engine, STATIC)
         short = await engine.start("crawl", {**STATIC, "max_pages": 5})
         went = 0
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             while not went:
                 went += await asyncio.to_thread(prune_all)
         assert (folder / "meta.json").exists()

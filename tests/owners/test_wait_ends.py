@@ -75,7 +75,7 @@ async def test_a_watcher_that_takes_long_to_open_holds_up_no_limit(
             closed.set()
 
     def slowly() -> Slow:
-        assert opening.wait(30)
+        assert opening.wait(100)
         return Slow()
 
     monkeypatch.setattr(wait, "open_ears", slowly)
@@ -98,5 +98,5 @@ async def test_a_wait_ends_on_time_while_all_its_waits_come_and_go(home: Path) -
 
     began = time.monotonic()
     await asyncio.gather(*(one(task_id, 50 + 10 * n) for n, task_id in enumerate(ids)))
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert not wait._lookouts.get(asyncio.get_running_loop())

@@ -17,7 +17,7 @@ from engine.records import TaskRecord
 from engine.service import Engine
 from engine.work.context import Clock
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 def ticking() -> Clock:

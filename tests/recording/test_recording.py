@@ -147,7 +147,7 @@ async def test_a_scroll_that_a_script_does_is_no_action(recording: Any, site: An
 
 
 async def test_it_ends_completed_when_its_time_is_over(recording: Any, site: Any) -> None:
-    async with recording(f"{site.url}/shop/order", duration_ms=1_500) as running:
+    async with recording(f"{site.url}/shop/order", duration_ms=6_000) as running:
         await running.operator.type("#who", "half a na")
         record = await running.engine.wait(running.task_id)
         assert record.status == Status.COMPLETED
@@ -161,7 +161,7 @@ async def test_a_cancelled_recording_keeps_what_was_done(recording: Any, site: A
         await running.operator.click("text=As a gift")
         await running.operator.recorded("check")
         await running.engine.cancel(running.task_id)
-        record = await running.engine.wait(running.task_id, timeout_ms=2_500)
+        record = await running.engine.wait(running.task_id, timeout_ms=20_000)
         assert record.status == Status.CANCELLED
         result = running.result()
         assert (result["stopped_by"], len(result["actions"])) == ("cancelled", 2)
@@ -257,7 +257,7 @@ async def test_another_process_can_stop_a_recording(recording: Any, site: Any, h
             await other.stop(running.task_id)
         finally:
             await other.close()
-        record = await running.engine.wait(running.task_id, timeout_ms=5_000)
+        record = await running.engine.wait(running.task_id, timeout_ms=60_000)
         assert record.status == Status.COMPLETED
         assert running.result()["stopped_by"] == "stopped"
 

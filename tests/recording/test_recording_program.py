@@ -40,7 +40,7 @@ def begin(octask: Octask, url: str, *words: str) -> tuple[subprocess.Popen[str],
 def test_ctrl_c_ends_a_recording_in_good_order(octask: Octask, site: Any) -> None:
     program, folder = begin(octask, f"{site.url}/shop/", "--label", "by hand")
     program.send_signal(signal.SIGINT)
-    out, err = program.communicate(timeout=30)
+    out, err = program.communicate(timeout=90)
     assert program.returncode == 0, out + err
     assert "Stopping the recording in good order" in err
     assert "COMPLETED: 1 action in " in out
@@ -52,7 +52,7 @@ def test_ctrl_c_ends_a_recording_in_good_order(octask: Octask, site: Any) -> Non
 def test_stop_ends_a_recording_of_another_process_in_good_order(octask: Octask, site: Any) -> None:
     program, folder = begin(octask, f"{site.url}/shop/")
     assert "asked to end in good order" in octask("stop", folder.name)
-    program.communicate(timeout=30)
+    program.communicate(timeout=90)
     assert program.returncode == 0
     assert octask.tasks()[0]["status"] == "COMPLETED"
     assert "has ended: COMPLETED" in octask("stop", folder.name)
@@ -66,9 +66,9 @@ def test_a_killed_recording_keeps_its_actions_and_can_be_exported(
     actions = read_lines(folder / "pages.jsonl")
     children = psutil.Process(program.pid).children(recursive=True)
     program.kill()
-    program.communicate(timeout=30)
+    program.communicate(timeout=90)
     octask("reap")
-    assert psutil.wait_procs(children, timeout=10)[1] == []
+    assert psutil.wait_procs(children, timeout=60)[1] == []
     result = json.loads((folder / "result.json").read_text())
     assert result["actions"] == actions
     assert result["recording_id"] == f"rec-{folder.name}"

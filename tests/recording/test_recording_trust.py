@@ -250,7 +250,7 @@ async def test_a_page_that_floods_its_history_neither_fills_the_recording_nor_ho
             " history.replaceState(0, '', `/flood/${n++}`) }, 5); 0"
         )
         await running.operator.recorded("navigated")
-        async with asyncio.timeout(8):
+        async with asyncio.timeout(40):
             await running.stop()
         result = running.result()
         # On a machine that is busy with the flood the end is cut short: made of what is on disk.

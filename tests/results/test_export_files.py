@@ -195,7 +195,7 @@ async def test_who_leaves_an_export_leaves_no_thread_writing(ledger, crawled, tm
 
     def told(*_: object) -> None:
         loop.call_soon_threadsafe(began.set)
-        watch.stop.wait(10)
+        watch.stop.wait(60)
 
     watch.told = told
     order = Order(crawled(page(1), page(2), page(3)), "csv")

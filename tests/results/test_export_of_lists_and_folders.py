@@ -119,7 +119,7 @@ async def test_a_zip_that_is_left_leaves_no_half_file(ledger, crawled, tmp_path)
 
     def told(*_: int) -> None:
         loop.call_soon_threadsafe(begun.set)
-        watch.stop.wait(10)
+        watch.stop.wait(60)
 
     watch = Watch(told)
     work = asyncio.create_task(
@@ -128,6 +128,6 @@ async def test_a_zip_that_is_left_leaves_no_half_file(ledger, crawled, tmp_path)
     await begun.wait()
     work.cancel()
     await asyncio.gather(work, return_exceptions=True)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while list(out.iterdir()):
             await asyncio.sleep(0.01)

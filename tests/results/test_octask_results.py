@@ -16,7 +16,7 @@ from engine.records import Status
 from tests.results.conftest import page
 from tests.results.reading import csv_rows, sheets
 
-LIMIT_S = 60
+LIMIT_S = 150
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals and pseudo-terminals are POSIX's")
 
 

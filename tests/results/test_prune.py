@@ -164,7 +164,7 @@ def test_what_another_process_has_locked_stays(ledger, crawled, trash) -> None:
         assert preview(ledger, ALL, later()).kept == {Kept.LOCKED: 1}
         assert prune(ledger, shown, now_ms=later).stayed == ((task_id, Kept.LOCKED),)
     finally:
-        holder.communicate(timeout=10)
+        holder.communicate(timeout=60)
     assert ids(prune(ledger, shown, now_ms=later).gone) == [task_id]
 
 

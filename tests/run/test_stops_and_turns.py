@@ -188,7 +188,7 @@ async def test_a_request_in_the_tasks_own_fields_ends_it_in_order(bench: Bench, 
         bench.ledger.mutate, task_id, lambda raw: raw["engine"].update({field: 1})
     )
     bench.executor.nudge(task_id)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await bench.executor.join(task_id)
     record = bench.ledger.read(task_id)
     assert isinstance(record, TaskRecord)
@@ -202,13 +202,16 @@ async def test_jobs_of_one_queue_run_one_after_another_and_others_pass_them(
     running: set[str] = set()
     seen: list[frozenset[str]] = []
     order: list[str] = []
+    passed = asyncio.Event()
 
     async def noting(args: str, ctx: Context, tools: Tools) -> Head:
         running.add(args)
         seen.append(frozenset(running))
         order.append(args)
-        async with ctx.unit("work", 10):
-            await asyncio.sleep(0.05)
+        if args == "b1":
+            passed.set()
+        async with ctx.unit("work", 60):
+            await passed.wait()  # the first of the queue works until another has passed it
         running.discard(args)
         return {}
 

@@ -110,7 +110,7 @@ def browsers() -> list[psutil.Process]:
     return processes("--user-data-dir=", "--type=")
 
 
-def until(condition: Callable[[], object], limit_s: float = 20.0) -> bool:
+def until(condition: Callable[[], object], limit_s: float = 60.0) -> bool:
     """Wait (for a thread or another process) until it holds; False when it never did."""
     end = time.monotonic() + limit_s
     while not condition():

@@ -91,7 +91,7 @@ async def test_the_next_page_is_not_blamed_for_what_the_last_one_left_in_its_tab
             fetched = await fetcher.fetch(f"{place.url}/large", PageOptions())
             assert fetched.text == "large"
             before = {process.pid for process in renderers()}
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while not any(one.load.heavy for one in session._running.values()):
                     await asyncio.sleep(0.02)
             assert (await fetcher.fetch(f"{place.url}/next", PageOptions())).text == "next"
@@ -109,7 +109,7 @@ async def test_a_tab_that_crashed_while_nobody_used_it_is_not_used_again(
             (tab,) = fetcher._berth.free  # type: ignore[attr-defined]
             for process in renderers():
                 process.kill()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while tab.spoiled is None:
                     await asyncio.sleep(0.02)
             assert (await fetcher.fetch(place.url, PageOptions())).text == "fine"

@@ -57,7 +57,7 @@ async def test_a_program_that_is_left_alone_tidies_by_itself(
     await engine.open()
     try:
         dead = temp_files(home / "tasks", DEAD, 3)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while any(place.exists() for place in dead):
                 await asyncio.sleep(0.02)
     finally:

@@ -148,12 +148,12 @@ async def test_on_a_network_disk_a_watch_polls_and_still_uses_what_it_hears(home
     await watch.start()
     try:
         assert (watch.state, watch.deaf) == ("polling", "nfs does not tell")
-        rounds: list[Changes] = [await watch.changes(5) for _ in range(3)]
+        rounds: list[Changes] = [await watch.changes(60) for _ in range(3)]
         assert all(one.rescan for one in rounds)
         (home / "0123456789abcdef").mkdir()
         heard: set[str] = set()
         while not heard:
-            heard = set((await watch.changes(5)).ids)
+            heard = set((await watch.changes(60)).ids)
         assert heard == {"0123456789abcdef"}
     finally:
         await watch.stop()

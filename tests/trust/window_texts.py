@@ -24,7 +24,7 @@ from gui.settings import Memory
 from tests.gui.text_walk import said_by
 from tests.gui.windows import heard
 
-LIMIT_S = 60.0
+LIMIT_S = 180.0
 
 
 async def texts(app: QApplication, home: Path) -> list[str]:
