@@ -181,7 +181,7 @@ def test_on_a_terminal_a_person_is_asked_and_no_is_the_default(
         "crawl", {"url": "http://x.test/"}, engine=EngineFields(name="pending")
     )
     os.write(ours, answer)
-    out, _ = asking.communicate(timeout=60)
+    out, _ = asking.communicate(timeout=120)
     os.close(ours)
     assert asking.returncode == 0
     assert tasks.pending.encode() in out

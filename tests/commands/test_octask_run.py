@@ -280,7 +280,7 @@ def test_ctrl_c_cancels_in_the_middle_of_a_command_and_keeps_what_is_done(
     running = octask.start("run", octask.file("a.json", document), "--junit", str(report))
     until(lambda: commands_of(octask)[1:2] == ["running"])
     running.send_signal(signal.SIGINT)
-    said, errors = running.communicate(timeout=30)
+    said, errors = running.communicate(timeout=90)
     assert running.returncode == 3, errors
     assert "A try: cancelled, 1 of 3 commands" in said
     assert commands_of(octask) == ["success", "skipped", "skipped"]
@@ -294,7 +294,7 @@ def test_a_task_whose_process_was_killed_reads_as_failed_once_reaped(
     running = octask.start("run", octask.file("a.json", document))
     until(lambda: commands_of(octask)[1:2] == ["running"])
     running.kill()
-    running.communicate(timeout=30)
+    running.communicate(timeout=90)
     octask("reap")
     (meta,) = octask.metas()
     assert (meta["status"], meta["error"]["code"]) == ("FAILED", "orphaned")

@@ -36,7 +36,7 @@ def _certificate(folder: Path, canary: str) -> ssl.SSLContext:
     )
 
     def openssl(*words: str) -> None:
-        subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=folder, timeout=30)
+        subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=folder, timeout=90)
 
     new = ("-newkey", "rsa:2048", "-nodes")
     openssl("req", "-x509", *new, "-keyout", "a.key", "-out", "a.pem", "-subj", "/CN=a")

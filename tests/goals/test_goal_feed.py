@@ -32,7 +32,7 @@ class Rows:
         self.views: dict[str, TaskView] = {}
 
     async def next(self) -> Batch:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             batch = await anext(self._changes)
         self.views |= {str(view.task_id): view for view in batch.views}
         for one in batch.gone:

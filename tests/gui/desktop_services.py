@@ -39,7 +39,7 @@ async def a_bus(folder: Path) -> AsyncIterator[str]:
     )
     try:
         assert daemon.stdout is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             line = await daemon.stdout.readline()
         yield line.decode().strip()
     finally:
@@ -74,7 +74,7 @@ class Desktop:
 
     async def called(self, member: str, times: int = 1) -> Message:
         """The call number `times` of this member, once it has come."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(found := [one for one in self.calls if one.member == member]) < times:
                 self._heard.clear()
                 await self._heard.wait()

@@ -174,7 +174,7 @@ async def test_a_connection_ends_with_its_daemon(tmp_path: Path) -> None:
     async with a_bus(tmp_path) as address:
         bus = await Bus.connect(address)
         running = asyncio.create_task(bus.run())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await running
     assert bus.closed
 

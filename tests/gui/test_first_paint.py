@@ -53,7 +53,7 @@ def ended(tmp_path: Path, what: str) -> tuple[int, list[str]]:
         env=env,
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=280,
         check=False,
     )
     assert "Traceback" not in done.stderr

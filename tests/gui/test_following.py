@@ -50,7 +50,7 @@ class File:
         return History((row(since),) if self.size > since else (), since, self.size)
 
     async def reads_of(self, number: int) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while self.reads < number:
                 self.read_once.clear()
                 await self.read_once.wait()

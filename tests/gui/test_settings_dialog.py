@@ -177,7 +177,7 @@ async def an_ended_task(home: Path, *, days_ago: int) -> Path:
 
 
 async def said(part: Clearing, words: str) -> None:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while words not in part.said.text():
             await asyncio.sleep(0.01)
 

@@ -128,7 +128,7 @@ async def test_a_dropped_task_says_what_it_may_do_and_runs_nothing(
 
 async def session_dialog(session: Session) -> StartDialog:
     """The start dialog, once the file that it shows was read."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not session.window.findChildren(StartDialog):
             await asyncio.sleep(0)
     return started(session)

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from functools import partial
 from pathlib import Path
 
@@ -117,7 +118,7 @@ async def test_two_windows_on_one_ledger_show_the_same_and_run_each_task_once(
             for session in (one, other)
         ]
         for record in made:
-            ended = await one.bridge.engine.wait(record.task_id, 30_000)
+            ended = await one.bridge.engine.wait(record.task_id, 90_000)
             assert ended.status == "COMPLETED"
         truth = on_disk(home / "tasks")
         assert set(truth) == {record.task_id for record in made}
@@ -189,7 +190,7 @@ def test_a_window_closed_in_the_middle_of_a_crawl_leaves_a_cancelled_task_and_no
         env=os.environ | {"OC_TEST_MARK": mark},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=280,
         check=False,
     )
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
@@ -197,7 +198,10 @@ def test_a_window_closed_in_the_middle_of_a_crawl_leaves_a_cancelled_task_and_no
     assert meta["status"] == "CANCELLED"
     (pages,) = home.glob("tasks/*/pages.jsonl")
     assert pages.read_bytes().count(b"\n") >= 3
-    assert not [process for process in psutil.process_iter() if _mark_of(process) == mark]
+    until_s = time.monotonic() + 60  # what was killed needs a moment
+    while left := [one for one in psutil.process_iter() if _mark_of(one) == mark]:
+        assert time.monotonic() < until_s, left
+        time.sleep(0.05)
 
 
 def _mark_of(process: psutil.Process) -> str:

@@ -88,7 +88,7 @@ async def test_a_window_that_closes_while_it_opens_leaves_no_lease(home: Path) -
     bridge = Bridge(session_settings)
     bridge.open()
     runners = home / "tasks" / ".runners"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not runners.exists():
             await asyncio.sleep(0)
     await bridge.close()

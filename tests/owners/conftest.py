@@ -25,4 +25,4 @@ def beside() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     yield start
     for program in running:
         program.kill()
-        program.communicate(timeout=30)
+        program.communicate(timeout=90)

@@ -61,7 +61,7 @@ def heard(program: subprocess.Popen[str]) -> dict[str, Any]:
     assert program.stdout is not None
     line = program.stdout.readline()
     if not line:
-        raise AssertionError(program.communicate(timeout=30)[1])
+        raise AssertionError(program.communicate(timeout=90)[1])
     word: dict[str, Any] = json.loads(line)
     return word
 
@@ -75,7 +75,7 @@ def told(program: subprocess.Popen[str], word: str = "") -> None:
 
 def ended(program: subprocess.Popen[str]) -> list[dict[str, Any]]:
     """Wait for the end of a program, which must be a good one; what else it said."""
-    out, errors = program.communicate(timeout=60)
+    out, errors = program.communicate(timeout=120)
     assert "Traceback" not in errors, errors
     assert program.returncode == 0, errors
     return [json.loads(line) for line in out.splitlines()]

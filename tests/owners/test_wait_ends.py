@@ -53,7 +53,7 @@ def test_a_task_that_is_deleted_ends_the_waiting_command(octask: Octask) -> None
     waiting = octask.start("wait", task_id, "--timeout-ms", "60000")
     until(lambda: "anon_inode:inotify" in open_files(waiting.pid))  # it listens, so it waits
     shutil.rmtree(folder)
-    out, errors = waiting.communicate(timeout=60)
+    out, errors = waiting.communicate(timeout=120)
     assert "Traceback" not in errors
     assert f"Task {task_id} was removed." in out + errors
     assert waiting.returncode == 1

@@ -38,7 +38,7 @@ async def test_a_task_whose_asker_went_away_is_run_all_the_same(home: Path, site
             asking.cancel()
             with suppress(asyncio.CancelledError):
                 await asking
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             while set(left(home)) - TERMINAL:
                 await asyncio.sleep(0.05)
     finally:

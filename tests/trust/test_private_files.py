@@ -98,7 +98,7 @@ def test_log_crash_file_settings_and_the_windows_lock_are_their_owners_alone(
         assert any(name.endswith(".lock") for name in made)
         assert not list(open_to_others(user))
     finally:
-        window.communicate(timeout=60)
+        window.communicate(timeout=120)
     assert window.returncode == 0
 
 
