@@ -37,7 +37,7 @@ class Views(QObject):
         self.saved = SavedViews(window.desk.preferences, self)
         window.beside.renamed.connect(self._rename_ledger)
         self._counting = Counting(window.model, self)
-        self._began_ms = 0.0
+        self._began_ms, self._missed = 0.0, False
         self._soon = QTimer(self, singleShot=True, interval=_COUNT_MS)
         self._soon.timeout.connect(self._count)
         self._ageing = QTimer(self, interval=_AGEING_MS)
@@ -106,7 +106,9 @@ class Views(QObject):
     # counts
 
     def _count_soon(self) -> None:
-        if not self._soon.isActive() and not self._counting.is_busy:
+        if self._counting.is_busy:  # what is new now is not among what is being counted
+            self._missed = True
+        elif not self._soon.isActive():
             self._soon.start()
 
     def _count_first(self) -> None:
@@ -125,6 +127,9 @@ class Views(QObject):
     def _counted(self) -> None:
         took = int(self._window.model.now_ms() - self._began_ms)
         self._soon.setInterval(max(_COUNT_MS, took * _COUNT_SHARE))
+        if self._missed:
+            self._missed = False
+            self._soon.start()
 
     # saving
 

@@ -14,6 +14,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QTreeWidgetItem
 
+from engine.beside.state import Beside
 from gui.columns import COLUMN_AT
 from gui.dialogs.filter_help import FilterHelp
 from gui.dialogs.save_view import SaveView
@@ -21,6 +22,7 @@ from gui.facet_items import VIEW
 from gui.facet_tree import FacetTree, children, key_of
 from gui.filter_box import FilterBox
 from gui.main_window import MainWindow
+from gui.views import Views
 from tests.gui.windows import app, opened, until
 
 ALT, SHIFT = Qt.KeyboardModifier.AltModifier, Qt.KeyboardModifier.ShiftModifier
@@ -72,7 +74,7 @@ def item_of(window: MainWindow, key: str) -> QTreeWidgetItem:
 
 async def soon(condition: Callable[[], Any]) -> Any:
     """What is done a moment later, by a timer of the window's own."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(50):
         while not (found := condition()):
             await asyncio.sleep(0.01)
     return found
@@ -117,6 +119,33 @@ async def test_a_mistake_is_told_under_the_box_and_mended_by_a_click(tasks: Path
         bar.set_text("a:b")
         buttons["Look for it as text"].click()
         assert (bar.text, window.model.rowCount()) == ('"a:b"', 0)
+
+
+async def test_several_mistakes_are_told_together_each_at_its_place(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        bar = session.window.filter_bar
+        bar.set_text("pages:>many stat:failed age:1h shop")
+        assert bar.mistake.splitlines() == [
+            "Character 1: ‘>many’ cannot be compared in pages:. Write it like pages:>100.",
+            "Character 13: Unknown field ‘stat’. Try status:",
+            "Character 25: ‘1h’ cannot be compared in age:. Write it like age:<1h.",
+        ]
+        buttons = {each.text() for each in bar.findChildren(QPushButton)}
+        assert "Write pages:>many status:failed age:1h shop" in buttons
+
+
+async def test_a_ledger_that_is_not_there_is_told_with_those_that_are(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        window, bar = session.window, session.window.filter_bar
+        bar.set_text("root:nope")
+        assert bar.mistake == "‘nope’ is no value of root:. Known: here."
+        assert window.model.rowCount() == 0  # it is asked for all the same
+        window.beside.add(Beside(tasks / "nowhere", "nope"))
+        await until(lambda: not bar.mistake, window.beside.changed)
+        window.beside.remove("nope")
+        await soon(lambda: bar.mistake)
+        bar.set_text("root:here")
+        assert (bar.mistake, window.model.rowCount()) == ("", 8)
 
 
 async def test_half_a_condition_is_no_mistake_before_the_fingers_rest(tasks: Path) -> None:
@@ -283,6 +312,18 @@ async def test_a_view_is_saved_chosen_renamed_and_removed(tasks: Path) -> None:
         menu.close()
         assert preferences.get("views.saved", list) == []
         assert not _has(window, VIEW + "own:my triage")
+
+
+async def test_a_view_that_is_saved_while_views_are_counted_is_counted_too(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        (views,) = session.window.findChildren(Views)
+        views._soon.setInterval(1)
+        views._count()
+        assert views._counting.is_busy
+        views._save("Just now", False)
+        key = VIEW + views.saved.own[0].key
+        spoken = Qt.ItemDataRole.AccessibleTextRole
+        await soon(lambda: item_of(session.window, key).data(0, spoken))
 
 
 async def test_when_nothing_matches_the_nearest_ways_out_are_offered(tasks: Path) -> None:
