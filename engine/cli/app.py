@@ -10,9 +10,10 @@ from typing import Any
 import click
 
 from engine.cli import facts, goals, runs, show
-from engine.cli.calls import call, refuse, status_code
+from engine.cli.calls import call, refuse, status_code, tell_unknown_ledgers
 from engine.cli.cancel import cancel
 from engine.cli.escaped import as_json as print_json
+from engine.cli.examples import Number
 from engine.cli.export import export
 from engine.cli.place import bare_settings, place_options, settings_from
 from engine.cli.plain import plainly
@@ -104,7 +105,7 @@ def _param(param: Param) -> click.Parameter:
     option.append("--" + param.name.replace("_", "-"))
     if param.shape == "flag":
         return click.Option(option, is_flag=True, help=param.help)
-    kind = click.IntRange(min=0) if param.shape == "number" else str
+    kind = Number(min=0) if param.shape == "number" else str
     return click.Option(
         option,
         type=kind,
@@ -138,6 +139,7 @@ def _list(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: boo
     if as_json:
         print_json({"tasks": [show.view_data(view) for view in views], "count": len(views)})
     else:
+        tell_unknown_ledgers(given["query"] or "")
         show.table(views, str(settings.root))
 
 

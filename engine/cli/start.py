@@ -35,7 +35,14 @@ from engine.cli.recordings import FLAGS as RECORDING_FLAGS
 from engine.cli.recordings import OPTIONS as RECORDING
 from engine.cli.recordings import recording_options
 from engine.cli.show import view_data
-from engine.cli.terms import TERMS, for_agent, from_json, gather_terms, terms_options
+from engine.cli.terms import (
+    TERMS,
+    for_agent,
+    from_json,
+    gather_terms,
+    no_object,
+    terms_options,
+)
 from engine.config import Settings
 from engine.display import display
 from engine.errors import EngineError, InvalidArguments, Problem
@@ -153,7 +160,7 @@ def gather(
         if problems:
             raise InvalidArguments(tuple(problems))
         if not isinstance(given, dict):
-            raise InvalidArguments((Problem("--args", "wrong_type", "must be a JSON object"),))
+            raise InvalidArguments((no_object("--args", args_json),))
         args.update(given)
     args.update(given_options(options))
     if url is not None:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from engine.admission import Terms
+from engine.cli.examples import json_example
 from engine.config import Settings
 from engine.display import display
 from engine.errors import InvalidArguments, Problem
@@ -59,7 +60,7 @@ def gather_terms(given: dict[str, Any]) -> Terms:
         if text is not None:
             found[name] = from_json(f"--{name}", text, problems)
             if name != "metadata" and not isinstance(found[name], dict) and not problems:
-                problems.append(Problem(f"--{name}", "wrong_type", "must be a JSON object"))
+                problems.append(no_object(f"--{name}", text))
     if problems:
         raise InvalidArguments(tuple(problems))
     return Terms(**found)
@@ -70,9 +71,16 @@ def from_json(option: str, text: str, problems: list[Problem]) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        reason = f"is not valid JSON ({display(str(error), 200)})"
+        wrong = display(str(error), 200)
+        reason = f"is not valid JSON ({wrong}). For example: {json_example(option, text)}"
         problems.append(Problem(option, "not_json", reason))
         return None
+
+
+def no_object(option: str, text: str) -> Problem:
+    """It is JSON, but not what this option takes."""
+    reason = f"must be a JSON object. For example: {json_example(option, text)}"
+    return Problem(option, "wrong_type", reason)
 
 
 def for_agent(settings: Settings, terms: Terms) -> Settings:

@@ -42,15 +42,21 @@ def object_of(name: str, given: object) -> dict[str, Any]:
     try:
         found = json.loads(given) if isinstance(given, str) else given
     except (ValueError, RecursionError):
-        raise InvalidArguments((Problem(name, "not_json", "is not valid JSON"),)) from None
+        message = f"is not valid JSON; it must look like {_example(name)}"
+        raise InvalidArguments((Problem(name, "not_json", message),)) from None
     if not isinstance(found, Mapping):
-        raise InvalidArguments((Problem(name, "wrong_type", "must be a JSON object"),))
+        message = f"must be a JSON object, such as {_example(name)}"
+        raise InvalidArguments((Problem(name, "wrong_type", message),))
     try:
         msgspec.json.encode(found)
     except (TypeError, ValueError, OverflowError, RecursionError):
         wrong = Problem(name, "not_json", "holds what cannot be written down as JSON")
         raise InvalidArguments((wrong,)) from None
     return dict(found)
+
+
+def _example(name: str) -> str:
+    return '{"expected_total": 3}' if name == "contract" else '{"name": "value"}'
 
 
 def with_reasons(fields: dict[str, Any], given: Given) -> dict[str, Any]:

@@ -22,7 +22,8 @@ async def _stop(engine: Engine, given: Mapping[str, Any]) -> Any:
 
 async def _export(engine: Engine, given: Mapping[str, Any]) -> Any:
     if not given["output"]:
-        raise InvalidArguments((Problem("output", "missing", "needs the name of a file"),))
+        message = "needs the name of a file, such as flow.json"
+        raise InvalidArguments((Problem("output", "missing", message),))
     return await asyncio.to_thread(
         export_recording,
         LedgerLook(engine.settings.root),

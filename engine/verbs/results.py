@@ -39,7 +39,8 @@ def order_of(given: Mapping[str, Any]) -> Order:
 async def _export(engine: Engine, given: Mapping[str, Any]) -> Any:
     order = order_of(given)
     if given["output"] in (None, "-"):
-        raise InvalidArguments((Problem("output", "missing", "needs the name of a file"),))
+        message = "needs the name of a file, such as pages.csv"
+        raise InvalidArguments((Problem("output", "missing", message),))
     return await engine.exports.to_file(order, Path(given["output"]), force=given["force"])
 
 
