@@ -21,6 +21,7 @@ from gui.theme import plain_keys, plain_label, plain_tip
 TYPING_MS = 120
 # What is half typed is mostly no mistake: one is told when the fingers rest longer.
 MISTAKE_MS = 700
+MOST_TOLD = 4  # mistakes in one text: the box has no room for more
 
 
 class FilterBar(QWidget):
@@ -33,7 +34,8 @@ class FilterBar(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._told = ""
-        self._mistake: QueryError | None = None
+        self._mistakes: tuple[QueryError, ...] = ()
+        self._applied = False
         self._box = FilterBox(self)
         self._box.setPlaceholderText(words.say("filter.placeholder"))
         self._box.setAccessibleName(words.say("filter.name"))
@@ -115,10 +117,13 @@ class FilterBar(QWidget):
         """What is said to be wrong with the text; empty while nothing is."""
         return "" if self._trouble.isHidden() else self._sentence.text()
 
-    def show_mistake(self, error: QueryError | None) -> None:
-        """Say what is wrong with the text, in a moment; None: nothing is."""
-        self._mistake = error
-        if error is None:
+    def show_mistakes(self, errors: Sequence[QueryError], *, applied: bool = False) -> None:
+        """Say all that is wrong with the text, in a moment; none: nothing is.
+
+        `applied`: the list is narrowed by it all the same, and so shows nothing.
+        """
+        self._mistakes, self._applied = tuple(errors), applied
+        if not errors:
             self._patience.stop()
             self._trouble.hide()
         else:
@@ -149,23 +154,38 @@ class FilterBar(QWidget):
 
     def _tell_mistake(self) -> None:
         self._patience.stop()
-        error = self._mistake
-        if error is None:
+        if not self._mistakes:
             return
         if self._box.offers:  # half a condition, and what may follow stands below it
             self._patience.start()
             return
-        said = language.sentence(error)  # the buttons beside it are the advice
+        said = self._said()
         right = self._mended()
         self._mend.setText(plain_keys(self.tr("Write {0}").format(right)))
         self._mend.setVisible(bool(right))
+        self._as_words.setVisible(not self._applied)
         if self._trouble.isHidden() or said != self._sentence.text():
             self._sentence.show_text(said)
             self._trouble.show()
             announce(self._box, said)
 
+    def _said(self) -> str:
+        """Each mistake, and of several where it is; the buttons beside them are the advice."""
+        if len(self._mistakes) == 1:
+            return language.sentence(self._mistakes[0])
+        place = self.tr("Character {0}: {1}")
+        lines = [
+            place.format(words.count(one.position + 1), language.sentence(one))
+            for one in self._mistakes[:MOST_TOLD]
+        ]
+        if len(self._mistakes) > MOST_TOLD:
+            left = words.count(len(self._mistakes) - MOST_TOLD)
+            lines.append(self.tr("…and {0} more").format(left))
+        return "\n".join(lines)
+
     def _mended(self) -> str:
-        return mended(self._told, self._mistake) if self._mistake is not None else ""
+        """The text without the first of the mistakes that have one way out."""
+        return next(filter(None, (mended(self._told, one) for one in self._mistakes)), "")
 
     def _quoted(self) -> str:
         return as_words(self._told)
@@ -176,7 +196,7 @@ class FilterBar(QWidget):
 
     def _leave(self) -> None:
         self._tell()
-        if self._mistake is not None:  # the list does not show what was typed: stay with it
+        if self._mistakes and not self._applied:  # the list shows something else: stay with it
             self._tell_mistake()
         else:
             self.left.emit()

@@ -8,8 +8,9 @@ from functools import partial
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from engine.query import Filter, QueryError
-from gui.facets import query_of
+from engine.ledger_ids import HERE
+from engine.query import Filter, QueryError, unknown_values
+from gui.facets import ROOT, query_of
 from gui.filter_bar import FilterBar
 from gui.filter_chips import Condition
 from gui.sidebar import Sidebar
@@ -75,10 +76,10 @@ class Narrowing(QObject):
             return
         try:
             self._typed = Filter.of(self._bar.text)
-            mistake = None
+            there = {ROOT: (HERE, *self._model.facets.ledgers)}
+            self._bar.show_mistakes(unknown_values(self._bar.text, there), applied=True)
         except QueryError as error:
-            mistake = error
-        self._bar.show_mistake(mistake)
+            self._bar.show_mistakes(error.all)
         self._bar.show_conditions(self._conditions())
         wanted = joined(query_of(self._sidebar.chosen), self._typed.text)
         if wanted.text == self._model.filter.text:

@@ -208,6 +208,7 @@ class SideBySide(QObject):
         window.table.header().show_several(bool(labels))
         window.copying.show_several(bool(labels))
         self._leave_what_is_gone()
+        window.narrowing.apply()  # a ledger that a filter names may have come, or gone
         window.sidebar.show_counts(window.model.counts())
 
     def _leave_what_is_gone(self) -> None:

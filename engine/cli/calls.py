@@ -24,8 +24,9 @@ from engine.errors import (
 )
 from engine.export.errors import ExportStopped
 from engine.goals.errors import BulkCompletionRefused, ContractNotFound, TaskRunNotFound
+from engine.ledger_ids import HERE
 from engine.logs import log_to_file
-from engine.query import QueryError
+from engine.query import QueryError, unknown_values
 from engine.records import Status, TaskRecord, TaskView
 from engine.service import Engine
 from engine.stopping import NotConfirmed
@@ -99,11 +100,21 @@ def refuse(error: EngineError, *, as_json: bool) -> NoReturn:
         click.echo(say("mistakes", title=error.title), err=True)
         for problem in error.problems:
             click.echo(f"  {display(str(problem))}", err=True)
+    elif isinstance(error, QueryError) and error.also:
+        click.echo(say("mistakes", title=error.title), err=True)
+        for one in error.all:
+            click.echo(say("mistake.at", at=one.position + 1, said=str(one)), err=True)
     else:
         click.echo(display(str(error)), err=True)
         if error.advice:
             click.echo(display(error.advice), err=True)
     sys.exit(exit_code(error))
+
+
+def tell_unknown_ledgers(query: str) -> None:
+    """Say it if a query asks for another ledger than this: it finds nothing, and is no mistake."""
+    for one in unknown_values(query, {"root": (HERE,)}):
+        click.echo(display(str(one)), err=True)
 
 
 def described(error: EngineError) -> dict[str, Any]:
@@ -113,6 +124,10 @@ def described(error: EngineError) -> dict[str, Any]:
         found["advice"] = error.advice
     if isinstance(error, QueryError):
         found["position"] = error.position
+        found["mistakes"] = [
+            {"code": each.code, "position": each.position, "message": str(each)}
+            for each in error.all
+        ]
     if isinstance(error, BulkCompletionRefused):
         found.update(error.data())
     if isinstance(error, InvalidArguments):

@@ -86,6 +86,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "unexpected": "Something unexpected happened ({name}).",
     "unexpected.log": "The details are in {path}",
     "mistakes": "{title}:",
+    "mistake.at": "  character {at}: {said}",
     "field.reason": "reason: {value}",
     "field.file": "file: {value}",
     "runs.none": "No runs yet.",

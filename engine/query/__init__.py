@@ -19,6 +19,7 @@ from engine.query.errors import (
 from engine.query.fields import FIELDS
 from engine.query.match import Filter
 from engine.query.mending import as_words, mended
+from engine.query.mistakes import unknown_values
 from engine.query.order import Order, SortKey, are_alike, in_order, names_in_order, place
 from engine.query.subject import ADDRESSES, Subject, haystack, host_of, subject
 from engine.query.syntax import term
@@ -56,4 +57,5 @@ __all__ = [
     "subject",
     "term",
     "terms",
+    "unknown_values",
 ]

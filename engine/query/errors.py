@@ -8,7 +8,8 @@ from engine.errors import EngineError
 class QueryError(EngineError):
     """A query cannot be understood; nothing was filtered, and nothing was done.
 
-    `position` counts characters from 0: where the mistake begins.
+    `position` counts characters from 0: where the mistake begins. `also` are the others that
+    the same query has.
     """
 
     code = "query_error"
@@ -16,7 +17,13 @@ class QueryError(EngineError):
 
     def __init__(self, position: int, **fields: object) -> None:
         self.position = position
+        self.also: tuple[QueryError, ...] = ()
         super().__init__(position=position, **fields)
+
+    @property
+    def all(self) -> tuple[QueryError, ...]:
+        """This one and the others, in the order in which they stand."""
+        return tuple(sorted((self, *self.also), key=lambda one: one.position))
 
 
 class UnknownField(QueryError):

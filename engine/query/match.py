@@ -6,7 +6,6 @@ first: 100,000 tasks are a matter of milliseconds.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
@@ -14,8 +13,9 @@ from itertools import compress
 from operator import attrgetter
 from typing import Protocol, TypeVar
 
-from engine.query.errors import UnknownField
+from engine.query.errors import QueryError
 from engine.query.fields import FIELDS, SINCE, TOOK_KEYS, Test
+from engine.query.mistakes import others, test_of
 from engine.query.parse import parse
 from engine.query.subject import CUT, Subject, subject, took_all
 from engine.query.syntax import And, Node, Not, Or, Term, Text, written
@@ -63,8 +63,17 @@ class Filter:
         """Understand what a person typed.
 
         Raises:
-            QueryError: with the position of the mistake and what would be right.
+            QueryError: with the position of the mistake and what would be right; `also` has the
+                other mistakes that there are.
         """
+        try:
+            return cls._understood(text)
+        except QueryError as first:
+            first.also = others(text, first)
+            raise
+
+    @classmethod
+    def _understood(cls, text: str) -> Filter:
         node = parse(text)
         parts = node.parts if isinstance(node, And) else (node,)
         words = [each for each in parts if isinstance(each, Text) and _is_word(each)]
@@ -189,7 +198,7 @@ def _test(node: Node) -> Test:
     if isinstance(node, Text):
         return _text(node)
     if isinstance(node, Term):
-        return _term(node)
+        return test_of(node)
     if isinstance(node, Not):
         inner = _test(node.part)
         return lambda one, now_ms: not inner(one, now_ms)
@@ -211,18 +220,3 @@ def _text(node: Text) -> Test:
         return lambda one, _: found(one.haystack) is not None
     word = node.value.casefold()
     return lambda one, _: word in one.haystack
-
-
-def _term(term: Term) -> Test:
-    field = FIELDS.get(term.key)
-    if field is None:
-        near = _near(term.key)
-        hint = f"Try {near}:" if near else f"Known: {', '.join(FIELDS)}."
-        raise UnknownField(term.at, given=term.key, hint=hint, near=near)
-    return field.make(term)
-
-
-def _near(key: str) -> str:
-    """The field that was meant, if one is like it."""
-    begun = [name for name in FIELDS if name.startswith(key)]
-    return next(iter(begun or difflib.get_close_matches(key, FIELDS, 1)), "")

@@ -7,8 +7,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from engine.query.errors import MissingPart, QueryTooLong, UnclosedMark
-from engine.query.syntax import COMPARISONS, EVERYTHING, And, Node, Not, Or, Term, Text, key_of
+from engine.query.errors import MissingPart, QueryError, QueryTooLong, UnclosedMark
+from engine.query.syntax import (
+    COMPARISONS,
+    EVERYTHING,
+    KEYWORDS,
+    And,
+    Node,
+    Not,
+    Or,
+    Term,
+    Text,
+    key_of,
+)
 
 MAX_CHARACTERS: Final = 4096
 MAX_DEPTH: Final = 50  # brackets and NOTs: far below what recursion could not bear
@@ -38,6 +49,20 @@ def parse(text: str) -> Node:
     if len(text) > MAX_CHARACTERS:
         raise QueryTooLong(MAX_CHARACTERS, limit=f"{MAX_CHARACTERS} characters")
     return _Reader(list(_tokens(text)), len(text)).whole()
+
+
+def loose_terms(text: str) -> Iterator[Term | QueryError]:
+    """Every condition of `text` by itself, whatever stands between them; in the place of one
+    that cannot be read, what is wrong with it."""
+    tokens, broken = [], None
+    try:
+        for token in _tokens(text[:MAX_CHARACTERS]):
+            tokens.append(token)  # noqa: PERF402 - what came before a mistake counts
+    except QueryError as error:
+        broken = error
+    yield from _Reader(tokens, len(text)).loosely()
+    if broken is not None:
+        yield broken
 
 
 def _tokens(text: str) -> Iterator[Token]:
@@ -94,6 +119,20 @@ class _Reader:
         if left is not None:  # `_either` stops early before a closing bracket only
             raise UnclosedMark(left.at, mark="bracket", at=left.at + 1)
         return node
+
+    def loosely(self) -> Iterator[Term | QueryError]:
+        """The conditions, one after another, without a tree."""
+        while (token := self._peek()) is not None:
+            self._next += 1
+            if token.kind != "word" or token.text in KEYWORDS:
+                continue
+            try:
+                node = self._term(token)
+            except QueryError as error:
+                yield error
+                continue
+            if isinstance(node, Term):
+                yield node
 
     def _either(self, after: str) -> Node:
         parts = [self._both(after)]

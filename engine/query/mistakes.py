@@ -1,0 +1,67 @@
+"""All that is wrong with a query: who typed it mends everything in one go."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+
+from engine.query.errors import QueryError, QueryTooLong, UnknownField
+from engine.query.fields import FIELDS, Test
+from engine.query.parse import loose_terms
+from engine.query.syntax import Term
+from engine.query.values import has_glob, one_of
+
+
+def test_of(term: Term) -> Test:
+    """The test of one condition.
+
+    Raises:
+        QueryError: its field is none, or has no such value.
+    """
+    field = FIELDS.get(term.key)
+    if field is None:
+        near = _near(term.key)
+        hint = f"Try {near}:" if near else f"Known: {', '.join(FIELDS)}."
+        raise UnknownField(term.at, given=term.key, hint=hint, near=near)
+    return field.make(term)
+
+
+def others(text: str, first: QueryError) -> tuple[QueryError, ...]:
+    """What is wrong with `text` beside `first`, in the order in which it stands there."""
+    if isinstance(first, QueryTooLong):
+        return ()
+    known = {(first.code, first.position)}
+    return tuple(one for one in _of_terms(text) if (one.code, one.position) not in known)
+
+
+def unknown_values(text: str, values: Mapping[str, Iterable[str]]) -> tuple[QueryError, ...]:
+    """What `text` asks for that nothing can have: `values` are all that there are, by field.
+
+    The query itself is none the worse for it. A value with `*` may find nothing without being
+    a mistake.
+    """
+    found: list[QueryError] = []
+    for term in loose_terms(text):
+        if isinstance(term, Term) and term.key in values and not has_glob(term.value, term.quoted):
+            try:
+                one_of(term, values[term.key])
+            except QueryError as error:
+                found.append(error)
+    return tuple(found)
+
+
+def _of_terms(text: str) -> Iterator[QueryError]:
+    for term in loose_terms(text):
+        if isinstance(term, QueryError):
+            yield term
+            continue
+        try:
+            test_of(term)
+        except QueryError as error:
+            yield error
+
+
+def _near(key: str) -> str:
+    """The field that was meant, if one is like it."""
+    begun = [name for name in FIELDS if name.startswith(key)]
+    return next(iter(begun or difflib.get_close_matches(key, FIELDS, 1)), "")
