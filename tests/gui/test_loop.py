@@ -67,9 +67,9 @@ async def test_a_thread_wakes_a_sleeping_loop_at_once() -> None:
         await done.wait()
 
 
-async def test_ten_thousand_queued_callbacks_leave_room_for_a_timer() -> None:
+async def test_a_million_queued_callbacks_leave_room_for_a_timer() -> None:
     loop = asyncio.get_running_loop()
-    left = 10_000
+    left = 1_000_000
 
     def again() -> None:
         nonlocal left
@@ -79,10 +79,9 @@ async def test_ten_thousand_queued_callbacks_leave_room_for_a_timer() -> None:
 
     for _ in range(10):
         loop.call_soon(again)
-    before = time.monotonic()
     await asyncio.sleep(0.001)
-    assert left > -10
-    assert time.monotonic() - before < 2
+    assert left > 0, "the timer's turn came after all of them"
+    left = 0
 
 
 async def test_a_child_process_can_be_spoken_to() -> None:

@@ -38,15 +38,20 @@ def tried(act: Callable[[str], TaskRecord], task_id: str) -> bool:
         return False
 
 
+async def alone(bench: Bench, number: int) -> float:
+    """How long a crawl takes that nobody ends (s): that is the machine's to say."""
+    began = time.monotonic()
+    await bench.executor.join(bench.submit(f"run-alone-{number}"))
+    return time.monotonic() - began
+
+
 @pytest.mark.parametrize("acts", [("force",), ("cancel",), ("force", "cancel"), ("force", "force")])
 async def test_however_a_crawl_with_a_contract_is_ended_all_records_agree(
     bench: Bench, acts: tuple[str, ...]
 ) -> None:
     chance = random.Random(7)
     seen: Counter[str] = Counter()
-    began = time.monotonic()
-    await bench.executor.join(bench.submit("run-alone"))
-    alone_s = time.monotonic() - began  # how long a crawl takes is the machine's to say
+    alone_s = min([await alone(bench, number) for number in range(3)])
     for number in range(ROUNDS):
         task_id = bench.submit(f"run-{number}")
         late = [chance.uniform(0, 1.2 * alone_s) for _ in acts]
