@@ -15,6 +15,7 @@ MENUS: dict[str, tuple[str, ...]] = {
         *("export_tasks", "export_list", "", "settings", "", "quit"),
     ),
     "edit": (
+        *("undo", ""),
         *("copy_ids", "copy_rows", "copy_link", "copy_files", ""),
         *("all", "all_matching", "none", ""),
         *("find", "filter_by_value", "save_view", "clear_filter"),

@@ -17,6 +17,7 @@ from gui.theme import Theme, plain_tip
 Key = QKeySequence.StandardKey
 TOOL_ICON = 18
 SUB_MENU = "MENU "
+NAME = "name"  # the property that holds what an action was called first
 
 
 class Actions(QObject):
@@ -134,8 +135,8 @@ class Actions(QObject):
         quit_.setMenuRole(QAction.MenuRole.QuitRole)
 
     def _make_edit(self) -> None:
-        self.add("copy_ids", self.tr("&Copy ids"), [Key.Copy])
-        self.add("copy_rows", self.tr("Copy &rows"), ["Ctrl+Shift+C"])
+        self.add("copy_ids", self.tr("Copy &ids"), [Key.Copy])
+        self.add("copy_rows", self.tr("Copy row&s"), ["Ctrl+Shift+C"])
         self.add("all", self.tr("Select &all"), [Key.SelectAll])
         self.add("none", self.tr("Select &nothing"), ["Ctrl+Shift+A"])
         self.add("find", self.tr("&Filter"), [Key.Find])
@@ -189,6 +190,7 @@ class Actions(QObject):
         """One thing to do. `text` stands in menus, `short` on the toolbar and in the tip; `sign`
         names an icon. Where it is placed is said in `action_places`, by its key."""
         action = QAction(text, self._window)
+        action.setProperty(NAME, text)  # some say later what exactly they would do
         action.setCheckable(check)
         action.setChecked(check)
         action.setIconText(short or text.replace("&", ""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QKeySequence
 
 from engine.errors import EngineError
@@ -42,6 +42,8 @@ def can_go(view: TaskView | None) -> bool:
 class Deleting(QObject):
     """Nothing is touched before the time for an Undo is over, or the window closes."""
 
+    undo_offered = Signal(str)  # in words for a menu; empty when it is over
+
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window, self._bridge = window, window.bridge
@@ -50,7 +52,7 @@ class Deleting(QObject):
         window.middle.addWidget(self.bar)
         self._over = QTimer(self, singleShot=True, interval=UNDO_MS)
         acts = window.acts
-        self._act = acts.add("delete", self.tr("Move to the tras&h"), [], "trash")
+        self._act = acts.add("delete", self.tr("&Move to the trash"), [], "trash")
         self._for_good = acts.add("delete_for_good", self.tr("D&elete for good…"), ["Shift+Del"])
         acts.keep_to(window.table, "delete", "delete_for_good")
         self._connect()
@@ -84,6 +86,7 @@ class Deleting(QObject):
         self._over.stop()
         self.bar.setVisible(False)
         back, self._leaving = self._leaving, {}
+        self._tell_undo()
         self._window.model.put_many(back.values())
         self._window.table.select_ids(back)
 
@@ -99,12 +102,23 @@ class Deleting(QObject):
             else self.tr("{0} tasks go to the trash.").format(count(number))
         )
         self.bar.tell(words, "", (Choice(self.tr("Undo"), self.undo),), "accent")
+        self._tell_undo()
         self._over.start()
+
+    def _tell_undo(self) -> None:
+        number = len(self._leaving)
+        words = (
+            self.tr("Und&o moving 1 task to the trash")
+            if number == 1
+            else self.tr("Und&o moving {0} tasks to the trash").format(count(number))
+        )
+        self.undo_offered.emit(words if number else "")
 
     def _carry_out(self) -> None:
         self._over.stop()
         self.bar.setVisible(False)
         leaving, self._leaving = self._leaving, {}
+        self._tell_undo()
         if leaving:
             self._discard(leaving, delete=False)
 
@@ -172,6 +186,7 @@ class Deleting(QObject):
             return
         for one in batch.gone:
             self._leaving.pop(one, None)
+        self._tell_undo()
         again = {str(one.task_id): one for one in batch.views if one.task_id in self._leaving}
         self._leaving |= again
         self._window.model.drop_many(again)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QCoreApplication, QUrl
+from PySide6.QtCore import QCoreApplication, QStandardPaths, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
@@ -17,6 +18,18 @@ def ask_folder(parent: QWidget, title: str, start: str, then: Callable[[Path], o
     dialog.fileSelected.connect(lambda path: then(Path(path)))
     dialog.finished.connect(dialog.deleteLater)
     dialog.open()
+
+
+def documents(last: str = "") -> str:
+    """Where a file is to be put: the folder of the last one, the documents, else the home folder.
+
+    The first of them that is there: some systems name a folder for documents and make none.
+    """
+    named = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
+    known = (one for one in (last, named) if one and os.path.isdir(one))
+    return next(
+        known, QStandardPaths.writableLocation(QStandardPaths.StandardLocation.HomeLocation)
+    )
 
 
 def show_folder(folder: Path) -> None:

@@ -8,7 +8,7 @@ English. Source texts are code: `tests/words` holds that none is forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,11 @@ class Texts:
 
     def error(self, code: str, part: str, english: str) -> str:
         return self.errors.get(code, {}).get(part, english)
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Every English text with how it is said; one English word may have two others."""
+        yield from self._window.items()
+        yield from ((ENGLISH[key], said) for key, said in self.messages.items())
 
 
 class _Pseudo(Texts):
@@ -121,6 +126,24 @@ def speak(app: QApplication, code: str) -> None:
 def spoken_now() -> str:
     """The code of the language that is spoken."""
     return _NOW[0]
+
+
+def elsewhere(text: str) -> list[str]:
+    """What a text of the window is called in the other languages, to be found by all its names."""
+    english = [text, *_both_ways(_NOW[0])[1].get(text, ())]
+    found = [one for code in NAMES for each in english for one in _both_ways(code)[0].get(each, ())]
+    return [one for one in dict.fromkeys((*english, *found)) if one != text]
+
+
+@lru_cache(maxsize=4)
+def _both_ways(code: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """What English texts are called in a language, and the other way round."""
+    there: dict[str, list[str]] = {}
+    back: dict[str, list[str]] = {}
+    for english, said in texts(code).pairs():
+        there.setdefault(english, []).append(said)
+        back.setdefault(said, []).append(english)
+    return there, back
 
 
 def _install(app: QApplication, translator: QTranslator) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from PySide6.QtWidgets import QMenu
 
 from engine import words
 from engine.again import Asked
+from gui import language
+from gui.actions import NAME
 from gui.fuzzy import score
 from gui.rows import Row
 
@@ -27,6 +30,7 @@ BY_ITS_MENU = 60  # points less for what answers by the name of its menu only
 LEAST_LETTERS = 2  # one letter finds tasks by the thousand
 SLICE_S = 0.002
 MEMORY = "palette"
+_NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class Entry:
     icon: QIcon | None = None
     enabled: bool = True
     name: str = ""  # without the menu it stands in, which alone finds too much
+    also: tuple[str, ...] = ()  # what else it answers to: its names in other languages
 
 
 def attach(window: MainWindow) -> Palette:
@@ -81,10 +86,33 @@ class Palette(QObject):
     def _of(self, key: str, act: QAction, menu: str = "") -> Entry:
         keys = act.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
         name = _plain(act.text())
-        text = self.tr("{0}: {1}").format(menu, name) if menu else name
+        text = self.tr("{0}: {1}").format(_plain(menu), name) if menu else name
         hint = self.tr("on") if act.isCheckable() and act.isChecked() else ""
         icon = None if act.icon().isNull() else act.icon()
-        return Entry(key, text, keys or hint, act.trigger, icon, act.isEnabled(), name)
+        more = self._other_words().get(key, "")
+        also = (*self._names(act, menu), *filter(None, [more]), *language.elsewhere(more))
+        return Entry(key, text, keys or hint, act.trigger, icon, act.isEnabled(), name, also)
+
+    def _names(self, act: QAction, menu: str) -> Iterator[str]:
+        """What it is called in other languages, and what it was called before it said more."""
+        texts = (act.text(), act.property(NAME), act.text().partition(" (")[0])
+        known = dict.fromkeys(text for text in texts if isinstance(text, str))
+        names = [_plain(name) for text in known for name in _elsewhere(text)]
+        yield from names
+        titles = map(_plain, language.elsewhere(menu)) if menu else ()
+        yield from (f"{title}: {name}" for title in titles for name in (_plain(act.text()), *names))
+
+    def _other_words(self) -> dict[str, str]:
+        """Words that people look for, where the menu has another one."""
+        return {
+            "doctor": self.tr("doctor, diagnosis, check"),
+            "settings": self.tr("preferences, options"),
+            "quit": self.tr("exit, close the window"),
+            "delete": self.tr("delete, remove"),
+            "find": self.tr("search, look for"),
+            "rerun": self.tr("repeat, start again"),
+            "statistics": self.tr("numbers, figures"),
+        }
 
     def _within(self, name: str, menu: QMenu) -> Iterator[Entry]:
         menu.aboutToShow.emit()  # some are filled when they open
@@ -92,19 +120,26 @@ class Palette(QObject):
             if act.isSeparator() or act.menu() is not None:
                 continue
             key = f"{name}:{_plain(act.text())}".replace(" ", "_")
-            yield self._of(key, act, _plain(menu.title()))
+            yield self._of(key, act, menu.title())
 
     def _kinds(self) -> list[Entry]:
         from engine.forms import STARTABLE
+        from gui.dialogs.kind_words import FormWords
 
         acts, starting = self._window.acts, self._window.requests.starting
         can, icon = acts["new"].isEnabled(), acts["new"].icon()
+        kinds = FormWords(self).kinds()
+        named = {one.kind: (one.title, *language.elsewhere(one.title)) for one in kinds}
 
         def entry(kind: str) -> Entry:
             def start() -> None:
                 starting.open(Asked(kind, {}))
 
-            return Entry(f"new:{kind}", self.tr("New task: {0}").format(kind), "", start, icon, can)
+            text = self.tr("New task: {0}")
+            others = (other.format(kind) for other in language.elsewhere(text))
+            also = (*others, *(text.format(one) for one in named.get(kind, ())))
+            key = f"new:{kind}"
+            return Entry(key, text.format(kind), "", start, icon, can, also=also)
 
         return [entry(kind) for kind in STARTABLE]
 
@@ -119,6 +154,15 @@ class Palette(QObject):
         if self._dialog is not None:
             self._dialog.deleteLater()
             self._dialog = None
+
+
+def _elsewhere(text: str) -> Iterator[str]:
+    """The names of a text in other languages; a number in it is filled in."""
+    yield from language.elsewhere(text)
+    number = _NUMBER.search(text)
+    if number is not None:
+        template = _NUMBER.sub("{0}", text, count=1)
+        yield from (one.replace("{0}", number[0]) for one in language.elsewhere(template))
 
 
 def ranked(entries: Sequence[Entry], typed: str, recent: Sequence[str]) -> list[Entry]:
@@ -137,6 +181,14 @@ def ranked(entries: Sequence[Entry], typed: str, recent: Sequence[str]) -> list[
 
 
 def _points(entry: Entry, typed: str) -> int | None:
+    """The best of all its names; of equals its name in the language of the window."""
+    others = (score(typed, one) for one in entry.also)
+    found = [points - 1 for points in others if points is not None]
+    own = _own_points(entry, typed)
+    return max(found if own is None else [*found, own], default=None)
+
+
+def _own_points(entry: Entry, typed: str) -> int | None:
     whole = score(typed, entry.text)
     if not entry.name or entry.name == entry.text or whole is None:
         return whole

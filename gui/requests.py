@@ -33,6 +33,7 @@ class Requests(QObject):
     started = Signal(str)
     failed = Signal(EngineError)
     refused = Signal(tuple)
+    undo_offered = Signal(str)  # in words for a menu; empty when it is over
 
     def __init__(self, bridge: Bridge, window: MainWindow, undo_bar: Banner) -> None:
         super().__init__(window)
@@ -92,9 +93,9 @@ class Requests(QObject):
 
     def undo(self) -> None:
         """Start again what was cancelled before it began, each as a new task."""
-        records, self._undoable = self._undoable, ()
-        self._undo_bar.setVisible(False)
+        records = self._undoable
         self._undo_timer.stop()
+        self._forget_undo()
         for record in records:
             if not self._bridge.start_again(record):
                 self.new_task(record.args_summary, record.task_id)  # made by another program
@@ -167,8 +168,14 @@ class Requests(QObject):
             else self.tr("{0} waiting tasks were cancelled.").format(count(number))
         )
         self._undo_bar.tell(words, "", (Choice(self.tr("Undo"), self.undo),), "accent")
+        self.undo_offered.emit(
+            self.tr("Und&o cancelling 1 task")
+            if number == 1
+            else self.tr("Und&o cancelling {0} tasks").format(count(number))
+        )
         self._undo_timer.start()
 
     def _forget_undo(self) -> None:
         self._undoable = ()
         self._undo_bar.setVisible(False)
+        self.undo_offered.emit("")

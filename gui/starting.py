@@ -20,6 +20,7 @@ from engine.service import Engine
 from gui.bridge import Bridge
 from gui.dialogs.address import address_in
 from gui.estimate import Estimate
+from gui.folders import documents
 from gui.frame import Frame
 from gui.preferences import Preferences
 from gui.volley import Volley
@@ -136,7 +137,8 @@ class Starting(QObject):
 
     def open_file(self) -> None:
         """Ask for a file with a task, or with addresses."""
-        dialog = QFileDialog(self._dialog or self._window, self.tr("Open a task file"))
+        asking = self._dialog or self._window
+        dialog = QFileDialog(asking, self.tr("Open a task file"), documents())
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         dialog.setNameFilter(self.tr("Tasks and lists of addresses {0}").format(FILES))
         dialog.fileSelected.connect(lambda name: self.open_path(Path(name)))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QStandardPaths, QTimer, Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QFileDialog, QMenu, QToolButton
 
 from engine.errors import EngineError
@@ -15,6 +15,7 @@ from engine.service import Engine
 from engine.sizes import size_words
 from gui import language
 from gui.desk import Desk
+from gui.folders import documents
 from gui.theme import PlainLabel, plain_tip
 
 LOOK_MS = 100
@@ -54,7 +55,9 @@ class SaveLog(QToolButton):
     def ask(self, everything: bool) -> None:
         """Ask for the place of a file, and write it there."""
         ending = "jsonl" if everything else "txt"
-        folder = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
+        if self._desk is None:
+            return
+        folder = documents(self._desk.preferences.get("export.folder", str))
         title = self.tr("Save all events") if everything else self.tr("Save the events shown")
         dialog = QFileDialog(self.window(), title, folder)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
@@ -68,6 +71,7 @@ class SaveLog(QToolButton):
         """Write to `place`; `saved` tells when it stands there whole."""
         if self._desk is None:
             return
+        self._desk.preferences.set("export.folder", str(place.parent))
         task_id, self._far = self._task_id(), (0, 0)
         lines = [] if everything else self._lines()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QStandardPaths, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QButtonGroup,
     QDialog,
@@ -22,7 +22,7 @@ from engine.words import count, task_name
 from gui import language
 from gui.desk import Desk
 from gui.exporting import ENDINGS, Job, Outcome, Wanted, file_name
-from gui.folders import ask_folder, show_folder
+from gui.folders import ask_folder, documents, show_folder
 from gui.tab_order import InOrder
 from gui.theme import heading, plain_label, plain_title
 
@@ -138,7 +138,7 @@ class ExportDialog(InOrder, QDialog):
         self._text.show_text(text)
 
     def _ask_place(self) -> None:
-        start = self._desk.preferences.get("export.folder", str) or _documents()
+        start = documents(self._desk.preferences.get("export.folder", str))
         if self._many:
             title = self.tr("Folder for the exported files")
             ask_folder(self, title, start, self.export_to)
@@ -209,7 +209,3 @@ class ExportDialog(InOrder, QDialog):
             self.job.stop()
         else:
             super().reject()
-
-
-def _documents() -> str:
-    return QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPushButton, QVBoxLayout
 
 from engine.errors import EngineError
 from gui import language
+from gui.folders import documents
 from gui.theme import TonedLabel
 
 if TYPE_CHECKING:
@@ -158,13 +159,14 @@ class CarryOver(Part):
             self.say(self.tr("Imported."), "good")
 
     def _ask_export(self) -> None:
-        dialog = QFileDialog(self, self.tr("Export settings"), _CHOSEN_FILE)
+        dialog = QFileDialog(self, self.tr("Export settings"), documents())
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setDefaultSuffix("json")
+        dialog.selectFile(_CHOSEN_FILE)
         self._open(dialog).fileSelected.connect(self.export_to)
 
     def _ask_import(self) -> None:
-        dialog = QFileDialog(self, self.tr("Import settings"))
+        dialog = QFileDialog(self, self.tr("Import settings"), documents())
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         self._open(dialog).fileSelected.connect(self.import_from)
 

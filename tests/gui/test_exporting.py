@@ -3,14 +3,17 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import Qt
+import pytest
+from PySide6.QtCore import QStandardPaths, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialog, QFileDialog
 
 from gui.details.items import Items
 from gui.dialogs.export import ExportDialog
+from gui.folders import documents
 from gui.session import Session
 from tests.gui.result_ledgers import page, put_pages, put_task
 from tests.gui.test_result_tabs import settled, tab_of
@@ -136,3 +139,46 @@ async def test_escape_starts_nothing(home: Path) -> None:
         QTest.keyClick(dialog_of(session), Qt.Key.Key_Escape)
         assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("retry ")]
         assert len(await session.bridge.engine.list()) == 1
+
+
+def test_a_folder_that_is_there_is_proposed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last one, the documents, else the home folder: a chooser must open somewhere."""
+    places = {"DocumentsLocation": tmp_path / "Documents", "HomeLocation": tmp_path}
+
+    def named(place: QStandardPaths.StandardLocation) -> str:
+        return str(places[place.name])
+
+    monkeypatch.setattr(QStandardPaths, "writableLocation", named)
+    assert documents() == str(tmp_path)
+    assert documents(str(tmp_path / "gone")) == str(tmp_path)
+    places["DocumentsLocation"].mkdir()
+    assert documents(str(tmp_path / "gone")) == str(tmp_path / "Documents")
+    (tmp_path / "last").mkdir()
+    assert documents(str(tmp_path / "last")) == str(tmp_path / "last")
+
+
+async def test_the_chooser_opens_where_the_last_file_went(home: Path, tmp_path: Path) -> None:
+    put_pages(put_task(home, 1), page(0))
+    (tmp_path / "mine").mkdir()
+    async with opened(home) as session:
+        choose_rows(session, 1)
+        for _ in range(2):
+            session.window.acts["export_tasks"].trigger()
+            dialog = await export_dialog(session)
+            dialog.go.click()
+            (chooser,) = await settled(partial(dialog.findChildren, QFileDialog))
+            assert Path(chooser.directory().absolutePath()).is_dir()
+            if session.window.desk.preferences.get("export.folder", str):
+                assert chooser.directory().absolutePath() == str(tmp_path / "mine")
+                chooser.reject()
+                dialog.reject()
+                return
+            chooser.setDirectory(str(tmp_path / "mine"))
+            chooser.selectFile(str(tmp_path / "mine" / "a.csv"))
+            chooser.accept()
+            await settled(dialog.folder.isVisible)
+            dialog.reject()
+            await settled(lambda: not session.window.findChildren(ExportDialog))
+        raise AssertionError("the folder was not remembered")

@@ -55,8 +55,9 @@ async def test_a_waiting_task_is_cancelled_at_once_and_can_be_brought_back(
         await heard(session.bridge.cancelled)
         assert await ended(session, waiting) == "CANCELLED"
         assert "cancelled" in window.undo_bar.title
-        press_undo: Any = window.requests.undo
-        press_undo()
+        assert window.acts["undo"].text() == "Und&o cancelling 1 task"
+        window.acts["undo"].trigger()
+        assert not window.acts["undo"].isEnabled()
         (again,) = await heard(session.bridge.started)
         assert again.task_id != waiting
         assert again.engine.parent_task_id == waiting

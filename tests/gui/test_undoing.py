@@ -1,0 +1,99 @@
+"""Ctrl+Z takes back what the bars offer to undo, and leaves fields their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLineEdit, QTreeWidget
+
+from gui.deleting import Deleting
+from gui.dialogs.shortcut_sheet import ShortcutSheet
+from gui.session import Session
+from tests.gui.result_ledgers import put_task
+from tests.gui.windows import opened
+
+CTRL = Qt.KeyboardModifier.ControlModifier
+FAR_MS = 10 * 60_000  # nothing may depend on how fast the machine is
+
+
+def patient(session: Session) -> Deleting:
+    """Let no time for an Undo run out in the middle of a test."""
+    (deleting,) = session.window.findChildren(Deleting)
+    deleting._over.setInterval(FAR_MS)
+    session.window.requests._undo_timer.setInterval(FAR_MS)
+    return deleting
+
+
+def let_go(session: Session, *numbers: int) -> None:
+    session.window.table.select_ids([f"{number:016x}" for number in numbers])
+    session.window.acts["delete"].trigger()
+
+
+async def test_ctrl_z_brings_back_what_went_to_the_trash(home: Path) -> None:
+    for number in (1, 2, 3):
+        put_task(home, number)
+    async with opened(home) as session:
+        patient(session)
+        window, act = session.window, session.window.acts["undo"]
+        window.show()
+        assert (act.isEnabled(), act.text()) == (False, "Und&o")
+        let_go(session, 1)
+        assert (act.isEnabled(), act.text()) == (True, "Und&o moving 1 task to the trash")
+        let_go(session, 2)
+        assert act.text() == "Und&o moving 2 tasks to the trash"
+        window.table.setFocus()
+        QTest.keyClick(window.table, Qt.Key.Key_Z, CTRL)
+        assert window.model.total == 3
+        assert (act.isEnabled(), act.text()) == (False, "Und&o")
+
+
+async def test_a_field_keeps_ctrl_z_for_what_was_typed_in_it(home: Path) -> None:
+    put_task(home, 1)
+    async with opened(home) as session:
+        patient(session)
+        window = session.window
+        window.show()
+        let_go(session, 1)
+        (field,) = window.filter_bar.findChildren(QLineEdit)
+        field.setFocus()
+        QTest.keyClicks(field, "abc")
+        QTest.keyClick(field, Qt.Key.Key_Z, CTRL)
+        assert field.text() != "abc"
+        assert window.model.total == 0
+        assert window.acts["undo"].isEnabled()
+        session.window.findChildren(Deleting)[0].undo()
+
+
+async def test_when_the_bar_is_closed_there_is_nothing_to_undo(home: Path) -> None:
+    put_task(home, 1)
+    async with opened(home) as session:
+        deleting = patient(session)
+        let_go(session, 1)
+        deleting.bar.closed.emit()
+        assert not session.window.acts["undo"].isEnabled()
+
+
+async def test_what_was_done_last_is_undone_first(home: Path) -> None:
+    put_task(home, 1)
+    async with opened(home) as session:
+        patient(session)
+        window, act = session.window, session.window.acts["undo"]
+        let_go(session, 1)
+        window.requests.undo_offered.emit("Und&o cancelling 1 task")
+        assert act.text() == "Und&o cancelling 1 task"
+        act.trigger()
+        assert act.text() == "Und&o moving 1 task to the trash"
+        act.trigger()
+        assert window.model.total == 1
+
+
+async def test_the_sheet_of_shortcuts_lists_it(home: Path) -> None:
+    async with opened(home) as session:
+        session.window.acts["shortcuts"].trigger()
+        (sheet,) = session.window.findChildren(ShortcutSheet)
+        (tree,) = sheet.findChildren(QTreeWidget)
+        found = tree.findItems("Undo", Qt.MatchFlag.MatchExactly | Qt.MatchFlag.MatchRecursive)
+        assert [item.text(1) for item in found] == ["Ctrl+Z"]
+        sheet.reject()
