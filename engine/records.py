@@ -125,8 +125,9 @@ class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     @property
     def units(self) -> Units | None:
         """How far it says itself that it is; a `browser_task` counts the calls of its tools."""
-        if self.engine is not None and self.engine.units is not None:
-            return self.engine.units
+        ours = self.engine
+        if ours is not None and (told := ours.units) is not None:
+            return told
         calls = self.counters.get("toolCalls") if self.kind == ENVELOPE and self.counters else None
         if type(calls) is not int or calls < 0:
             return None

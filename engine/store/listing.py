@@ -34,6 +34,7 @@ UNFINISHED_MS: Final = 5_000  # so long a folder may be without its meta.json
 Decode = Callable[[bytes, str], TaskRecord]
 _ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _is_id = _ID.fullmatch
+_are_ids = re.compile(rf"(?:{_ID.pattern}/)*+", re.ASCII).fullmatch
 _ID_OF, _MADE_AT = attrgetter("task_id"), attrgetter("created_at")
 
 
@@ -55,13 +56,16 @@ def folders(root: Folder, at_once: int) -> Iterator[list[TaskId]]:
     try:
         with root.scan() as found:
             while part := list(islice(found, at_once)):
-                yield [
-                    one.name  # type: ignore[misc]  # `_is_id` has judged it; a cast costs a call
-                    for one in part
-                    if _is_id(one.name) and one.is_dir(follow_symlinks=False)
-                ]
+                yield _ids([one.name for one in part if one.is_dir(follow_symlinks=False)])
     except OSError as error:
         raise LedgerUnusable(path=root.path, reason=link_or(error)) from error
+
+
+def _ids(names: list[str]) -> list[TaskId]:
+    """Those of the names in a folder that are ids; all of them are judged at once."""
+    whole = _are_ids("/".join([*names, ""]))  # no name can hold the slash
+    found: Any = names if whole else [name for name in names if _is_id(name)]
+    return found  # type: ignore[no-any-return]  # a call of TaskId for each would show in the time
 
 
 def task_ids(root: Folder) -> Iterator[TaskId]:
@@ -132,7 +136,7 @@ def _matches(
 
 def entries(root: Folder, ids: Iterable[str], now_ms: int) -> Iterator[TaskRecord | Unreadable]:
     """Each of `ids` as it stands, without stamps: the fastest way through a whole ledger."""
-    root_fd, glimpse = root.fd, meta.glimpse
+    root_fd, glimpse, is_flat = root.fd, meta.glimpse, meta.is_flat
     for task_id in ids:
         record = None
         if root_fd is not None:
@@ -140,7 +144,8 @@ def entries(root: Folder, ids: Iterable[str], now_ms: int) -> Iterator[TaskRecor
                 fd = os.open(f"{task_id}/{META_NAME}", READ_FLAGS, dir_fd=root_fd)
                 try:
                     data = os.pread(fd, SMALL_BYTES, 0)
-                    record = None if may_be_deep(data) else glimpse(data)
+                    record = glimpse(data)
+                    record = record if is_flat(record) or not may_be_deep(data) else None
                 finally:
                     os.close(fd)
             except (OSError, *meta.REFUSED):
@@ -157,7 +162,7 @@ def ended(root: Folder, ids: Iterable[str]) -> tuple[list[TaskRecord], list[str]
     For whoever has not seen the ledger before: what has ended stays as it is, so it needs no
     stamp, which would take a sixth longer. Each thing done here is done 100,000 times.
     """
-    root_fd, glimpse = root.fd, meta.glimpse
+    root_fd, glimpse, is_flat = root.fd, meta.glimpse, meta.is_flat
     if root_fd is None:
         return [], list(ids)
     found: list[TaskRecord] = []
@@ -173,7 +178,8 @@ def ended(root: Folder, ids: Iterable[str]) -> tuple[list[TaskRecord], list[str]
         except (OSError, *meta.REFUSED):
             rest.append(task_id)
             continue
-        if record.task_id == task_id and record.status in TERMINAL and not may_be_deep(data):
+        known = record.task_id == task_id and record.status in TERMINAL
+        if known and (is_flat(record) or not may_be_deep(data)):
             found.append(meta.lighter(record, task_id))
         else:
             rest.append(task_id)

@@ -12,6 +12,7 @@ import json
 import math
 import re
 from collections import Counter
+from gc import is_tracked
 from sys import intern
 from typing import Any, Final
 
@@ -50,11 +51,22 @@ def lighter(record: TaskRecord, task_id: str) -> TaskRecord:
     _put(record, "status", intern(record.status))
     ours = record.engine
     if ours is not None:
-        if ours.host is not None:
-            _put(ours, "host", intern(ours.host))
-        if ours.boot_id is not None:
-            _put(ours, "boot_id", intern(ours.boot_id))
+        if (host := ours.host) is not None:
+            _put(ours, "host", intern(host))
+        if (boot_id := ours.boot_id) is not None:
+            _put(ours, "boot_id", intern(boot_id))
     return record
+
+
+def is_flat(record: TaskRecord) -> bool:
+    """Is there no value within a value? Then nobody need count brackets, which takes long.
+
+    A dict that holds a container is tracked by the garbage collector, or cycles would be lost.
+    """
+    if is_tracked(record.args_summary) or record.owner or record.policy or record.counters:
+        return False
+    ours = record.engine
+    return ours is None or not (ours.args or ours.metadata)
 
 
 def glance(data: bytes, task_id: str) -> TaskRecord:
@@ -63,7 +75,7 @@ def glance(data: bytes, task_id: str) -> TaskRecord:
         record = glimpse(data)
     except REFUSED:
         return as_record(_parse(data, strict=False), task_id)
-    if may_be_deep(data):
+    if not is_flat(record) and may_be_deep(data):
         record = _levelled(record)
     # The folder's name is the id, whatever the file says.
     return record if record.task_id == task_id else msgspec.structs.replace(record, task_id=task_id)
