@@ -28,7 +28,7 @@ async def test_every_hostile_sitemap_ends_in_pages_or_in_a_sentence(home: Path) 
                 given = {"sitemap_url": f"{site.url}/sitemaps/{name}.xml", "engine": "static"}
                 more = {"delay_ms": 0, "max_pages": 30}
                 task = await engine.start("crawl_sitemap", {**given, **more})
-                record = await engine.wait(task.task_id, timeout_ms=60_000)
+                record = await engine.wait(task.task_id, timeout_ms=150_000)
                 assert record.status in (Status.COMPLETED, Status.FAILED), name
                 if READ.get(name):
                     assert record.status == Status.COMPLETED, (name, record.error)
@@ -57,7 +57,7 @@ async def test_bundles_and_recordings_of_traps_end_and_reach_nothing_else(
         await engine.open()
         try:
             task = await engine.start(kind, {"url": site.url + path, **more})
-            record = await engine.wait(task.task_id, timeout_ms=60_000)
+            record = await engine.wait(task.task_id, timeout_ms=150_000)
         except EngineError as failed:
             pytest.fail(f"{kind} of {path}: {failed}")
         finally:
@@ -69,7 +69,7 @@ async def test_bundles_and_recordings_of_traps_end_and_reach_nothing_else(
 @pytest.mark.case("R61", "R66")
 def test_octask_crawls_traps_without_a_traceback_and_refuses_other_schemes(home: Path) -> None:
     octask = Octask(home)
-    words = ["--engine", "static", "--delay-ms", "0", "--max-depth", "1", "--timeout-ms", "2000"]
+    words = ["--engine", "static", "--delay-ms", "0", "--max-depth", "1", "--timeout-ms", "20000"]
     with HostileProgram() as site:
         traps = ("/text/ansi", "/text/markup", "/save/traversal", "/redirect/canary", "/safe/1")
         said = octask("start", "crawl", site.only(*traps), *words)

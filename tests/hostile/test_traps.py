@@ -11,7 +11,7 @@ import pytest
 from fixtures.hostile.site import SAFE
 from tests.hostile.conftest import Seen, taken
 
-LIMIT_MS = 1_500
+LIMIT_MS = 4_000  # what ends by itself has come by then, on a crowded machine as well
 # What never ends, and so is ended at its limit.
 WAITING = ("/slow/headers", "/slow/body", "/slow/stuck", "/behave/busy", "/frames/nested")
 CUT = ("/slow/body", "/slow/stuck", "/flood/text", "/chunks/cut", "/length/short")
@@ -127,7 +127,7 @@ def test_of_a_page_that_does_not_end_what_came_is_kept_and_marked(seen, path):
 
 @pytest.mark.case("R67")
 def test_headers_that_never_come_end_at_the_limit(seen):
-    assert "within 1.5 s" in seen.error("/slow/headers")
+    assert "within 4 s" in seen.error("/slow/headers")
 
 
 @pytest.mark.case("R68")

@@ -36,7 +36,7 @@ async def test_the_hostile_site_is_crawled_to_its_end_and_reaches_nothing_else(
             max_pages=300,
             max_depth=3,
             concurrency=4,
-            timeout_ms=1_000,
+            timeout_ms=3_000,
             exclude_patterns=["/busy/**", "/memory**", "/slow/**", "/flood/**", "/behave/busy*"],
         )
         asked = site.told()
