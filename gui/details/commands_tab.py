@@ -24,6 +24,7 @@ from engine.service import Engine
 from engine.words import took
 from gui import language
 from gui.desk import Desk
+from gui.details.part_bar import PartBar
 from gui.details.screenshots import PicturePane
 from gui.details.tab import DetailTab
 from gui.theme import plain_label
@@ -42,6 +43,7 @@ class Commands(DetailTab):
         super().__init__(desk, parent)
         self._task_id = ""
         self._shown = -1
+        self._steps: list[Mapping[str, Any]] = []
         self.model = StepModel(self)
         number, state, *rest = self.model.widths
         widths = (number, max(state, longest_state()), *rest)
@@ -50,11 +52,15 @@ class Commands(DetailTab):
         self.picture = PicturePane(desk, self)
         self.retry = QPushButton(self.tr("Retry what failed…"), self)
         self._problem = plain_label("", self, tone="warning", wrap=True)
+        self.part = PartBar(self)
         self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
         self._again.timeout.connect(self._look)
         self._lay_out()
         self.table.selectionModel().currentRowChanged.connect(self._choose)
         self.retry.clicked.connect(lambda: self.desk.wishes.retry.emit(self._task_id))
+        self.part.all_time.connect(desk.span.clear)
+        desk.span.changed.connect(self._keep_to_span)
+        self.part.show_span(desk.span.range)
 
     def _lay_out(self) -> None:
         self.text.setReadOnly(True)
@@ -82,6 +88,7 @@ class Commands(DetailTab):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 6, 0, 0)
         column.addLayout(row)
+        column.addWidget(self.part)
         column.addWidget(whole, 1)
         self._problem.hide()
         self.retry.hide()
@@ -90,7 +97,8 @@ class Commands(DetailTab):
 
     def show_task(self, view: TaskView) -> None:
         if view.task_id != self._task_id:
-            self._task_id, self._shown = view.task_id, -1
+            self.desk.bridge.call_off(self._name("step"))
+            self._task_id, self._shown, self._steps = view.task_id, -1, []
             self.model.show_steps(())
             self._show_text("")
             self._look()
@@ -121,7 +129,20 @@ class Commands(DetailTab):
     def _show(self, task: Mapping[str, Any] | None) -> None:
         steps: Sequence[Any] = (task or {}).get("commands") or ()
         self._problem.hide()
-        self.model.show_steps([one for one in steps if isinstance(one, Mapping)])
+        self._steps = [one for one in steps if isinstance(one, Mapping)]
+        self._fill()
+
+    def _keep_to_span(self) -> None:
+        """Only what was under way in the part of the time that was chosen in the Timeline."""
+        self.part.show_span(self.desk.span.range)
+        self._shown = -1
+        self.table.setCurrentIndex(QModelIndex())
+        self._show_text("")
+        self._show_picture("")
+        self._fill()
+
+    def _fill(self) -> None:
+        self.model.show_steps(self._steps, lambda step: _touches(step, self.desk.span.range))
         if self.model.rowCount() and not self.table.currentIndex().isValid():
             self.table.selectRow(self.model.most_telling())
         elif self._shown >= 0:
@@ -179,6 +200,16 @@ async def _with_result(engine: Engine, task_id: str, wanted: object) -> Mapping[
             if found is not None and found.get("id") == wanted:
                 return found
     return None
+
+
+def _touches(step: Mapping[str, Any], span: tuple[float, float] | None) -> bool:
+    """Was this step under way in that time (ms since 1970)? One that has not begun was not."""
+    began, ended = step.get("startedAt"), step.get("completedAt")
+    if span is None:
+        return True
+    if not isinstance(began, int | float):
+        return False
+    return began <= span[1] and (not isinstance(ended, int | float) or ended >= span[0])
 
 
 def step_text(step: Mapping[str, Any]) -> str:

@@ -25,6 +25,7 @@ from engine.sizes import size_words
 from gui import language
 from gui.desk import Desk
 from gui.details.file_handle import FileHandle
+from gui.details.part_bar import PartBar
 from gui.details.tab import DetailTab
 from gui.theme import plain_label, plain_tip
 from gui.viewer.picture import PictureView, decoded
@@ -49,9 +50,13 @@ class Screenshots(DetailTab):
         )
         self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
         self._again.timeout.connect(self._look_again)
+        self.part = PartBar(self)
         self._lay_out()
         self.thumbs.currentItemChanged.connect(lambda *_: self._show_current())
         self.handle = FileHandle(desk, self.thumbs, self._file_at)
+        self.part.all_time.connect(desk.span.clear)
+        desk.span.changed.connect(self._keep_to_span)
+        self.part.show_span(desk.span.range)
 
     def _lay_out(self) -> None:
         self.thumbs.setIconSize(THUMB)
@@ -66,6 +71,7 @@ class Screenshots(DetailTab):
         parts.setChildrenCollapsible(False)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 6, 0, 0)
+        column.addWidget(self.part)
         column.addWidget(self._nothing)
         column.addWidget(parts, 1)
         self._nothing.hide()
@@ -117,9 +123,31 @@ class Screenshots(DetailTab):
         if not image.isNull():
             item.setIcon(QIcon(_on_paper(image)))
         self.thumbs.addItem(item)
-        if self.thumbs.count() == 1:
-            self._parts.show()
-            self.thumbs.setCurrentRow(0)
+        item.setHidden(not self.desk.span.holds(file.changed_at))
+        self._parts.show()
+        if self.thumbs.currentItem() is None and not item.isHidden():
+            self.thumbs.setCurrentItem(item)
+
+    def _keep_to_span(self) -> None:
+        """Only what was taken in the part of the time that was chosen in the Timeline."""
+        self.part.show_span(self.desk.span.range)
+        for item in map(self.thumbs.item, range(self.thumbs.count())):
+            taken = self._known[str(item.data(_NAME))].changed_at
+            item.setHidden(not self.desk.span.holds(taken))
+        self._stand_on_one()
+
+    def _stand_on_one(self) -> None:
+        """Show the first picture that is there, unless another one was chosen."""
+        current = self.thumbs.currentItem()
+        if current is not None and not current.isHidden():
+            return
+        there = (item for item in map(self.thumbs.item, range(self.thumbs.count())))
+        first = next((item for item in there if not item.isHidden()), None)
+        if first is not None:
+            self.thumbs.setCurrentItem(first)
+        elif current is not None:
+            self.thumbs.setCurrentRow(-1)
+            self.picture.clear()
 
     def _file_at(self, at: QPoint | None) -> tuple[str, str] | None:
         item = self.thumbs.currentItem() if at is None else self.thumbs.itemAt(at)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engine.errors import EngineError
 from engine.retention.pruning import Preview, Pruned
 from engine.retention.rules import Rules
 from engine.sizes import size_words
-from engine.words import count
+from engine.words import clock, count, say
 from gui import language
 from gui.dialogs.setting_parts import Part
+from gui.dialogs.task_list import TaskList
 
 if TYPE_CHECKING:
     from engine.service import Engine
@@ -28,6 +31,7 @@ class Clearing(Part):
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._shown: Preview | None = None
+        self.list: TaskList | None = None
         self._stop: threading.Event | None = None
         self._preview = self.add(self.tr("Preview what would go"))
         self._clear = self.add(self.tr("Move to the trash"))
@@ -60,8 +64,9 @@ class Clearing(Part):
             return
         self._begin(self.tr("Looking at all ended tasks…"))
 
-        async def look(engine: Engine) -> Preview:
-            return await engine.retention.preview(rules)
+        async def look(engine: Engine) -> tuple[Preview, list[tuple[str, ...]]]:
+            shown = await engine.retention.preview(rules)
+            return shown, await asyncio.to_thread(_rows, shown)
 
         self.window_.bridge.ask(look, self._show, self._fail, name="preview of clearing")
 
@@ -79,6 +84,7 @@ class Clearing(Part):
 
     def _begin(self, words: str) -> None:
         self.say(words)
+        self._show_list()
         self._preview.setEnabled(False)
         self._clear.setEnabled(False)
         self._cancel.show()
@@ -88,9 +94,10 @@ class Clearing(Part):
         self._clear.setEnabled(self._shown is not None and bool(self._shown.tasks))
         self._cancel.hide()
 
-    def _show(self, shown: Preview) -> None:
-        self._shown = shown
+    def _show(self, found: tuple[Preview, list[tuple[str, ...]]]) -> None:
+        shown = self._shown = found[0]
         self._rest()
+        self._show_list(found[1])
         number, size = len(shown.tasks), size_words(shown.size_bytes)
         if not number:
             self.say(self.tr("Nothing would go."))
@@ -99,6 +106,18 @@ class Clearing(Part):
         else:
             words = self.tr("{0} tasks would go, with {1}.")
             self.say(words.format(count(number), size), "warning")
+
+    def _show_list(self, rows: Sequence[tuple[str, ...]] = ()) -> None:
+        """Which ones: a number alone would have to be believed."""
+        if self.list is not None:
+            self.list.hide()
+            self.list.deleteLater()
+            self.list = None
+        column = self.layout()
+        if rows and column is not None:
+            titles = (self.tr("Task"), self.tr("Status"), self.tr("Ended"), self.tr("Size"))
+            self.list = TaskList(titles, rows, self)
+            column.addWidget(self.list)
 
     def _tell(self, pruned: Pruned) -> None:
         self._shown = None
@@ -131,4 +150,18 @@ class Clearing(Part):
         if key in KEYS and self._shown is not None:
             self._shown = None
             self.say("")
+            self._show_list()
             self._rest()
+
+
+def _rows(shown: Preview) -> list[tuple[str, ...]]:
+    """Name, state, end and size of each; of very many for a thread."""
+    return [
+        (
+            one.name,
+            say(f"status.{one.status.lower()}"),
+            clock(one.ended_at),
+            size_words(one.size_bytes),
+        )
+        for one in shown.tasks
+    ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QSystemTrayIcon, QWidget
 
 from gui.dialogs.setting_controls import Choice, Clock, Control, File, Number, Switch
 from gui.language import NAMES
@@ -22,12 +22,14 @@ MOST_SLOTS = 64
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One line: a preference with its control, or (without a key) a part of its own."""
+    """One line: a preference with its control, or (without a key) a part of its own; grey where
+    it `needs` what is not there."""
 
     key: str
     label: str
     control: Control | Callable[[MainWindow], QWidget]
     hint: str = ""
+    needs: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +66,7 @@ class SettingPages(QObject):
         items = (
             *self._language(),
             Item("desktop.start_hidden", tr("At the start"), Switch(tr("Start out of sight"))),
-            Item(
-                "desktop.tray",
-                tr("Tray"),
-                Switch(tr("Show a sign in the tray")),
-                tr("Only where the desktop has a tray."),
-            ),
-            Item(
-                "desktop.close_to_tray", "", Switch(tr("Closing the window hides it in the tray"))
-            ),
+            *self._tray(),
             Item("desktop.quit_with_tasks", tr("Quitting while tasks run"), quitting),
             Item(
                 "desktop.keep_awake",
@@ -88,6 +82,15 @@ class SettingPages(QObject):
         languages = Choice((("system", self.tr("As the system")), *NAMES.items()))
         item = Item("general.language", self.tr("Language"), languages)
         return item, Item("", "", SpeakNow)
+
+    def _tray(self) -> tuple[Item, ...]:
+        tr = self.tr
+        only = tr("Only where the desktop has a tray.")
+        shown, hides = tr("Show a sign in the tray"), tr("Closing the window hides it in the tray")
+        return (
+            Item("desktop.tray", tr("Tray"), Switch(shown), only, needs=_has_tray),
+            Item("desktop.close_to_tray", "", Switch(hides), needs=_has_tray),
+        )
 
     def _appearance(self) -> Page:
         tr = self.tr
@@ -207,3 +210,8 @@ class SettingPages(QObject):
             Item("", tr("When something is wrong"), Diagnostics),
         )
         return Page(tr("Advanced"), (), items)
+
+
+def _has_tray() -> bool:
+    """Asked anew each time: trays come and go."""
+    return QSystemTrayIcon.isSystemTrayAvailable()

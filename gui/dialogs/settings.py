@@ -174,6 +174,7 @@ class _Line(QWidget):
             field = self._editor.focusProxy() or self._editor
             field.setAccessibleName(item.label or getattr(control, "words", ""))
             field.setAccessibleDescription(item.hint)
+            self._editor.setEnabled(item.needs())
         else:
             self._editor = control(window)
         self._lay_out(item)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
@@ -38,8 +38,12 @@ class StepModel(QAbstractTableModel):
         self._steps: list[Step] = []
         self._cells: list[tuple[str, ...]] = []
 
-    def show_steps(self, steps: Sequence[Step]) -> None:
-        cells = [_cells(number, step) for number, step in enumerate(steps, 1)]
+    def show_steps(
+        self, steps: Sequence[Step], wanted: Callable[[Step], bool] = lambda _: True
+    ) -> None:
+        """Show those that are `wanted`, each with its number among all of them."""
+        shown = [(number, step) for number, step in enumerate(steps, 1) if wanted(step)]
+        steps, cells = [step for _, step in shown], [_cells(*one) for one in shown]
         if len(cells) != len(self._cells):
             self.beginResetModel()
             self._steps, self._cells = list(steps), cells

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,10 @@ from gui.details.result import Result, summary_text
 from gui.details.screenshots import Screenshots
 from gui.session import Session
 from tests.gui.result_ledgers import page, put_pages, put_picture, put_task
-from tests.gui.windows import WAIT_S, opened
+from tests.gui.windows import WAIT_S, opened, press
 
 BLOCKED = "Blocked by robots.txt"
+BEGAN_MS = 1_780_000_000_000
 
 
 async def settled(condition: Callable[[], Any]) -> Any:
@@ -143,6 +145,49 @@ async def test_a_command_task_shows_each_step_and_why_it_stopped(home: Path) -> 
         await settled(lambda: tab.picture.isVisible() and "1.png" in tab.text.toPlainText())
         states_shown = [tab.model.index(row, 1).data() for row in range(3)]
         assert states_shown == ["✓ Done", "✕ Failed", "– Skipped"]
+
+
+async def test_steps_are_narrowed_to_what_was_under_way_then(home: Path) -> None:
+    folder = put_task(home, 1, "commands")
+    steps: list[dict[str, Any]] = [
+        {"id": f"c{at}", "tool_name": "t", "args": {"at": at}, "status": "success"}
+        for at in range(3)
+    ]
+    for at, step in enumerate(steps):
+        step |= {"startedAt": BEGAN_MS + at * 1000, "completedAt": BEGAN_MS + at * 1000 + 500}
+    document = {"id": "task_1_a", "name": "n", "commands": [*steps, {"id": "c3"}], "createdAt": 1}
+    (folder / "commands.json").write_text(json.dumps(document))
+    async with opened(home) as session:
+        tab: Commands = await tab_of(session, 1, "commands", Commands)
+        await settled(lambda: tab.model.rowCount() == 4)
+        session.window.desk.span.choose(BEGAN_MS + 1400, BEGAN_MS + 1900)
+        assert [tab.model.index(row, 0).data() for row in range(tab.model.rowCount())] == ["2"]
+        assert '"at": 1' in tab.text.toPlainText()
+        assert tab.part.isVisible()
+        session.window.desk.span.choose(BEGAN_MS + 9000, BEGAN_MS + 9001)
+        assert (tab.model.rowCount(), tab.text.toPlainText()) == (0, "")
+        press(tab.part, "Show all")
+        assert tab.model.rowCount() == 4
+        assert not tab.part.isVisible()
+
+
+async def test_pictures_are_narrowed_to_what_was_taken_then(home: Path) -> None:
+    folder = put_task(home, 1)
+    for at, name in enumerate(("page-1.png", "page-2.png")):
+        put_picture(folder, name)
+        os.utime(folder / "artifacts" / name, (BEGAN_MS / 1000 + at * 60,) * 2)
+    async with opened(home) as session:
+        tab: Screenshots = await tab_of(session, 1, "screenshots", Screenshots)
+        await settled(lambda: tab.thumbs.count() == 2)
+        span = session.window.desk.span
+        span.choose(BEGAN_MS + 59_000, BEGAN_MS + 61_000)
+        assert [tab.thumbs.item(at).isHidden() for at in range(2)] == [True, False]
+        assert tab.thumbs.currentItem().text() == "page-2.png"
+        span.choose(BEGAN_MS + 90_000, BEGAN_MS + 91_000)
+        assert tab.thumbs.currentRow() == -1
+        span.clear()
+        assert not any(tab.thumbs.item(at).isHidden() for at in range(2))
+        assert tab.thumbs.currentRow() == 0
 
 
 async def test_pictures_are_shown_small_and_one_of_them_large(home: Path) -> None:

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QListWidget,
     QPushButton,
     QSpinBox,
+    QSystemTrayIcon,
     QWidget,
 )
 
@@ -72,6 +73,21 @@ async def test_what_is_chosen_holds_at_once_and_is_taken_back_per_page(tmp_path:
         assert rows.currentText() == "Normal"
         while table.verticalHeader().defaultSectionSize() != before:
             await asyncio.sleep(0)
+        dialog.accept()
+
+
+@pytest.mark.parametrize("there", [True, False])
+async def test_what_needs_a_tray_is_grey_where_there_is_none(
+    tmp_path: Path, there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(QSystemTrayIcon, "isSystemTrayAvailable", staticmethod(lambda: there))
+    monkeypatch.setattr(QSystemTrayIcon, "show", lambda self: None)
+    async with opened(tmp_path / "home") as session:
+        dialog = settings_of(session)
+        boxes = {box.text(): box.isEnabled() for box in dialog.findChildren(QCheckBox)}
+        assert boxes["Show a sign in the tray"] is there
+        assert boxes["Closing the window hides it in the tray"] is there
+        assert boxes["Start out of sight"]
         dialog.accept()
 
 
@@ -182,6 +198,14 @@ async def said(part: Clearing, words: str) -> None:
             await asyncio.sleep(0.01)
 
 
+def listed(part: Clearing) -> list[tuple[str, str]]:
+    """The tasks that would go, with their states."""
+    if part.list is None:
+        return []
+    items = map(part.list.topLevelItem, range(part.list.topLevelItemCount()))
+    return [(item.text(0), item.text(1)) for item in items if item is not None]
+
+
 async def test_only_what_a_preview_showed_is_cleared_away(tmp_path: Path, trash: Path) -> None:
     home = tmp_path / "home"
     old = await an_ended_task(home, days_ago=40)
@@ -193,8 +217,10 @@ async def test_only_what_a_preview_showed_is_cleared_away(tmp_path: Path, trash:
         assert not clear.isEnabled(), "what was not shown cannot go"
         press(part, "Preview what would go")
         await said(part, "1 task would go")
+        assert listed(part) == [("http://127.0.0.1:9/", "Failed")]
         preferences.set("retention.days", 50)
         assert not clear.isEnabled(), "another rule was chosen than was shown"
+        assert listed(part) == []
         press(part, "Preview what would go")
         await said(part, "Nothing would go.")
         preferences.set("retention.days", 30)
