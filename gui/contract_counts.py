@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject, QTimer
 
 from engine.forcing import Guard
-from engine.ledger_ids import ledger_label
 from gui.columns import COLUMN_AT
 from gui.promises import known, learn
 from gui.rows import Row
@@ -68,10 +67,9 @@ class ContractCounts(QObject):
 
 
 def link_of(row: Row) -> str:
-    """The contract of a task of the own ledger; empty without one."""
+    """The contract of a task, with its ledger's label if that is another; empty without one."""
     ours = getattr(row.view.entry, "engine", None)
-    link = getattr(ours, "contract_id", None) or ""
-    return "" if ledger_label(row.task_id) else link
+    return getattr(ours, "contract_id", None) or ""
 
 
 def _asks(row: Row) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 
@@ -33,12 +33,19 @@ class Wanted:
     keep: Keep | None = None
 
 
+class Refused(NamedTuple):
+    """What could not be written, and of which task; None: it is about all of them."""
+
+    error: EngineError
+    view: TaskView | None = None
+
+
 @dataclass(slots=True)
 class Outcome:
     """What came of an export: the files, the rows in them, and what could not be written."""
 
     files: list[Exported] = field(default_factory=list)
-    refused: list[EngineError] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
     place: Path = Path()
     stopped: bool = False
 
@@ -90,7 +97,7 @@ class Job(QObject):
             else:
                 await self._results(engine, wanted, form, place if many else None)
         except EngineError as error:
-            outcome.refused.append(error)
+            outcome.refused.append(Refused(error))
         self.ended.emit(outcome)
 
     async def _results(
@@ -104,7 +111,7 @@ class Job(QObject):
                 done = await engine.exports.to_file(order, place, force=folder is None, watch=watch)
                 self._outcome.files.append(done)
             except EngineError as error:
-                self._outcome.refused.append(error)
+                self._outcome.refused.append(Refused(error, view))
             self._done += 1
             self.moved.emit(self._done, 0.0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QTreeWidgetItem
@@ -16,7 +17,15 @@ from gui.theme import plain_tip
 
 VIEW = "view:"
 _FOLDED = frozenset({HOST, AGE})
+_LOST_SIGN = "orphaned"
 _ENABLED = Qt.ItemFlag.ItemIsEnabled
+
+
+class Lost(NamedTuple):
+    """What is said in the place of a number: a name with a word, and what is known."""
+
+    word: str
+    truth: str
 
 
 class FacetItems:
@@ -57,6 +66,20 @@ class FacetItems:
         spoken = words.say("facet.sentence", name=item.text(0), count=said)
         item.setData(0, Qt.ItemDataRole.AccessibleTextRole, spoken)
         return True
+
+    def show_lost(self, key: str, name: str, lost: Lost | None) -> None:
+        """Say by sign and word that what is counted here cannot be looked at now; with None
+        that it can, and is counted again."""
+        item = self.by_key.get(key)
+        said = "" if lost is None else _LOST_SIGN
+        if item is None or (item.data(0, SIGN) or "") == said:
+            return
+        item.setData(0, SIGN, said)
+        item.setText(0, name if lost is None else lost.word)
+        item.setToolTip(0, plain_tip(f"{name}\n{self._hint if lost is None else lost.truth}"))
+        if lost is not None:  # a number would say that there are none
+            item.setData(0, COUNT, "")
+            item.setData(0, Qt.ItemDataRole.AccessibleTextRole, f"{lost.word}\n{lost.truth}")
 
     def show_views(self, views: Sequence[tuple[str, str, str]], current: str) -> None:
         """Views as key, name and what each says; `current` is in force.

@@ -50,6 +50,7 @@ class Forcing(QObject):
         chosen = list(filter(self._may_be_completed, views))
         if not chosen:
             return
+        left_out = len(views) - len(chosen)
         names = {str(view.task_id): name_with_ledger(view) for view in chosen}
         alone = len(chosen) == 1
 
@@ -60,7 +61,7 @@ class Forcing(QObject):
             if outcome.refused:
                 self._window.reports.tell(self.tr("Some could not be looked at"), outcome.refused)
             if outcome.done and not outcome.left:
-                self._question(outcome.done, names)
+                self._question(outcome.done, names, left_out)
 
         said = self.tr("Looking at what is missing: {0} of {1} tasks")
         self._window.bulk.run(names, look, then, said)
@@ -87,12 +88,13 @@ class Forcing(QObject):
         said = self.tr("Completing: {0} of {1} tasks")
         self._window.bulk.run(subjects, act, self._tell, said)
 
-    def _question(self, prospects: Sequence[Prospect], names: dict[str, str]) -> None:
+    def _question(
+        self, prospects: Sequence[Prospect], names: dict[str, str], left_out: int
+    ) -> None:
         from gui.dialogs.force import ForceDialog  # few first paints need it
 
         recent = self._window.desk.preferences.get(RECENT, list)
-        dialog = ForceDialog(prospects, names, recent, self._window)
-
+        dialog = ForceDialog(prospects, names, recent, self._window, left_out=left_out)
         looking = LookingAgain(self._bridge, dialog)
 
         def act(answer: str) -> None:

@@ -68,8 +68,12 @@ class LedgerActions(QObject):
         from gui.dialogs.ledger_card import LedgerCard
 
         card = LedgerCard(state.beside, self._beside.labels - {label}, self._window)
-        card.ask_to_change()
-        card.when_chosen(lambda wanted: self._beside.change(label, wanted))
+        card.ask_to_change(visits=self._beside.visits(label))
+
+        def change(wanted: Beside) -> None:
+            self._beside.change(label, wanted, keep=card.keep.isChecked())
+
+        card.when_chosen(change)
 
     def take_drop(self, mime: QMimeData, otherwise: Callable[[], object]) -> None:
         """If one folder with tasks was dropped, ask what is meant; else do `otherwise`."""

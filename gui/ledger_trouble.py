@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
@@ -12,12 +12,12 @@ from engine.errors import EngineError
 from engine.saying import retold
 from engine.words import count
 from gui import language
+from gui.ledger_words import LOST
 from gui.states import Banner, Choice
 
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
 
-LOST: Final = ("gone", "unusable")
 _Told = frozenset[tuple[str, str]]
 
 

@@ -13,6 +13,7 @@ from engine.records import TaskView
 from engine.saying import retold
 from engine.words import count, task_name
 
+LOST: Final = ("gone", "unusable")
 TONES: Final = {
     "opening": "muted",
     "live": "good",
@@ -42,6 +43,20 @@ def number_of_tasks(number: int) -> str:
     return QCoreApplication.translate("Ledgers", "{0} tasks").format(count(number))
 
 
+def lost_words(state: LedgerState, known: int) -> tuple[str, str]:
+    """Of a ledger that cannot be looked at now, for the side of the list: its name with a word,
+    and what is true of its `known` tasks."""
+    name = QCoreApplication.translate("Ledgers", "{0}: {1}")
+    name, reason = name.format(state.label, state_word(state)), retold(state.reason)
+    if not known:
+        return name, reason
+    said = QCoreApplication.translate(
+        "Ledgers", "It had {0} when it was last seen; they are not listed now."
+    )
+    told = (reason, said.format(number_of_tasks(known)))
+    return name, "\n".join(filter(None, told))
+
+
 def line_of(state: LedgerState) -> str:
     """One ledger in one line: what it is called, where, how it is, how many tasks."""
     path, word = display(str(state.path)), state_word(state)
@@ -69,7 +84,7 @@ def place_of(state: LedgerState) -> str:
 def summed_up(states: Sequence[LedgerState]) -> tuple[str, str, str]:
     """All of them for the status bar: tone, a few words, and a line for each."""
     number = len(states)
-    lost = sum(one.state in ("gone", "unusable") for one in states)
+    lost = sum(one.state in LOST for one in states)
     worst = min((one.state for one in states), key=_WORST.index, default="live")
     if lost:
         words = QCoreApplication.translate("Ledgers", "{0} beside, {1} lost")

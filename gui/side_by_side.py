@@ -18,8 +18,9 @@ from engine.errors import EngineError
 from engine.ledger_ids import free_label, is_label, qualified
 from engine.query import term
 from engine.records import TaskView
+from gui.facet_items import Lost
 from gui.facets import OWN, ROOT, group_of
-from gui.ledger_words import summed_up, title_of
+from gui.ledger_words import LOST, lost_words, summed_up, title_of
 
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
@@ -70,6 +71,7 @@ class SideBySide(QObject):
         self._locked: frozenset[str] = frozenset()
         self._labels: tuple[str, ...] = ()
         self._known: frozenset[str] = frozenset()  # the same; asked for with every batch
+        self._last_seen: dict[str, int] = {}  # how many tasks each had when it could be read
         self._visiting: set[str] = set()  # shown until the window closes
         self._bridge.ledgers_changed.connect(self._show)
         window.desk.preferences.changed.connect(self._follow)
@@ -141,14 +143,22 @@ class SideBySide(QObject):
         self._keep(one for one in self._kept() if one.label != label)
         self._follow(KEPT)
 
-    def change(self, label: str, wanted: Beside) -> None:
-        """Show this one as `wanted`; one that only visited is kept then."""
+    def visits(self, label: str) -> bool:
+        """Is it shown only until the window closes?"""
+        return label in self._visiting
+
+    def change(self, label: str, wanted: Beside, *, keep: bool = False) -> None:
+        """Show this one as `wanted`; one that only visits goes on visiting, unless `keep`."""
         kept = self._kept()
         chosen = self._window.sidebar.chosen
         if wanted.label != label:
             self.renamed.emit(label, wanted.label)
+        visits = label in self._visiting
         self._visiting.discard(label)
-        if label not in {one.label for one in kept}:
+        if visits and not keep:
+            self._visiting.add(wanted.label)
+            self._bridge.change_ledger(label, new_label=wanted.label, watch_only=wanted.watch_only)
+        elif label not in {one.label for one in kept}:
             self._keep([*kept, wanted])
         else:
             self._keep(wanted if one.label == label else one for one in kept)
@@ -197,7 +207,17 @@ class SideBySide(QObject):
             window.scope.ask_leave(self.may_change)
         window.status.show_beside(*summed_up(states))
         window.show_title()
+        self._show_lost()
         self.changed.emit()
+
+    def _show_lost(self) -> None:
+        """At the side of the list, too: no number there is better than a wrong one."""
+        there = {one.label: one.tasks for one in self.states if one.state not in LOST}
+        self._last_seen = {**self._last_seen, **there}
+        lost = [one for one in self.states if one.state in LOST]
+        known = self._last_seen
+        found = {one.label: Lost(*lost_words(one, known.get(one.label, 0))) for one in lost}
+        self._window.sidebar.show_lost({term(ROOT, label): said for label, said in found.items()})
 
     def _show_labels(self, labels: tuple[str, ...]) -> None:
         if labels == self._labels:

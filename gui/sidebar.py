@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QTreeWidgetItem, QVBoxLayout, QWidge
 
 from engine import words
 from engine.attention import Facet
-from gui.facet_items import VIEW, FacetItems
+from gui.facet_items import VIEW, FacetItems, Lost
 from gui.facet_tree import (
     NO_UPDATE,
     FacetTree,
@@ -53,6 +53,7 @@ class Sidebar(QWidget):
         self._now_ms: Callable[[], float] = lambda: 0.0
         self._chosen: tuple[str, ...] = ()
         self._shows_empty = False
+        self._lost: Mapping[str, Lost] = {}
         self._open: set[str] = set()  # groups of which more than a few are shown
         self._soon = QTimer(self, singleShot=True)
         self._soon.timeout.connect(self._refresh)
@@ -111,6 +112,12 @@ class Sidebar(QWidget):
                 self._hide_empty_one(facet.value)
         if not self._soon.isActive():
             self._soon.start(_REFRESH_MS)
+
+    def show_lost(self, lost: Mapping[str, Lost]) -> None:
+        """What is said of these facets, by key, instead of a number; of no other from now on."""
+        if lost != self._lost:
+            self._lost = lost
+            self._refresh()
 
     def show_views(self, views: Sequence[tuple[str, str, str]], current: str) -> None:
         """The views to choose from, as key, name and what each says; `current` is in force."""
@@ -185,7 +192,10 @@ class Sidebar(QWidget):
         wanted = sorted({*most, *kept}) if group == BUDGET else [*most, *(set(kept) - set(most))]
         self._arrange(group, wanted)
         for key in wanted:
-            self._items.count(key, self._facets.of(key, 0))
+            lost = self._lost.get(key)
+            self._items.show_lost(key, self.name_of(key), lost)
+            if lost is None:
+                self._items.count(key, self._facets.of(key, 0))
         self._show_more(group, size, limit)
 
     def _arrange(self, group: str, wanted: list[str]) -> None:

@@ -59,6 +59,15 @@ class LedgerWatchOnly(EngineError):
     advice_text = "Allow changes to it in the settings, or open it in a window of its own."
 
 
+class ContractsElsewhere(EngineError):
+    """A ledger without a home beside it: its contracts lie wherever its own program keeps them."""
+
+    code = "contracts_elsewhere"
+    title = "Its contract cannot be looked at from here"
+    sentence = "Nobody knows where the contracts of the ledger '{label}' lie: {path} is in no home."
+    advice_text = "Open the home that its program uses in a window of its own."
+
+
 class OnlyInItsOwnWindow(EngineError):
     """What only a program may do that works in the ledger itself; nothing was changed."""
 

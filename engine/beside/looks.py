@@ -13,9 +13,9 @@ from engine.beside.asking import Door, Neighbours, as_it_is
 from engine.beside.marks import Marks
 from engine.beside.rooms import ExportsOfAll, PastOfAll, ReadingOfAll
 from engine.config import Settings
-from engine.forcing import Prospect
+from engine.forcing import Guard, Prospect
 from engine.goals.views import ContractView
-from engine.ledger_ids import SIGN, plain_id
+from engine.ledger_ids import SIGN, ledger_label, plain_id
 from engine.query import Filter
 from engine.records import EventSlice, History, TaskEvent, TaskId, TaskRecord, TaskView
 from engine.service import Engine
@@ -106,7 +106,20 @@ class LooksBeside(Engine):
         return await self._door.ask(Engine.prospect, Marks.prospect, subject, named=named)
 
     async def contract(self, contract_id: str, *, items: bool = True) -> ContractView:
+        there = self._neighbours.of(contract_id)
+        if there is not None:
+            there.check_contracts()
         return await self._door.ask(Engine.contract, Marks.contract, contract_id, items=items)
+
+    async def contract_counts(self, contract_ids: Collection[str]) -> dict[str, Guard]:
+        """Of all ledgers whose contracts are known; see `Engine.contract_counts`."""
+        found = await super().contract_counts([one for one in contract_ids if SIGN not in one])
+        for label, each in tuple(self._neighbours.by_label.items()):
+            wanted = [plain_id(one) for one in contract_ids if ledger_label(one) == label]
+            if wanted and each.is_open and each.engine.has_runs:
+                told = await each.ask(each.engine.contract_counts(wanted))
+                found |= {each.marks.id(one): guard for one, guard in told.items()}
+        return found
 
     async def by_hand(self, run_id: str) -> None:
         await self._door.ask(Engine.by_hand, as_it_is, run_id)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
 
-from engine.beside.errors import LedgerNotOpen, LedgerWatchOnly
+from engine.beside.errors import ContractsElsewhere, LedgerNotOpen, LedgerWatchOnly
 from engine.beside.marks import Marks
 from engine.beside.places import check_apart, home_of
 from engine.beside.state import Beside, LedgerState, Standing
@@ -109,6 +109,11 @@ class Neighbour:
         """Where a task, or a task run, keeps its files."""
         root = self.engine.settings.home / RUNS if is_run else self.beside.path
         return root / plain
+
+    def check_contracts(self) -> None:
+        """Raise ContractsElsewhere where nobody knows in which folder its contracts are."""
+        if not self.engine.has_runs:
+            raise ContractsElsewhere(label=self.beside.label, path=str(self.beside.path))
 
     def check_writable(self) -> None:
         """Raise LedgerWatchOnly where nothing may be written."""

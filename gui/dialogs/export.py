@@ -21,8 +21,9 @@ from engine.display import display
 from engine.words import count, task_name
 from gui import language
 from gui.desk import Desk
-from gui.exporting import ENDINGS, Job, Outcome, Wanted, file_name
+from gui.exporting import ENDINGS, Job, Outcome, Refused, Wanted, file_name
 from gui.folders import ask_folder, documents, show_folder
+from gui.ledger_words import name_with_ledger
 from gui.tab_order import InOrder
 from gui.theme import heading, plain_label, plain_title
 
@@ -180,11 +181,18 @@ class ExportDialog(InOrder, QDialog):
         self._headline.show_text(self._ending(outcome))
         self._text.show_text(display(str(outcome.place), 300) if outcome.files else "")
         notes = [note for one in outcome.files[:_MOST_SAID] for note in one.notes]
-        said = [language.sentence(error) for error in outcome.refused[:_MOST_SAID]]
+        said = [self._refusal(one) for one in outcome.refused[:_MOST_SAID]]
         if more := len(outcome.refused) - len(said):
             said.append(self.tr("… and {0} more").format(count(more)))
         self._problems.show_text("\n".join([*said, *notes]))
         self._problems.setVisible(bool(said or notes))
+
+    def _refusal(self, refused: Refused) -> str:
+        """Of several tasks also which: copies in two ledgers have the same id."""
+        said = language.sentence(refused.error)
+        if refused.view is None or len(self._wanted.views) < 2:
+            return said
+        return self.tr("{0}: {1}").format(name_with_ledger(refused.view), said)
 
     def _ending(self, outcome: Outcome) -> str:
         if outcome.stopped:

@@ -70,7 +70,7 @@ class ForceDialog(Question):
 
     `prospects` are what stands against each now: tasks go on while somebody reads, so
     `show_prospects` brings what is said, and which button there is, up to date. `names` are
-    by subject.
+    by subject; `left_out` were chosen as well, and nobody needs to look at them.
     """
 
     def __init__(
@@ -79,10 +79,12 @@ class ForceDialog(Question):
         names: dict[str, str],
         recent: Sequence[str] = (),
         parent: QWidget | None = None,
+        *,
+        left_out: int = 0,
     ) -> None:
         super().__init__(parent)
         self.setMinimumWidth(WIDTH)
-        self._names = names
+        self._names, self._left_out = names, left_out
         self.prospects: tuple[Prospect, ...] = ()
         self._forced: list[Prospect] = []
         self._allowed: list[Prospect] = []
@@ -113,8 +115,7 @@ class ForceDialog(Question):
 
     def _asked_of(self) -> str:
         if len(self.prospects) > 1:
-            number = count(len(self._forced) + len(self._allowed))
-            return self.tr("Complete {0} tasks?").format(number)
+            return self._asked_of_many(len(self._forced) + len(self._allowed))
         one = self.prospects[0]
         name = self._names.get(one.subject, one.subject)
         if one.chance is Chance.NEVER:
@@ -129,8 +130,20 @@ class ForceDialog(Question):
             return said.format(name, count(missing))
         return self.tr("Complete “{0}” although it is not done?").format(name)
 
+    def _asked_of_many(self, number: int) -> str:
+        if not number:
+            return self.tr("None of these tasks can be completed")
+        said = self.tr("Complete 1 task?") if number == 1 else self.tr("Complete {0} tasks?")
+        return said.format(count(number))
+
     def _lines(self) -> Iterator[tuple[str, str]]:
         """Sentences and their tones."""
+        yield from self._lines_of_all()
+        if self._left_out:
+            said = self.tr("Left out, because they cannot be completed by hand: {0}")
+            yield said.format(count(self._left_out)), "muted"
+
+    def _lines_of_all(self) -> Iterator[tuple[str, str]]:
         if len(self.prospects) == 1:
             yield from self._lines_of_one(self.prospects[0])
             return

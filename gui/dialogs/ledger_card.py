@@ -34,6 +34,8 @@ class LedgerCard(Question):
         self.label.setAccessibleName(self.tr("What the ledger is called in this window"))
         self.watch_only = QCheckBox(self.tr("&Only watch: change nothing in it"), self)
         self.watch_only.setChecked(beside.watch_only)
+        self.keep = QCheckBox(self.tr("&Show it at the next start as well, as chosen here"), self)
+        self.keep.hide()
         self._note = TonedLabel("", "bad", self)
         self._note.setWordWrap(True)
 
@@ -48,11 +50,15 @@ class LedgerCard(Question):
         self.add_text(words.format(own_root), "muted")
         self._end_with(self.tr("Add"))
 
-    def ask_to_change(self) -> None:
-        """As one that is there already."""
+    def ask_to_change(self, *, visits: bool = False) -> None:
+        """As one that is there already; `visits`: so far only until the window closes."""
         self.ask(self.tr("Change a ledger"), self.tr("How this ledger is shown"))
         self.add_text(str(self._path), "muted")
         self._lay_out()
+        if visits:
+            self.add_text(self.tr("It is shown until this window is closed."), "muted")
+            self.body.addWidget(self.keep)
+            self.keep.show()
         self._end_with(self.tr("Change"))
 
     def when_chosen(self, act: Callable[[Beside], object]) -> None:

@@ -8,11 +8,11 @@ from PySide6.QtWidgets import QWidget
 
 from engine.ledger_ids import plain_id
 from engine.records import TaskView
-from engine.words import task_name
 from gui import language
 from gui.bulk_work import Refusal
 from gui.dialogs.question import Question
 from gui.dialogs.task_list import TaskList
+from gui.ledger_words import name_with_ledger
 
 WIDTH = 680
 
@@ -43,5 +43,5 @@ class Refusals(Question):
 
 
 def _row(one: Refusal, view: TaskView | None) -> tuple[str, str, str]:
-    name = task_name(view) if view is not None else plain_id(one.task_id)
+    name = name_with_ledger(view) if view is not None else plain_id(one.task_id)
     return name, language.told(one.error), plain_id(one.task_id)
