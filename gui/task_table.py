@@ -12,6 +12,7 @@ from PySide6.QtCore import (
     QByteArray,
     QEvent,
     QItemSelectionModel,
+    QModelIndex,
     Qt,
     Signal,
 )
@@ -46,7 +47,8 @@ _MOVES = frozenset(
     | {Qt.Key.Key_PageUp, Qt.Key.Key_PageDown}
 )
 _LINES = (Qt.Key.Key_Up, Qt.Key.Key_Down)
-_SIDEWAYS = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Home, Qt.Key.Key_End)
+_SIDEWAYS = (Qt.Key.Key_Left, Qt.Key.Key_Right)
+_ENDS = (QAbstractItemView.CursorAction.MoveHome, QAbstractItemView.CursorAction.MoveEnd)
 _TOP = QAbstractItemView.ScrollHint.EnsureVisible
 
 
@@ -145,6 +147,14 @@ class TaskTable(RowChoice):
             self._sideways = False
             if event.key() in _MOVES and not self.selectionModel().hasSelection():
                 self._step(0)  # Qt chooses nothing where there is nowhere to go: the only row
+
+    def moveCursor(
+        self, action: QAbstractItemView.CursorAction, modifiers: Qt.KeyboardModifier
+    ) -> QModelIndex:
+        """Home and End are the first and the last task: Qt means the columns of one."""
+        if action in _ENDS:
+            modifiers |= Qt.KeyboardModifier.ControlModifier
+        return super().moveCursor(action, modifiers)
 
     def keyboardSearch(self, search: str) -> None:
         """Letters are commands here; Ctrl+F searches."""

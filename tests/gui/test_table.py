@@ -105,6 +105,20 @@ def test_j_and_k_walk_and_n_finds_trouble_round_the_end(table: TaskTable) -> Non
     assert table.current_id() == task_id(9)
 
 
+def test_home_and_end_choose_the_first_and_the_last_task_and_shift_all_between(
+    table: TaskTable,
+) -> None:
+    first, last = task_id(1), task_id(20)
+    table.setFocus()
+    QTest.keyClicks(table, "jj")
+    QTest.keyClick(table, Qt.Key.Key_End)
+    assert (table.current_id(), table.selected_ids()) == (last, [last])
+    QTest.keyClick(table, Qt.Key.Key_Home)
+    assert (table.current_id(), table.selected_ids()) == (first, [first])
+    QTest.keyClick(table, Qt.Key.Key_End, SHIFT)
+    assert len(table.selected_ids()) == 20
+
+
 def test_return_opens_the_current_task(table: TaskTable, qtbot: QtBot) -> None:
     table.select_ids([task_id(3)])
     with qtbot.waitSignal(table.activated_task, timeout=60_000) as opened:
