@@ -7,6 +7,8 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from PySide6.QtWidgets import QHeaderView
+
 from engine.errors import EngineError
 from engine.retention.pruning import Preview, Pruned
 from engine.retention.rules import Rules
@@ -117,6 +119,10 @@ class Clearing(Part):
         if rows and column is not None:
             titles = (self.tr("Task"), self.tr("Status"), self.tr("Ended"), self.tr("Size"))
             self.list = TaskList(titles, rows, self)
+            head = self.list.header()  # a hundred rows at most: looking at all of them is cheap
+            head.setStretchLastSection(False)
+            head.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+            head.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
             column.addWidget(self.list)
 
     def _tell(self, pruned: Pruned) -> None:
