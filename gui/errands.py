@@ -49,6 +49,11 @@ class Errands(QObject):
             raise self._trouble or LedgerUnusable(path=root, reason="it is still being opened")
         return self._engine
 
+    @property
+    def trouble(self) -> EngineError | None:
+        """Why the ledger is not open; None while it is, or is still being opened."""
+        return self._trouble
+
     def _has_tried(self, trouble: EngineError | None) -> None:
         """The ledger is open, or this is why it is not."""
         self._trouble = trouble

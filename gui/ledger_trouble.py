@@ -46,8 +46,15 @@ class LedgerTrouble(QObject):
     @property
     def _told(self) -> _Told:
         """What there is to tell of now."""
+        if self._waits:
+            return frozenset({("", "closed")})
         lost = frozenset((one.label, one.state) for one in self._lost)
         return lost | {("", "gone")} if self._own_lost() else lost
+
+    @property
+    def _waits(self) -> bool:
+        """Is the window's own ledger not open yet, so that those beside cannot be shown?"""
+        return self._window.bridge.trouble is not None and bool(self._beside.states)
 
     def _tell(self) -> None:
         """Say which ledgers cannot be read now; hide the line when all are there again."""
@@ -66,7 +73,15 @@ class LedgerTrouble(QObject):
         gone = health.watcher == "gone" and self._beside.states
         return retold(health.watcher_reason) or health.root if gone else ""
 
+    def _waiting(self) -> tuple[str, str]:
+        """Its card says why it cannot be opened, here stands what that means for the others."""
+        labels = ", ".join(one.label for one in self._beside.states)
+        words = self.tr("Not shown until then: {0}. It is tried again every few seconds.")
+        return self.tr("The window’s own ledger cannot be opened"), words.format(labels)
+
     def _words(self, lost: Sequence[LedgerState], own: str) -> tuple[str, str]:
+        if self._waits:
+            return self._waiting()
         goes_on = self.tr("The others go on; what is gone is looked for again every few seconds.")
         reasons = [self._reason(one) for one in lost] + ([own] if own else [])
         if len(lost) == 1 and not own:

@@ -25,12 +25,13 @@ from gui.dialogs.force import ForceDialog
 from gui.dialogs.ledger_card import LedgerCard
 from gui.dialogs.refusals import Refusals
 from gui.facet_tree import COUNT, SIGN
+from gui.ledger_trouble import LedgerTrouble
 from gui.side_by_side import KEPT
 from tests.gui.result_ledgers import put_task
 from tests.gui.side_ledgers import LAPTOP, a_ledger, all_read, facet, side_by_side
 from tests.gui.task_views import task_id
 from tests.gui.test_result_tabs import settled
-from tests.gui.windows import appearing, press, until
+from tests.gui.windows import appearing, opened, press, until
 
 
 @pytest.fixture
@@ -189,3 +190,22 @@ async def test_copies_in_two_ledgers_are_completed_each_where_it_is(tmp_path: Pa
         await until(
             lambda: all(found(one).entry.status == "COMPLETED" for one in ids), session.bridge.batch
         )
+
+
+async def test_while_the_own_ledger_cannot_be_opened_it_is_said_what_waits_for_it(
+    tmp_path: Path, laptop: Beside
+) -> None:
+    own = tmp_path / "own" / "tasks"
+    own.parent.mkdir()
+    own.write_text("no folder")
+    async with opened(own.parent, wait="unusable") as session:
+        window = session.window
+        window.beside.add(laptop)
+        trouble: Any = window.findChild(LedgerTrouble)
+        assert trouble.bar.title == "The window’s own ledger cannot be opened"
+        said = "Not shown until then: laptop. It is tried again every few seconds."
+        assert said in labels(trouble.bar)
+        own.unlink()
+        window.bridge.rescan()
+        await settled(lambda: window.model.total == 3)
+        await settled(lambda: trouble.bar.title == "")
