@@ -103,6 +103,9 @@ ENGLISH: Final[Mapping[str, str]] = {
     "why.completed": "Finished after {took}.",
     "why.completed.partly": "Finished after {took}; {failed} of {done} {unit} failed.",
     "why.completed.forced": "Completed by force after {took}; its contract was not met.",
+    "why.completed.forced.at": (
+        "Completed by force after {took}, at {progress}; its contract was not met."
+    ),
     "why.failed": "Failed after {took}: {reason}",
     "why.failed.plain": "Failed after {took}; no reason was given.",
     "why.cancelled": "Cancelled after {took}; what was done is kept.",

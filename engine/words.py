@@ -18,22 +18,14 @@ from engine.saying import count as count
 from engine.saying import decimal as decimal
 from engine.saying import retold as retold
 from engine.saying import say as say
+from engine.unit_words import progress as progress
+from engine.unit_words import progress_spoken as progress_spoken
+from engine.unit_words import unit_word as unit_word
 
 NONE: Final = "–"
 _NAME_LIMIT = 300
 _REASON_LIMIT = 200
 _SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
-
-UNIT_NOUNS: Final = {
-    "crawl": "pages",
-    "crawl_sitemap": "pages",
-    "recording": "actions",
-    "oc_evidence_bundle": "parts",
-    "oc_session_snapshot": "tabs",
-    "commands": "commands",
-    ENVELOPE: "calls",
-    TASK_RUN: "items",
-}
 
 
 def status_word(view: TaskView) -> str:
@@ -121,25 +113,6 @@ def rate(per_second: float | None) -> str:
     return say("rate.per_second", rate=decimal(per_second, digits))
 
 
-def unit_word(kind: str, number: int) -> str:
-    """What one unit of this kind is called, for `number` of them."""
-    noun = UNIT_NOUNS.get(kind, "units")
-    return say(f"unit.{noun}.{'one' if number == 1 else 'many'}")
-
-
-def progress(kind: str, units: Units | None) -> str:
-    """`41/120`, `137 pages` while the total is not known; nothing before the first word."""
-    if units is None:
-        return ""
-    if units.total is not None and units.total > 0:
-        said = say("progress.known", done=count(units.done), total=count(units.total))
-    else:
-        said = say("progress.open", done=count(units.done), unit=unit_word(kind, units.done))
-    if units.failed:
-        said = say("progress.failed", progress=said, failed=count(units.failed))
-    return said
-
-
 def attention(reason: Reason, silence_ms: float = 0) -> str:
     """Why a task needs a person, in a sentence without its stop."""
     return say(f"attention.{reason.value}", silence=span(silence_ms))
@@ -196,19 +169,6 @@ def row_sentence(view: TaskView, status: str) -> str:
     return ", ".join(parts)
 
 
-def progress_spoken(kind: str, units: Units) -> str:
-    """`41 of 120 pages`, `137 pages, 2 failed`."""
-    if units.total is None or units.total <= 0:
-        said = say("progress.open", done=count(units.done), unit=unit_word(kind, units.done))
-    else:
-        unit = unit_word(kind, units.total)
-        done, total = count(units.done), count(units.total)
-        said = say("progress.of", done=done, total=total, unit=unit)
-    if units.failed:
-        said = say("progress.failed.spoken", progress=said, failed=count(units.failed))
-    return said
-
-
 def why(view: TaskView, now_ms: float, stalled: bool = False) -> str:
     """One sentence on why the task stands where it stands right now."""
     entry = view.entry
@@ -258,7 +218,7 @@ def _why_ended(view: TaskView, record: TaskRecord, state: Standing) -> str:
         return say("why.cancelled.early")
     lasted = took(ended - started) if started is not None and ended is not None else NONE
     if state is Standing.COMPLETED and record.engine and record.engine.forced_at is not None:
-        return say("why.completed.forced", took=lasted)
+        return _why_forced(record.kind, view.units, lasted)
     if state is Standing.COMPLETED and view.units is not None and view.units.failed > 0:
         return _why_partly(record.kind, view.units, lasted)
     if state is not Standing.FAILED:
@@ -269,6 +229,14 @@ def _why_ended(view: TaskView, record: TaskRecord, state: Standing) -> str:
         if reason
         else say("why.failed.plain", took=lasted)
     )
+
+
+def _why_forced(kind: str, units: Units | None, lasted: str) -> str:
+    """Where it stood when a person called it complete, if that was before its end."""
+    if units is None or units.total is None or units.done >= units.total:
+        return say("why.completed.forced", took=lasted)
+    at = progress_spoken(kind, Units(done=units.done, total=units.total))
+    return say("why.completed.forced.at", took=lasted, progress=at)
 
 
 def _why_partly(kind: str, units: Units, lasted: str) -> str:

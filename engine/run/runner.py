@@ -237,9 +237,13 @@ class Runner:
         return outcome if refusal is None else Outcome(Status.FAILED, outcome.head, refusal)
 
     def _units(self, outcome: Outcome) -> Units:
-        """What was done; of a whole task that is the total, whatever it looked like before."""
+        """What was done; of a whole task that is the total, whatever it looked like before.
+
+        One that was called complete by force is not whole: what it lacks stays to be seen.
+        """
         done = self._context.units.done
-        total = done if outcome.status == Status.COMPLETED else self._context.units.total
+        whole = outcome.status == Status.COMPLETED and self._context.stop_reason != "forced"
+        total = done if whole else self._context.units.total
         return Units(done=done, total=total, failed=self._context.units.failed)
 
     def _partial(self, outcome: Outcome) -> Head:

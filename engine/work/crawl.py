@@ -261,10 +261,12 @@ class _Crawl:
 
     def _units(self, message: str) -> Units:
         """Done, and what is known to come; faces show no 100 % before the task has ended."""
-        done = self._tally.total
+        done, most = self._tally.total, self._args.max_pages
         to_come = max(0, self._frontier.known - 1)  # the page just kept still counts there
-        total = min(self._args.max_pages + self._blocked, done + to_come)
-        return Units(done, max(total, done), message, self._tally.failed)
+        coming = min(to_come, max(0, most + min(self._blocked, most) - done))
+        # Blocked pages are kept beside `max_pages`: only as they come may the total pass it.
+        total = min(done + coming, max(most, done + (coming > 0)))
+        return Units(done, total, message, self._tally.failed)
 
 
 def why_stopped(ctx: Context) -> StoppedBy:

@@ -33,6 +33,7 @@ class Result(DetailTab):
         super().__init__(desk, parent)
         self._task_id = ""
         self._there = self._ended = False
+        self._view: TaskView | None = None
         self.summary = plain_label("", self, wrap=True)
         self.tree = JsonView(desk, self)
         self._nothing = plain_label("", self, tone="muted", wrap=True)
@@ -60,6 +61,7 @@ class Result(DetailTab):
         self.setFocusProxy(self.tree)
 
     def show_task(self, view: TaskView) -> None:
+        self._view = view
         ended = isinstance(view.entry, TaskRecord) and view.entry.is_terminal
         if view.task_id != self._task_id:
             self.leave()
@@ -91,13 +93,24 @@ class Result(DetailTab):
     def _show(self, found: Mapping[str, Any] | None) -> None:
         self._there = found is not None
         if found is None:
-            ended = self.tr("This task ended without a result. What it kept is under Items.")
-            later = self.tr("There is no result before the task has ended.")
-            self._show_nothing(ended if self._ended else later)
+            self._show_nothing(self._why_nothing())
             return
         self.summary.show_text(summary_text(found))
         self._stack.setCurrentWidget(self.tree)
         self.tree.show_file(self._task_id, RESULT_NAME)
+
+    def _why_nothing(self) -> str:
+        if not self._ended or self._view is None:
+            return self.tr("There is no result before the task has ended.")
+        entry, units = self._view.entry, self._view.units
+        done = units.done if units is not None else 0
+        if not done and isinstance(entry, TaskRecord) and entry.started_at is None:
+            return self.tr("This task ended before it began. It has no result and kept nothing.")
+        if units is None:
+            return self.tr("This task ended without a result.")
+        if not done:
+            return self.tr("This task ended without a result, before anything of it was finished.")
+        return self.tr("This task ended without a result. What it kept is under Items.")
 
     def _show_nothing(self, text: str) -> None:
         self._nothing.show_text(text)

@@ -193,6 +193,11 @@ async def test_a_forced_crawl_ends_completed_at_its_next_page(home: Path, site: 
         ended = await engine.wait(record.task_id, 5_000)
         forced = contract_of(engine, record).forced
     assert ended.status == Status.COMPLETED
+    assert ended.engine is not None
+    units = ended.engine.units
+    assert units is not None
+    assert units.total is not None
+    assert units.done < units.total, "what it lacks stays to be seen"
     assert forced is not None
     assert (forced.reason, forced.by) == (REASON, "ann")
     result = json.loads((home / "tasks" / record.task_id / "result.json").read_bytes())

@@ -13,7 +13,7 @@ from engine.budget import BUDGETS
 from engine.budget.fold import NEXT
 from engine.budget.policy import DOMAINS
 from engine.messages import ENGLISH
-from engine.words import UNIT_NOUNS
+from engine.unit_words import UNIT_NOUNS
 from gui.cells import CONTRACTS
 from gui.columns import COLUMNS
 from gui.details.event_model import TITLES

@@ -1,0 +1,51 @@
+"""How far a task has come, in words: its units by the noun of its kind."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.records import ENVELOPE, TASK_RUN, Units
+from engine.saying import count, say
+
+UNIT_NOUNS: Final = {
+    "crawl": "pages",
+    "crawl_sitemap": "pages",
+    "recording": "actions",
+    "oc_evidence_bundle": "parts",
+    "oc_session_snapshot": "tabs",
+    "commands": "commands",
+    ENVELOPE: "calls",
+    TASK_RUN: "items",
+}
+
+
+def unit_word(kind: str, number: int) -> str:
+    """What one unit of this kind is called, for `number` of them."""
+    noun = UNIT_NOUNS.get(kind, "units")
+    return say(f"unit.{noun}.{'one' if number == 1 else 'many'}")
+
+
+def progress(kind: str, units: Units | None) -> str:
+    """`41/120`, `137 pages` while the total is not known; nothing before the first word."""
+    if units is None:
+        return ""
+    if units.total is not None and units.total > 0:
+        said = say("progress.known", done=count(units.done), total=count(units.total))
+    else:
+        said = say("progress.open", done=count(units.done), unit=unit_word(kind, units.done))
+    if units.failed:
+        said = say("progress.failed", progress=said, failed=count(units.failed))
+    return said
+
+
+def progress_spoken(kind: str, units: Units) -> str:
+    """`41 of 120 pages`, `137 pages, 2 failed`."""
+    if units.total is None or units.total <= 0:
+        said = say("progress.open", done=count(units.done), unit=unit_word(kind, units.done))
+    else:
+        unit = unit_word(kind, units.total)
+        done, total = count(units.done), count(units.total)
+        said = say("progress.of", done=done, total=total, unit=unit)
+    if units.failed:
+        said = say("progress.failed.spoken", progress=said, failed=count(units.failed))
+    return said

@@ -1,0 +1,59 @@
+"""A crawl's progress tells of no more pages than were asked for, and of no end before its end."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from engine.browser.egress import Policy
+from engine.records import Units
+from engine.work.context import MemoryContext
+from engine.work.crawl import crawl
+from engine.work.crawl_args import parse_crawl
+from engine.work.static import open_static
+
+ROBOTS = "User-agent: *\nDisallow: /static/1\n"  # and 10 to 19, as far as they are linked
+
+
+async def told(url: str, **more: Any) -> list[Units]:
+    args = parse_crawl({"url": url, "engine": "static", "delay_ms": 0, **more})
+    context = MemoryContext()
+
+    @asynccontextmanager
+    async def open_fetcher(engine: Any, asked: Any) -> Any:
+        async with open_static(Policy.for_start(args.url), asked.credentials, judge=False) as one:
+            yield one
+
+    await crawl(args, context, open_fetcher)
+    return context.progress
+
+
+@pytest.mark.parametrize("most", [5, 9, 30, 100])
+@pytest.mark.parametrize("concurrency", [1, 4])
+async def test_the_total_is_never_more_than_what_was_asked_for(
+    site: Any, most: int, concurrency: int
+) -> None:
+    site.robots = ROBOTS
+    url = f"{site.url}/static/"
+    progress = await told(url, max_pages=most, max_depth=9, concurrency=concurrency)
+    for units in progress[:-1]:
+        assert units.total is not None
+        assert units.total <= max(most, units.done + 1)  # blocked pages are kept beside them
+        assert units.done <= units.total
+    assert [units.done for units in progress] == list(range(1, len(progress) + 1))
+
+
+async def test_with_more_to_come_nothing_looks_finished(site: Any) -> None:
+    site.robots = ROBOTS
+    progress = await told(f"{site.url}/static/", max_pages=9, max_depth=1, concurrency=1)
+    assert len(progress) > 9  # nine, and what robots.txt forbids
+    assert all(units.total is not None and units.done < units.total for units in progress[:-1])
+    assert progress[3].total == 9
+
+
+async def test_without_blocked_pages_the_total_is_the_limit_at_most(site: Any) -> None:
+    progress = await told(f"{site.url}/static/", max_pages=9, max_depth=9)
+    assert {units.total for units in progress} <= set(range(1, 10))
+    assert (progress[-1].done, progress[-1].total) == (9, 9)
