@@ -14,6 +14,7 @@ from gui import (
     appearance,
     attending,
     backstage,
+    beforehand,
     bulk_bar,
     carrying,
     cell_filter,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 FEATURES: tuple[Callable[[MainWindow], object], ...] = (
     start_actions.attach,
     sort_menu.attach,
+    beforehand.attach,
     attending.attach,
     bulk_bar.attach,
     several.attach,

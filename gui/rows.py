@@ -49,7 +49,8 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     """What the table knows of one task. Times are ms since 1970, `rate` is units a second.
 
     `needs` leaves out what was acknowledged; `quiet` says that all of it was. `worst` is the
-    fullest budget, 1 at its limit. `calm`, `rank`, `folded_name` and `share` are
+    fullest budget, 1 at its limit; `started_at` and `ended_at` are as the record has them, be
+    they times or not. `calm`, `rank`, `folded_name` and `share` are
     there to sort by: a field is read six times faster than a function of the row is called.
     """
 
@@ -78,6 +79,8 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     created_at: float | None = None
     updated_at: float | None = None
     stalls_at: float | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
     host: str = ""
     budget: str = ""
     about: Traits = NONE
@@ -142,6 +145,8 @@ def _times(view: TaskView, record: TaskRecord, stall_after_ms: float) -> dict[st
         "created_at": created,
         "updated_at": updated_at(view),
         "stalls_at": stalls_at(view, stall_after_ms),
+        "started_at": record.started_at,
+        "ended_at": record.ended_at,
     }
 
 

@@ -10,14 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from engine.attention import LAST_MS, moment
-from engine.records import TASK_RUN, TERMINAL, TaskRecord
+from engine.records import TASK_RUN, TaskRecord
 from gui import cells
 from gui.rows import Row
 
 _NO_RECORD: Final = TaskRecord(task_id="")
-_ENDED: Final = frozenset(status.value for status in TERMINAL)  # bare texts are compared quicker
 _NUMBERS: Final = frozenset({float, int})
-_RECORD: Final[Any] = TaskRecord  # what its times are is looked at here, whatever their types say
 
 
 def _records(rows: Sequence[Row]) -> list[TaskRecord]:
@@ -25,19 +23,17 @@ def _records(rows: Sequence[Row]) -> list[TaskRecord]:
     return [entry if type(entry) is TaskRecord else _NO_RECORD for entry in entries]
 
 
-# Each record is looked at in one go: to come back to it costs more than all that is asked of it.
-
-
 def newness(rows: Sequence[Row]) -> list[float | None]:
     return [-at if (at := row.created_at) else None for row in rows]
+
+
+# A time that is one as usual is taken as it is; only what is odd is asked for.
 
 
 def started(rows: Sequence[Any]) -> list[float | None]:
     return [
         float(at)
-        if type(one := row.view.entry) is _RECORD
-        and type(at := one.started_at) in _NUMBERS
-        and 0 < at < LAST_MS
+        if type(at := row.started_at) in _NUMBERS and 0 < at < LAST_MS
         else cells.started_at(row)
         for row in rows
     ]
@@ -46,10 +42,7 @@ def started(rows: Sequence[Any]) -> list[float | None]:
 def ended(rows: Sequence[Any]) -> list[float | None]:
     return [
         float(at)
-        if type(one := row.view.entry) is _RECORD
-        and one.status in _ENDED
-        and type(at := one.ended_at) in _NUMBERS
-        and 0 < at < LAST_MS
+        if not row.live and type(at := row.ended_at) in _NUMBERS and 0 < at < LAST_MS
         else cells.ended_at(row)
         for row in rows
     ]
@@ -57,11 +50,10 @@ def ended(rows: Sequence[Any]) -> list[float | None]:
 
 def lasted(rows: Sequence[Any]) -> list[float | None]:
     return [
-        end - began
-        if type(one := row.view.entry) is _RECORD
-        and one.status in _ENDED
-        and type(began := one.started_at) in _NUMBERS
-        and type(end := one.ended_at) in _NUMBERS
+        float(end - began)
+        if not row.live
+        and type(began := row.started_at) in _NUMBERS
+        and type(end := row.ended_at) in _NUMBERS
         and 0 < began <= end < LAST_MS
         else cells.lasted(row)
         for row in rows
@@ -69,10 +61,9 @@ def lasted(rows: Sequence[Any]) -> list[float | None]:
 
 
 def average(rows: Sequence[Row]) -> list[float | None]:
-    done = [row.done for row in rows]
     return [
-        units / ms * 1000 if ms and units else None
-        for units, ms in zip(done, lasted(rows), strict=True)
+        done / ms * 1000 if ms and (done := row.done) else None
+        for row, ms in zip(rows, lasted(rows), strict=True)
     ]
 
 

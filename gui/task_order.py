@@ -10,7 +10,6 @@ import math
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import count
 
 from engine.attention import changes_at
 from engine.pace import STALL_MIN_MS, Pace
@@ -43,10 +42,8 @@ class TaskOrder:
         self._paces: dict[str, Pace] = {}
         self._masks: dict[int, int] = {}  # how many rows have exactly these facets
         self._counts: dict[str, int] | None = None  # until one of them changes
-        self._arrival: dict[str, int] = {}
         # A filter that is taken back, and an order that was there before, need no sort.
-        self._known = KnownOrders(self.rows, self._arrival)
-        self._next_arrival = count()
+        self._known = KnownOrders(self.rows)
         self.facets = FacetCounts()
         self.filter = Filter.of("")
         self._narrowed = False
@@ -127,8 +124,6 @@ class TaskOrder:
             after = make_row(view, pace, now_ms, self.acknowledged.get(task_id, ()))
             self._judge_anew.discard(task_id)
             self._count(before, after)
-        if before is None:
-            self._arrival[task_id] = next(self._next_arrival)
         self.rows[task_id] = after
         self._known.note(before, after)
         return before, after
@@ -144,7 +139,6 @@ class TaskOrder:
         self.unread.pop(task_id, None)
         self._judge_anew.discard(task_id)
         self._alarm_of.pop(task_id, None)
-        del self._arrival[task_id]
         return True
 
     def passes(self, row: Row, now_ms: float) -> bool:
@@ -187,6 +181,16 @@ class TaskOrder:
         self.sort_keys = known or NEWEST_FIRST
         self._orders = orders_of(self.sort_keys)
 
+    def make_beforehand(self, wanted: Sequence[SortKey]) -> Iterator[None]:
+        """Make the order by each of these, a little with each step, so that a sort finds it."""
+        self._known.wanted = tuple((key,) for key in wanted)
+        return self._known.make_wanted()
+
+    @property
+    def lacks_an_order(self) -> bool:
+        """Has one of those that were to be made beforehand still, or again, to be made?"""
+        return self._known.lacks()
+
     @property
     def follows_progress(self) -> bool:
         """Does progress alone move rows?"""
@@ -214,13 +218,15 @@ class TaskOrder:
         """The ids that pass the filter, in order, made from scratch."""
         if not self.filter.parts:
             self._read_all(now_ms)
-            return self._known.of(self.sort_keys).copy()
+            return self._known.of(self.sort_keys)
         rows = self.passing(now_ms)
+        if len(rows) == len(self.rows):
+            return self._known.of(self.sort_keys)
         ids = [row.task_id for row in rows]
         if not self._known.has(self.sort_keys):
             return names_in_order(ids, rows, self._orders)
-        passing = set(ids)  # rows are read in the order that memory has, and only names after that
-        return [task_id for task_id in self._known.of(self.sort_keys) if task_id in passing]
+        # rows are read in the order that memory has, and only their numbers after that
+        return self._known.only(ids, self.sort_keys)
 
     def replace(self, ids: list[str]) -> None:
         # A set of all is made far quicker in the order that memory has.
@@ -242,7 +248,7 @@ class TaskOrder:
         return not self.ids or self._place(self.ids[-1]) <= self._place(row.task_id)
 
     def _place(self, task_id: str) -> tuple[object, ...]:
-        return (*place(self._orders, self.rows[task_id]), self._arrival[task_id])
+        return (*place(self._orders, self.rows[task_id]), self._known.arrival[task_id])
 
     def _pace(self, task_id: str, view: TaskView, now_ms: float) -> Pace | None:
         entry = view.entry

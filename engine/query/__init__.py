@@ -20,7 +20,15 @@ from engine.query.fields import FIELDS
 from engine.query.match import Filter
 from engine.query.mending import as_words, mended
 from engine.query.mistakes import unknown_values
-from engine.query.order import Order, SortKey, are_alike, in_order, names_in_order, place
+from engine.query.order import (
+    Order,
+    SortKey,
+    are_alike,
+    by_values,
+    in_order,
+    names_in_order,
+    place,
+)
 from engine.query.subject import ADDRESSES, Subject, haystack, host_of, subject
 from engine.query.syntax import term
 from engine.query.words import Match, Searched, keep, match, terms
@@ -45,6 +53,7 @@ __all__ = [
     "UnknownValue",
     "are_alike",
     "as_words",
+    "by_values",
     "completion",
     "haystack",
     "host_of",

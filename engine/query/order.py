@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import compress
+from itertools import chain, compress
+from operator import not_
 from typing import Any, Final, TypeVar
 
 SortKey = tuple[str, bool]
@@ -51,7 +52,9 @@ def names_in_order(names: Sequence[N], subjects: Sequence[V], orders: Sequence[O
     if not orders:
         return list(names)
     values = orders[0].values(subjects)  # once: some are worked out
-    if len(orders) > 1 and _are_alike(values):
+    if len(orders) == 1:
+        return by_values(names, values, descending=orders[0].descending)
+    if are_alike(values):
         return _grouped(names, subjects, values, orders)
     has = [value is not None for value in values]
     if all(has):
@@ -65,29 +68,40 @@ def names_in_order(names: Sequence[N], subjects: Sequence[V], orders: Sequence[O
     return _ordered(list(compress(names, has)), known, values, orders) + last
 
 
+def by_values(names: Sequence[N], values: Sequence[Any], *, descending: bool) -> list[N]:
+    """`names` by the value of each, ties as they came; those whose value is None last."""
+    if are_alike(values):
+        groups: defaultdict[Any, list[N]] = defaultdict(list)
+        for name, value in zip(names, values, strict=True):
+            groups[value].append(name)
+        last = groups.pop(None, [])
+        known = sorted(groups, reverse=descending)
+        return [*chain.from_iterable(map(groups.__getitem__, known)), *last]
+    has = [value is not None for value in values]
+    if all(has):
+        return _sorted(names, values, descending)
+    found = _sorted(list(compress(names, has)), list(compress(values, has)), descending)
+    return found + list(compress(names, map(not_, has)))
+
+
 def _ordered(
     names: Sequence[N], subjects: Sequence[V], values: list[Any], orders: Sequence[Order]
 ) -> list[N]:
     """All have a value by the first order; only what shares one is asked for the rest."""
-    tied = _tied(values) if len(orders) > 1 else set()
-    few = len(tied) * _ALIKE < len(values)
-    if tied and not few:
-        before = names_in_order(range(len(subjects)), subjects, orders[1:])
-        names, values = [names[at] for at in before], [values[at] for at in before]
-    ordered = _sorted(names, values, orders[0].descending)
-    if tied and few:
+    down, tied = orders[0].descending, _tied(values)
+    if len(tied) * _ALIKE < len(values):
+        # The few that it leaves equal go by the rest first, then by what they share.
         places = [at for at, value in enumerate(values) if value in tied]
-        return _settled(ordered, names, subjects, places, orders)
-    return ordered
+        before = names_in_order(places, [subjects[at] for at in places], orders[1:])
+        some = iter(_sorted(before, [values[at] for at in before], down))
+        equal = set(places)
+        ordered = _sorted(range(len(names)), values, down)
+        return [names[next(some) if at in equal else at] for at in ordered]
+    before = names_in_order(range(len(subjects)), subjects, orders[1:])
+    return _sorted([names[at] for at in before], [values[at] for at in before], down)
 
 
-def are_alike(subjects: Sequence[object], order: Order) -> bool:
-    """Do many of `subjects` share one value? Judged by a few of them."""
-    some = subjects[:: max(1, len(subjects) // _SAMPLE)]
-    return _are_alike(order.values(some))
-
-
-def _are_alike(values: Sequence[object]) -> bool:
+def are_alike(values: Sequence[object]) -> bool:
     """Do many share one value, as of a state or a host? Judged by a few of them."""
     some = values[:: max(1, len(values) // _SAMPLE)]
     return len(set(some)) * _ALIKE < len(some)
@@ -100,42 +114,23 @@ def _tied(values: Sequence[object]) -> set[object]:
     return {value for value in values if value in seen or note(value)}
 
 
-def _settled(
-    ordered: list[N],
-    names: Sequence[N],
-    subjects: Sequence[V],
-    places: list[int],
-    orders: Sequence[Order],
-) -> list[N]:
-    """`ordered` by the first order, and the few that it leaves equal (at `places`) by all."""
-    some, few = [names[at] for at in places], [subjects[at] for at in places]
-    # Few enough to be put in order pass by pass: the rest first, then by what they share.
-    before = names_in_order(range(len(some)), few, orders[1:])
-    shared = [orders[0].value(few[at]) for at in before]
-    some = _sorted([some[at] for at in before], shared, orders[0].descending)
-    tied, rest = set(some), iter(some)
-    return [next(rest) if name in tied else name for name in ordered]
-
-
 def _grouped(
     names: Sequence[N], subjects: Sequence[V], values: Sequence[Any], orders: Sequence[Order]
 ) -> list[N]:
     """Few values: what shares one goes together, and only within that the rest is asked."""
-    rest = orders[1:]
     groups: defaultdict[Any, list[N]] = defaultdict(list)
     inner: defaultdict[Any, list[V]] = defaultdict(list)
     for name, value in zip(names, values, strict=True):
         groups[value].append(name)
-    if rest:
-        for subject, value in zip(subjects, values, strict=True):
-            inner[value].append(subject)
+    for subject, value in zip(subjects, values, strict=True):
+        inner[value].append(subject)
     last = [None] if None in groups else []
     known = sorted(groups.keys() - {None}, reverse=orders[0].descending)
-    found: list[N] = []
-    for value in (*known, *last):
-        group = groups[value]
-        found += names_in_order(group, inner[value], rest) if rest else group
-    return found
+    return [
+        name
+        for value in (*known, *last)
+        for name in names_in_order(groups[value], inner[value], orders[1:])
+    ]
 
 
 def _sorted(names: Sequence[N], values: Sequence[Any], descending: bool) -> list[N]:

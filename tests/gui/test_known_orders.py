@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from engine.query import Filter, in_order
+from engine.query import Filter, by_values, in_order
 from engine.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
 from gui.columns import COLUMNS
 from gui.known_orders import orders_of
 from gui.rows import make_row
+from gui.slow_sort import sorted_slowly
 from gui.sort_values import VALUES
 from gui.task_order import TaskOrder
 from tests.gui.task_views import NOW
@@ -59,12 +62,19 @@ def test_all_rows_at_once_say_what_each_says_alone(told: list[TaskView]) -> None
         assert many(rows) == [column.sort(row) for row in rows], key
 
 
+def some(steps: Iterator[None], number: int) -> None:
+    for _ in islice(steps, number):
+        pass
+
+
 CHANGES = st.lists(
     st.one_of(
         views(),
         st.integers(0, 40),  # that one is gone
         st.lists(st.tuples(st.sampled_from(KEYS), st.booleans()), min_size=1, max_size=3),
         st.sampled_from(("", "status:failed", "took:>1s")),
+        st.tuples(st.lists(st.sampled_from(KEYS), unique=True, max_size=3), st.integers(0, 9)),
+        st.none(),  # a few more steps of what is made beforehand
     ),
     max_size=60,
 )
@@ -73,6 +83,7 @@ CHANGES = st.lists(
 @given(CHANGES)
 def test_whatever_came_went_or_moved_the_order_is_that_of_a_new_sort(changes: list[Any]) -> None:
     order = TaskOrder()
+    steps: Iterator[None] = iter(())
     for change in changes:
         if isinstance(change, TaskView):
             order.take(change, NOW)
@@ -80,9 +91,65 @@ def test_whatever_came_went_or_moved_the_order_is_that_of_a_new_sort(changes: li
             order.forget(f"{change:04x}")
         elif isinstance(change, list):
             order.set_sort(change)
+        elif isinstance(change, tuple):
+            steps = order.make_beforehand([(key, False) for key in change[0]])
+            some(steps, change[1])
+        elif change is None:
+            some(steps, 3)
         else:
             order.set_filter(Filter.of(change))
         known = order.arranged(NOW)
         passing = [row for row in order.rows.values() if order.passes(row, NOW)]
         wanted = in_order(passing, orders_of(order.sort_keys))
         assert known == [row.task_id for row in wanted]
+
+
+@settings(max_examples=40)
+@given(st.lists(views(), min_size=1, max_size=25), st.sampled_from(KEYS), st.booleans(), st.data())
+def test_an_order_that_was_made_beforehand_is_that_of_a_sort_and_stays_it(
+    told: list[TaskView], key: str, down: bool, data: Any
+) -> None:
+    order = TaskOrder()
+    for view in told:
+        order.take(view, NOW)
+    steps = order.make_beforehand([(key, False)])
+    some(steps, data.draw(st.integers(0, 12)))
+    for change in data.draw(st.lists(st.one_of(views(), st.integers(0, 40)), max_size=6)):
+        if isinstance(change, int):
+            order.forget(f"{change:04x}")
+        else:
+            order.take(change, NOW)
+    some(steps, 10**6)
+    assert not order.lacks_an_order
+    further = data.draw(st.lists(st.tuples(st.sampled_from(KEYS), st.booleans()), max_size=2))
+    order.set_sort([(key, down), *further])
+    wanted = in_order(list(order.rows.values()), orders_of(order.sort_keys))
+    assert order.arranged(NOW) == [row.task_id for row in wanted]
+
+
+def test_most_go_and_others_come_and_equals_still_stand_as_they_came() -> None:
+    order = TaskOrder()
+    record = TaskRecord(task_id="", kind="crawl", status="COMPLETED", created_at=NOW)
+    names = [f"{number * 7919 % 6007:04x}" for number in range(6000)]
+    for at, name in enumerate(names):
+        order.take(TaskView(replace(record, task_id=name)), NOW)
+        if at > 1500:
+            assert order.forget(names[at - 1500])
+    order.set_sort([("status", False)])
+    assert order.arranged(NOW) == [*names[:1], *names[4500:]]
+
+
+@given(
+    st.lists(st.lists(st.none() | st.integers(0, 5) | st.integers(0, 10**5), max_size=300)),
+)
+def test_a_slow_sort_says_what_a_sort_at_once_says(parts: list[list[int | None]]) -> None:
+    count = iter(range(10**6))
+    numbered = [([next(count) for _ in part], part) for part in parts]
+    steps = sorted_slowly(numbered)
+    try:
+        while True:
+            next(steps)
+    except StopIteration as made:
+        found = made.value
+    values = [value for part in parts for value in part]
+    assert found.tolist() == by_values(range(len(values)), values, descending=False)

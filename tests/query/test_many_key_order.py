@@ -41,6 +41,14 @@ def test_rows_stand_as_their_keys_say_and_equals_as_they_came(table, times: int)
 
 
 @given(TABLES, st.integers(1, 12))
+def test_what_cannot_be_hashed_is_put_in_order_as_well(table, times: int) -> None:
+    rows, downwards = table
+    rows = [list(row) for row in rows * times]
+    wanted = sorted(rows, key=functools.cmp_to_key(functools.partial(compared, downwards)))
+    assert in_order(rows, orders(downwards)) == wanted
+
+
+@given(TABLES, st.integers(1, 12))
 def test_names_go_where_their_rows_go(table, times: int) -> None:
     rows, downwards = table
     rows = [(*row, at) for at, row in enumerate(rows * times)]

@@ -1,0 +1,85 @@
+"""The orders of a long list are ready once nobody works, and nothing is made for a hidden one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gui import beforehand
+from gui.beforehand import Beforehand
+from gui.session import Session
+from tests.engines import until
+from tests.gui.windows import opened
+from tests.watch.folders import write_meta
+
+
+@pytest.fixture(autouse=True)
+def _a_few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beforehand, "FEWEST", 5)
+    monkeypatch.setattr(beforehand, "SOON_MS", 0)
+    monkeypatch.setattr(beforehand, "BUSY_MS", 5)
+    monkeypatch.setattr(beforehand, "BUSY_SHARE", 2.0)  # however slow the machine is
+    monkeypatch.setattr(beforehand, "HIDDEN_MS", 5)
+
+
+def ledger(place: Path) -> Path:
+    for number in range(30):
+        write_meta(place / "home" / "tasks", number, "COMPLETED")
+    return place / "home"
+
+
+def maker_of(session: Session) -> Beforehand:
+    found = session.window.findChild(Beforehand)
+    assert isinstance(found, Beforehand)
+    return found
+
+
+def is_ready(session: Session, *keys: str) -> bool:
+    return not list(session.window.model.make_beforehand([(key, False) for key in keys]))
+
+
+async def test_every_column_in_sight_can_be_sorted_by_without_a_sort(tmp_path: Path) -> None:
+    async with opened(ledger(tmp_path)) as session:
+        maker = maker_of(session)
+        await until(lambda: not maker.is_busy)
+        columns = session.window.table.header().columns
+        assert is_ready(session, *[one.key for one in columns if not one.hidden])
+        assert not is_ready(session, "host")
+
+
+async def test_a_column_that_is_shown_later_is_made_ready_too(tmp_path: Path) -> None:
+    async with opened(ledger(tmp_path)) as session:
+        maker = maker_of(session)
+        await until(lambda: not maker.is_busy)
+        session.window.table.header().show_column("host", True)
+        assert maker.is_busy
+        await until(lambda: not maker.is_busy)
+        assert is_ready(session, "host")
+
+
+async def test_nothing_is_made_while_the_window_is_hidden(tmp_path: Path) -> None:
+    async with opened(ledger(tmp_path)) as session:
+        maker, window = maker_of(session), session.window
+        await until(lambda: not maker.is_busy)
+        window.hide()
+        window.table.header().show_column("host", True)
+        turns: list[None] = []
+        maker.turned.connect(lambda: turns.append(None))
+        await until(lambda: len(turns) > 5)
+        assert maker.is_busy
+        window.show()
+        await until(lambda: not maker.is_busy)
+        assert is_ready(session, "host")
+
+
+async def test_nothing_is_made_while_the_window_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beforehand, "BUSY_SHARE", -1.0)
+    async with opened(ledger(tmp_path)) as session:
+        maker, turns = maker_of(session), list[None]()
+        maker.turned.connect(lambda: turns.append(None))
+        await until(lambda: len(turns) > 5)
+        assert maker.is_busy
+        assert not is_ready(session, "task")
