@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtWidgets import QApplication, QDialog
 
 from engine import words
 from engine.feed import Batch
@@ -148,7 +149,15 @@ class News(QObject):
         start, end = get("notify.quiet_from", str), get("notify.quiet_until", str)
         if is_quiet(datetime.now().astimezone().time(), start, end):
             return False
-        return get("notify.while_active", bool) or not self._window.isActiveWindow()
+        return get("notify.while_active", bool) or not self._is_looked_at()
+
+    def _is_looked_at(self) -> bool:
+        """Also by who has a dialog of the window before the eyes."""
+        active = QApplication.activeWindow()
+        while isinstance(active, QDialog):
+            parent = active.parentWidget()
+            active = parent.window() if parent is not None else None
+        return active is self._window
 
     def _popup(self, entry: Entry) -> Popup:
         urgent = entry.kind in (Kind.FAILED, Kind.ATTENTION)

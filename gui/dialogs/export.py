@@ -199,10 +199,12 @@ class ExportDialog(InOrder, QDialog):
             return self.tr("The export was stopped")
         if not outcome.files:
             return self.tr("Nothing was exported")
+        number, rows = count(len(outcome.files)), count(outcome.rows)
+        if outcome.files[0].format == "zip":  # its rows are the files in it
+            return self.tr("Exported: {0} zip with {1} files").format(number, rows)
         if len(outcome.files) == 1:
-            return self.tr("Exported: {0} rows").format(count(outcome.rows))
-        texts = self.tr("Exported: {0} files with {1} rows")
-        return texts.format(count(len(outcome.files)), count(outcome.rows))
+            return self.tr("Exported: {0} rows").format(rows)
+        return self.tr("Exported: {0} files with {1} rows").format(number, rows)
 
     def _show_folder(self) -> None:
         place = self._outcome.place

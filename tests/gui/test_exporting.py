@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import zipfile
 from functools import partial
 from pathlib import Path
 
@@ -53,6 +54,20 @@ async def test_a_result_is_exported_by_the_keyboard_alone(home: Path, tmp_path: 
         lines = (tmp_path / "mine.jsonl").read_text().splitlines()
         assert [json.loads(line)["url"] for line in lines] == [page(0)["url"], page(1)["url"]]
         assert session.window.desk.preferences.get("export.format", str) == "jsonl"
+
+
+async def test_a_folder_as_a_zip_is_told_by_the_files_in_it(home: Path, tmp_path: Path) -> None:
+    put_pages(put_task(home, 1), page(0))
+    async with opened(home) as session:
+        choose_rows(session, 1)
+        QTest.keyClick(session.window.table, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
+        dialog = await export_dialog(session)
+        dialog.choose("zip")
+        dialog.export_to(tmp_path / "all.zip")
+        await settled(dialog.folder.isVisible)
+        with zipfile.ZipFile(tmp_path / "all.zip") as packed:
+            names = packed.namelist()
+        assert f"1 zip with {len(names)} files" in dialog._headline.text()
 
 
 async def test_several_results_become_a_file_each_and_one_without_is_named(

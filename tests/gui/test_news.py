@@ -22,7 +22,9 @@ from gui.desktop.news import MOST_NAMED, News
 from gui.desktop.notices import BURST_MS, Grouping, Happening, Kind, Popup, Watch, is_quiet
 from gui.dialogs.news_list import NewsList
 from gui.session import Session
+from tests.engines import until
 from tests.gui.task_views import MINUTE, NOW, a_view
+from tests.gui.test_accessibility import dialog_by
 from tests.gui.windows import heard, opened
 from tests.watch.folders import task_id, write_meta
 
@@ -233,6 +235,19 @@ async def test_who_looks_at_the_window_is_not_interrupted(home: Path) -> None:
         running_then(session, "FAILED", range(1, 2))
         await changed_
         assert news.unread == 1
+        assert pops == []
+
+
+async def test_who_answers_a_dialog_of_the_window_is_not_interrupted(home: Path) -> None:
+    async with opened(home, **NO_BROWSER) as session:
+        dialog = await dialog_by(session, "new")
+        dialog.activateWindow()
+        await until(lambda: QApplication.activeWindow() is dialog)
+        news, pops = news_of(session), list[Popup]()
+        news.told.connect(pops.append)
+        changed_ = heard(news.changed)
+        running_then(session, "FAILED", range(1, 2))
+        await changed_
         assert pops == []
 
 
