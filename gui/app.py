@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.config import Settings
 from engine.errors import EngineError
@@ -30,6 +31,9 @@ from gui.preferences import Preferences
 from gui.preferences import default_file as preference_file
 from gui.settings import Memory
 from gui.theme import apply_theme, dress_first
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QApplication
 
 APP_NAME = "openchrome-monitor"
 DESKTOP_ID = "io.github.openchrome.monitor"
@@ -80,7 +84,16 @@ def make_application() -> Opener:
     app.setApplicationVersion(VERSION)
     app.setOrganizationName("OpenChrome")
     app.setDesktopFileName(DESKTOP_ID)
+    keep_customs(app, sys.platform)
     return app
+
+
+def keep_customs(app: QApplication, platform: str) -> None:
+    """On a Mac menus have no pictures: every other program's have none."""
+    if platform == "darwin":
+        from PySide6.QtCore import Qt
+
+        app.setAttribute(Qt.ApplicationAttribute.AA_DontShowIconsInMenus)
 
 
 def _name_for_the_task_bar() -> None:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 
 from engine.version import VERSION
-from gui.app import platform_for
+from gui.app import keep_customs, platform_for
 from gui.background import TaskSet
 from gui.instance import Instance
 from tests.gui.windows import heard
@@ -122,6 +123,18 @@ def test_without_a_screen_an_invisible_one_is_used(
     environ: dict[str, str], platform: str, told: dict[str, str]
 ) -> None:
     assert platform_for(environ, platform) == told
+
+
+@pytest.mark.parametrize(("platform", "bare"), [("darwin", True), ("linux", False)])
+def test_menus_are_without_pictures_where_all_menus_are(
+    qapp: QApplication, platform: str, bare: bool
+) -> None:
+    hidden = Qt.ApplicationAttribute.AA_DontShowIconsInMenus
+    try:
+        keep_customs(qapp, platform)
+        assert qapp.testAttribute(hidden) is bare
+    finally:
+        qapp.setAttribute(hidden, False)
 
 
 CALLER = """
