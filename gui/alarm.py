@@ -7,6 +7,7 @@ import logging
 import sys
 import threading
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -86,7 +87,9 @@ class Alarm(QObject):
 
     def _take_from_loop(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
-        if isinstance(error, Exception):
+        if is_a_pipes_end(context):
+            log.info("a program left with words of ours unread: %r", error)
+        elif isinstance(error, Exception):
             self.ring(error)
         else:
             log.error("the loop says: %s", context.get("message"))
@@ -115,6 +118,14 @@ class Alarm(QObject):
             self._dialog = None
         if answer == "quit" and self.quit_wanted is not None:
             self.quit_wanted()
+
+
+def is_a_pipes_end(context: Mapping[str, Any]) -> bool:
+    """Is this only asyncio's own future for the end of a child's input? No code can wait for it,
+    and before Python 3.11.3 it is told as an error when the child dies with input unread."""
+    future = context.get("future")
+    bare = isinstance(future, asyncio.Future) and not isinstance(future, asyncio.Task)
+    return bare and isinstance(context.get("exception"), BrokenPipeError | ConnectionResetError)
 
 
 def crash_file() -> Path:

@@ -73,8 +73,10 @@ def _unfolded(address: IPAddress) -> Iterator[IPAddress]:
     for network, shift in _CARRIERS:
         if address in network:
             yield ipaddress.IPv4Address(int(address) >> shift & 0xFFFF_FFFF)
-            if network.prefixlen == 96 and int(address) > 1:
-                return  # judged by the IPv4 address inside; the prefix itself is not global
+            if int(address) > 1:
+                # Judged by the IPv4 address inside: whether the prefix itself is global, one
+                # Python says so and another so (3.11.2, as Debian 12 has it, denies 2002::/16).
+                return
     if address in _TRANSLATED_LOCALLY:
         yield ipaddress.IPv4Address("127.0.0.1")
     yield address

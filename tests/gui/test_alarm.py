@@ -62,6 +62,19 @@ async def test_a_defect_that_repeats_is_one_dialog_and_then_none(home: Path) -> 
         assert [one for one in session.window.findChildren(CrashDialog) if one.isVisible()] == []
 
 
+async def test_a_pipe_that_a_program_left_is_no_defect_of_ours(home: Path) -> None:
+    async with opened(home, **NO_BROWSER) as session:
+        loop = asyncio.get_running_loop()
+        session._alarm.watch_loop(loop)
+        for error in (BrokenPipeError(), ConnectionResetError()):
+            loop.call_exception_handler({"exception": error, "future": loop.create_future()})
+        loop.call_exception_handler({"exception": a_defect("real"), "future": loop.create_future()})
+        dialog = await told(session)
+        assert "real" in dialog.findChildren(QPlainTextEdit)[0].toPlainText()
+        press(dialog, "&Copy the details")
+        assert "Pipe" not in QGuiApplication.clipboard().text()
+
+
 async def test_quit_ends_the_window_in_order(home: Path) -> None:
     async with opened(home, **NO_BROWSER) as session:
         leaving = asyncio.ensure_future(session.ended())
