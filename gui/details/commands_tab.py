@@ -47,7 +47,8 @@ class Commands(DetailTab):
         self.model = StepModel(self)
         number, state, *rest = self.model.widths
         widths = (number, max(state, longest_state()), *rest)
-        self.table = PlainTable(self.model, self.tr("Commands"), widths, self)
+        name, least = self.tr("Commands"), self.model.least
+        self.table = PlainTable(self.model, name, widths, self, least=least)
         self.text = QPlainTextEdit(self)
         self.picture = PicturePane(desk, self)
         self.retry = QPushButton(self.tr("Retry what failed…"), self)

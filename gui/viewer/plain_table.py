@@ -20,13 +20,19 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gui.column_widths import Share, fitted
 from gui.plain_rows import show_plain_rows
 
 LAST_CHARS, LEAST_CHARS = 28, 24  # of the last column, and of the one that grows
+PAD = 16  # pixels of a column beside its characters
 
 
 class PlainTable(QTableView):
-    """Rows of one height, whole rows marked; Tab leaves it. `widths` in characters, 0: as is."""
+    """Rows of one height, whole rows marked; Tab leaves it. `widths` in characters, 0: as is.
+
+    With `least` (in characters as well) the columns give way where room is short, instead of
+    scrolling sideways; what is cut off stands in a tip.
+    """
 
     def __init__(
         self,
@@ -36,9 +42,11 @@ class PlainTable(QTableView):
         parent: QWidget | None = None,
         *,
         grows: int = -1,
+        least: Sequence[int] = (),
     ) -> None:
         super().__init__(parent)
         self._grows, self._touched = grows, False
+        self._widths, self._least = tuple(widths), tuple(least)
         self.setModel(model)
         self.setAccessibleName(name)
         show_plain_rows(self)
@@ -51,10 +59,13 @@ class PlainTable(QTableView):
         header.setStretchLastSection(True)
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSortIndicatorClearable(True)
+        if self._least:
+            header.setTextElideMode(Qt.TextElideMode.ElideRight)
+            header.setMinimumSectionSize(PAD)
         character = self.fontMetrics().averageCharWidth()
         for at, chars in enumerate(widths):
             if chars:
-                header.resizeSection(at, chars * character + 16)
+                header.resizeSection(at, chars * character + PAD)
         if self._grows >= 0:
             self.setItemDelegateForColumn(self._grows, _EndsMatter(self))
         header.sectionResized.connect(self._note_drag)
@@ -63,6 +74,8 @@ class PlainTable(QTableView):
         """The column that `grows` has the room that the others leave, until somebody drags one."""
         super().resizeEvent(event)
         header = self.horizontalHeader()
+        if self._least and not self._touched:
+            self._fit()
         last = header.count() - 1
         if self._grows < 0 or self._touched or last < 0:
             return
@@ -70,6 +83,19 @@ class PlainTable(QTableView):
         character = self.fontMetrics().averageCharWidth()
         room = self.viewport().width() - others - LAST_CHARS * character
         header.resizeSection(self._grows, max(LEAST_CHARS * character, room))
+
+    def _fit(self) -> None:
+        character = self.fontMetrics().averageCharWidth()
+        *others, last = enumerate(zip(self._widths, self._least, strict=True))
+        shares = [
+            Share(str(at), usual * character + PAD, least * character + PAD)
+            for at, (usual, least) in others
+        ]
+        at, (_, least) = last
+        end = Share(str(at), LAST_CHARS * character, least * character + PAD, fills=True)
+        widths = fitted([*shares, end], self.viewport().width())
+        for share in (end, *shares):  # Qt stretches the last one, and never makes it less
+            self.horizontalHeader().resizeSection(int(share.key), widths[share.key])
 
     def _note_drag(self, *_: int) -> None:
         if QApplication.mouseButtons():  # else the header itself made room

@@ -12,14 +12,19 @@ from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
+    QAbstractItemView,
     QApplication,
     QCheckBox,
     QComboBox,
     QDialog,
+    QFrame,
+    QListWidget,
     QPushButton,
     QRadioButton,
+    QTableWidget,
     QTabWidget,
     QToolButton,
+    QTreeWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -101,6 +106,62 @@ def test_it_can_be_seen_in_every_palette(dressed: None, qtbot: QtBot) -> None:
         after = window.grab(_place(control)).toImage()
         assert strongest(before[at], after) >= PART, type(control)
         assert [one.parent() for one in rings(window)] == [control]
+
+
+def _more_contrast() -> bool:
+    app = QApplication.instance()
+    return app is not None and bool(app.property(MORE_CONTRAST))
+
+
+def lists() -> list[QAbstractItemView]:
+    """One of each: full, empty, without a current row, and of several columns."""
+    full, empty, table = QListWidget(), QListWidget(), QTableWidget(2, 2)
+    full.addItems(["One", "Two"])
+    full.setCurrentRow(0)
+    frameless = QTreeWidget()
+    frameless.setFrameShape(QFrame.Shape.NoFrame)
+    return [full, empty, table, frameless]
+
+
+def test_it_can_be_seen_on_every_list_also_on_an_empty_one(dressed: None, qtbot: QtBot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    attach(cast("MainWindow", window))
+    column, first, shown = QVBoxLayout(window), QPushButton("First"), lists()
+    for one in (first, *shown):
+        column.addWidget(one)
+    window.show()
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow, timeout=60_000)
+    first.setFocus()
+    before = [window.grab(_place(one)).toImage() for one in shown]
+    for at, view in enumerate(shown):
+        view.setTabKeyNavigation(False)
+        QTest.keyClick(QApplication.focusWidget() or window, Qt.Key.Key_Tab)
+        assert QApplication.focusWidget() is view
+        assert {one.parent() for one in rings(window)} == {view}
+        assert strongest(before[at], window.grab(_place(view)).toImage()) >= PART, at
+        if view.currentIndex().isValid() and not _more_contrast():
+            rows = view.viewport().geometry()
+            assert not any(rows.intersects(one.geometry()) for one in rings(window))
+
+
+def test_the_edges_come_back_when_the_rows_go(qtbot: QtBot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    attach(cast("MainWindow", window))
+    column, first, full = QVBoxLayout(window), QPushButton("First"), lists()[0]
+    column.addWidget(first)
+    column.addWidget(full)
+    window.show()
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow, timeout=60_000)
+    first.setFocus()
+    QTest.keyClick(first, Qt.Key.Key_Tab)
+    assert {min(one.width(), one.height()) for one in rings(window)} == {full.frameWidth()}
+    assert isinstance(full, QListWidget)
+    full.clear()
+    assert {min(one.width(), one.height()) for one in rings(window)} == {2}
 
 
 def test_whoever_clicks_needs_none(qtbot: QtBot) -> None:

@@ -1,0 +1,69 @@
+"""A table of commands fits into a narrow window: its columns give way, and tips say the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+
+from gui.viewer.plain_table import PlainTable
+from gui.viewer.step_model import StepModel
+
+STEP = {
+    "tool_name": "browser_interact",
+    "intention": "put the cheapest one of them into the basket",
+    "args": {"action": "click", "selector": "#products > li:nth-child(3) > button.buy"},
+    "status": "success",
+    "startedAt": 1_000,
+    "completedAt": 66_000,
+}
+TIP = int(Qt.ItemDataRole.ToolTipRole)
+
+
+def shown(qtbot: Any, width: int) -> PlainTable:
+    model = StepModel()
+    model.show_steps([STEP] * 3)
+    table = PlainTable(model, "Commands", model.widths, least=model.least)
+    model.setParent(table)
+    qtbot.addWidget(table)
+    table.resize(width, 200)
+    table.show()
+    return table
+
+
+@pytest.mark.parametrize("characters", [60, 75, 90, 140])
+def test_there_is_nothing_to_scroll_to_at_the_side(
+    qapp: QApplication, qtbot: Any, characters: int
+) -> None:
+    table = shown(qtbot, 300)
+    table.resize(characters * table.fontMetrics().averageCharWidth() + 40, 200)
+    header = table.horizontalHeader()
+    qtbot.waitUntil(lambda: table.horizontalScrollBar().maximum() == 0, timeout=30_000)
+    assert header.length() <= table.viewport().width()
+    assert all(header.sectionSize(at) > 16 for at in range(header.count()))
+
+
+def test_columns_come_back_when_there_is_room_and_stay_as_they_were_dragged(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    table = shown(qtbot, 1400)
+    header = table.horizontalHeader()
+    wide = [header.sectionSize(at) for at in range(header.count())]
+    table.resize(500, 200)
+    assert header.sectionSize(3) < wide[3]
+    table.resize(1400, 200)
+    assert [header.sectionSize(at) for at in range(header.count())] == wide
+    table._touched = True
+    header.resizeSection(3, 333)
+    table.resize(500, 200)
+    assert header.sectionSize(3) == 333
+
+
+def test_what_is_cut_off_stands_in_a_tip(qapp: QApplication, qtbot: Any) -> None:
+    table = shown(qtbot, 400)
+    model = table.model()
+    assert "put the cheapest one of them" in model.index(0, 3).data(TIP)
+    assert "nth-child(3)" in model.index(0, 5).data(TIP)
+    assert model.headerData(5, Qt.Orientation.Horizontal, TIP) == "Arguments or error"
