@@ -44,7 +44,7 @@ class ListArea(QWidget):
         self._complete = False
         self._told_at = 0.0
         self._trouble: EngineError | None = None
-        self._gone = ""
+        self._gone, self._others = "", False
         self._accepts: bool | None = None
         self._root = ""
         self._ways = ways
@@ -148,14 +148,18 @@ class ListArea(QWidget):
         self._trouble = error
         self._choose()
 
-    def show_gone(self, reason: str) -> None:
-        """The ledger's folder is not there now, and why; empty when it is (again)."""
-        if reason != self._gone:
-            self._gone = reason
+    def show_gone(self, reason: str, *, others: bool = False) -> None:
+        """The ledger's folder is not there now, and why; empty when it is (again).
+
+        Tasks of `others` beside it are listed all the same, if there are any.
+        """
+        if (reason, others) != (self._gone, self._others):
+            self._gone, self._others = reason, others
             self._choose()
 
     def _choose(self) -> None:
-        broken = self._trouble is not None or bool(self._gone)
+        gone = bool(self._gone) and not (self._others and self._total)
+        broken = self._trouble is not None or gone
         reading = not self._complete and not broken
         self._bar.setVisible(reading and self._total > 0)
         self._reading.setVisible(reading and self._total > 0)

@@ -154,8 +154,8 @@ class MainWindow(Frame):
         self.trouble.show_health(health)
         self.show_title()
         self.area.show_root(health.root)
-        gone = health.watcher == "gone" and not self.beside.states  # else the others go on
-        self.area.show_gone(retold(health.watcher_reason) if gone else "")
+        gone = retold(health.watcher_reason) if health.watcher == "gone" else ""
+        self.area.show_gone(gone, others=bool(self.beside.states))
         accepts = health.engine == "ready" and not health.read_only
         self.area.show_accepting(accepts)
         self.acts.allow_starts(accepts, retold(health.read_only))

@@ -306,6 +306,18 @@ async def test_the_own_folder_may_go_and_those_beside_stay_in_the_list(
         assert trouble.bar.title == ""
 
 
+async def test_when_every_folder_is_gone_nobody_says_there_are_no_tasks_yet(
+    tmp_path: Path, laptop: Beside
+) -> None:
+    async with side_by_side(tmp_path, laptop) as session:
+        area = session.window.area
+        (tmp_path / "own").rename(tmp_path / "away")
+        (tmp_path / LAPTOP).rename(tmp_path / "closed")
+        await until(lambda: area.state == "trouble", area.populated)
+        (tmp_path / "closed").rename(tmp_path / LAPTOP)
+        await until(lambda: area.state == "table", area.populated)
+
+
 def test_nothing_is_pushed_out_of_the_status_bar_by_a_long_path(qtbot: QtBot) -> None:
     bar = StatusBar()
     qtbot.addWidget(bar)
