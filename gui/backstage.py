@@ -49,6 +49,7 @@ class Backstage(QObject):
         debug = window.acts.add("debug_info", self.tr("&Copy what to tell about a problem"))
         debug.triggered.connect(self._copy_facts)
         window.beside.page_wanted.connect(lambda: self._show_page("ledgers"))
+        window.trouble.browser_wanted.connect(lambda: self._show_page("browser."))
         self._add("shortcuts", self.tr("&Keyboard shortcuts…"), ["Ctrl+/"])
 
     def show(self, key: str) -> None:

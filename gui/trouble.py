@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 
 from engine.errors import BrowserMissing, EngineError, TaskNotFound
 from engine.records import Health
@@ -17,7 +17,12 @@ MOST_LISTED = 5
 
 
 class Trouble(QObject):
-    """Owns the banner's words. A trouble that was closed by hand is not told again."""
+    """Owns the banner's words. A trouble that was closed by hand is not told again.
+
+    `browser_wanted` asks for the place where a browser is chosen.
+    """
+
+    browser_wanted = Signal()
 
     def __init__(
         self,
@@ -114,4 +119,6 @@ class Trouble(QObject):
         title = self.tr("No browser was found") if missing else self.tr("The browser fails")
         advice = language.advice_of(BrowserMissing) if missing else ""
         words = f"{retold(health.browser_reason)} {advice}".strip()
-        self._banner.tell(title, words, (Choice(self.tr("Look again"), self._look_again),))
+        again = Choice(self.tr("Look again"), self._look_again)
+        choose = Choice(self.tr("Choose a browser…"), self.browser_wanted.emit)
+        self._banner.tell(title, words, (again, choose))

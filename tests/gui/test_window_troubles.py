@@ -13,8 +13,10 @@ from engine.config import Settings
 from engine.errors import TaskNotFound
 from engine.records import Health
 from gui.bridge import Bridge
+from gui.dialogs.setting_parts import BrowserTest
+from gui.dialogs.settings import SettingsDialog
 from tests.gui.live_tasks import ended, written_by_another
-from tests.gui.windows import heard, opened, until
+from tests.gui.windows import heard, opened, press, until
 
 
 @pytest.mark.case("R51")
@@ -120,3 +122,14 @@ async def test_a_passing_error_gives_way_to_what_lasts(home: Path) -> None:
         trouble.show_refusals(missing[:1])
         banner._close.click()
         assert banner.title == ""  # closed by hand once: not told again
+
+
+async def test_where_no_browser_is_found_one_can_be_chosen(home: Path) -> None:
+    async with opened(home) as session:
+        window = session.window
+        window.trouble.show_health(Health(root="/x", browser="missing"))
+        press(window.banner, "Choose a browser…")
+        (dialog,) = window.findChildren(SettingsDialog)
+        (part,) = dialog.findChildren(BrowserTest)
+        assert part.isVisible()
+        dialog.accept()
