@@ -145,6 +145,10 @@ class Bridge(LedgerErrands):
         """Crawl the small site that comes with the program; it is served from here."""
         self._tasks.spawn(self._start_sample(), name="sample crawl")
 
+    def hold(self, held: bool) -> None:
+        """While held no batch is told, for a turn or two."""
+        self._flow.hold(held)
+
     def rescan(self) -> None:
         """Look at every folder again, now; also try again a ledger that could not be opened."""
         self._look.set()

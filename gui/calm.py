@@ -1,7 +1,7 @@
 """A ledger that is being read repaints the list now and then only, not for each part of it.
 
 A part is taken in within 8 ms; painting what it moved takes thrice that, and nobody can read
-rows that move 60 times a second.
+rows that move 60 times a second. What is painted has a turn of the loop for itself.
 """
 
 from __future__ import annotations
@@ -16,35 +16,45 @@ from PySide6.QtWidgets import QWidget
 from engine.feed import Batch
 
 TURN_MS = 60  # one of the widgets is painted in each turn, so that no turn is long
-SHARE = 4  # and so many times as long as that took there is other work, however slow the machine
+SHARE = 6  # and so many times as long as that took there is other work, however slow the machine
 TELL_S = 0.1
+STILL = 5  # turns without a part, and the reading stands still, or is over
 FEW = 500  # so many tasks are there at once
 
 
 class Calm(QObject):
-    """Keeps `widgets` from painting by themselves between a reading's first part and its last."""
+    """Keeps `widgets` from painting by themselves between a reading's first part and its last.
 
-    def __init__(self, widgets: Callable[[], tuple[QWidget, ...]], parent: QObject) -> None:
+    `hold` keeps further parts back (True) for the one turn in which a widget is painted.
+    """
+
+    def __init__(
+        self,
+        widgets: Callable[[], tuple[QWidget, ...]],
+        parent: QObject,
+        hold: Callable[[bool], None] = lambda _: None,
+    ) -> None:
         super().__init__(parent)
-        self._widgets = widgets
+        self._widgets, self._hold = widgets, hold
         self._held: tuple[QWidget, ...] = ()
         self._turns: cycle[QWidget] = cycle(self._held)
-        self._heard = False
+        self._quiet = 0  # turns since the last part
         self._told_at = 0.0
         self._rests_until = 0.0  # by this thread's processor time
         self._turn = QTimer(self, interval=TURN_MS)
-        self._turn.timeout.connect(self._paint_one)
+        self._turn.timeout.connect(self._take_turn)
 
     def hear(self, batch: Batch) -> None:
         """Be told of each part, before the list is."""
-        self._heard = True
+        self._quiet = 0
         if batch.complete:
             self._let_go()
         elif not self._held and batch.loaded and batch.total - batch.loaded > FEW:
             self._held = self._widgets()
-            self._turns = cycle(self._held)
+            first, *others = self._held
+            self._turns = cycle((*others, first))
+            first.repaint()  # the first rows, at once
             for widget in self._held:
-                widget.repaint()  # the first rows, at once
                 widget.setUpdatesEnabled(False)
             self._turn.start()
 
@@ -56,20 +66,28 @@ class Calm(QObject):
         self._told_at = now
         return True
 
-    def _paint_one(self) -> None:
-        heard, self._heard = self._heard, False
-        if not heard:  # the reading stands still, whyever
+    def _take_turn(self) -> None:
+        self._quiet += 1
+        if self._quiet > STILL:  # whyever: nobody may wait for what does not come
             self._let_go()
+        elif time.thread_time() >= self._rests_until:
+            self._hold(True)
+            QTimer.singleShot(0, self, self._paint_one)
+
+    def _paint_one(self) -> None:
+        QTimer.singleShot(0, self, self._go_on)  # behind this turn
+        if not self._held:
             return
         began = time.thread_time()
-        if began < self._rests_until:
-            return
         widget = next(self._turns)
         widget.setUpdatesEnabled(True)
         widget.repaint()
         widget.setUpdatesEnabled(False)
         ended = time.thread_time()
         self._rests_until = ended + SHARE * (ended - began)
+
+    def _go_on(self) -> None:
+        self._hold(False)
 
     def _let_go(self) -> None:
         self._turn.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, NamedTuple
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QTimer
 
 from engine.again import Asked
 from engine.attention import moment
@@ -16,6 +16,8 @@ from gui.bridge import Bridge
 
 MOST_HOSTS: Final = 2_000
 MOST_RUNS: Final = 7  # of one host, the newest
+REST_MS: Final = 500  # without a part: then the reading is over, or stands still
+AT_ONCE: Final = 200  # tasks: about a millisecond
 
 
 class Run(NamedTuple):
@@ -27,19 +29,35 @@ class Run(NamedTuple):
 
 
 class Estimate(QObject):
-    """Listens to the list; keeps the last completed tasks of each kind and host."""
+    """Listens to the list; keeps the last completed tasks of each kind and host.
+
+    What a ledger holds when it is read waits until that is over: the list has to stand first.
+    """
 
     def __init__(self, bridge: Bridge, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._runs: dict[tuple[str, str], deque[Run]] = {}
+        self._unread: deque[TaskView] = deque()  # the newest come first
+        self._whole = False
+        self._rest = QTimer(self, singleShot=True)
+        self._rest.timeout.connect(self._read_on)
         bridge.news.connect(self.hear)
 
     def hear(self, batch: Batch) -> None:
-        """Note what was completed; while a ledger is being read the newest come first."""
-        for view in batch.views:
-            record = view.entry
-            if isinstance(record, TaskRecord) and record.status == Status.COMPLETED:
-                self._note(view, record, newest=batch.complete)
+        """Note what was completed, or keep it for later while a ledger is being read."""
+        if batch.complete and self._whole:
+            for view in batch.views:
+                self._note(view, newest=True)
+        elif batch.views:
+            self._unread.extend(batch.views)
+            self._rest.start(REST_MS)
+        self._whole = batch.complete
+
+    def _read_on(self) -> None:
+        for _ in range(min(AT_ONCE, len(self._unread))):
+            self._note(self._unread.popleft(), newest=False)
+        if self._unread:
+            self._rest.start(0)  # Qt has its turn
 
     def words(self, asked: Asked, number: int = 1) -> str:
         """What to expect of this request, or of `number` like it; empty where nobody knows."""
@@ -78,7 +96,10 @@ class Estimate(QObject):
         words = self.tr("Up to {0} pages, at least {1} min with this pause.")
         return words.format(count(pages), count(round(seconds / 60)))
 
-    def _note(self, view: TaskView, record: TaskRecord, *, newest: bool) -> None:
+    def _note(self, view: TaskView, *, newest: bool) -> None:
+        record = view.entry
+        if not isinstance(record, TaskRecord) or record.status != Status.COMPLETED:
+            return
         began, ended = moment(record.started_at), moment(record.ended_at)
         host = _host(record.url)
         if not host or began is None or ended is None or ended < began:

@@ -37,6 +37,14 @@ class Flow(QObject):
         self._most = _FIRST
         self._timer = QTimer(self, singleShot=True, timerType=Qt.TimerType.PreciseTimer)
         self._timer.timeout.connect(self._send)
+        self._held = self._due = False
+
+    def hold(self, held: bool) -> None:
+        """While held nothing is handed on: a turn of the loop is somebody else's."""
+        self._held = held
+        if not held and self._due:
+            self._due = False
+            self._timer.start(0)
 
     def add(self, batch: Batch) -> None:
         """Take one batch; the latest word on a task stands."""
@@ -63,7 +71,8 @@ class Flow(QObject):
 
     def _send(self) -> None:
         newest = self._newest
-        if newest is None:
+        self._due = self._held
+        if newest is None or self._held:
             return
         views = self._next()
         gone, self._gone = tuple(self._gone), {}

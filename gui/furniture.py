@@ -85,7 +85,7 @@ def _make_frame(window: MainWindow) -> None:
 
 def _make_workers(window: MainWindow) -> None:
     bridge = window.bridge
-    window.calm = Calm(lambda: (window.table, window.sidebar), window)
+    window.calm = Calm(lambda: (window.table, window.sidebar), window, bridge.hold)
     bridge.batch.connect(window.calm.hear)  # before the table hears of it
     window.scope = Scope(window.model, window)
     window.scope.ask_memory(bridge.remembers)

@@ -74,3 +74,19 @@ async def test_what_went_and_came_back_is_there_and_what_came_and_went_is_not() 
     await until_quiet(seen)
     assert [shown.task_id for batch in seen for shown in batch.views] == [one]
     assert [task_id for batch in seen for task_id in batch.gone] == [two]
+
+
+async def test_what_comes_while_it_is_held_is_handed_on_once_it_is_not() -> None:
+    flow = Flow()
+    seen = follow(flow)
+    flow.hold(True)
+    flow.add(Batch((view(1),), (), 1, 2, False))
+    await until_quiet(seen)
+    assert not seen
+    flow.add(Batch((view(2),), (), 2, 2, True))
+    flow.hold(False)
+    await until_quiet(seen)
+    assert sorted(shown.task_id for batch in seen for shown in batch.views) == [
+        f"{number:016x}" for number in (1, 2)
+    ]
+    assert seen[-1].complete

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit, QWidget
 from engine.again import Asked
 from engine.config import Settings
 from engine.feed import Batch
+from engine.records import TaskView
 from gui.bridge import Bridge
 from gui.dialogs.start import StartDialog
 from gui.estimate import Estimate
@@ -129,6 +130,27 @@ def test_the_last_ones_of_a_host_say_how_long_it_takes(qapp: QApplication) -> No
         "crawl", {"url": "https://other.example/", "max_pages": 600, "delay_ms": 1000}
     )
     assert estimate.words(elsewhere) == "Up to 600 pages, at least 10 min with this pause."
+
+
+def took(number: int, minutes: int) -> TaskView:
+    url = {"url": "https://host.example/"}
+    return a_view(number, age=1, done=10, args=url, ended_at=NOW + minutes * 60_000)
+
+
+def test_what_a_ledger_held_counts_once_it_is_read_the_newest_first(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    estimate = Estimate(Bridge(Settings.at(home=Path("/nowhere"))))
+    asked = Asked("crawl", {"url": "https://host.example/a"})
+    newest, oldest = [took(at, 1) for at in range(10)], [took(at, 90) for at in range(10, 300)]
+    estimate.hear(Batch(tuple(newest), (), 10, 300, False))
+    estimate.hear(Batch(tuple(oldest), (), 300, 300, True))
+    assert not estimate.words(asked)
+    qtbot.waitUntil(lambda: bool(estimate.words(asked)), timeout=60_000)
+    assert estimate.words(asked) == "The last ones at this host took 1 min."
+    news = [took(at, 30) for at in range(300, 305)]
+    estimate.hear(Batch(tuple(news), (), 305, 305, True))
+    assert estimate.words(asked) == "The last ones at this host took 30 min."
 
 
 def with_typing(task: dict[str, Any]) -> dict[str, Any]:
