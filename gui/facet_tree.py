@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 
 from gui.gauges import SIGN_SIZE, sign
 from gui.icons import glyph
-from gui.rows_model import AnyIndex
+from gui.item_roles import AnyIndex
 from gui.theme import tone
 
 KEY = int(Qt.ItemDataRole.UserRole)

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 
 from engine.display import display
 from engine.query import Completion, Offer
-from gui.rows_model import AnyIndex
+from gui.item_roles import AnyIndex
 from gui.theme import tone
 
 _WIDTH = 460

@@ -10,26 +10,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, Qt
 
 from engine.query import Filter, SortKey
 from engine.records import TaskView
 from gui.columns import COLUMNS, hint, spoken
 from gui.facets import FacetCounts
+from gui.item_roles import ALIGNMENT, DISPLAY, ROOT, SPOKEN, SPOKEN_MORE, TOOL_TIP, AnyIndex
 from gui.rows import Row
 from gui.task_order import TaskOrder
 from gui.theme import plain_tip
 
-AnyIndex = QModelIndex | QPersistentModelIndex
-
-_ROOT = QModelIndex()
 _FLAGS = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemNeverHasChildren
 _NO_FLAGS = Qt.ItemFlag.NoItemFlags
-_DISPLAY = int(Qt.ItemDataRole.DisplayRole)
-_TOOL_TIP = int(Qt.ItemDataRole.ToolTipRole)
-_ALIGNMENT = int(Qt.ItemDataRole.TextAlignmentRole)
-_SPOKEN = int(Qt.ItemDataRole.AccessibleTextRole)
-_SPOKEN_MORE = int(Qt.ItemDataRole.AccessibleDescriptionRole)
 ID_ROLE = int(Qt.ItemDataRole.UserRole)
 _ALIGN = {
     "left": Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter,
@@ -173,51 +166,55 @@ class RowsModel(QAbstractItemModel):
         """Has an order that was to be ready still, or again, to be made?"""
         return self._order.lacks_an_order
 
+    def forget_orders(self) -> None:
+        """Know no order any more, as when the rows are new."""
+        self._order.forget_orders()
+
     # What Qt asks.
 
-    def rowCount(self, parent: AnyIndex = _ROOT) -> int:
+    def rowCount(self, parent: AnyIndex = ROOT) -> int:
         return 0 if parent.isValid() else len(self._order.ids)
 
-    def columnCount(self, parent: AnyIndex = _ROOT) -> int:
+    def columnCount(self, parent: AnyIndex = ROOT) -> int:
         return 0 if parent.isValid() else len(COLUMNS)
 
-    def index(self, row: int, column: int, parent: AnyIndex = _ROOT) -> QModelIndex:
+    def index(self, row: int, column: int, parent: AnyIndex = ROOT) -> QModelIndex:
         if parent.isValid() or not 0 <= row < len(self._order.ids):
             return QModelIndex()
         return self.createIndex(row, column) if 0 <= column < len(COLUMNS) else QModelIndex()
 
     # its other form, a QObject's parent, is nothing that Qt asks a model for
-    def parent(self, child: AnyIndex = _ROOT) -> QModelIndex:  # type: ignore[override]
+    def parent(self, child: AnyIndex = ROOT) -> QModelIndex:  # type: ignore[override]
         return QModelIndex()
 
     def flags(self, index: AnyIndex) -> Qt.ItemFlag:
         return _FLAGS if index.isValid() else _NO_FLAGS
 
-    def data(self, index: AnyIndex, role: int = _DISPLAY) -> Any:
+    def data(self, index: AnyIndex, role: int = DISPLAY) -> Any:
         if not index.isValid():
             return None
         row, column = self.row_at(index.row()), COLUMNS[index.column()]
-        if role == _DISPLAY:
+        if role == DISPLAY:
             return column.text(row, self._now_ms())
         if role == ID_ROLE:
             return row.task_id
-        if role == _TOOL_TIP:
+        if role == TOOL_TIP:
             return plain_tip(hint(row, column, self._now_ms()))
-        if role == _SPOKEN:
+        if role == SPOKEN:
             return spoken(row, column, self._now_ms())
-        if role == _SPOKEN_MORE:
+        if role == SPOKEN_MORE:
             return COLUMNS[0].text(row, self._now_ms())
-        return _ALIGN[column.align] if role == _ALIGNMENT else None
+        return _ALIGN[column.align] if role == ALIGNMENT else None
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = _DISPLAY) -> Any:
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = DISPLAY) -> Any:
         if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(COLUMNS):
             return None
         column = COLUMNS[section]
-        if role == _DISPLAY:
+        if role == DISPLAY:
             return column.title
-        if role in (_TOOL_TIP, _SPOKEN):
+        if role in (TOOL_TIP, SPOKEN):
             return column.long_title
-        return _ALIGN[column.align] if role == _ALIGNMENT else None
+        return _ALIGN[column.align] if role == ALIGNMENT else None
 
     # How moves are told to Qt.
 
@@ -228,14 +225,14 @@ class RowsModel(QAbstractItemModel):
         if len(rows) <= _FEW and not self._unsorted:
             for row in rows:
                 at = order.place_of(row)
-                self.beginInsertRows(_ROOT, at, at)
+                self.beginInsertRows(ROOT, at, at)
                 order.ids.insert(at, row.task_id)
                 self.endInsertRows()
             return
         batch = order.in_batch_order(rows)
         self._unsorted = self._unsorted or not order.follows(batch[0])
         start = len(order.ids)
-        self.beginInsertRows(_ROOT, start, start + len(batch) - 1)
+        self.beginInsertRows(ROOT, start, start + len(batch) - 1)
         order.ids.extend(row.task_id for row in batch)
         self.endInsertRows()
 
@@ -250,7 +247,7 @@ class RowsModel(QAbstractItemModel):
             self.endResetModel()
             return
         for start, end in reversed(spans):
-            self.beginRemoveRows(_ROOT, start, end)
+            self.beginRemoveRows(ROOT, start, end)
             del order.ids[start : end + 1]
             self.endRemoveRows()
 

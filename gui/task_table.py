@@ -32,10 +32,10 @@ from PySide6.QtWidgets import (
 )
 
 from engine import words
+from gui.item_roles import AnyIndex
 from gui.pulse import Pulse
 from gui.row_choice import RowChoice
 from gui.row_delegate import RowDelegate, row_height
-from gui.rows_model import AnyIndex
 from gui.task_header import TaskHeader
 from gui.task_model import TaskModel
 

@@ -8,23 +8,15 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractTableModel, QObject, Qt
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication
 
 from engine import words
 from gui.details.event_rows import TONES, EventRow
+from gui.item_roles import ALIGNMENT, COLOUR, DISPLAY, FONT, ROOT, SPOKEN, TOOL_TIP, AnyIndex
 from gui.theme import plain_tip, tone
 
-AnyIndex = QModelIndex | QPersistentModelIndex
-
-_ROOT = QModelIndex()
-_DISPLAY = int(Qt.ItemDataRole.DisplayRole)
-_TOOL_TIP = int(Qt.ItemDataRole.ToolTipRole)
-_COLOUR = int(Qt.ItemDataRole.ForegroundRole)
-_FONT = int(Qt.ItemDataRole.FontRole)
-_SPOKEN = int(Qt.ItemDataRole.AccessibleTextRole)
-_ALIGNMENT = int(Qt.ItemDataRole.TextAlignmentRole)
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 KEPT = 50_000  # events; older ones stay in the file: a million would take 300 MB
 MOST_KINDS = 10  # kinds of a stranger's with a switch of their own
@@ -61,7 +53,7 @@ class EventModel(QAbstractTableModel):
         self._rows += new
         if shown:
             first = len(self._shown)
-            self.beginInsertRows(_ROOT, first, first + len(shown) - 1)
+            self.beginInsertRows(ROOT, first, first + len(shown) - 1)
             self._shown += shown
             self.endInsertRows()
         over, unshown = len(self._rows) - KEPT, len(rows) - len(new)
@@ -81,7 +73,7 @@ class EventModel(QAbstractTableModel):
         self._rows[:0] = new
         if shown:
             first = self._top
-            self.beginInsertRows(_ROOT, first, first + len(shown) - 1)
+            self.beginInsertRows(ROOT, first, first + len(shown) - 1)
             self._shown[first:first] = shown
             self.endInsertRows()
         self.stand_behind(max(0, self._dropped - lines + len(rows) - len(new)))
@@ -91,11 +83,11 @@ class EventModel(QAbstractTableModel):
         """So many lines of the file stand before the first event that is here."""
         before, self._dropped = self._dropped, lines
         if lines and not before:
-            self.beginInsertRows(_ROOT, 0, 0)
+            self.beginInsertRows(ROOT, 0, 0)
             self._shown.insert(0, self._earlier())
             self.endInsertRows()
         elif before and not lines:
-            self.beginRemoveRows(_ROOT, 0, 0)
+            self.beginRemoveRows(ROOT, 0, 0)
             del self._shown[0]
             self.endRemoveRows()
         elif lines != before:
@@ -125,7 +117,7 @@ class EventModel(QAbstractTableModel):
         self._marked = places
         if self._shown:
             last = self.index(len(self._shown) - 1, len(TITLES) - 1)
-            self.dataChanged.emit(self.index(0, 0), last, [_FONT])
+            self.dataChanged.emit(self.index(0, 0), last, [FONT])
 
     @property
     def _top(self) -> int:
@@ -141,7 +133,7 @@ class EventModel(QAbstractTableModel):
         del self._rows[:number]
         if gone:
             start = self._top
-            self.beginRemoveRows(_ROOT, start, start + gone - 1)
+            self.beginRemoveRows(ROOT, start, start + gone - 1)
             del self._shown[start : start + gone]
             self.endRemoveRows()
         self.stand_behind(self._dropped + number + unshown)
@@ -206,35 +198,35 @@ class EventModel(QAbstractTableModel):
             return [row.line for row in shown]
         return [shown[row].line for row in rows]
 
-    def rowCount(self, parent: AnyIndex = _ROOT) -> int:
+    def rowCount(self, parent: AnyIndex = ROOT) -> int:
         return 0 if parent.isValid() else len(self._shown)
 
-    def columnCount(self, parent: AnyIndex = _ROOT) -> int:
+    def columnCount(self, parent: AnyIndex = ROOT) -> int:
         return 0 if parent.isValid() else len(TITLES)
 
-    def data(self, index: AnyIndex, role: int = _DISPLAY) -> Any:
+    def data(self, index: AnyIndex, role: int = DISPLAY) -> Any:
         if not index.isValid():
             return None
         row, column = self._shown[index.row()], index.column()
         text = (row.at, row.name, row.text)[column]
-        if role == _DISPLAY:
+        if role == DISPLAY:
             return text
-        if role == _TOOL_TIP:
+        if role == TOOL_TIP:
             return plain_tip(text) if column == 2 else None
-        if role == _SPOKEN:
+        if role == SPOKEN:
             return f"{row.at}, {row.name}. {row.text}"
-        if role == _FONT and row.place in self._marked:
+        if role == FONT and row.place in self._marked:
             return _bold()
-        if role == _COLOUR and column == 1 and row.tone:
+        if role == COLOUR and column == 1 and row.tone:
             return tone(row.tone, QApplication.palette())
         return None
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = _DISPLAY) -> Any:
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = DISPLAY) -> Any:
         if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(TITLES):
             return None
-        if role == _DISPLAY:
+        if role == DISPLAY:
             return words.say(f"events.{TITLES[section]}")
-        return _LEFT if role == _ALIGNMENT else None
+        return _LEFT if role == ALIGNMENT else None
 
 
 def _bold() -> QFont:

@@ -11,7 +11,6 @@ from PySide6.QtCore import (
     QAbstractItemModel,
     QModelIndex,
     QObject,
-    QPersistentModelIndex,
     Qt,
     Signal,
 )
@@ -22,15 +21,9 @@ from engine.errors import EngineError
 from engine.reading.json_tree import Kind, Node, Rest, Step, path_of
 from gui import language
 from gui.desk import Desk
+from gui.item_roles import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
 from gui.theme import plain_tip, tone
 
-AnyIndex = QModelIndex | QPersistentModelIndex
-
-_ROOT = QModelIndex()
-_DISPLAY = int(Qt.ItemDataRole.DisplayRole)
-_TOOL_TIP = int(Qt.ItemDataRole.ToolTipRole)
-_COLOUR = int(Qt.ItemDataRole.ForegroundRole)
-_SPOKEN = int(Qt.ItemDataRole.AccessibleTextRole)
 LEVEL = 500  # members that are read at a time
 _TONES = {"text": "good", "number": "running", "word": "cancelling"}
 _NOTHING = Node("$", "word", 0, "")
@@ -83,7 +76,7 @@ class JsonModel(QAbstractItemModel):
         self._root = Branch(Node("$", _kind_of(name), 0, ""))
         self.endResetModel()
         if name:
-            self.open(_ROOT)
+            self.open(ROOT)
 
     def stop(self) -> None:
         """End what is being read."""
@@ -154,7 +147,7 @@ class JsonModel(QAbstractItemModel):
 
     # what Qt asks
 
-    def index(self, row: int, column: int, parent: AnyIndex = _ROOT) -> QModelIndex:
+    def index(self, row: int, column: int, parent: AnyIndex = ROOT) -> QModelIndex:
         children = self.branch(parent).children
         if parent.isValid() and parent.column() != 0:
             return QModelIndex()
@@ -167,13 +160,13 @@ class JsonModel(QAbstractItemModel):
         above = self.branch(index).parent if index.isValid() else None
         return QModelIndex() if above is None else self._index_of(above)
 
-    def rowCount(self, parent: AnyIndex = _ROOT) -> int:
+    def rowCount(self, parent: AnyIndex = ROOT) -> int:
         return 0 if parent.column() > 0 else len(self.branch(parent).children)
 
-    def columnCount(self, parent: AnyIndex = _ROOT) -> int:
+    def columnCount(self, parent: AnyIndex = ROOT) -> int:
         return 2
 
-    def hasChildren(self, parent: AnyIndex = _ROOT) -> bool:
+    def hasChildren(self, parent: AnyIndex = ROOT) -> bool:
         branch = self.branch(parent)
         if parent.column() > 0 or not branch.node.is_open:
             return False
@@ -187,21 +180,21 @@ class JsonModel(QAbstractItemModel):
     def fetchMore(self, parent: AnyIndex) -> None:
         self.open(parent)
 
-    def data(self, index: AnyIndex, role: int = _DISPLAY) -> Any:
+    def data(self, index: AnyIndex, role: int = DISPLAY) -> Any:
         if not index.isValid():
             return None
         node = self.branch(index).node
-        if role == _DISPLAY:
+        if role == DISPLAY:
             return _name(node) if index.column() == 0 else node.preview
-        if role == _COLOUR:
+        if role == COLOUR:
             wanted = "muted" if index.column() == 0 else _TONES.get(node.kind, "muted")
             return tone(wanted, QApplication.palette())
-        if role == _TOOL_TIP:
+        if role == TOOL_TIP:
             return plain_tip(node.preview)
-        return f"{_name(node)}: {node.preview}" if role == _SPOKEN else None
+        return f"{_name(node)}: {node.preview}" if role == SPOKEN else None
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = _DISPLAY) -> Any:
-        if orientation == Qt.Orientation.Horizontal and role == _DISPLAY:
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = DISPLAY) -> Any:
+        if orientation == Qt.Orientation.Horizontal and role == DISPLAY:
             return self.tr("Name") if section == 0 else self.tr("Value")
         return None
 

@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractTableModel, QObject, Qt
 from PySide6.QtWidgets import QApplication
 
 from engine.words import NONE, clock, took
 from gui.details.timeline_picture import IDLE
 from gui.details.timeline_spans import Span
+from gui.item_roles import ALIGNMENT, COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
 from gui.theme import plain_tip, tone
 
-AnyIndex = QModelIndex | QPersistentModelIndex
-
-_ROOT = QModelIndex()
-_DISPLAY = int(Qt.ItemDataRole.DisplayRole)
-_TOOL_TIP = int(Qt.ItemDataRole.ToolTipRole)
-_COLOUR = int(Qt.ItemDataRole.ForegroundRole)
-_SPOKEN = int(Qt.ItemDataRole.AccessibleTextRole)
-_ALIGNMENT = int(Qt.ItemDataRole.TextAlignmentRole)
 _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
 BEGAN, WHAT, TEXT, TOOK, BAR = range(5)
 
@@ -55,7 +48,7 @@ class TimelineModel(QAbstractTableModel):
         goes_on = 0 < known <= len(rows) and rows[known - 1] is self._spans[-1]
         if goes_on and rows[0] is self._spans[0]:
             if len(rows) > known:
-                self.beginInsertRows(_ROOT, known, len(rows) - 1)
+                self.beginInsertRows(ROOT, known, len(rows) - 1)
                 self._spans = rows
                 self.endInsertRows()
             return
@@ -73,25 +66,25 @@ class TimelineModel(QAbstractTableModel):
                 return row
         return max(0, len(self._spans) - 1)
 
-    def rowCount(self, parent: AnyIndex = _ROOT) -> int:
+    def rowCount(self, parent: AnyIndex = ROOT) -> int:
         return 0 if parent.isValid() else len(self._spans)
 
-    def columnCount(self, parent: AnyIndex = _ROOT) -> int:
+    def columnCount(self, parent: AnyIndex = ROOT) -> int:
         return 0 if parent.isValid() else len(self._titles)
 
-    def data(self, index: AnyIndex, role: int = _DISPLAY) -> Any:
+    def data(self, index: AnyIndex, role: int = DISPLAY) -> Any:
         if not index.isValid():
             return None
         span, column = self._spans[index.row()], index.column()
-        if role == _DISPLAY:
+        if role == DISPLAY:
             return self._text(span, column)
-        if role == _SPOKEN:
+        if role == SPOKEN:
             return self._spoken(span)
-        if role == _TOOL_TIP:
+        if role == TOOL_TIP:
             return plain_tip(span.text) if column == TEXT else None
-        if role == _ALIGNMENT:
+        if role == ALIGNMENT:
             return _RIGHT if column == TOOK else None
-        if role == _COLOUR and (span.tone == IDLE or (column == WHAT and span.tone)):
+        if role == COLOUR and (span.tone == IDLE or (column == WHAT and span.tone)):
             return tone("muted" if span.tone == IDLE else span.tone, QApplication.palette())
         return None
 
@@ -111,9 +104,9 @@ class TimelineModel(QAbstractTableModel):
         parts = (span.name, span.text, self._text(span, TOOK) or NONE, self._text(span, BEGAN))
         return ", ".join(part for part in parts if part)
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = _DISPLAY) -> Any:
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = DISPLAY) -> Any:
         if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(self._titles):
             return None
-        if role == _ALIGNMENT:
+        if role == ALIGNMENT:
             return _RIGHT if section == TOOK else int(Qt.AlignmentFlag.AlignLeft)
-        return self._titles[section] if role == _DISPLAY else None
+        return self._titles[section] if role == DISPLAY else None

@@ -14,9 +14,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gui.details.timeline_model import BAR, BEGAN, TEXT, TOOK, WHAT, AnyIndex, TimelineModel
+from gui.details.timeline_model import BAR, BEGAN, TEXT, TOOK, WHAT, TimelineModel
 from gui.details.timeline_picture import IDLE
 from gui.details.timeline_spans import Scale, Span
+from gui.item_roles import AnyIndex
 from gui.plain_rows import show_plain_rows
 from gui.theme import tone
 

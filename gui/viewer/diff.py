@@ -9,9 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import (
     QAbstractTableModel,
-    QModelIndex,
     QObject,
-    QPersistentModelIndex,
     Qt,
     Signal,
 )
@@ -33,17 +31,15 @@ from engine.units import Unit
 from engine.words import clock, count, status_word
 from gui import language
 from gui.desk import Desk
+from gui.item_roles import DISPLAY, ROOT, AnyIndex
 from gui.rows import Row
 from gui.theme import plain_label, plain_tip, tone
 from gui.viewer.kind_chips import KindChips
 from gui.viewer.plain_table import PlainTable
 from gui.viewer.tab import ViewerTab
 
-AnyIndex = QModelIndex | QPersistentModelIndex
 KINDS = ("added", "removed", "changed")
 MOST_RUNS = 50
-_ROOT = QModelIndex()
-_DISPLAY = int(Qt.ItemDataRole.DisplayRole)
 _TONES = {"added": "good", "removed": "bad", "changed": "warning"}
 
 
@@ -74,13 +70,13 @@ class DiffModel(QAbstractTableModel):
         }
         return words[kind]
 
-    def rowCount(self, parent: AnyIndex = _ROOT) -> int:
+    def rowCount(self, parent: AnyIndex = ROOT) -> int:
         return 0 if parent.isValid() else len(self._shown)
 
-    def columnCount(self, parent: AnyIndex = _ROOT) -> int:
+    def columnCount(self, parent: AnyIndex = ROOT) -> int:
         return 0 if parent.isValid() else len(self.widths)
 
-    def data(self, index: AnyIndex, role: int = _DISPLAY) -> Any:
+    def data(self, index: AnyIndex, role: int = DISPLAY) -> Any:
         if not index.isValid():
             return None
         one = self._shown[index.row()]
@@ -90,14 +86,14 @@ class DiffModel(QAbstractTableModel):
         if one.text_changed and one.before == one.after:
             after = self.tr("{0} · other text").format(after)
         cells = (self.word(one.change), one.name, one.before, after)
-        if role == _DISPLAY:
+        if role == DISPLAY:
             return cells[index.column()]
         if role == int(Qt.ItemDataRole.ToolTipRole):
             return plain_tip(cells[index.column()])
         return ", ".join(cells) if role == int(Qt.ItemDataRole.AccessibleTextRole) else None
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = _DISPLAY) -> Any:
-        if orientation != Qt.Orientation.Horizontal or role != _DISPLAY:
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = DISPLAY) -> Any:
+        if orientation != Qt.Orientation.Horizontal or role != DISPLAY:
             return None
         return (self.tr("Change"), self.tr("Item"), self.tr("Before"), self.tr("Now"))[section]
 

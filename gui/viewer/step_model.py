@@ -6,23 +6,18 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractTableModel, QObject, Qt
 from PySide6.QtWidgets import QApplication
 
 from engine.display import display
 from engine.saying import retold
 from engine.words import took
+from gui.item_roles import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
 from gui.theme import plain_tip, tone
 from gui.viewer.unit_columns import TONES, kind_word
 
-AnyIndex = QModelIndex | QPersistentModelIndex
 Step = Mapping[str, Any]
 
-_ROOT = QModelIndex()
-_DISPLAY = int(Qt.ItemDataRole.DisplayRole)
-_TOOL_TIP = int(Qt.ItemDataRole.ToolTipRole)
-_COLOUR = int(Qt.ItemDataRole.ForegroundRole)
-_SPOKEN = int(Qt.ItemDataRole.AccessibleTextRole)
 _CHARS = 300
 _KINDS = {"success": "done", "error": "failed", "pending": "waiting"}
 _KIND_AT = 1
@@ -31,8 +26,7 @@ _KIND_AT = 1
 class StepModel(QAbstractTableModel):
     """`show_steps` tells only what differs, so that what is marked stays marked."""
 
-    widths = (3, 11, 19, 26, 10, 0)
-    least = (2, 9, 7, 8, 5, 8)  # where room is short
+    widths = (3, 11, 19, 26, 7, 0)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -64,27 +58,27 @@ class StepModel(QAbstractTableModel):
         kinds = [step.get("status") for step in self._steps]
         return kinds.index("error") if "error" in kinds else 0
 
-    def rowCount(self, parent: AnyIndex = _ROOT) -> int:
+    def rowCount(self, parent: AnyIndex = ROOT) -> int:
         return 0 if parent.isValid() else len(self._cells)
 
-    def columnCount(self, parent: AnyIndex = _ROOT) -> int:
+    def columnCount(self, parent: AnyIndex = ROOT) -> int:
         return 0 if parent.isValid() else len(self.widths)
 
-    def data(self, index: AnyIndex, role: int = _DISPLAY) -> Any:
+    def data(self, index: AnyIndex, role: int = DISPLAY) -> Any:
         if not index.isValid():
             return None
         cells = self._cells[index.row()]
-        if role == _DISPLAY:
+        if role == DISPLAY:
             return cells[index.column()]
-        if role == _TOOL_TIP:
+        if role == TOOL_TIP:
             return plain_tip(cells[index.column()])
-        if role == _COLOUR and index.column() == _KIND_AT:
+        if role == COLOUR and index.column() == _KIND_AT:
             kind = _kind(self._steps[index.row()])
             return tone(TONES.get(kind, "muted"), QApplication.palette())
-        return ", ".join(filter(None, cells)) if role == _SPOKEN else None
+        return ", ".join(filter(None, cells)) if role == SPOKEN else None
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = _DISPLAY) -> Any:
-        if orientation != Qt.Orientation.Horizontal or role not in (_DISPLAY, _TOOL_TIP):
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = DISPLAY) -> Any:
+        if orientation != Qt.Orientation.Horizontal or role != DISPLAY:
             return None
         titles = (
             *(self.tr("#"), self.tr("State"), self.tr("Tool"), self.tr("What for")),

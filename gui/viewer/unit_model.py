@@ -9,9 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import (
     QAbstractTableModel,
-    QModelIndex,
     QObject,
-    QPersistentModelIndex,
     Qt,
     QTimer,
     Signal,
@@ -19,17 +17,10 @@ from PySide6.QtCore import (
 from PySide6.QtWidgets import QApplication
 
 from engine.units import Unit, UnitFilter
+from gui.item_roles import ALIGNMENT, COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
 from gui.theme import plain_tip, tone
 from gui.viewer.unit_columns import TONES, UnitColumn, spoken, title_of
 
-AnyIndex = QModelIndex | QPersistentModelIndex
-
-_ROOT = QModelIndex()
-_DISPLAY = int(Qt.ItemDataRole.DisplayRole)
-_TOOL_TIP = int(Qt.ItemDataRole.ToolTipRole)
-_COLOUR = int(Qt.ItemDataRole.ForegroundRole)
-_SPOKEN = int(Qt.ItemDataRole.AccessibleTextRole)
-_ALIGNMENT = int(Qt.ItemDataRole.TextAlignmentRole)
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 _LEFT, _RIGHT = Qt.AlignmentFlag.AlignLeft | _MIDDLE, Qt.AlignmentFlag.AlignRight | _MIDDLE
 KEPT = 200_000  # rows; of a longer result an export has all
@@ -96,7 +87,7 @@ class UnitModel(QAbstractTableModel):
             fit = [one for one in units if self._passes(one)]
             if fit:
                 first = len(self._shown)
-                self.beginInsertRows(_ROOT, first, first + len(fit) - 1)
+                self.beginInsertRows(ROOT, first, first + len(fit) - 1)
                 self._shown += fit
                 self.endInsertRows()
                 self._unsorted = self._sort is not None
@@ -146,34 +137,34 @@ class UnitModel(QAbstractTableModel):
             self.changePersistentIndexList(before, after)
         self.layoutChanged.emit()
 
-    def rowCount(self, parent: AnyIndex = _ROOT) -> int:
+    def rowCount(self, parent: AnyIndex = ROOT) -> int:
         return 0 if parent.isValid() else len(self._shown)
 
-    def columnCount(self, parent: AnyIndex = _ROOT) -> int:
+    def columnCount(self, parent: AnyIndex = ROOT) -> int:
         return 0 if parent.isValid() else len(self.columns)
 
-    def data(self, index: AnyIndex, role: int = _DISPLAY) -> Any:
+    def data(self, index: AnyIndex, role: int = DISPLAY) -> Any:
         if not index.isValid():
             return None
         unit, column = self._shown[index.row()], self.columns[index.column()]
-        if role == _DISPLAY:
+        if role == DISPLAY:
             return column.text(unit)
-        if role == _ALIGNMENT:
+        if role == ALIGNMENT:
             return _RIGHT if column.is_number else _LEFT
-        if role == _COLOUR and column.is_toned:
+        if role == COLOUR and column.is_toned:
             kind = unit.answer if column.key == "code" else unit.state
             return tone(TONES.get(kind, "muted"), QApplication.palette())
-        if role == _TOOL_TIP:
+        if role == TOOL_TIP:
             return plain_tip(column.text(unit))
-        return spoken(unit) if role == _SPOKEN else None
+        return spoken(unit) if role == SPOKEN else None
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = _DISPLAY) -> Any:
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = DISPLAY) -> Any:
         if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(self.columns):
             return None
         column = self.columns[section]
-        if role == _DISPLAY:
+        if role == DISPLAY:
             return title_of(column.key, of_steps=self._of_steps)
-        if role == _ALIGNMENT:
+        if role == ALIGNMENT:
             return _RIGHT if column.is_number else _LEFT
         return None
 
