@@ -30,6 +30,7 @@ class SaveView(Question):
         self._lay_out()
         self.add_button("", self.tr("Cancel"))
         self._ok = self.add_button("save", self.tr("Save"))
+        self._ok.setDefault(True)  # for Enter on the check box; Esc still saves nothing
         self.name.textChanged.connect(lambda _: self._judge())
         self.name.returnPressed.connect(self._ok.click)
         self.when_answered(

@@ -276,6 +276,18 @@ async def test_everything_in_a_facet_is_meant_by_its_menu(tasks: Path) -> None:
         menu.close()
 
 
+async def test_enter_saves_a_view_also_from_its_check_box_and_esc_does_not(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        window, preferences = session.window, session.window.desk.preferences
+        for key, number in ((Qt.Key.Key_Escape, 0), (Qt.Key.Key_Return, 1)):
+            window.acts["save_view"].trigger()
+            dialog = window.findChildren(SaveView)[-1]
+            QTest.keyClicks(dialog.name, "Mine")
+            dialog.layout_too.setFocus()
+            QTest.keyClick(dialog.layout_too, key)
+            assert len(preferences.get("views.saved", list)) == number
+
+
 async def test_a_view_is_saved_chosen_renamed_and_removed(tasks: Path) -> None:
     async with opened(tasks) as session:
         window, preferences = session.window, session.window.desk.preferences
