@@ -23,6 +23,7 @@ Keys = tuple[SortKey, ...]
 N = TypeVar("N", str, int)
 _MOST: Final = 6  # orders that are kept beside those that are wanted, the latest used
 _MENDED: Final = 64  # more than a 64th of the rows are not mended one by one: a sort is quicker
+_MANY: Final = 8
 _STEP: Final = 500  # rows that are read in one step of an order that is made beforehand
 _NOBODY: Final = ""  # whoever had this number is gone
 
@@ -88,10 +89,20 @@ class KnownOrders:
             return known.ids.copy()
         return self._named(known.numbers or ())
 
-    def only(self, ids: Iterable[str], keys: Keys) -> list[str]:
-        """These ids in this order."""
-        passing = set(ids)
-        return [task_id for task_id in self.of(keys) if task_id in passing]
+    def only(self, some: Sequence[Row], keys: Keys) -> list[str]:
+        """The ids of these in this order; they stand as they do in the rows."""
+        wanted, names = bytearray(len(self._names)), self._names
+        if len(some) * _MANY < len(self._rows):
+            for row in some:
+                wanted[self.arrival[row.task_id]] = 1
+        else:  # to look for very many names costs more than to look at every row
+            rest = iter(some)
+            sought = next(rest, None)
+            for number, row in zip(self.arrival.values(), self._rows.values(), strict=True):
+                if row is sought:
+                    wanted[number] = 1
+                    sought = next(rest, None)
+        return [names[number] for number in self._numbers(keys) if wanted[number]]
 
     def lacks(self) -> bool:
         """Is there an order that is wanted and not known?"""
@@ -125,9 +136,13 @@ class KnownOrders:
                 if known_so_far.get(keys) is known:
                     del known_so_far[keys]
 
-    def _number_anew(self) -> None:
+    def forget_all(self) -> None:
+        """Know no order any more."""
         self._known.clear()
         self._begun.clear()
+
+    def _number_anew(self) -> None:
+        self.forget_all()
         self._names = list(self._rows)
         self.arrival.clear()
         self.arrival.update({task_id: number for number, task_id in enumerate(self._names)})

@@ -186,6 +186,9 @@ class TaskOrder:
         self._known.wanted = tuple((key,) for key in wanted)
         return self._known.make_wanted()
 
+    def forget_orders(self) -> None:
+        self._known.forget_all()
+
     @property
     def lacks_an_order(self) -> bool:
         """Has one of those that were to be made beforehand still, or again, to be made?"""
@@ -222,11 +225,9 @@ class TaskOrder:
         rows = self.passing(now_ms)
         if len(rows) == len(self.rows):
             return self._known.of(self.sort_keys)
-        ids = [row.task_id for row in rows]
-        if not self._known.has(self.sort_keys):
-            return names_in_order(ids, rows, self._orders)
-        # rows are read in the order that memory has, and only their numbers after that
-        return self._known.only(ids, self.sort_keys)
+        if self._known.has(self.sort_keys):
+            return self._known.only(rows, self.sort_keys)
+        return names_in_order([row.task_id for row in rows], rows, self._orders)
 
     def replace(self, ids: list[str]) -> None:
         # A set of all is made far quicker in the order that memory has.

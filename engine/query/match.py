@@ -17,21 +17,19 @@ from engine.query.errors import QueryError
 from engine.query.fields import FIELDS, SINCE, TOOK_KEYS, Test
 from engine.query.mistakes import others, test_of
 from engine.query.parse import parse
-from engine.query.subject import CUT, Subject, subject, took_all
+from engine.query.subject import CUT, Seen, Subject, subject, took_all
 from engine.query.syntax import And, Node, Not, Or, Term, Text, written
 from engine.query.values import Compared, glob, has_glob, span
 from engine.query.words import Searched
 from engine.records import TaskView
 
 
-class Listed(Searched, Protocol):
+class Listed(Searched, Seen, Protocol):
     """A row of a list: `about` is one and the same for all rows of one state, kind, host and
     budget, and may change only together with these."""
 
     @property
     def about(self) -> Hashable: ...
-    @property
-    def view(self) -> TaskView: ...
 
 
 S = TypeVar("S", bound=Listed)

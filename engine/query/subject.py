@@ -27,7 +27,6 @@ from engine.ledger_ids import HERE
 from engine.pace import STALL_MIN_MS
 from engine.records import (
     LIVE,
-    TERMINAL,
     EngineFields,
     ErrorInfo,
     Status,
@@ -47,16 +46,20 @@ _NO_RECORD = TaskRecord(task_id="")
 _NO_FIELDS = EngineFields()
 _NO_ERROR = ErrorInfo("")
 _NO_UNITS = Units()
-_ENDED: Final = frozenset(status.value for status in TERMINAL)  # bare texts are compared quicker
 _NUMBERS: Final = frozenset({float, int})
-_RECORD: Final[Any] = TaskRecord  # its times are looked at here, whatever their types say
 
 
 class Seen(Protocol):
-    """What knows its task."""
+    """What knows its task; its times are as the record has them, be they times or not."""
 
     @property
     def view(self) -> Any: ...
+    @property
+    def live(self) -> bool: ...
+    @property
+    def started_at(self) -> float | None: ...
+    @property
+    def ended_at(self) -> float | None: ...
 
 
 class Subject(msgspec.Struct, frozen=True, gc=False):
@@ -177,6 +180,18 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
     def updated_at(self) -> float:
         return _known(updated_at(self.view))
 
+    @property
+    def live(self) -> bool:
+        return self.record.is_live
+
+    @property
+    def started_at(self) -> float | None:
+        return self.record.started_at
+
+    @property
+    def ended_at(self) -> float | None:
+        return self.record.ended_at
+
     def took_ms(self, now_ms: float) -> float:
         """How long it ran, or has run (it may be asked to stop)."""
         record = self.record
@@ -205,14 +220,13 @@ def subject(view: TaskView, stall_after_ms: float = STALL_MIN_MS) -> Subject:
     return Subject(view, stall_after_ms)
 
 
-def took_all(found: Iterable[Seen], now_ms: float) -> list[float]:
-    """`Subject.took_ms` of each: asked only where a record is not one that ended as usual."""
+def took_all(found: Iterable[Any], now_ms: float) -> list[float]:
+    """`Subject.took_ms` of each: asked only where a task did not end as usual."""
     return [
         end - began
-        if type(one := each.view.entry) is _RECORD
-        and one.status in _ENDED
-        and type(began := one.started_at) in _NUMBERS
-        and type(end := one.ended_at) in _NUMBERS
+        if not each.live
+        and type(began := each.started_at) in _NUMBERS
+        and type(end := each.ended_at) in _NUMBERS
         and 0 < began <= end < LAST_MS
         else Subject(each.view, 0).took_ms(now_ms)
         for each in found
