@@ -100,6 +100,19 @@ class WorkBar(QWidget):
         row.addWidget(self._bar, 1)
         row.addWidget(self.stop)
         self.show_progress()
+        self.setVisible(False)
+        clock = QTimer(self, interval=LOOK_MS)
+        clock.timeout.connect(self.show_progress)
+        self._later = QTimer(self, singleShot=True, interval=QUIET_MS)
+        self._later.timeout.connect(self.show)
+        self._later.timeout.connect(clock.start)
+        self._later.start()
+
+    def end(self) -> None:
+        """Nothing is under way any more."""
+        self._later.stop()
+        self.setVisible(False)
+        self.deleteLater()
 
     def show_progress(self) -> None:
         tried = self._work.outcome.tried
@@ -137,30 +150,15 @@ class BulkWork(QObject):
         """
         work = Work(task_ids, act)
         bar = WorkBar(said, work)
-        bar.setVisible(False)
         self._place.addWidget(bar)
-        clock = QTimer(bar, interval=LOOK_MS)
-        clock.timeout.connect(bar.show_progress)
-        later = QTimer(bar, singleShot=True, interval=QUIET_MS)
-        later.timeout.connect(bar.show)
-        later.timeout.connect(clock.start)
-        later.start()
 
-        def end(tell: Callable[[], object]) -> None:
-            clock.stop()
-            later.stop()
-            bar.setVisible(False)
-            bar.deleteLater()
-            tell()
+        def end(found: Outcome[T]) -> None:
+            bar.end()
+            then(found)
 
         def fail(error: EngineError) -> None:
             self._errands.failed.emit(error)
-            then(work.unbegun())
+            end(work.unbegun())
 
         self._runs += 1
-        self._errands.ask(
-            work.run,
-            lambda found: end(lambda: then(found)),
-            lambda error: end(lambda: fail(error)),
-            name=f"bulk work {self._runs}",
-        )
+        self._errands.ask(work.run, end, fail, name=f"bulk work {self._runs}")
