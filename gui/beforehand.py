@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FEWEST = 20_000  # fewer rows are sorted at once
 SOON_MS = 1000  # after the list was read, or other columns are shown
+DEAR = ("took", "ended", "started", "average")  # a sort by these takes longest, shown or not
 TURN_MS = 12  # between two slices: a click or a key comes first
 SLICE_S = 0.002
 BUSY_SHARE = 0.05  # of a turn that the window worked for others: then this waits
@@ -30,8 +31,8 @@ def attach(window: MainWindow) -> Beforehand:
 
 
 class Beforehand(QObject):
-    """Makes the order of each column in sight, in slices, only while the window has nothing
-    else to do and can be seen. It ends, and begins again only when an order is lost.
+    """Makes the order of each column in sight and of the dear ones, in slices, only while the
+    window has nothing else to do and can be seen. It ends, and begins again only when an order is lost.
 
     `turned` says that it has looked once more whether it may work."""
 
@@ -59,7 +60,8 @@ class Beforehand(QObject):
         model, header = self._window.model, self._window.table.header()
         if self._timer.isActive() or model.total < FEWEST:
             return
-        wanted = [(one.key, False) for one in header.columns if header.is_wanted(one.key)]
+        shown = [one.key for one in header.columns if header.is_wanted(one.key)]
+        wanted = [(key, False) for key in dict.fromkeys((*shown, *DEAR))]
         if wanted == self._wanted and not model.lacks_an_order:
             return
         again = self._not_before - time.monotonic() if wanted == self._wanted else 0

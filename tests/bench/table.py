@@ -171,8 +171,11 @@ class Bench:
         return spent
 
     def _make_beforehand(self) -> None:
+        from gui.beforehand import DEAR
+
         header = self.table.header()
-        wanted = [(one.key, False) for one in header.columns if header.is_wanted(one.key)]
+        shown = [one.key for one in header.columns if header.is_wanted(one.key)]
+        wanted = [(key, False) for key in dict.fromkeys((*shown, *DEAR))]
         steps = self.model.make_beforehand(wanted)
         spent = [cpu_ms(partial(next, steps, None))]
         while self.model.lacks_an_order:
