@@ -32,7 +32,9 @@ def attach(window: MainWindow) -> Beforehand:
 
 class Beforehand(QObject):
     """Makes the order of each column in sight and of the dear ones, in slices, only while the
-    window has nothing else to do and can be seen. It ends, and begins again only when an order is lost.
+    window has nothing else to do and can be seen.
+
+    It ends, and begins again only when an order is lost.
 
     `turned` says that it has looked once more whether it may work."""
 
