@@ -23,7 +23,7 @@ from gui.alarm import Alarm
 from gui.flow import MOST_VIEWS
 from gui.session import Session
 from gui.settings import Memory
-from tests.gui.windows import heard, opened, until
+from tests.gui.windows import WAIT_S, heard, opened, until
 from tests.hard.window_scenes import FLOOD, in_table, on_disk
 from tests.watch.folders import elsewhere, task_id, write_meta
 
@@ -125,9 +125,19 @@ async def test_two_windows_on_one_ledger_show_the_same_and_run_each_task_once(
         for session in (one, other):
             await until(partial(shows, session, truth), session.bridge.batch)
         for record in made:
-            events = await one.bridge.engine.events(record.task_id)
-            kinds = [event.kind for event in events.events]
+            kinds = await told_to_the_end(one, record.task_id)
             assert (kinds.count("started"), kinds.count("completed")) == (1, 1)
+
+
+async def told_to_the_end(session: Session, task_id: str) -> list[str]:
+    """The kinds of its events, once the last is written: a task ends a moment before that."""
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            found = await session.bridge.engine.events(task_id)
+            kinds = [event.kind for event in found.events]
+            if "completed" in kinds:
+                return kinds
+            await asyncio.sleep(0.01)
 
 
 @pytest.mark.case("R60")
