@@ -99,4 +99,6 @@ def _hindrance(message: str) -> str:
     found.pop(-1, None)
     if found:
         return found[max(found)]
-    return "there is no such element" if "waiting for locator" in message else ""
+    if "waiting for locator" not in message or "locator resolved to" in message:
+        return ""  # found, and the time was over before anything was seen to hinder it
+    return "there is no such element"
