@@ -17,6 +17,7 @@ from engine.service import Engine
 from engine.words import clock, count, took
 from gui import language
 from gui.desk import Desk
+from gui.details.facts import ended_by
 from gui.details.json_view import JsonView
 from gui.details.tab import DetailTab
 from gui.theme import plain_label
@@ -24,6 +25,7 @@ from gui.theme import plain_label
 AGAIN_MS = 1_000
 _MOST = 12  # facts of a stranger's result
 _CHARS = 160
+_STATES = ("failed", "cancelled")  # what stopped it is then told by its state
 
 
 class Result(DetailTab):
@@ -95,7 +97,9 @@ class Result(DetailTab):
         if found is None:
             self._show_nothing(self._why_nothing())
             return
-        self.summary.show_text(summary_text(found))
+        entry = self._view.entry if self._view is not None else None
+        kind = entry.kind if isinstance(entry, TaskRecord) else ""
+        self.summary.show_text(summary_text(found, kind))
         self._stack.setCurrentWidget(self.tree)
         self.tree.show_file(self._task_id, RESULT_NAME)
 
@@ -126,10 +130,15 @@ async def _found(engine: Engine, task_id: str) -> Mapping[str, Any] | None:
     return await engine.head(task_id) if RESULT_NAME in names else None
 
 
-def summary_text(head: Mapping[str, Any]) -> str:
-    """The facts of a summary in one line: `total pages 12 · failed 1 · stopped by frontier`."""
+def summary_text(head: Mapping[str, Any], kind: str = "") -> str:
+    """The facts of a summary in one line: `pages 12 · failed 1 · stopped by its budget`."""
     summary = head.get("summary")
-    facts = summary if isinstance(summary, Mapping) else head
+    facts = dict(summary if isinstance(summary, Mapping) else head)
+    by = str(facts.get("stopped_by"))
+    if by in _STATES:
+        del facts["stopped_by"]
+    elif said := ended_by(kind, by):
+        facts["stopped_by"] = said.text
     told = []
     for name, value in facts.items():
         if isinstance(value, Mapping | list) or value in (None, ""):
@@ -140,7 +149,12 @@ def summary_text(head: Mapping[str, Any]) -> str:
 
 def _named(name: str) -> str:
     """What is told; a name that is not ours as it stands in the file."""
-    known = {
+    known = _facts() | _links()
+    return known.get(name) or display(name, 40).removesuffix("_ms").replace("_", " ")
+
+
+def _facts() -> dict[str, str]:
+    return {
         "total_pages": _tr("pages"),
         "succeeded": _tr("done"),
         "failed": _tr("failed"),
@@ -160,7 +174,16 @@ def _named(name: str) -> str:
         "label": _tr("label"),
         "url": _tr("address"),
     }
-    return known.get(name) or display(name, 40).removesuffix("_ms").replace("_", " ")
+
+
+def _links() -> dict[str, str]:
+    """Those that a crawl left alone."""
+    return {
+        "links_outside": _tr("links to elsewhere"),
+        "links_too_deep": _tr("links too deep"),
+        "links_repeating": _tr("links that repeat themselves"),
+        "links_not_web": _tr("links to no web page"),
+    }
 
 
 def _tr(text: str) -> str:

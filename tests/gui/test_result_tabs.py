@@ -93,6 +93,15 @@ async def test_a_running_task_adds_its_new_items(home: Path) -> None:
         await settled(lambda: items.list.model.total == 2)
 
 
+def test_what_ended_a_task_is_told_in_words_and_not_twice() -> None:
+    found = {"summary": {"failed": 1, "stopped_by": "max_pages", "links_not_web": 9}}
+    told = summary_text(found, "crawl")
+    words = "failed 1 · stopped by its limit of pages; more addresses were known"
+    assert told == f"{words} · links to no web page 9"
+    assert summary_text({"failed": 1, "stopped_by": "failed"}, "crawl") == "failed 1"
+    assert summary_text({"stopped_by": "a_meteor"}, "crawl") == "stopped by a_meteor"
+
+
 async def test_the_result_is_told_in_a_line_and_searched_as_a_tree(home: Path) -> None:
     put_pages(put_task(home, 1), *map(page, range(700)))
     async with opened(home) as session:
