@@ -26,7 +26,8 @@ _KIND_AT = 1
 class StepModel(QAbstractTableModel):
     """`show_steps` tells only what differs, so that what is marked stays marked."""
 
-    widths = (3, 11, 19, 26, 7, 0)
+    widths = (3, 11, 19, 26, 10, 0)
+    least = (2, 9, 7, 8, 5, 8)  # where room is short
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -78,7 +79,7 @@ class StepModel(QAbstractTableModel):
         return ", ".join(filter(None, cells)) if role == SPOKEN else None
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = DISPLAY) -> Any:
-        if orientation != Qt.Orientation.Horizontal or role != DISPLAY:
+        if orientation != Qt.Orientation.Horizontal or role not in (DISPLAY, TOOL_TIP):
             return None
         titles = (
             *(self.tr("#"), self.tr("State"), self.tr("Tool"), self.tr("What for")),
