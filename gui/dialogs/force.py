@@ -268,8 +268,11 @@ class ForceDialog(Question):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Enter after a reason leads on: the default button would throw it away."""
-        enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
-        if enter and self.focusWidget() in (self.reason.field, self.reason.field.lineEdit()):
+        enter, where = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter), self.focusWidget()
+        if enter and where in (self.reason.field, self.reason.field.lineEdit()):
             self.sure.setFocus()
+        elif enter and where is self.sure:
+            self.sure.setChecked(True)
+            (self.force if self.force.isEnabled() else self.reason.field).setFocus()
         else:
             super().keyPressEvent(event)

@@ -99,8 +99,10 @@ def test_enter_leads_from_the_reason_to_the_tick_and_never_forces(
     QTest.keyClick(dialog.reason.field, Qt.Key.Key_Return)
     assert dialog.isVisible()
     assert dialog.focusWidget() is dialog.sure
-    dialog.sure.setChecked(True)
-    dialog.force.setFocus()
+    QTest.keyClick(dialog.sure, Qt.Key.Key_Return)
+    assert dialog.isVisible()
+    assert dialog.sure.isChecked()
+    assert dialog.focusWidget() is dialog.force
     QTest.keyClick(dialog.force, Qt.Key.Key_Return)
     assert dialog.answer == "leave"
 
