@@ -5,7 +5,7 @@ This is all that a first paint waits for, so nothing here may import the engine'
 
 from __future__ import annotations
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import QSize, QTimer, Signal
 from PySide6.QtGui import QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QMainWindow, QWidget
 
@@ -15,7 +15,8 @@ from gui.skeleton import Skeleton
 from gui.theme import plain_title
 
 MIN_WIDTH, MIN_HEIGHT = 900, 560
-FIRST_SIZE = (1180, 760)
+FIRST_SIZE = QSize(1180, 760)
+TITLE_HEIGHT = 40  # what a system puts above a window
 SIDEBAR_WIDTH = 190
 BARS_HEIGHT = 130  # menu, toolbar, filter and header: about what stands above the rows
 
@@ -29,12 +30,20 @@ class Shell(QMainWindow):
         super().__init__()
         self.memory, self.preferences = memory, preferences
         self.setMinimumSize(MIN_WIDTH, MIN_HEIGHT)
-        self.resize(*FIRST_SIZE)
+        self.resize(first_size(self.screen().availableSize()))
         self.restoreGeometry(memory.shape("window"))
         self.setWindowTitle(plain_title(root))  # Qt adds the program's name
         outline = _Outline(SIDEBAR_WIDTH if memory.flag("sidebar", True) else 0, self)
         outline.painted.connect(self.painted)
         self.setCentralWidget(outline)
+
+
+def first_size(room: QSize) -> QSize:
+    """For a window that stood nowhere yet, on a screen with this much room; some have too little
+    for any window of ours."""
+    if room.width() < MIN_WIDTH:
+        return FIRST_SIZE
+    return FIRST_SIZE.boundedTo(room - QSize(0, TITLE_HEIGHT))
 
 
 class _Outline(QWidget):

@@ -8,7 +8,10 @@ import sys
 import tomllib
 from pathlib import Path
 
+from PySide6.QtCore import QSize
+
 from engine.version import VERSION
+from gui.shell import FIRST_SIZE, TITLE_HEIGHT, first_size
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
@@ -66,6 +69,14 @@ def test_a_window_is_painted_before_its_rooms_are_there_and_can_be_closed(tmp_pa
 
 def test_a_window_that_cannot_be_furnished_says_so_in_the_crash_dialog(tmp_path: Path) -> None:
     assert ended(tmp_path, "break") == (1, [*PAINTED, "told by CrashDialog"])
+
+
+def test_a_window_that_stood_nowhere_yet_fits_the_screen() -> None:
+    assert first_size(QSize(1920, 1040)) == FIRST_SIZE
+    small = first_size(QSize(1366, 728))
+    assert (small.width(), small.height()) == (FIRST_SIZE.width(), 728 - TITLE_HEIGHT)
+    assert first_size(QSize(960, 1000)).width() == 960
+    assert first_size(QSize(640, 480)) == FIRST_SIZE, "no window of ours fits there"
 
 
 def test_the_version_is_the_one_that_the_package_is_built_with() -> None:
