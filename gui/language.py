@@ -40,7 +40,16 @@ class Texts:
         if "told" in found:
             from gui.recognised import Recognised  # English needs none
 
-            self.told = Recognised(found["told"], self.errors)
+            grounds = dict(self._grounds())
+            self.told = Recognised({**found["told"], **grounds}, self.errors)
+
+    def _grounds(self) -> Iterator[tuple[str, str]]:
+        """What is to be said of the place of a ledger: it comes with its way out, in one."""
+        for key, said in self.messages.items():
+            if key.startswith("ground.") and (advice := self.messages.get(f"{key}.advice")):
+                yield f"{ENGLISH[key]} {ENGLISH[f'{key}.advice']}", f"{said} {advice}"
+        if deaf := self.messages.get("ground.disk.deaf"):
+            yield ENGLISH["ground.disk.deaf"], deaf
 
     def window(self, source: str) -> str | None:
         return self._window.get(source)

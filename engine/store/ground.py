@@ -144,9 +144,9 @@ def disk_concern(folder: Path, mounted: Mounts = mounts) -> Concern | None:
     return _concern(messages, path=str(folder), kind=kind or "unknown")
 
 
-def deaf_disk(folder: Path) -> str:
+def deaf_disk(folder: Path, mounted: Mounts = mounts) -> str:
     """Why notices of changes cannot be relied upon under `folder`; empty when they can."""
-    kind = disk_kind(folder)
+    kind = disk_kind(folder, mounted)
     return "" if kind in LOCAL else ENGLISH["ground.disk.deaf"].format(kind=kind or "unknown")
 
 

@@ -8,6 +8,8 @@ import re
 import time
 from dataclasses import replace
 from errno import EACCES, EEXIST, EIO, EISDIR, EMFILE, ENOENT, ENOSPC, ENOTDIR, EPERM, EROFS
+from functools import partial
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 
 from engine import saying
 from engine.errors import EngineError, InvalidArguments, LedgerUnusable, NothingTaken, Problem
+from engine.store.ground import Mount, deaf_disk, disk_concern
 from gui import language
 from gui.language import FOLDER, NAMES, disguised, texts
 from gui.recognised import MOST_CHARS, Recognised, Template
@@ -49,6 +52,22 @@ def test_what_is_put_together_and_what_the_system_says_has_them_too(
     recognised: Recognised, reason: str
 ) -> None:
     assert recognised(reason) != reason
+
+
+def mounted(kind: str) -> list[Mount]:
+    return [Mount("/", kind)]
+
+
+def test_what_is_said_of_the_place_of_a_ledger_has_them_too(recognised: Recognised) -> None:
+    for kind in ("nfs4", "strangefs"):
+        concern = disk_concern(Path("/nowhere"), partial(mounted, kind))
+        assert concern is not None
+        said = recognised(str(concern))
+        assert concern.text not in said
+        assert concern.advice not in said
+        assert kind in said
+    deaf = deaf_disk(Path("/nowhere"), partial(mounted, "strangefs"))
+    assert recognised(deaf) not in ("", deaf)
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
