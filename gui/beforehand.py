@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 FEWEST = 20_000  # fewer rows are sorted at once
 SOON_MS = 1000  # after the list was read, or other columns are shown
 DEAR = ("took", "ended", "started", "average")  # a sort by these takes longest, shown or not
+# Few rows are equal by these: to turn their order round takes nearly as long as a sort.
+BOTH_WAYS = frozenset((*DEAR, "task", "age", "updated"))
 TURN_MS = 12  # between two slices: a click or a key comes first
 SLICE_S = 0.002
 BUSY_SHARE = 0.05  # of a turn that the window worked for others: then this waits
@@ -28,6 +30,12 @@ AGAIN_SHARE = 50  # and so many times as long as the last ones took
 def attach(window: MainWindow) -> Beforehand:
     """Begin once the list is read."""
     return Beforehand(window)
+
+
+def worth_making(shown: Iterable[str]) -> list[SortKey]:
+    """The orders that a click is likely to ask for while these columns are shown."""
+    keys = dict.fromkeys((*shown, *DEAR))
+    return [(key, False) for key in keys] + [(key, True) for key in keys if key in BOTH_WAYS]
 
 
 class Beforehand(QObject):
@@ -63,7 +71,7 @@ class Beforehand(QObject):
         if self._timer.isActive() or model.total < FEWEST:
             return
         shown = [one.key for one in header.columns if header.is_wanted(one.key)]
-        wanted = [(key, False) for key in dict.fromkeys((*shown, *DEAR))]
+        wanted = worth_making(shown)
         if wanted == self._wanted and not model.lacks_an_order:
             return
         again = self._not_before - time.monotonic() if wanted == self._wanted else 0

@@ -117,14 +117,16 @@ class KnownOrders:
     def _make_slowly(self, keys: Keys) -> Iterator[None]:
         known = _Known(orders_of(keys))
         self._begun = {keys: known}
-        numbers = yield from sorted_slowly(self._parts(known.orders[0]))
+        first = known.orders[0]
+        numbers = yield from sorted_slowly(self._parts(first), descending=first.descending)
         if self._begun.pop(keys, None) is known and not self.has(keys):
             known.numbers = numbers
             self._keep(keys, known)
 
     def _parts(self, order: Order) -> Iterator[Part]:
         names = self._names
-        for start in range(0, len(names), _STEP):
+        starts = range(0, len(names), _STEP)
+        for start in reversed(starts) if order.descending else starts:
             end = min(start + _STEP, len(names))
             numbers = [number for number in range(start, end) if names[number]]
             yield numbers, order.values([self._rows[names[number]] for number in numbers])

@@ -19,14 +19,18 @@ Run: TypeAlias = "tuple[array[int], MutableSequence[Any]]"  # the same, in order
 _BUCKET: Final = 800  # so many are put together at a time, but for those that are equal
 
 
-def sorted_slowly(parts: Iterable[Part]) -> Generator[None, None, array[int]]:
-    """Numbers ascending by their values, equals as they came, those with the value None last.
+def sorted_slowly(
+    parts: Iterable[Part], *, descending: bool = False
+) -> Generator[None, None, array[int]]:
+    """Numbers by their values, equals as they came, those with the value None last.
 
     Each step takes one of the `parts` or makes one of the result, which is what this returns.
+    To be `descending` the last of the parts has to come first: what is made ascending is then
+    turned round as a whole, and equals stand as they came again.
     """
     runs: list[Run] = []
     last = array("i")
-    for numbers, values in parts:
+    for numbers, values in map(_turned, parts) if descending else parts:
         has = [value is not None for value in values]
         last.extend(compress(numbers, map(not_, has)))
         runs.append(_run(list(compress(numbers, has)), list(compress(values, has))))
@@ -46,7 +50,15 @@ def sorted_slowly(parts: Iterable[Part]) -> Generator[None, None, array[int]]:
         else:
             found.extend(_joined(runs, cuts, place))
         yield
+    if descending:
+        found.reverse()
+        last.reverse()
     return found + last
+
+
+def _turned(part: Part) -> Part:
+    numbers, values = part
+    return numbers[::-1], values[::-1]
 
 
 def _run(numbers: list[int], values: list[Any]) -> Run:

@@ -171,12 +171,11 @@ class Bench:
         return spent
 
     def _make_beforehand(self) -> None:
-        from gui.beforehand import DEAR
+        from gui.beforehand import worth_making
 
         header = self.table.header()
         shown = [one.key for one in header.columns if header.is_wanted(one.key)]
-        wanted = [(key, False) for key in dict.fromkeys((*shown, *DEAR))]
-        steps = self.model.make_beforehand(wanted)
+        steps = self.model.make_beforehand(worth_making(shown))
         spent = [cpu_ms(partial(next, steps, None))]
         while self.model.lacks_an_order:
             spent.append(cpu_ms(partial(next, steps, None)))
