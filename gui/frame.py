@@ -60,11 +60,11 @@ class Frame(Shell):
         self.wide = QtWidgets.QSplitter()
         self.tall.addWidget(middle)
         self.tall.addWidget(self.details)
-        self.tall.setSizes([FIRST_SIZE[1] // 2] * 2)
+        self.tall.setSizes([FIRST_SIZE.height() // 2] * 2)
         self.wide.addWidget(self.sidebar)
         self.wide.addWidget(self.tall)
         self.wide.setStretchFactor(1, 1)
-        self.wide.setSizes([SIDEBAR_WIDTH, FIRST_SIZE[0] - SIDEBAR_WIDTH])
+        self.wide.setSizes([SIDEBAR_WIDTH, FIRST_SIZE.width() - SIDEBAR_WIDTH])
         for splitter in (self.tall, self.wide):
             splitter.setChildrenCollapsible(False)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
