@@ -28,8 +28,7 @@ def sorted_slowly(
     To be `descending` the last of the parts has to come first: what is made ascending is then
     turned round as a whole, and equals stand as they came again.
     """
-    runs: list[Run] = []
-    last = array("i")
+    runs, last = list[Run](), array("i")
     for numbers, values in map(_turned, parts) if descending else parts:
         has = [value is not None for value in values]
         last.extend(compress(numbers, map(not_, has)))
