@@ -94,6 +94,14 @@
 
   const told = (target) => el.describe(target, el.roleOf(target) || "text", el.numberOf(target));
 
+  // An animation that has yet to begin keeps its element still until the next frame is painted.
+  const begins = (target) => {
+    for (let one = target; one; one = one.parentElement) {
+      if (one.getAnimations().some((animation) => animation.pending)) return true;
+    }
+    return false;
+  };
+
   // Waits until the element can be acted on where it stands: shown, at rest, reachable.
   const point = async (ask) => {
     const until = performance.now() + ask.limitMs;
@@ -103,8 +111,9 @@
       if (!target) return { stale: true };
       const found = look(target, ask);
       const now = JSON.stringify(found);
-      const ready = !found.problem && now === before;
-      if (ready || performance.now() >= until) {
+      const late = performance.now() >= until;
+      const ready = !found.problem && now === before && (late || !begins(target));
+      if (ready || late) {
         if (!ready && !found.problem) found.problem = "moving";
         // Nothing opens a second window here, so such a link opens where it stands.
         const link = ready && target.closest("a[target], area[target]");
