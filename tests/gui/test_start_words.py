@@ -44,6 +44,7 @@ def dialog(qapp: QApplication, qtbot: Any) -> Iterator[StartDialog]:
 
 def shown(dialog: StartDialog, key: str) -> str:
     editor = dialog.form[key].editor
+    # a field tells its editor as any widget: which one it is, each test here knows
     return editor.placeholderText() if isinstance(editor, QComboBox) else editor.text()  # type: ignore[attr-defined]
 
 
