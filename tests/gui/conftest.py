@@ -32,6 +32,21 @@ def own_settings(tmp_path: Path) -> None:
     QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, str(tmp_path / "ini"))
 
 
+@pytest.fixture(autouse=True)
+def buttons_let_go() -> Iterator[None]:
+    """A mouse button still held would make every later resize look like a drag."""
+    yield
+    held = QApplication.mouseButtons()
+    assert not held, f"the test left mouse buttons pressed: {held}"
+
+
+@pytest.fixture(scope="session")
+def qapp(qapp: QApplication) -> QApplication:
+    """As the program has it: no window's end, of this test or of one before, ends a loop."""
+    qapp.setQuitOnLastWindowClosed(False)
+    return qapp
+
+
 @pytest.fixture
 def qt_loop(qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[Loop]:
     """A fresh loop on the one application; errors that only the loop saw fail the test."""

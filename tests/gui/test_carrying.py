@@ -97,6 +97,7 @@ async def test_a_click_on_one_of_many_chosen_rows_is_still_a_click(three: Path) 
         opened_tasks: list[str] = []
         table.activated_task.connect(opened_tasks.append)
         QTest.mouseDClick(table.viewport(), LEFT, pos=middle_of(session, 2))
+        QTest.mouseRelease(table.viewport(), LEFT, pos=middle_of(session, 2))
         assert opened_tasks == ids(2)
 
 

@@ -255,6 +255,7 @@ def test_a_right_click_does_not_hold_the_order(table: TaskTable) -> None:
     table.tasks.put_many([a_view(20, "RUNNING", quiet=0)])
     table.tasks.settle()
     assert table.tasks.id_at(0) == task_id(20)
+    QTest.mouseRelease(table.viewport(), Qt.MouseButton.RightButton, NONE, at)
 
 
 def test_a_press_whose_release_never_came_holds_no_longer_than_the_focus(
@@ -269,6 +270,7 @@ def test_a_press_whose_release_never_came_holds_no_longer_than_the_focus(
     QApplication.sendEvent(table, QFocusEvent(QEvent.Type.FocusOut))
     table.tasks.settle()
     assert table.tasks.id_at(0) == task_id(20)
+    QTest.mouseRelease(table.viewport(), Qt.MouseButton.LeftButton, NONE, at)
 
 
 def test_every_title_is_told_in_full() -> None:
