@@ -21,7 +21,7 @@ from engine import words
 from engine.attention import look
 from engine.display import elide_right
 from engine.feed import Batch
-from engine.records import RESULT_NAME, TaskView
+from engine.records import ENVELOPE, RESULT_NAME, TaskView
 from engine.units import Unit, UnitFilter
 from gui.desk import Desk
 from gui.details.file_handle import FileHandle
@@ -61,6 +61,7 @@ class ResultWindow(InOrder, QWidget):
         self._desk, self._around = desk, around
         self._view: TaskView | None = None
         self._wanted: int | None = None
+        self._aside = False
         self.setMinimumSize(*SMALLEST)
         self.resize(*SIZE)
         self._name = heading("", self, grow=1.1)
@@ -174,13 +175,36 @@ class ResultWindow(InOrder, QWidget):
         if self._view is None:
             return
         self._suit_kind(self._view)
-        self.pages.show_task(self._view)
+        has_units = not self._has_calls
+        if has_units:
+            self.pages.show_task(self._view)
         current = self.tabs.currentWidget()
         if isinstance(current, ViewerTab):
-            current.show_task(self._view, self.pages.current)
+            current.show_task(self._view, self.pages.current if has_units else None)
+
+    @property
+    def _has_calls(self) -> bool:
+        """Is it an agent's? What was called stands among its events, and none of that is a unit."""
+        return self._view is not None and getattr(self._view.entry, "kind", "") == ENVELOPE
+
+    def _suit_units(self) -> None:
+        """Without units the events are in sight instead, until a task has units again."""
+        calls, of_units = self._has_calls, (self.pages, self.source)
+        goes_aside = calls and self.tabs.currentWidget() in of_units
+        for tab in of_units:
+            self.tabs.setTabVisible(self.tabs.indexOf(tab), not calls)
+        self.this_view.setVisible(not calls)
+        if goes_aside:
+            self.show_tab(self.log)
+            self._aside = True
+        elif self._aside and not calls:
+            self._aside = False
+            if self.tabs.currentWidget() is self.log:
+                self.show_tab(self.pages)
 
     def _suit_kind(self, view: TaskView) -> None:
         """Steps have no depth and no size; what they are called is no page either."""
+        self._suit_units()
         steps = getattr(view.entry, "kind", "") not in ("crawl", "crawl_sitemap")
         self.tabs.setTabText(0, self.tr("Items") if steps else self.tr("Pages"))
         self.pages.model.name_columns(of_steps=getattr(view.entry, "kind", "") == "commands")
@@ -231,6 +255,9 @@ class ResultWindow(InOrder, QWidget):
 
     def _find(self) -> None:
         current = self.tabs.currentWidget()
+        if self._has_calls and not isinstance(current, JsonTab):
+            self.show_tab(self.log)
+            current = self.log
         if current is self.log:
             self.log.events.finding.begin()
             return
