@@ -99,6 +99,7 @@ DETAILS: Final[dict[str, str]] = {
     "time.with_ago": "{at} ({ago} ago)",
     "time.ahead": "{at} ({span} ahead of this clock)",
     "age.ahead": "in {span}",
+    "took.under": "under 1 ms",
     "time.took": "{at}, after {took}",
     "event.started": "Started",
     "event.progress": "Progress",

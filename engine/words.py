@@ -50,9 +50,16 @@ def span(ms: float) -> str:
 
 
 def took(ms: float) -> str:
-    """A finished length of time, in two steps: `0.4 s`, `4 min 05 s`, `2 h 10 min`."""
+    """A length of time, the one way to say it: `240 ms`, `1.3 s`, `4 min 05 s`, `2 h 10 min`.
+
+    Nothing takes no time at all: below what a clock tells apart it says so.
+    """
+    if round(ms) < 1:
+        return say("took.under")
+    if round(ms) < _SECOND:
+        return f"{round(ms)} ms"
     if ms < 10 * _SECOND:
-        return f"{decimal(max(0.0, ms) / _SECOND, 1)} s"
+        return f"{decimal(ms / _SECOND, 1)} s"
     if ms < _MINUTE:
         return span(ms)
     if ms < _HOUR:

@@ -53,7 +53,7 @@ class Lines:
         click.echo(ending(task, ledger_id))
 
     def line(self, task: Mapping[str, Any], number: int, command: Mapping[str, Any]) -> str:
-        """`✓ 3/6 Enter email (0.2 s)`, with the task's name in front if there are several."""
+        """`✓ 3/6 Enter email (240 ms)`, with the task's name in front if there are several."""
         return f"{_marks()[command['status']]} {self.about(task, number, command)}{_why(command)}"
 
     def about(self, task: Mapping[str, Any], number: int, command: Mapping[str, Any]) -> str:
@@ -152,7 +152,7 @@ def _took(command: Mapping[str, Any]) -> str:
     began, ended = command.get("startedAt"), command.get("completedAt")
     if began is None or ended is None:
         return ""
-    return f" ({(ended - began) / 1000:.1f} s)"
+    return f" ({words.took(ended - began)})"
 
 
 def _why(command: Mapping[str, Any]) -> str:

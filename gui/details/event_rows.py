@@ -157,7 +157,7 @@ def _tool_call(data: dict[str, Any]) -> str:
     parts = [str(tool), words.say("said.call.failed") if ok is False else ""]
     if lasted is not None:
         del data["durationMs"]
-        parts.append(words.took(lasted) if lasted >= 1000 else f"{lasted:.0f} ms")
+        parts.append(words.took(lasted))
     said, more = ", ".join(filter(None, parts)), data.pop("summary", None)
     return _join(f"{said}: {more}" if more else said, data)
 

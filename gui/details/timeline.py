@@ -178,7 +178,7 @@ class Timeline(DetailTab):
             self._told.show_text(said.format(clock(a, b), clock(b, b), took(b - a), rows))
             return
         nothing = sum(b - a for a, b in picture.idle)
-        whole = duration(picture.end - picture.start) or "0 ms"
+        whole = took(picture.end - picture.start)
         said = self.tr("{0} in all, {1} of it idle") if nothing else self.tr("{0} in all")
         self._told.show_text(said.format(whole, duration(nothing)))
 

@@ -20,9 +20,7 @@ BEGAN, WHAT, TEXT, TOOK, BAR = range(5)
 
 def duration(ms: float) -> str:
     """`240 ms`, `1.3 s`, `2 min 05 s`; nothing for what has no length."""
-    if ms <= 0:
-        return ""
-    return f"{ms:.0f} ms" if ms < 1000 else took(ms)
+    return took(ms) if ms > 0 else ""
 
 
 class TimelineModel(QAbstractTableModel):

@@ -98,10 +98,7 @@ def _code(unit: Unit) -> str:
 
 
 def _ms(value: float | None) -> str:
-    """Short times exactly: whether a page took 40 ms or 90 is what one looks here for."""
-    if value is None:
-        return ""
-    return _tr("{0} ms").format(round(value)) if value < 1000 else took(value)
+    return "" if value is None else took(value)
 
 
 _NUMBER = UnitColumn(

@@ -18,7 +18,7 @@ LANGUAGES = [code for code in NAMES if code != "en"]
 # The same in German: names, units, signs, and words that German has taken over.
 SAME = {
     *(" GB", " s", "#", "+", "−", "1:1", "URL", "JSON", "Markdown", "example.com/docs"),
-    *("{0} ms", "{0} ({1})", "{0}: {1}", "{0} × {1} · {2} %", "main article"),
+    *("{0} ({1})", "{0}: {1}", "{0} × {1} · {2} %", "main article"),
     *("Browser", "Browser (Chromium)", "Budget", "Budgets", "Crawl"),
     *("&Details", "Host", "Live", "● Live", "Name", "&Name", "Normal", "Phase: {0}", "Sitemap"),
     *("Status", "Text", "✖ Problem"),

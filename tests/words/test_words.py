@@ -47,9 +47,21 @@ def test_a_span_is_short(ms: float, said: str) -> None:
 
 @pytest.mark.parametrize(
     ("ms", "said"),
-    [(400, "0.4 s"), (12_000, "12 s"), (245_000, "4 min 05 s"), (7_800_000, "2 h 10 min")],
+    [
+        (-3, "under 1 ms"),
+        (0, "under 1 ms"),
+        (0.4, "under 1 ms"),
+        (1, "1 ms"),
+        (400, "400 ms"),
+        (999.4, "999 ms"),
+        (999.6, "1.0 s"),
+        (1_000, "1.0 s"),
+        (12_000, "12 s"),
+        (245_000, "4 min 05 s"),
+        (7_800_000, "2 h 10 min"),
+    ],
 )
-def test_what_a_task_took_is_told_in_two_steps(ms: float, said: str) -> None:
+def test_what_a_task_took_is_never_told_as_nothing(ms: float, said: str) -> None:
     assert words.took(ms) == said
 
 

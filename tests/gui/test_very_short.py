@@ -1,0 +1,41 @@
+"""A task that ended at once: every part of the window says alike how long it took."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.records import TaskEvent
+from engine.units import unit_of
+from engine.words import took, why
+from gui.cells import took as took_cell
+from gui.details.event_rows import event_row
+from gui.details.facts import facts
+from gui.details.timeline_model import duration
+from gui.rows import make_row
+from gui.viewer.step_model import StepModel
+from gui.viewer.unit_columns import PAGE_COLUMNS
+from tests.gui.result_ledgers import page
+from tests.gui.task_views import NOW, a_view
+
+
+@pytest.mark.parametrize("ms", [1, 40, 940, 1_040, 61_000])
+def test_a_time_is_told_by_one_rule_wherever_it_stands(ms: int) -> None:
+    view = a_view(1, ended_at=NOW - 60_000 + 1 + ms)  # begun 1 ms after it was asked for
+    call = TaskEvent(NOW, "tool_call", {"tool": "click", "durationMs": ms})
+    (response,) = (one for one in PAGE_COLUMNS if one.key == "response")
+    steps = StepModel()
+    steps.show_steps([{"status": "success", "startedAt": NOW, "completedAt": NOW + ms}])
+    said = took(ms)
+    assert took_cell(make_row(view, None, NOW), NOW) == said
+    assert f"after {said}" in why(view, NOW)
+    assert any(f"after {said}" in str(one) for one in facts(view, NOW))
+    assert event_row(call).text == f"click, {said}"
+    assert response.text(unit_of(page(0, response_ms=ms), 0)) == said
+    assert steps.index(0, 4).data() == said
+    assert duration(ms) == said
+
+
+def test_a_task_that_ended_in_the_same_millisecond_did_not_take_nothing() -> None:
+    view = a_view(1, ended_at=NOW - 60_000 + 1)
+    assert took_cell(make_row(view, None, NOW), NOW) == "under 1 ms"
+    assert why(view, NOW) == "Finished after under 1 ms."
