@@ -24,9 +24,10 @@ class Column:
     `width` counts average characters, and so does `least`, down to which it shrinks where
     room is short; `yields` above 0 lets it give way then, the highest first. `paint` tells
     the delegate what to draw. `words` begins the ids of what it says: the longest of them has
-    room in every language. `shows` names the row's fields that the cell depends on;
-    `ticks` says that time alone changes it, `moves` that mere progress changes its place;
-    `beside` that it is there only while ledgers stand beside the window's own.
+    room in every language; so has `longest`, which is no word of ours. `shows` names the
+    row's fields that the cell depends on; `ticks` says that time alone changes it, `moves` that
+    mere progress changes its place; `beside` that it is there only while ledgers stand
+    beside the window's own.
     """
 
     key: str
@@ -41,6 +42,7 @@ class Column:
     hidden: bool = False
     least: int = 0
     words: str = ""
+    longest: str = ""
     yields: int = 0
     beside: bool = False
 
@@ -100,11 +102,11 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "kind",
-        19,
+        12,
         lambda row, _: row.kind,
         attrgetter("kind"),
         attrgetter("kind"),
-        least=12,
+        longest="oc_session_snapshot",
         yields=2,
     ),
     Column(

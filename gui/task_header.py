@@ -190,6 +190,8 @@ class TaskHeader(QHeaderView):
     def _longest(self, column: Column) -> int:
         """Pixels for the longest word that the column can say; 0 where that is not known."""
         metrics = self.fontMetrics()
+        if column.longest:
+            return metrics.horizontalAdvance(column.longest) + PAD // 2
         words = [metrics.horizontalAdvance(one) for one in column.vocabulary]
         return max(words) + SIGN_SIZE + SIGN_GAP + PAD // 2 if words else 0
 

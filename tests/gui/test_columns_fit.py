@@ -10,6 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
+from engine.forms import STARTABLE
 from gui.column_widths import Share, fitted
 from gui.columns import COLUMN_AT, COLUMNS
 from gui.task_header import next_order
@@ -113,6 +114,16 @@ def test_a_click_on_a_title_changes_no_width_and_brings_no_bar(table: TaskTable,
         assert table.tasks.sort_keys[0][0] == column.key
         assert header.length() == header.viewport().width()
         assert not table.horizontalScrollBar().maximum()
+
+
+def test_the_longest_kind_is_shown_whole_wherever_its_column_is_shown(table: TaskTable) -> None:
+    table.tasks.put_many([a_view(n, kind=kind) for n, kind in enumerate(STARTABLE, 1)])
+    character, at, given = table.fontMetrics().averageCharWidth(), COLUMN_AT["kind"], set()
+    for wide in range(100, 400, 5):
+        table.resize(wide * character, 400)
+        given.add(0 if table.isColumnHidden(at) else table.header().sectionSize(at))
+    double_click(table, "kind")  # as wide as the widest of its cells
+    assert min(given - {0}) >= table.header().sectionSize(at)
 
 
 def test_what_gives_way_in_a_narrow_window_comes_back_in_a_wide_one(table: TaskTable) -> None:
