@@ -11,16 +11,24 @@ from gui.theme import TonedLabel, plain_tip
 
 class ElidedLabel(TonedLabel):
     """Shows as much of its text as there is room for; `text` is all of it, as is what it says
-    to whoever points at it or listens."""
+    to whoever points at it or listens. The first `least` characters always have room."""
 
-    def __init__(self, tone_name: str = "", parent: QWidget | None = None) -> None:
+    def __init__(
+        self, tone_name: str = "", parent: QWidget | None = None, *, least: int = 0
+    ) -> None:
+        self._least, self._more = least, ""
         super().__init__("", tone_name, parent)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(0, super().minimumSizeHint().height())
+        whole, least = super().minimumSizeHint(), self._least
+        return QSize(
+            min(whole.width(), least * self.fontMetrics().averageCharWidth()), whole.height()
+        )
 
-    def show_text(self, text: str) -> None:
+    def show_text(self, text: str, more: str = "") -> None:
+        """Show `text`; `more` is told to whoever points at it, cut off or not."""
+        self._more = more
         super().show_text(text)
         self._tell_whole()
 
@@ -47,4 +55,6 @@ class ElidedLabel(TonedLabel):
         return self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, room)
 
     def _tell_whole(self) -> None:
-        self.setToolTip(plain_tip(self.text()) if self._seen() != self.text() else "")
+        cut = self.text() if self._seen() != self.text() else ""
+        told = "\n".join(filter(None, (cut, self._more)))
+        self.setToolTip(plain_tip(told) if told else "")

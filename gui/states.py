@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QApplication,
+    QBoxLayout,
     QFrame,
     QHBoxLayout,
     QPushButton,
@@ -28,6 +29,7 @@ CARD_WIDTH = 460
 PICTURE = 44
 TITLE_CHARS, SENTENCE_CHARS, SENTENCE_LINES = 200, 900, 8  # what a path or a reason may take up
 BUTTON_HEIGHT = 32
+WORDS_CHARS = 50  # of room that a banner's words have beside its buttons; with less above them
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,10 @@ def _few_lines(text: str) -> str:
 
 
 class Banner(QFrame):
-    """One line above the table: something is wrong, and this is the way out."""
+    """One line above the table: something is wrong, and this is the way out.
+
+    Where the words have too little room beside the buttons, the buttons stand below them.
+    """
 
     closed = Signal()
 
@@ -150,6 +155,7 @@ class Banner(QFrame):
         self._tone, self._told = "warning", ""
         self._picture = plain_label(parent=self)
         self._title = heading("", grow=1.0)
+        self._title.setWordWrap(True)
         self._sentence = plain_label(wrap=True)
         self._sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._sentence.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
@@ -172,8 +178,11 @@ class Banner(QFrame):
         row.setContentsMargins(12, 8, 8, 8)
         row.setSpacing(10)
         row.addWidget(self._picture, 0, Qt.AlignmentFlag.AlignTop)
-        row.addLayout(words, 1)
-        row.addLayout(self._buttons)
+        self._both = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._both.addLayout(words, 1)
+        self._both.addLayout(self._buttons)
+        self._both.setAlignment(self._buttons, Qt.AlignmentFlag.AlignLeft)
+        row.addLayout(self._both, 1)
         row.addWidget(self._close, 0, Qt.AlignmentFlag.AlignTop)
 
     def tell(
@@ -201,6 +210,7 @@ class Banner(QFrame):
             button = QPushButton(choice.text, self)
             button.clicked.connect(lambda _=False, act=choice.act: act())
             self._buttons.addWidget(button)
+        self._arrange()
         self._draw()
         self.setVisible(True)
         announce(self, self.accessibleName())
@@ -209,6 +219,33 @@ class Banner(QFrame):
     def title(self) -> str:
         """What it is about now; empty when it is not shown."""
         return "" if self.isHidden() else display(self._told, TITLE_CHARS)
+
+    def minimumSizeHint(self) -> QSize:
+        """As narrow as the buttons alone: words are broken, and nothing beside is squeezed."""
+        return QSize(self._beside_words(), super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _beside_words(self) -> int:
+        """Pixels that everything takes up but the words."""
+        margins, row = self.contentsMargins(), self.layout()
+        assert row is not None
+        edges, signs = row.contentsMargins(), (self._picture, self._close)
+        fixed = sum(one.sizeHint().width() + row.spacing() for one in signs)
+        fixed += margins.left() + margins.right() + edges.left() + edges.right()
+        return fixed + self._buttons.sizeHint().width()
+
+    def _arrange(self) -> None:
+        metrics = self.fontMetrics()
+        texts = (self._title.text(), *self._sentence.text().splitlines())
+        longest = max(map(metrics.horizontalAdvance, texts), default=0)
+        wanted = min(longest, WORDS_CHARS * metrics.averageCharWidth())
+        fits = self.width() >= self._beside_words() + self._both.spacing() + wanted
+        way = QBoxLayout.Direction.LeftToRight if fits else QBoxLayout.Direction.TopToBottom
+        if self._both.direction() != way:
+            self._both.setDirection(way)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

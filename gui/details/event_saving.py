@@ -15,8 +15,8 @@ from engine.service import Engine
 from engine.sizes import size_words
 from gui import language
 from gui.desk import Desk
+from gui.eliding import ElidedLabel
 from gui.folders import documents
-from gui.theme import PlainLabel, plain_tip
 
 LOOK_MS = 100
 
@@ -35,7 +35,7 @@ class SaveLog(QToolButton):
         desk: Desk | None,
         lines: Callable[[], list[str]],
         task_id: Callable[[], str],
-        told: PlainLabel,
+        told: ElidedLabel,
     ) -> None:
         super().__init__()
         self._desk, self._lines, self._task_id, self._told = desk, lines, task_id, told
@@ -109,8 +109,7 @@ class SaveLog(QToolButton):
 
     def _done(self, place: Path, size: int) -> None:
         told = self.tr("Saved {0} as {1}").format(size_words(size), place.name)
-        self._told.show_text(told)
-        self._told.setToolTip(plain_tip(str(place)))
+        self._told.show_text(told, more=str(place))
         self._rest()
         self.saved.emit(str(place))
         self.ended.emit()

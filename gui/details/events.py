@@ -20,7 +20,8 @@ from gui.details.event_saving import SaveLog
 from gui.details.event_table import EventTable
 from gui.details.find_bar import FindBar
 from gui.details.part_bar import PartBar
-from gui.theme import plain_label, plain_tip
+from gui.eliding import ElidedLabel
+from gui.theme import plain_tip
 from gui.time_range import TimeRange
 
 
@@ -51,9 +52,9 @@ class Events(QWidget):
         self.follow = QCheckBox(words.say("events.follow"), self)
         self.follow.setToolTip(plain_tip(words.say("events.follow.hint")))
         self.follow.setChecked(True)
-        self._skipped = plain_label("", self, tone="warning")
-        self._nothing = plain_label(words.say("events.none"), self, tone="muted")
-        self._saved = plain_label("", self, tone="muted")
+        self._skipped, self._saved = ElidedLabel("warning", self), ElidedLabel("muted", self)
+        self._nothing = ElidedLabel("muted", self)
+        self._nothing.show_text(words.say("events.none"))
         self._copy = QPushButton(words.say("events.copy"), self)
         self.save = SaveLog(desk, self.lines, lambda: self._task_id, self._saved)
         self._chips = Chips(self)

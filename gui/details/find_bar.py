@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QToolButton, QWidget
 
 from engine.words import count
 from gui.clearable import clearable
 from gui.details.event_find import EventFinder
-from gui.theme import plain_label, plain_tip
+from gui.eliding import ElidedLabel
+from gui.theme import plain_tip
 
 PAUSE_MS = 250  # of typing, before a file of any size is looked through
-_WIDTH_CHARS = 28
+_LEAST_CHARS, _MOST_CHARS, _TOLD_CHARS = 20, 40, 14
 
 
 class FindBar(QWidget):
@@ -29,13 +30,13 @@ class FindBar(QWidget):
         clearable(self.field)
         self.field.setPlaceholderText(self.tr("Find in all events (F3)"))
         self.field.setAccessibleName(self.tr("Find in all events"))
-        self.field.setMinimumWidth(_WIDTH_CHARS * self.fontMetrics().averageCharWidth() // 2)
-        self.field.setMaximumWidth(_WIDTH_CHARS * self.fontMetrics().averageCharWidth())
+        character = self.fontMetrics().averageCharWidth()
+        self.field.setMinimumWidth(_LEAST_CHARS * character)
+        self.field.setMaximumWidth(_MOST_CHARS * character)
         self._previous = self._button("▲", self.tr("Previous match (Shift+F3)"))
         self._next = self._button("▼", self.tr("Next match (F3)"))
         self._stop = self._button("✕", self.tr("Stop searching"))
-        self._told = plain_label("", self, tone="muted")
-        self._told.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._told = ElidedLabel("muted", self, least=_TOLD_CHARS)
         self._pause = QTimer(self, singleShot=True, interval=PAUSE_MS)
         self._current = 0
         self._lay_out()
@@ -46,10 +47,11 @@ class FindBar(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(4)
-        row.addWidget(self.field)
+        row.addWidget(self.field, 20)
         for button in (self._previous, self._next, self._stop):
             row.addWidget(button)
-        row.addWidget(self._told, 1)
+        row.addWidget(self._told, 10)
+        row.addStretch(1)  # what the field has no use for
 
     def _connect(self) -> None:
         self.field.textChanged.connect(lambda _: self._pause.start())
@@ -101,6 +103,7 @@ class FindBar(QWidget):
         self._next.setEnabled(found)
         self._stop.setVisible(finder.busy)
         self._told.show_text(self._words())
+        self._told.setVisible(bool(self._told.text()))
 
     def _words(self) -> str:
         finder = self._finder
