@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QTimer
-from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication
 
+from gui.letters import choose_size
 from gui.row_delegate import row_height
 from gui.theme import DISTINCT, Theme, apply_theme
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 THEME, LETTERS, DENSITY = "appearance.theme", "appearance.letters", "appearance.density"
 DENSITIES: Final = {"compact": -5, "normal": 0, "roomy": 8}  # pixels of a row more or less
-_BASE = "letters of the desktop, in points"
 
 
 def attach(window: MainWindow) -> Appearance:
@@ -71,17 +70,7 @@ class Appearance(QObject):
             apply_theme(app, self._window.memory.theme)
 
     def _size_letters(self) -> None:
-        app = QApplication.instance()
-        assert isinstance(app, QApplication)
-        font = QFont(app.font())
-        base = app.property(_BASE)
-        if not isinstance(base, float):
-            base = font.pointSizeF()
-            app.setProperty(_BASE, base)
-        wanted = base * self._preferences.get(LETTERS, int) / 100
-        if abs(font.pointSizeF() - wanted) > 0.01:
-            font.setPointSizeF(wanted)
-            app.setFont(font)
+        choose_size(self._preferences.get(LETTERS, int))
 
     def _size_rows(self) -> None:
         table = self._window.table

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from PySide6 import QtCore  # not `Qt` itself: its names cost the first paint 45 ms
 from PySide6.QtCore import QEvent, QSize
@@ -15,9 +14,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from engine.display import display, display_lines
 from gui import colours, distinct, stark
-
-if TYPE_CHECKING:
-    from PySide6.QtGui import QFont
+from gui.letters import lead
 
 MOST_CHARS = 8000  # of one label or tooltip: laying out a megabyte takes Qt for seconds
 MOST_TITLE_CHARS = 300
@@ -184,17 +181,6 @@ def heading(text: str, parent: QWidget | None = None, *, grow: float = 1.15) -> 
     return label
 
 
-def scaled(font: QFont, grow: float, *, bold: bool = False) -> QFont:
-    """`font` made `grow` times as large; `bold` makes it demi-bold."""
-    from PySide6.QtGui import QFont  # 3 ms that the first paint need not wait for
-
-    bigger = QFont(font)
-    bigger.setPointSizeF(font.pointSizeF() * grow)
-    if bold:
-        bigger.setWeight(QFont.Weight.DemiBold)
-    return bigger
-
-
 def plain_tip(text: str) -> str:
     """`text` as a tooltip that is shown literally: Qt would guess whether it is HTML."""
     import html  # a table of all entities: too much for the first paint
@@ -220,7 +206,7 @@ class _Heading(PlainLabel):
 
     def grow(self, share: float) -> None:
         self._share = share
-        self.setFont(scaled(QApplication.font(), share, bold=True))
+        lead(self, share, bold=True)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, Qt, QTimer
-from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QPlainTextEdit,
@@ -27,6 +26,7 @@ from gui.desk import Desk
 from gui.details.part_bar import PartBar
 from gui.details.screenshots import PicturePane
 from gui.details.tab import DetailTab
+from gui.letters import fixed_pitch
 from gui.theme import plain_label
 from gui.viewer.plain_table import PlainTable
 from gui.viewer.step_model import StepModel
@@ -66,7 +66,7 @@ class Commands(DetailTab):
     def _lay_out(self) -> None:
         self.text.setReadOnly(True)
         self.text.setTabChangesFocus(True)
-        self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        fixed_pitch(self.text)
         self.text.setAccessibleName(self.tr("The command in full"))
         side = QWidget(self)
         beside = QVBoxLayout(side)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QFontDatabase, QPalette
+from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QApplication, QGridLayout, QLabel, QPlainTextEdit, QWidget
 
 from engine import words
 from gui.details.budget_facts import Fact
 from gui.details.facts import FIELDS
+from gui.letters import fixed_pitch
 from gui.theme import PlainLabel, plain_label, tone
 
 _ARGS_LINES = 12
@@ -85,7 +86,7 @@ class Arguments(QPlainTextEdit):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setReadOnly(True)
-        self.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        fixed_pitch(self)
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
         self.setTabChangesFocus(True)
         self.setAccessibleName(words.say("field.args"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFontDatabase, QKeySequence, QShortcut, QTextCursor
+from PySide6.QtGui import QKeySequence, QShortcut, QTextCursor
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLineEdit,
@@ -20,6 +20,7 @@ from engine.sizes import size_words
 from gui import language
 from gui.clearable import clearable
 from gui.desk import Desk
+from gui.letters import fixed_pitch
 from gui.theme import plain_label
 
 PART = 64 * 1024  # bytes shown at a time
@@ -50,7 +51,7 @@ class FileText(QWidget):
     def _lay_out(self) -> None:
         self.text.setReadOnly(True)
         self.text.setTabChangesFocus(True)
-        self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        fixed_pitch(self.text)
         self.text.setAccessibleName(self.tr("The file as text"))
         self.search.setPlaceholderText(self.tr("Search the whole file"))
         self.search.setAccessibleName(self.tr("Search the whole file"))

@@ -24,7 +24,8 @@ from gui.details.facts import arguments_text, ended_by, facts, refused_text
 from gui.details.kin_links import KinLinks
 from gui.details.phase_steps import PhaseSteps
 from gui.ledger_words import place_of
-from gui.theme import PlainLabel, plain_label, scaled
+from gui.letters import lead
+from gui.theme import PlainLabel, plain_label
 
 AGE_MS, ENDED_AGE_MS = 1000, 5000
 
@@ -45,7 +46,7 @@ class Overview(QScrollArea):
         self.setWidgetResizable(True)
         sheet = QWidget(self)
         self._why = plain_label("", sheet, wrap=True)
-        self._why.setFont(scaled(self._why.font(), 1.1))
+        lead(self._why, 1.1)
         can_be_marked(self._why)
         self.budgets, self.phase = BudgetBars(sheet), PhaseSteps(sheet)
         self.contract, self.links = ContractPart(sheet), KinLinks(sheet)

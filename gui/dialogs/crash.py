@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtGui import QFontDatabase, QGuiApplication
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QWidget
 
 from engine.words import count
 from gui.dialogs.question import Question
 from gui.folders import show_folder
+from gui.letters import fixed_pitch
 from gui.theme import plain_label
 
 DETAILS_HEIGHT, WIDTH = 90, 620
@@ -34,7 +35,7 @@ class CrashDialog(Question):
         self._shown.setReadOnly(True)
         self._shown.setTabChangesFocus(True)
         self._shown.setAccessibleName(self.tr("What happened, for a report"))
-        self._shown.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        fixed_pitch(self._shown)
         self._shown.setMinimumHeight(DETAILS_HEIGHT)
         self.body.addWidget(self._shown)
         self.add_text(self.tr("It is written down in {0}").format(log_file), tone="muted")

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QFontDatabase, QTextCursor
+from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 from engine.again import Asked
 from engine.drafts import TERMS, read, text_of
 from engine.errors import InvalidArguments, Problem
 from gui.dialogs.json_places import line_and_column, places
+from gui.letters import fixed_pitch
 from gui.theme import plain_label
 
 PAUSE_MS: Final = 150  # of typing, until the text is read again
@@ -27,7 +28,7 @@ class JsonPane(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.text = QPlainTextEdit(self)
-        self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        fixed_pitch(self.text)
         self.text.setAccessibleName(self.tr("The task as JSON"))
         self.text.setTabChangesFocus(True)
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)

@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QPlainTextEdit, QVBoxLayout, QWidget
 
 from engine.display import display_lines
@@ -17,6 +16,7 @@ from engine.service import Engine
 from engine.units import Unit
 from gui import language
 from gui.desk import Desk
+from gui.letters import fixed_pitch
 from gui.theme import plain_label
 from gui.viewer.tab import ViewerTab
 
@@ -35,7 +35,7 @@ class Source(ViewerTab):
         self.text = QPlainTextEdit(self)
         self.text.setReadOnly(True)
         self.text.setTabChangesFocus(True)
-        self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        fixed_pitch(self.text)
         self.text.setAccessibleName(self.tr("Source as text"))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 6, 0, 0)

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QLineEdit,
     QListWidget,
+    QPlainTextEdit,
     QPushButton,
     QSpinBox,
     QSystemTrayIcon,
@@ -27,9 +28,11 @@ from gui.dialogs.clearing import Clearing
 from gui.dialogs.setting_pages import CHOSEN_ELSEWHERE, SettingPages
 from gui.dialogs.setting_parts import BrowserTest, CarryOver
 from gui.dialogs.settings import SettingsDialog
+from gui.letters import fixed_pitch, lead
 from gui.preference_table import DEFAULTS
 from gui.preferences import Preferences
 from gui.session import Session
+from gui.theme import PlainLabel, heading
 from tests.gui.windows import app, opened, press
 
 
@@ -115,6 +118,29 @@ async def test_letters_grow_everywhere_and_shrink_again(tmp_path: Path) -> None:
         assert app().font().pointSizeF() == pytest.approx(before * 1.5)
         size.setValue(100)
         assert app().font().pointSizeF() == pytest.approx(before)
+        dialog.accept()
+
+
+async def test_letters_of_their_own_size_or_pitch_grow_with_the_others(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as session:
+        dialog = settings_of(session)
+        size = editor(dialog, "Size of letters")
+        assert isinstance(size, QSpinBox)
+        title = heading("A title", dialog)
+        plain, fixed = PlainLabel("Why", dialog), QPlainTextEdit(dialog)
+        lead(plain, 1.1)
+        fixed_pitch(fixed)
+        theirs = [title, plain, fixed]
+        before = [one.font().pointSizeF() for one in theirs]
+        for percent in (150, 80, 100):
+            size.setValue(percent)
+            grown = [was * percent / 100 for was in before]
+            assert [one.font().pointSizeF() for one in theirs] == pytest.approx(grown)
+        later = QPlainTextEdit(dialog)
+        size.setValue(150)
+        fixed_pitch(later)
+        assert later.font().pointSizeF() == pytest.approx(before[2] * 1.5)
+        size.setValue(100)
         dialog.accept()
 
 
