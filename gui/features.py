@@ -20,6 +20,7 @@ from gui import (
     cell_filter,
     contract_counts,
     deleting,
+    early_keys,
     exporting,
     filter_help,
     focus_ring,
@@ -87,4 +88,5 @@ FEATURES: tuple[Callable[[MainWindow], object], ...] = (
     contrast.attach,
     speaking.attach,
     shortcuts.attach,
+    early_keys.attach,
 )

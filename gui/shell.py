@@ -6,7 +6,7 @@ This is all that a first paint waits for, so nothing here may import the engine'
 from __future__ import annotations
 
 from PySide6.QtCore import QSize, QTimer, Signal
-from PySide6.QtGui import QPaintEvent, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QMainWindow, QWidget
 
 from gui.preferences import Preferences
@@ -22,7 +22,11 @@ BARS_HEIGHT = 130  # menu, toolbar, filter and header: about what stands above t
 
 
 class Shell(QMainWindow):
-    """Stands where the window stood when it was left. `painted` is told once."""
+    """Stands where the window stood when it was left. `painted` is told once.
+
+    `pressed_early` holds the keys that nothing in the window took, until somebody who knows
+    what they mean sets it to None.
+    """
 
     painted = Signal()
 
@@ -36,6 +40,12 @@ class Shell(QMainWindow):
         outline = _Outline(SIDEBAR_WIDTH if memory.flag("sidebar", True) else 0, self)
         outline.painted.connect(self.painted)
         self.setCentralWidget(outline)
+        self.pressed_early: dict[int, None] | None = {}
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if self.pressed_early is not None:
+            self.pressed_early[event.keyCombination().toCombined()] = None
+        super().keyPressEvent(event)
 
 
 def first_size(room: QSize) -> QSize:
