@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from gui.preferences import Preferences
+from gui.theme import TonedLabel
 
 CLOCK = QRegularExpression(r"(([01]?\d|2[0-3]):[0-5]\d)?")
 FIELD_WIDTH = 260
@@ -51,9 +52,10 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A time of day as HH:MM, or nothing."""
+    """A time of day as HH:MM, or nothing; `wrong` is said beside what is neither."""
 
     empty: str
+    wrong: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +124,23 @@ def _number(control: Number, key: str, preferences: Preferences, parent: QWidget
 
 
 def _clock(control: Clock, key: str, preferences: Preferences, parent: QWidget) -> QWidget:
-    field = _field(key, preferences, parent)
+    both = QWidget(parent)
+    row = QHBoxLayout(both)
+    row.setContentsMargins(0, 0, 0, 0)
+    field = _field(key, preferences, both)
     field.setPlaceholderText(control.empty)
     field.setValidator(QRegularExpressionValidator(CLOCK, field))
-    return field
+    wrong = TonedLabel(control.wrong, "bad", both)
+
+    def judge() -> None:
+        wrong.setVisible(not field.hasAcceptableInput())
+
+    field.textChanged.connect(judge)
+    judge()
+    row.addWidget(field, 1)
+    row.addWidget(wrong, 1)
+    both.setFocusProxy(field)
+    return both
 
 
 def _field(key: str, preferences: Preferences, parent: QWidget) -> QLineEdit:

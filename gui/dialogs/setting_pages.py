@@ -163,10 +163,20 @@ class SettingPages(QObject):
             Item("notify.cancelled", tr("Cancelled tasks"), ways),
             Item("notify.while_active", "", Switch(tr("Pop up also while I look at the window"))),
             Item("notify.sound", "", Switch(tr("With a sound"))),
-            Item("notify.quiet_from", tr("Quiet from"), Clock(tr("never, or as 22:00"))),
-            Item("notify.quiet_until", tr("Quiet until"), Clock(tr("never, or as 07:30"))),
+            *self._quiet(),
         )
         return Page(tr("Notifications"), ("notify.",), items)
+
+    def _quiet(self) -> tuple[Item, ...]:
+        tr = self.tr
+        wrong = tr("Not kept: that is no time.")
+        start = Clock(tr("never, or as 22:00"), wrong)
+        end = Clock(tr("never, or as 07:30"), wrong)
+        both = tr("No hour is quiet without both of them.")
+        return (
+            Item("notify.quiet_from", tr("Quiet from"), start),
+            Item("notify.quiet_until", tr("Quiet until"), end, both),
+        )
 
     def _retention(self) -> Page:
         from gui.dialogs.clearing import Clearing

@@ -12,6 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
+    QLabel,
     QLineEdit,
     QListWidget,
     QPlainTextEdit,
@@ -171,6 +172,28 @@ async def test_a_time_that_is_none_is_not_kept(tmp_path: Path) -> None:
         field.setText("22:30")
         QTest.keyClick(field, Qt.Key.Key_Return)
         assert session.window.desk.preferences.get("notify.quiet_from", str) == "22:30"
+        dialog.accept()
+
+
+async def test_a_time_that_is_none_is_called_so_as_long_as_it_stands_there(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as session:
+        dialog = settings_of(session)
+        dialog.show_page("notify.")
+        field = editor(dialog, "Quiet until")
+
+        def told() -> int:
+            said = dialog.findChildren(QLabel)
+            return sum(one.isVisible() for one in said if "no time" in one.text())
+
+        assert told() == 0
+        QTest.keyClicks(field, "7:5")
+        QTest.keyClick(field, Qt.Key.Key_Tab)
+        assert told() == 1
+        assert session.window.desk.preferences.get("notify.quiet_until", str) == ""
+        QTest.keyClicks(field, "0")
+        QTest.keyClick(field, Qt.Key.Key_Return)
+        assert told() == 0
+        assert session.window.desk.preferences.get("notify.quiet_until", str) == "7:50"
         dialog.accept()
 
 
