@@ -10,6 +10,7 @@ import asyncio
 import functools
 import gc
 import inspect
+import logging
 import os
 import shutil
 import stat
@@ -115,6 +116,20 @@ async def _bounded(test: Coroutine[Any, Any, object], limit_s: float) -> list[st
     for _ in range(SETTLE_TURNS):
         await asyncio.sleep(0)
     return [repr(task) for task in asyncio.all_tasks() - {asyncio.current_task()}]
+
+
+@pytest.fixture(autouse=True)
+def own_log() -> Iterator[None]:
+    """The log that a program of this test begins ends with the test, and so does its level."""
+    root, raises = logging.getLogger(), logging.raiseExceptions
+    level, before = root.level, list(root.handlers)
+    yield
+    for handler in [one for one in root.handlers if one not in before]:
+        if type(handler).__module__.startswith("engine."):  # others are pytest's own
+            root.removeHandler(handler)
+            handler.close()
+    root.setLevel(level)
+    logging.raiseExceptions = raises
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QSettings
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QSettings, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.alarm import is_a_pipes_end
@@ -29,15 +30,44 @@ SETTLE_TURNS = 10  # turns of the loop in which a task that was just cancelled m
 def own_settings(tmp_path: Path) -> None:
     """No test reads or writes the settings of another one, let alone the user's."""
     QSettings.setDefaultFormat(QSettings.Format.IniFormat)
-    QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, str(tmp_path / "ini"))
+    for form in (QSettings.Format.IniFormat, QSettings.Format.NativeFormat):  # Qt's own dialogs
+        QSettings.setPath(form, QSettings.Scope.UserScope, str(tmp_path / "ini"))
 
 
 @pytest.fixture(autouse=True)
-def buttons_let_go() -> Iterator[None]:
-    """A mouse button still held would make every later resize look like a drag."""
+def nothing_left_to_the_next() -> Iterator[None]:
+    """What a test held, copied or showed would be taken for the next one's own."""
     yield
+    if QApplication.instance() is None:
+        return
+    left = [f"{one!r} is shown" for one in QApplication.topLevelWidgets() if _is_left(one)]
+    # A button still held would make every later resize look like a drag.
     held = QApplication.mouseButtons()
-    assert not held, f"the test left mouse buttons pressed: {held}"
+    if held:
+        left.append(f"{held} is pressed")
+    if QApplication.overrideCursor() is not None:
+        left.append("the mouse pointer of the whole program")
+    _let_go_of_everything()
+    assert not left, f"the test left behind: {left}"
+
+
+def _is_left(window: QWidget) -> bool:
+    return window.isVisible() and window.windowType() != Qt.WindowType.ToolTip
+
+
+def _let_go_of_everything() -> None:
+    """So that the test that left it is the only one that fails for it."""
+    for window in filter(_is_left, QApplication.topLevelWidgets()):
+        window.close()
+    while QApplication.overrideCursor() is not None:
+        QApplication.restoreOverrideCursor()
+    nowhere = QWidget()
+    # No fault of the test: a dialog that closed while a key was down never hears of its release.
+    QTest.keyRelease(nowhere, Qt.Key.Key_Shift)
+    for button in (Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton):
+        if QApplication.mouseButtons() & button:
+            QTest.mouseRelease(nowhere, button)
+    QApplication.clipboard().clear()
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
+from pytestqt.qtbot import QtBot
 
 from gui import announcing
 from gui.states import Banner
@@ -58,11 +59,11 @@ async def test_a_task_that_fails_and_one_that_ends_are_said(home: Path, said: li
         assert session.window.model.total == 2
 
 
-def test_what_a_bar_says_is_said_aloud(qapp: object, qtbot: object, said: list[str]) -> None:
+def test_what_a_bar_says_is_said_aloud(qtbot: QtBot, said: list[str]) -> None:
     bar = Banner()
+    qtbot.addWidget(bar)
     bar.tell("3 tasks go to the trash.", "For 8 seconds they can be had back.")
     assert said == ["3 tasks go to the trash. For 8 seconds they can be had back."]
-    bar.deleteLater()
 
 
 def test_nothing_is_made_while_nobody_listens(qapp: object) -> None:
