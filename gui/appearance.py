@@ -8,7 +8,6 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
 from gui.letters import choose_size
-from gui.row_delegate import row_height
 from gui.theme import DISTINCT, Theme, apply_theme
 
 if TYPE_CHECKING:
@@ -73,7 +72,4 @@ class Appearance(QObject):
         choose_size(self._preferences.get(LETTERS, int))
 
     def _size_rows(self) -> None:
-        table = self._window.table
-        more = DENSITIES.get(self._preferences.get(DENSITY, str), 0)
-        height = row_height(table.fontMetrics().height()) + more
-        table.verticalHeader().setDefaultSectionSize(height)
+        self._window.table.space_rows(DENSITIES.get(self._preferences.get(DENSITY, str), 0))

@@ -76,7 +76,8 @@ class TaskTable(RowChoice):
         self.setHorizontalHeader(self._header)
         rows = self.verticalHeader()
         rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        rows.setDefaultSectionSize(row_height(self.fontMetrics().height()))
+        self._row_more = 0
+        self.space_rows(0)
         rows.hide()
         self.activated.connect(
             lambda index: self.activated_task.emit(self.tasks.id_at(index.row()))
@@ -217,7 +218,13 @@ class TaskTable(RowChoice):
         super().changeEvent(event)
         if event.type() in _DRESSES and self._painter is not None:
             self._painter.dress()
-            self.verticalHeader().setDefaultSectionSize(row_height(self.fontMetrics().height()))
+            self.space_rows(self._row_more)  # what was chosen outlives another theme
+
+    def space_rows(self, more: int) -> None:
+        """Make rows `more` pixels higher than their letters need, now and in other letters."""
+        self._row_more = more
+        height = row_height(self.fontMetrics().height()) + more
+        self.verticalHeader().setDefaultSectionSize(height)
 
     # time
 

@@ -7,9 +7,10 @@ import json
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
+    QApplication,
     QCheckBox,
     QComboBox,
     QLabel,
@@ -34,6 +35,7 @@ from gui.preference_table import DEFAULTS
 from gui.preferences import Preferences
 from gui.session import Session
 from gui.theme import PlainLabel, heading
+from tests.engines import until
 from tests.gui.windows import app, opened, press
 
 
@@ -107,6 +109,20 @@ async def test_theme_and_menu_of_themes_say_the_same(tmp_path: Path) -> None:
         assert themes["&Light"].isChecked()
         assert session.window.memory.theme.value == "light"
         dialog.accept()
+
+
+async def test_the_height_of_rows_outlives_another_theme(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as session:
+        preferences, table = session.window.desk.preferences, session.window.table
+        rows = table.verticalHeader()
+        before = rows.defaultSectionSize()
+        preferences.set("appearance.density", "roomy")
+        await until(lambda: rows.defaultSectionSize() > before)
+        roomy = rows.defaultSectionSize()
+        for theme in ("dark", "light", "system"):
+            preferences.set("appearance.theme", theme)
+            QApplication.sendEvent(table, QEvent(QEvent.Type.FontChange))
+            assert rows.defaultSectionSize() == roomy, theme
 
 
 async def test_letters_grow_everywhere_and_shrink_again(tmp_path: Path) -> None:
