@@ -8,7 +8,7 @@ import faulthandler
 import gc
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from gui.loop import run
 from gui.main_window import MainWindow
 from gui.preferences import Preferences
 from gui.preferences import default_file as preference_file
+from gui.screen import NoScreen, check_screen, platform_for, wanted_screens
 from gui.settings import Memory
 from gui.theme import apply_theme, dress_first
 
@@ -47,6 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = Settings.chosen(os.environ, home=options.home, root=options.root)
     except EngineError as error:
         return _refuse(error)
+    options.screens = wanted_screens(os.environ, sys.platform)
     os.environ.update(platform_for(os.environ, sys.platform))
     log_to_file()
     _write_crashes_down()
@@ -104,18 +106,6 @@ def _name_for_the_task_bar() -> None:
         ctypes.windll.shell32.SetCurrentProcessExplicitAppUserModelID(DESKTOP_ID)
 
 
-def platform_for(environ: Mapping[str, str], platform: str) -> dict[str, str]:
-    """What Qt should draw on where nobody has said: without a screen, on an invisible one."""
-    if not platform.startswith("linux") or environ.get("QT_QPA_PLATFORM"):
-        return {}
-    screens = [
-        name
-        for name, variable in (("wayland", "WAYLAND_DISPLAY"), ("xcb", "DISPLAY"))
-        if environ.get(variable)
-    ]
-    return {"QT_QPA_PLATFORM": ";".join([*screens, "offscreen"])}
-
-
 async def _windows(app: Opener, settings: Settings, wish: Wish, options: argparse.Namespace) -> int:
     """One window after the other, as the user opens folders; the exit code."""
     memory, alarm = Memory(), Alarm()
@@ -127,6 +117,11 @@ async def _windows(app: Opener, settings: Settings, wish: Wish, options: argpars
     instance = Instance(settings.root)
     if not options.new_window and not instance.claim():
         return _hand_over(instance, settings.root, wish)
+    try:
+        check_screen(options.screens, app.platformName())
+    except NoScreen as error:
+        instance.release()
+        return _refuse(error)
     crashed = has_crashed(memory)
     while True:
         window = MainWindow(memory, preferences, str(settings.root))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
 # What a launcher gives the program that it starts: leave to take the focus. Wayland lets no
 # window come forward without; on X11 the other one keeps the window manager from refusing.
@@ -27,3 +27,10 @@ def come_forward(window: QWidget, token: str = "") -> None:
     window.show()
     window.raise_()
     window.activateWindow()
+    if _is_kept_back(QApplication.platformName(), token):
+        QApplication.alert(window)
+
+
+def _is_kept_back(platform: str, token: str) -> bool:
+    """Does the desktop ignore a window without leave? Then its entry at least asks to be seen."""
+    return platform.startswith("wayland") and not token

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 
 from engine.version import VERSION
-from gui.app import keep_customs, platform_for
+from gui.app import keep_customs
 from gui.background import TaskSet
 from gui.instance import Instance
+from gui.screen import NoScreen, check_screen, platform_for, wanted_screens
 from tests.gui.windows import heard
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,7 +116,9 @@ def test_the_first_paint_needs_neither_playwright_nor_watchdog() -> None:
             "linux",
             {"QT_QPA_PLATFORM": "wayland;xcb;offscreen"},
         ),
-        ({"QT_QPA_PLATFORM": "vnc"}, "linux", {}),
+        ({"QT_QPA_PLATFORM": "vnc"}, "linux", {"QT_QPA_PLATFORM": "vnc;offscreen"}),
+        ({"QT_QPA_PLATFORM": "offscreen"}, "linux", {}),
+        ({"QT_QPA_PLATFORM": "offscreen:x;xcb"}, "linux", {}),
         ({}, "darwin", {}),
         ({}, "win32", {}),
     ],
@@ -123,6 +127,53 @@ def test_without_a_screen_an_invisible_one_is_used(
     environ: dict[str, str], platform: str, told: dict[str, str]
 ) -> None:
     assert platform_for(environ, platform) == told
+
+
+@pytest.mark.parametrize(
+    ("environ", "drawn_on", "fails"),
+    [
+        ({}, "offscreen", False),
+        ({"QT_QPA_PLATFORM": "offscreen"}, "offscreen", False),
+        ({"WAYLAND_DISPLAY": "w"}, "wayland", False),
+        ({"WAYLAND_DISPLAY": "w", "DISPLAY": ":0"}, "xcb", False),
+        ({"WAYLAND_DISPLAY": "w", "DISPLAY": ":0"}, "offscreen", True),
+        ({"QT_QPA_PLATFORM": "xcb"}, "offscreen", True),
+    ],
+)
+def test_only_where_a_screen_is_spoken_of_its_lack_is_an_error(
+    environ: dict[str, str], drawn_on: str, fails: bool
+) -> None:
+    wanted = wanted_screens(environ, "linux")
+    with pytest.raises(NoScreen) if fails else nullcontext():
+        check_screen(wanted, drawn_on)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="others have one screen")
+@pytest.mark.parametrize(
+    ("environ", "named"),
+    [
+        ({"WAYLAND_DISPLAY": "nobody-listens"}, "wayland"),
+        ({"QT_QPA_PLATFORM": "wayland", "WAYLAND_DISPLAY": "nobody-listens"}, "wayland"),
+        ({"QT_QPA_PLATFORM": "no-such-thing"}, "no-such-thing"),
+    ],
+)
+def test_a_screen_that_cannot_be_used_is_said_instead_of_a_window_nobody_sees(
+    tmp_path: Path, environ: dict[str, str], named: str
+) -> None:
+    done = program("--home", str(tmp_path / "home"), XDG_RUNTIME_DIR=str(tmp_path), **environ)
+    assert done.returncode == 1
+    assert f"Qt cannot use the screen that is spoken of ({named})" in done.stderr
+    assert "Check WAYLAND_DISPLAY" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="others have one screen")
+def test_a_picture_needs_no_screen_also_where_one_is_spoken_of(tmp_path: Path) -> None:
+    file = tmp_path / "shot.png"
+    words = ("--home", str(tmp_path / "home"), "--shot", str(file), "--scene", "empty")
+    done = program(*words, QT_QPA_PLATFORM="wayland", XDG_RUNTIME_DIR=str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not QImage(str(file)).isNull()
 
 
 @pytest.mark.parametrize(("platform", "bare"), [("darwin", True), ("linux", False)])
