@@ -1,8 +1,9 @@
 // Getting an element ready to be acted on, and the few acts no mouse or key can do. See `elements.js`.
 ((el) => {
+  // The next moment to look: was a frame painted by then? A crowded machine may take its time.
   const frameTurn = () => new Promise((resolve) => {
-    const limit = setTimeout(resolve, 60);
-    requestAnimationFrame(() => { clearTimeout(limit); resolve(); });
+    const limit = setTimeout(() => resolve(false), 60);
+    requestAnimationFrame(() => { clearTimeout(limit); resolve(true); });
   });
 
   // Where a point of the element's own document lies in the view of the whole page.
@@ -102,17 +103,23 @@
     return false;
   };
 
+  // Between two frames nothing moves: only a page that paints none at all is taken at its word.
+  const UNPAINTED_MS = 1000;
+
   // Waits until the element can be acted on where it stands: shown, at rest, reachable.
   const point = async (ask) => {
     const until = performance.now() + ask.limitMs;
     let before = "";
+    let painted = false;
+    let paintedAt = performance.now();
     for (;;) {
       const target = el.elementOf(ask.ref);
       if (!target) return { stale: true };
       const found = look(target, ask);
       const now = JSON.stringify(found);
       const late = performance.now() >= until;
-      const ready = !found.problem && now === before && (late || !begins(target));
+      const rests = painted ? !begins(target) : performance.now() - paintedAt > UNPAINTED_MS;
+      const ready = !found.problem && now === before && (late || rests);
       if (ready || late) {
         if (!ready && !found.problem) found.problem = "moving";
         // Nothing opens a second window here, so such a link opens where it stands.
@@ -121,7 +128,8 @@
         return { ...found, item: told(target), tag: target.tagName };
       }
       before = now;
-      await frameTurn();
+      painted = await frameTurn();
+      if (painted) paintedAt = performance.now();
     }
   };
 
