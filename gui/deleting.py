@@ -129,6 +129,7 @@ class Deleting(QObject):
 
         def then(outcome: Outcome[str]) -> None:
             gone = [one for one in outcome.refused if one.error.code == NOT_FOUND]
+            outcome.done += [one.task_id for one in gone]
             outcome.refused = [one for one in outcome.refused if one not in gone]
             back = [one.task_id for one in outcome.refused] + outcome.left
             self._window.model.put_many(views[one] for one in back)
@@ -141,14 +142,15 @@ class Deleting(QObject):
         without = [one.task_id for one in outcome.refused if one.error.code == NO_TRASH]
         if without:
             self._ask_for_good([views[one] for one in without], self.tr("There is no trash here."))
-        elif outcome.refused:
-            number = len(outcome.refused)
+        refused = [one for one in outcome.refused if one.error.code != NO_TRASH]
+        if refused:
+            number = len(refused)
             title = (
                 self.tr("1 task could not be let go")
                 if number == 1
                 else self.tr("{0} tasks could not be let go").format(count(number))
             )
-            self._window.reports.tell(title, outcome.refused)
+            self._window.reports.tell(title, refused, outcome)
 
     def _ask_for_good(self, views: Sequence[TaskView], why: str = "") -> None:
         chosen = [view for view in views if self._may_go(view)]

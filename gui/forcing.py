@@ -119,7 +119,7 @@ class Forcing(QObject):
                 if len(refused) == 1
                 else self.tr("{0} tasks could not be completed").format(count(len(refused)))
             )
-            self._window.reports.tell(title, refused)
+            self._window.reports.tell(title, refused, outcome)
         elif number:
             words = (
                 self.tr("1 task was called complete.")

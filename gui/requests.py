@@ -120,9 +120,8 @@ class Requests(QObject):
         def then(outcome: Outcome[TaskRecord]) -> None:
             self._bridge.cancelled.emit(Cancelled(tuple(outcome.done), (), waiting))
             if outcome.refused:
-                self._window.reports.tell(
-                    self._not_cancelled(len(outcome.refused)), outcome.refused
-                )
+                title = self._not_cancelled(len(outcome.refused))
+                self._window.reports.tell(title, outcome.refused, outcome)
             self._bridge.show_health()
 
         said = self.tr("Asking to stop: {0} of {1} tasks")

@@ -106,7 +106,7 @@ class Rerunning(QObject):
                 if number == 1
                 else self.tr("{0} tasks could not be re-run").format(count(number))
             )
-            self._window.reports.tell(title, outcome.refused)
+            self._window.reports.tell(title, outcome.refused, outcome)
         elif started > 1:
             words = self.tr("{0} tasks were started again.").format(count(started))
             self._window.reports.say(words)

@@ -123,7 +123,7 @@ class Stopping(QObject):
                 if len(refused) == 1
                 else self.tr("{0} tasks could not be ended").format(count(len(refused)))
             )
-            self._window.reports.tell(title, refused)
+            self._window.reports.tell(title, refused, outcome)
 
     def _show_ability(self) -> None:
         scope, model = self._window.scope, self._window.model
