@@ -117,6 +117,10 @@ class Doorway(QObject):
         """Tell of it; the window stays for a look at that, until it is closed."""
         self.broken = True
         self._alarm.ring(error)
+        from gui.broken_parts import show_broken
+
+        if not self._window.furnished:
+            show_broken(self._window, error, self._settle)
 
     async def _furnish(self) -> None:
         with suppress(TimeoutError):
@@ -127,6 +131,7 @@ class Doorway(QObject):
         await asyncio.to_thread(import_module, "gui.session")
         from gui.backstage import as_chosen
         from gui.bridge import Bridge
+        from gui.broken_parts import BrokenParts
         from gui.furniture import furnishing
         from gui.session import Session
 
@@ -134,8 +139,10 @@ class Doorway(QObject):
         for act in self._next:
             act()
         settings = as_chosen(self._settings, window.preferences)
-        for _ in furnishing(window, Bridge(settings)):
+        parts = BrokenParts(window)
+        for _ in furnishing(window, Bridge(settings), parts.note):
             await asyncio.sleep(0)  # Qt has its turn
+        parts.tell()
         window.close_wanted.disconnect(self._settle)
         self._session = Session(settings, window.memory, self._alarm, window=window)
         self._settle()

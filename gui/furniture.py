@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QApplication, QToolBar
@@ -37,10 +37,14 @@ if TYPE_CHECKING:
     from gui.main_window import MainWindow
 
 
-def furnishing(window: MainWindow, bridge: Bridge) -> Iterator[None]:
+Broken = Callable[[str, Exception], object]
+
+
+def furnishing(window: MainWindow, bridge: Bridge, broken: Broken | None = None) -> Iterator[None]:
     """Make the parts, wire them and hang the features on; Qt may have a turn after each step.
 
-    None of it is seen before the last step shows all of it at once.
+    None of it is seen before the last step shows all of it at once. A feature that cannot be
+    made is told to `broken`, and the window goes on without it; without that it raises.
     """
     window.desk, window.bridge = Desk(bridge, window.memory, window.preferences), bridge
     _make_list(window)
@@ -53,11 +57,22 @@ def furnishing(window: MainWindow, bridge: Bridge) -> Iterator[None]:
     follow_table(window.acts, window.table)
     yield
     for attach in FEATURES:
-        attach(window)
+        _hang(attach, window, broken)
         yield
     window.fill_menus()
     recall(window, window.memory)
     window.begin()
+
+
+def _hang(
+    attach: Callable[[MainWindow], object], window: MainWindow, broken: Broken | None
+) -> None:
+    try:
+        attach(window)
+    except Exception as error:
+        if broken is None:
+            raise
+        broken(attach.__module__.rpartition(".")[2], error)
 
 
 def furnish(window: MainWindow, bridge: Bridge) -> None:

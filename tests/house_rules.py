@@ -102,6 +102,7 @@ BROAD_CATCHERS = {
     "engine/run/runner.py": "settle: any failure of a body becomes FAILED with its reason",
     "gui/background.py": "TaskSet: any failure becomes a sentence in the window",
     "engine/beside/merging.py": "one ledger must not stop the others' list: it is followed anew",
+    "gui/furniture.py": "a part that cannot be made must not keep the others from the window",
     "gui/bridge.py": "a list that stands still must not look live: it follows anew",
     "engine/cli/guard.py": "the last resort: no traceback reaches a user, it goes to the log",
     "engine/cli/worker.py": "the last resort of a process that nobody looks at",

@@ -1,0 +1,97 @@
+"""A part of the window that cannot be made: it is told of, and the rest of the window goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QLabel, QPushButton
+
+from engine.config import Settings
+from gui import furniture
+from gui.alarm import Alarm
+from gui.broken_parts import BrokenParts
+from gui.desktop.wishes import Wish
+from gui.doorway import Doorway
+from gui.features import FEATURES
+from gui.main_window import MainWindow
+from gui.settings import Memory
+from tests.gui.result_ledgers import put_task
+from tests.gui.test_result_tabs import settled
+
+
+def breaks(window: MainWindow) -> None:
+    raise KeyError("a drawer that is not there")
+
+
+@asynccontextmanager
+async def furnished(home: Path) -> AsyncIterator[tuple[MainWindow, Doorway]]:
+    """A window as the program makes it."""
+    settings = Settings.at(home=home)
+    window = MainWindow(Memory(home.parent / "window.ini"), root=str(settings.root))
+    door = Doorway(window, settings, Alarm())
+    door.show()
+    ended = asyncio.ensure_future(door.ended(Wish(), crashed=False))
+    try:
+        yield window, door
+    finally:
+        window.close()
+        await ended
+        await door.close()
+
+
+async def test_a_part_that_cannot_be_made_is_told_of_and_the_others_are_there(
+    home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    put_task(home, 1)
+    half = len(FEATURES) // 2
+    monkeypatch.setattr(furniture, "FEATURES", (*FEATURES[:half], breaks, *FEATURES[half:]))
+    with caplog.at_level(logging.CRITICAL, logger="gui.broken_parts"):
+        async with furnished(home) as (window, door):
+            await settled(lambda: window.furnished and window.model.total == 1)
+            (parts,) = window.findChildren(BrokenParts)
+            assert parts.bar is not None
+            assert parts.bar.title == "A part of the window is missing"
+            said = parts.bar.accessibleName()
+            for word in (
+                "test_broken_parts",
+                "KeyError",
+                "window_part_missing",
+                "Start the program",
+            ):
+                assert word in said
+            (log,) = [one for one in parts.bar.findChildren(QPushButton) if one.isVisible()]
+            assert log.text() == "Open the log’s folder"
+            assert window.area.state == "table"
+            assert window.acts["new"].isEnabled()
+            assert not door.broken
+
+
+async def test_a_window_whose_parts_are_all_there_says_nothing_of_them(home: Path) -> None:
+    async with furnished(home) as (window, _):
+        await settled(lambda: window.furnished)
+        (parts,) = window.findChildren(BrokenParts)
+        assert parts.bar is None
+
+
+async def test_where_nothing_can_be_made_the_outline_gives_way_to_what_went_wrong(
+    home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def nothing(window: MainWindow) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(furniture, "_make_list", nothing)
+    with caplog.at_level(logging.CRITICAL, logger="gui"):
+        async with furnished(home) as (window, door):
+            await settled(lambda: door.broken)
+            card = window.centralWidget()
+            assert card is not None
+            said = " ".join(label.text() for label in card.findChildren(QLabel))
+            for word in ("could not be made", "the disk is full", "window_broken", "Every task"):
+                assert word in said
+            (leave,) = [one for one in card.findChildren(QPushButton) if one.text() == "Quit"]
+            leave.click()
