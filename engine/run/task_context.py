@@ -76,8 +76,8 @@ class TaskContext:
     async def page(self, page: Mapping[str, Any], units: Units) -> None:
         """Keep a finished page: `pages.jsonl` first, so that a kill loses none, then the event."""
         async with self._order:  # threads would overtake each other, and progress go back
-            self.units = units
-            reason = await _to_its_end(partial(self._keep, page, units))
+            before, self.units = self.units, units
+            reason = await _to_its_end(partial(self._keep, page, before))
         self._nudge(self._id)
         if reason:
             self.stop(reason)
@@ -142,8 +142,13 @@ class TaskContext:
                 log.warning("task %s: could not be counted: %s", self._id, error)
         return found
 
-    def _keep(self, page: Mapping[str, Any], units: Units) -> StopReason:
-        self._ledger.append_page(self.task_id, dict(page))
+    def _keep(self, page: Mapping[str, Any], before: Units) -> StopReason:
+        units = self.units
+        try:
+            self._ledger.append_page(self.task_id, dict(page))
+        except EngineError:
+            self.units = before  # a page that could not be written does not count
+            raise
         progress: dict[str, Any] = {"unitsDone": units.done, "unitsTotal": units.total}
         if units.failed:
             progress["unitsFailed"] = units.failed

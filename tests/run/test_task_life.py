@@ -263,6 +263,29 @@ async def test_a_full_disk_at_the_end_is_waited_out_and_nothing_is_lost(
     assert len(result_of(home, task_id)["pages"]) == 3
 
 
+async def test_a_page_that_could_not_be_written_is_not_counted(
+    home: Path, site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, pages = os.write, []
+
+    def full_at_the_third(descriptor: int, data: bytes) -> int:
+        if b'"final_url"' in bytes(data):
+            pages.append(descriptor)
+            if len(pages) == 3:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, data)
+
+    async with opened(home) as engine:
+        monkeypatch.setattr(os, "write", full_at_the_third)
+        args = {"url": site.url, **STATIC, "max_pages": 9, "concurrency": 1}
+        task_id = (await engine.start("crawl", args)).task_id
+        assert (await engine.wait(task_id)).status == Status.FAILED
+        await engine.join(task_id)
+        units = (await engine.get(task_id)).units
+    assert units is not None
+    assert units.done == len(result_of(home, task_id)["pages"]) == 2
+
+
 async def test_pages_that_failed_are_counted_beside_those_that_are_done(
     home: Path, site: Any
 ) -> None:
