@@ -10,10 +10,11 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from engine.query import Order, SortKey, are_alike, by_values, names_in_order, place
 from gui.columns import COLUMN_AT, COLUMNS
+from gui.numbered import Numbered
 from gui.rows import Row
 from gui.slow_sort import Part, sorted_slowly
 from gui.sort_values import VALUES
@@ -24,8 +25,6 @@ N = TypeVar("N", str, int)
 _MOST: Final = 6  # orders that are kept beside those that are wanted, the latest used
 _MENDED: Final = 64  # more than a 64th of the rows are not mended one by one: a sort is quicker
 _MANY: Final = 8
-_STEP: Final = 500  # rows that are read in one step of an order that is made beforehand
-_NOBODY: Final = ""  # whoever had this number is gone
 
 
 def orders_of(keys: Keys) -> tuple[Order, ...]:
@@ -48,32 +47,29 @@ class KnownOrders:
 
     def __init__(self, rows: Mapping[str, Row]) -> None:
         self._rows = rows
-        self.arrival: dict[str, int] = {}  # the number of each
+        self._numbered = Numbered(rows)
+        self.arrival = self._numbered.arrival  # the number of each
         self.wanted: tuple[Keys, ...] = ()
-        self._names: list[str] = []  # by number
         self._known: dict[Keys, _Known] = {}
         self._begun: dict[Keys, _Known] = {}  # is being made: what changes meanwhile is noted
 
     def note(self, before: Row | None, after: Row) -> None:
         """A row has come (`before` is None) or is another now."""
-        task_id = after.task_id
-        if before is None:
-            self.arrival[task_id] = len(self._names)
-            self._names.append(task_id)
+        number = self._numbered.note(after)
         for keys, known in (*self._known.items(), *self._begun.items()):
             if before is None or any(
                 each.value(before) != each.value(after) for each in known.orders
             ):
-                self._spoil(keys, known, self.arrival[task_id], task_id)
+                self._spoil(keys, known, number, after.task_id)
 
     def forget(self, task_id: str) -> None:
         """A row is gone, from `rows` as well."""
-        number = self.arrival.pop(task_id)
-        self._names[number] = _NOBODY
+        number = self._numbered.forget(task_id)
         for keys, known in (*self._known.items(), *self._begun.items()):
             self._spoil(keys, known, number, task_id)
-        if len(self._names) > 2 * len(self._rows) + 1000:
-            self._number_anew()
+        if self._numbered.has_many_gaps:
+            self.forget_all()
+            self._numbered.begin_anew()
 
     def has(self, keys: Keys) -> bool:
         """Is this order known, so that no sort is needed for it?"""
@@ -87,11 +83,11 @@ class KnownOrders:
             self._keep(keys, known)
         if known.ids is not None:
             return known.ids.copy()
-        return self._named(known.numbers or ())
+        return self._numbered.named(known.numbers or ())
 
     def only(self, some: Sequence[Row], keys: Keys) -> list[str]:
         """The ids of these in this order; they stand as they do in the rows."""
-        wanted, names = bytearray(len(self._names)), self._names
+        wanted, names = bytearray(len(self._numbered.names)), self._numbered.names
         if len(some) * _MANY < len(self._rows):
             for row in some:
                 wanted[self.arrival[row.task_id]] = 1
@@ -103,6 +99,10 @@ class KnownOrders:
                     wanted[number] = 1
                     sought = next(rest, None)
         return [names[number] for number in self._numbers(keys) if wanted[number]]
+
+    def took(self, running: Iterable[str], now_ms: float) -> list[float]:
+        """How long each of the rows ran, ms, and these until now: see `Numbered.took`."""
+        return self._numbered.took(running, now_ms)
 
     def lacks(self) -> bool:
         """Is there an order that is wanted and not known?"""
@@ -118,18 +118,18 @@ class KnownOrders:
         known = _Known(orders_of(keys))
         self._begun = {keys: known}
         first = known.orders[0]
-        numbers = yield from sorted_slowly(self._parts(first), descending=first.descending)
+        parts = self._while_begun(keys, known)
+        numbers = yield from sorted_slowly(parts, descending=first.descending)
         if self._begun.pop(keys, None) is known and not self.has(keys):
             known.numbers = numbers
             self._keep(keys, known)
 
-    def _parts(self, order: Order) -> Iterator[Part]:
-        names = self._names
-        starts = range(0, len(names), _STEP)
-        for start in reversed(starts) if order.descending else starts:
-            end = min(start + _STEP, len(names))
-            numbers = [number for number in range(start, end) if names[number]]
-            yield numbers, order.values([self._rows[names[number]] for number in numbers])
+    def _while_begun(self, keys: Keys, known: _Known) -> Iterator[Part]:
+        """What is to be put in order, until that is given up: numbers may be others then."""
+        for part in self._numbered.parts(keys[0][0], known.orders[0]):
+            yield part
+            if self._begun.get(keys) is not known:
+                return
 
     def _spoil(self, keys: Keys, known: _Known, number: int, task_id: str) -> None:
         known.stale[number] = task_id
@@ -142,12 +142,6 @@ class KnownOrders:
         """Know no order any more."""
         self._known.clear()
         self._begun.clear()
-
-    def _number_anew(self) -> None:
-        self.forget_all()
-        self._names = list(self._rows)
-        self.arrival.clear()
-        self.arrival.update({task_id: number for number, task_id in enumerate(self._names)})
 
     def _keep(self, keys: Keys, known: _Known) -> None:
         self._known.pop(keys, None)
@@ -169,7 +163,7 @@ class KnownOrders:
         """The number of every row in this order."""
         known = self._fresh(keys)
         if known is None:
-            known = _Known(orders_of(keys), numbers=array("i", self._numbered(keys)))
+            known = _Known(orders_of(keys), numbers=array("i", self._made_numbers(keys)))
             self._keep(keys, known)
         if known.numbers is None:
             known.numbers = array("i", map(self.arrival.__getitem__, known.ids or ()))
@@ -178,63 +172,58 @@ class KnownOrders:
     # from scratch, and from what is known
 
     def _made(self, keys: Keys) -> list[str]:
-        rows = list(self._rows.values())
-        found = self._derived(keys, rows)
-        if found is not None:
-            return self._named(found)
-        return names_in_order(list(self._rows), rows, orders_of(keys))
+        found = self._derived(keys)
+        return (
+            self._sorted(list(self._rows), keys) if found is None else self._numbered.named(found)
+        )
 
-    def _numbered(self, keys: Keys) -> Sequence[int]:
-        rows = list(self._rows.values())
-        found = self._derived(keys, rows)
-        return found or names_in_order(list(self.arrival.values()), rows, orders_of(keys))
+    def _made_numbers(self, keys: Keys) -> Sequence[int]:
+        found = self._derived(keys)
+        return self._sorted(self._numbered.everyone(), keys) if found is None else found
 
-    def _derived(self, keys: Keys, rows: Sequence[Row]) -> Sequence[int] | None:
+    def _sorted(self, names: Sequence[N], keys: Keys) -> list[N]:
+        """From scratch; `names` are those of all rows."""
+        orders = orders_of(keys)
+        if len(keys) > 1:
+            return names_in_order(names, list(self._rows.values()), orders)
+        values = self._numbered.quick_values(keys[0][0], orders[0])
+        return by_values(names, values, descending=orders[0].descending)
+
+    def _derived(self, keys: Keys) -> Sequence[int] | None:
         """Numbers in this order where that is quicker than a sort; else None."""
         (key, down), *others = keys
         first = orders_of(keys[:1])[0]
         around = self._known.get(((key, not down),)) if not others else None
         if not others and (around is None or around.numbers is None):
             return None
-        values = first.values(rows)
+        values = self._numbered.values(key, first)
         if others and are_alike(values):
             # By the rest first, which may be known or is wanted again: few values keep it.
             before = self._numbers(keys[1:])
-            return by_values(before, self._at(before, values), descending=down)
+            return by_values(before, self._numbered.at(before, values), descending=down)
         if others:
             if not self.has(keys[:1]):
-                found = by_values(list(self.arrival.values()), values, descending=down)
+                found = by_values(self._numbered.everyone(), values, descending=down)
                 self._keep(keys[:1], _Known((first,), numbers=array("i", found)))
             numbers = self._numbers(keys[:1])
-            return settled(numbers, self._at(numbers, values), self._by_rest(orders_of(keys[1:])))
+            return settled(
+                numbers, self._numbered.at(numbers, values), self._by_rest(orders_of(keys[1:]))
+            )
         if are_alike(values):
             return None
         numbers = self._numbers(((key, not down),))
-        return turned(numbers, self._at(numbers, values))
+        return turned(numbers, self._numbered.at(numbers, values))
 
     def _by_rest(self, orders: Sequence[Order]) -> Callable[[Sequence[int]], list[int]]:
         def ordered(some: Sequence[int]) -> list[int]:
-            rows = [self._rows[self._names[number]] for number in some]
+            rows = [self._rows[name] for name in self._numbered.named(some)]
             return names_in_order(some, rows, orders)
 
         return ordered
 
-    def _named(self, numbers: Iterable[int]) -> list[str]:
-        names = self._names
-        return [names[number] for number in numbers]
-
-    def _at(self, numbers: Iterable[int], values: Sequence[Any]) -> list[Any]:
-        """The value of each of these rows; `values` are in the order of `rows`."""
-        if len(values) != len(self._names):
-            spread = [None] * len(self._names)
-            for number, value in zip(self.arrival.values(), values, strict=True):
-                spread[number] = value
-            values = spread
-        return [values[number] for number in numbers]
-
     def _mend(self, known: _Known) -> None:
         """What has not changed stays; for each of the others its place is looked for."""
-        stale, names, rows = known.stale, self._names, self._rows
+        stale, names, rows = known.stale, self._numbered.names, self._rows
         number_of, orders = self.arrival.__getitem__, known.orders
 
         def at(number: int) -> tuple[object, ...]:

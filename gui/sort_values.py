@@ -6,7 +6,9 @@ answered in one comprehension over 100,000 rows, only what is odd by that functi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import nan
 from typing import Any, Final
 
 from engine.attention import LAST_MS, moment
@@ -25,6 +27,14 @@ def _records(rows: Sequence[Row]) -> list[TaskRecord]:
 
 def newness(rows: Sequence[Row]) -> list[float | None]:
     return [-at if (at := row.created_at) else None for row in rows]
+
+
+def updated(rows: Sequence[Row]) -> list[float | None]:
+    return [row.updated_at for row in rows]
+
+
+def host(rows: Sequence[Row]) -> list[str | None]:
+    return [row.host or None for row in rows]
 
 
 # A time that is one as usual is taken as it is; only what is odd is asked for.
@@ -65,6 +75,17 @@ def average(rows: Sequence[Row]) -> list[float | None]:
         done / ms * 1000 if ms and (done := row.done) else None
         for row, ms in zip(rows, lasted(rows), strict=True)
     ]
+
+
+def averages(rows: Sequence[Row], took: Iterable[float]) -> array[float]:
+    """`average` of rows that `took` so long each; not-a-number for what has none."""
+    return array(
+        "d",
+        [
+            done / ms * 1000 if ms > 0 and (done := row.done) else nan
+            for row, ms in zip(rows, took, strict=True)
+        ],
+    )
 
 
 def failures(rows: Sequence[Row]) -> list[int | None]:
@@ -111,6 +132,8 @@ def doing(rows: Sequence[Row]) -> list[str | None]:
 
 VALUES: Final[Mapping[str, Callable[[Sequence[Row]], list[Any]]]] = {
     "age": newness,
+    "updated": updated,
+    "host": host,
     "started": started,
     "ended": ended,
     "took": lasted,

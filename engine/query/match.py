@@ -6,7 +6,7 @@ first: 100,000 tasks are a matter of milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import compress
@@ -111,13 +111,20 @@ class Filter:
         """As `passes`, for a task that was not asked before."""
         return self.passes(subject(view), now_ms)
 
-    def keep(self, found: Iterable[S], now_ms: float, ask: Callable[[S], Subject]) -> list[S]:
-        """Those that match, in their order. `ask` makes one of them ready to be asked.
+    def keep(
+        self,
+        found: Iterable[S],
+        now_ms: float,
+        ask: Callable[[S], Subject],
+        took: Sequence[float] | None = None,
+    ) -> list[S]:
+        """Those that match, in their order. `ask` makes one of them ready to be asked; `took`
+        is what `Subject.took_ms` says of each now, where that is known.
 
         What all of one `about` share is asked once for them, moments are compared as they
         are, and only what is left is asked one by one.
         """
-        kept = list(found)
+        kept = list(found if took is None else self._long_enough(found, took))
         for word in self.words:
             kept = [one for one in kept if word in one.haystack]
         if self.alike:
@@ -133,11 +140,17 @@ class Filter:
             ]
         for hint in self.hints:  # a long text is cut off in the haystack
             kept = [one for one in kept if hint in one.haystack or len(one.haystack) > CUT]
-        for compared in self.took:
+        for compared in self.took if took is None else ():
             kept = list(compress(kept, map(compared, took_all(kept, now_ms))))
         for test in self.tests:
             kept = [one for one in kept if test(ask(one), now_ms)]
         return kept
+
+    def _long_enough(self, found: Iterable[S], took: Iterable[float]) -> Iterable[S]:
+        for compared in self.took:
+            passed = list(map(compared, took))
+            found, took = compress(found, passed), compress(took, passed)
+        return found
 
     def _are_alike(self, one: Subject, now_ms: float) -> bool:
         return all(test(one, now_ms) for test in self.alike)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, compress
+from math import isnan
 from operator import not_
 from typing import Any, Final, TypeVar
 
@@ -69,7 +70,15 @@ def names_in_order(names: Sequence[N], subjects: Sequence[V], orders: Sequence[O
 
 
 def by_values(names: Sequence[N], values: Sequence[Any], *, descending: bool) -> list[N]:
-    """`names` by the value of each, ties as they came; those whose value is None last."""
+    """`names` by the value of each, ties as they came; those whose value is None last.
+
+    In an array not-a-number stands for None."""
+    if isinstance(values, array) and isnan(sum(values)):
+        has = [value == value for value in values]
+        known, some = list(compress(names, has)), array("d", compress(values, has))
+        if len(known) < len(names):  # as good as always, but for what is endless both ways
+            found = by_values(known, some, descending=descending)
+            return found + list(compress(names, map(not_, has)))
     if are_alike(values):
         groups: defaultdict[Any, list[N]] = defaultdict(list)
         for name, value in zip(names, values, strict=True):
@@ -77,6 +86,8 @@ def by_values(names: Sequence[N], values: Sequence[Any], *, descending: bool) ->
         last = groups.pop(None, [])
         known = sorted(groups, reverse=descending)
         return [*chain.from_iterable(map(groups.__getitem__, known)), *last]
+    if isinstance(values, array):
+        return _sorted(names, values, descending)
     has = [value is not None for value in values]
     if all(has):
         return _sorted(names, values, descending)
@@ -134,7 +145,9 @@ def _grouped(
 
 
 def _sorted(names: Sequence[N], values: Sequence[Any], descending: bool) -> list[N]:
-    if set(map(type, values)) == {float}:  # side by side in memory they are compared far quicker
+    if isinstance(values, array):
+        values = values.tolist()
+    elif set(map(type, values)) == {float}:  # side by side in memory they are compared far quicker
         values = array("d", values).tolist()
     # `sorted` asks for the keys in the names' order, one after another, before it moves any;
     # the name that it asks with is what `next` would say at the end, which never comes.

@@ -20,8 +20,10 @@ from gui.sort_values import VALUES
 from gui.task_order import TaskOrder
 from tests.gui.task_views import NOW
 
-KEYS = ("status", "task", "age", "took", "ended", "failures", "progress", "updated")
+TIMED = ("age", "updated", "started", "ended", "took", "average")
+KEYS = ("status", "task", "failures", "progress", "host", *TIMED)
 TIMES: Sequence[Any] = (None, 0, -5, 10**20, float("nan"), NOW - 9000, NOW - 500.5, int(NOW))
+TIMES = (*TIMES, 5e-324, 1e-300)  # so short a time makes an average endless
 STATES = ("RUNNING", "PENDING", "COMPLETED", "FAILED", "CANCELLED", "odd")
 
 
@@ -72,7 +74,7 @@ CHANGES = st.lists(
         views(),
         st.integers(0, 40),  # that one is gone
         st.lists(st.tuples(st.sampled_from(KEYS), st.booleans()), min_size=1, max_size=3),
-        st.sampled_from(("", "status:failed", "took:>1s")),
+        st.sampled_from(("", "status:failed", "took:>1s", "took:>=0s took:<9s", "e took:=0s")),
         st.tuples(st.sets(st.tuples(st.sampled_from(KEYS), st.booleans())), st.integers(0, 9)),
         st.none(),  # a few more steps of what is made beforehand
     ),
@@ -85,6 +87,7 @@ def test_whatever_came_went_or_moved_the_order_is_that_of_a_new_sort(changes: li
     order = TaskOrder()
     steps: Iterator[None] = iter(())
     for change in changes:
+        few = None
         if isinstance(change, TaskView):
             order.take(change, NOW)
         elif isinstance(change, int):
@@ -97,11 +100,14 @@ def test_whatever_came_went_or_moved_the_order_is_that_of_a_new_sort(changes: li
         elif change is None:
             some(steps, 3)
         else:
+            order.replace(order.arranged(NOW))
             order.set_filter(Filter.of(change))
+            few = order.narrowed(NOW)
         known = order.arranged(NOW)
         passing = [row for row in order.rows.values() if order.passes(row, NOW)]
         wanted = in_order(passing, orders_of(order.sort_keys))
         assert known == [row.task_id for row in wanted]
+        assert few is None or few == known
 
 
 @settings(max_examples=40)
@@ -123,6 +129,50 @@ def test_an_order_that_was_made_beforehand_is_that_of_a_sort_and_stays_it(
     assert not order.lacks_an_order
     further = data.draw(st.lists(st.tuples(st.sampled_from(KEYS), st.booleans()), max_size=2))
     order.set_sort([(key, down), *further])
+    wanted = in_order(list(order.rows.values()), orders_of(order.sort_keys))
+    assert order.arranged(NOW) == [row.task_id for row in wanted]
+
+
+def ended(number: int, took: int) -> TaskView:
+    record = TaskRecord(
+        task_id=f"{number:05x}",
+        kind="crawl",
+        status="COMPLETED",
+        created_at=NOW - number,
+        started_at=NOW - 10_000,
+        ended_at=NOW - 10_000 + took,
+    )
+    return TaskView(record)
+
+
+def test_most_go_and_the_rest_is_put_in_order_by_what_is_its_own() -> None:
+    order = TaskOrder()
+    for number in range(3000):
+        order.take(ended(number, number * 7919 % 6007), NOW)
+    for number in range(2500):
+        assert order.forget(f"{number:05x}")
+    order.take(ended(2600, 1), NOW)
+    order.take(ended(9000, 0), NOW)
+    for key in TIMED:
+        order.set_sort([(key, True)])
+        wanted = in_order(list(order.rows.values()), orders_of(order.sort_keys))
+        assert order.arranged(NOW) == [row.task_id for row in wanted], key
+    order.set_filter(Filter.of("took:<3s"))
+    passing = {row.task_id for row in order.rows.values() if order.passes(row, NOW)}
+    assert set(order.arranged(NOW)) == passing
+    assert 2 < len(passing) < len(order.rows)
+
+
+def test_most_go_while_an_order_is_made_beforehand_and_it_is_given_up() -> None:
+    order = TaskOrder()
+    for number in range(3000):
+        order.take(ended(number, number * 7919 % 6007), NOW)
+    steps = order.make_beforehand([("took", False), ("task", False)])
+    some(steps, 2)
+    for number in range(2900):
+        assert order.forget(f"{number:05x}")
+    some(steps, 10**6)
+    order.set_sort([("took", False)])
     wanted = in_order(list(order.rows.values()), orders_of(order.sort_keys))
     assert order.arranged(NOW) == [row.task_id for row in wanted]
 

@@ -1,13 +1,15 @@
 """The order by many keys is what comparing key by key would make, however alike the values are."""
 
 import functools
+from array import array
+from math import inf, nan
 from operator import itemgetter
 from typing import Any, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.query import Order, in_order, names_in_order
+from engine.query import Order, by_values, in_order, names_in_order
 
 VALUES = st.none() | st.integers(0, 6) | st.integers(0, 10**6)
 TABLES = st.integers(0, 3).flatmap(
@@ -55,3 +57,15 @@ def test_names_go_where_their_rows_go(table, times: int) -> None:
     names = [f"task {row[-1]}" for row in rows]
     found = names_in_order(names, rows, orders(downwards))
     assert found == [f"task {row[-1]}" for row in in_order(rows, orders(downwards))]
+
+
+NUMBERS = st.none() | st.sampled_from((0.0, -0.0, 1.5, inf, -inf)) | st.floats(allow_nan=False)
+
+
+@given(st.lists(NUMBERS, max_size=60), st.integers(1, 12), st.booleans())
+def test_numbers_side_by_side_say_the_same_order(values, times: int, down: bool) -> None:
+    values = values * times
+    side_by_side = array("d", [nan if value is None else value for value in values])
+    names = range(len(values))
+    wanted = by_values(names, values, descending=down)
+    assert by_values(names, side_by_side, descending=down) == wanted
