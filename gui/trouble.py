@@ -87,9 +87,7 @@ class Trouble(QObject):
         elif self._lasting == "read-only":
             self._tell_read_only(health)
         elif self._lasting.startswith("warning"):
-            self._banner.tell(
-                self.tr("The ledger cannot be written now"), retold(health.warnings[0])
-            )
+            self._tell_unwritten(health)
         elif self._lasting.startswith("deaf"):
             words = self.tr("The list is looked at often instead, so it may be up to 2 s behind.")
             self._banner.tell(
@@ -107,6 +105,14 @@ class Trouble(QObject):
         if health.browser in ("missing", "failed"):
             return health.browser
         return f"deaf {health.deaf}" if health.deaf else ""
+
+    def _tell_unwritten(self, health: Health) -> None:
+        words = self.tr(
+            "Make room, or mend the folder. What is finished is kept; a task that could not go on "
+            "ends as failed as soon as that can be written."
+        )
+        said = f"{retold(health.warnings[0]).rstrip('.')}. {words}"
+        self._banner.tell(self.tr("The ledger cannot be written now"), said)
 
     def _tell_read_only(self, health: Health) -> None:
         words = self.tr("{0} Tasks can be watched; nothing new is started.")

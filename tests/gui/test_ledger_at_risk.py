@@ -101,3 +101,14 @@ async def test_lasting_deafness_is_a_banner_and_goes_with_its_reason(home: Path)
         assert window.status.watcher.text == "Polling"
         window._show_health(READY)
         assert not window.banner.title
+
+
+async def test_a_disk_that_fills_up_is_told_with_what_becomes_of_the_tasks(home: Path) -> None:
+    async with opened(home) as session:
+        window, why = session.window, "Cannot write the task ledger: No space left on device"
+        window._show_health(msgspec.structs.replace(READY, warnings=(why,)))
+        assert window.banner.title == "The ledger cannot be written now"
+        assert f"{why}. Make room" in window.banner.accessibleName()
+        assert "What is finished is kept" in window.banner.accessibleName()
+        window._show_health(READY)
+        assert not window.banner.title
