@@ -77,7 +77,9 @@ class LedgerTrouble(QObject):
         """Its card says why it cannot be opened, here stands what that means for the others."""
         labels = ", ".join(one.label for one in self._beside.states)
         words = self.tr("Not shown until then: {0}. It is tried again every few seconds.")
-        return self.tr("The window’s own ledger cannot be opened"), words.format(labels)
+        way = self.tr("With another folder as the window’s own they are shown at once.")
+        title = self.tr("The window’s own ledger cannot be opened")
+        return title, f"{words.format(labels)}\n{way}"
 
     def _words(self, lost: Sequence[LedgerState], own: str) -> tuple[str, str]:
         if self._waits:
@@ -105,6 +107,9 @@ class LedgerTrouble(QObject):
     def _choices(self, lost: Sequence[LedgerState]) -> tuple[Choice, ...]:
         again = Choice(self.tr("Look again"), self._window.bridge.rescan)
         page = Choice(self.tr("Ledgers…"), self._beside.page_wanted.emit)
+        if self._waits:
+            other = Choice(self.tr("Open another folder…"), self._window.choose_folder)
+            return again, other, page
         if len(lost) != 1:
             return again, page
         label = lost[0].label

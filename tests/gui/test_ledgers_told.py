@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
 from engine.beside.errors import ContractsElsewhere
 from engine.beside.state import Beside
@@ -204,8 +204,30 @@ async def test_while_the_own_ledger_cannot_be_opened_it_is_said_what_waits_for_i
         trouble: Any = window.findChild(LedgerTrouble)
         assert trouble.bar.title == "The window’s own ledger cannot be opened"
         said = "Not shown until then: laptop. It is tried again every few seconds."
-        assert said in labels(trouble.bar)
+        way = "With another folder as the window’s own they are shown at once."
+        assert f"{said}\n{way}" in labels(trouble.bar)
         own.unlink()
         window.bridge.rescan()
         await settled(lambda: window.model.total == 3)
         await settled(lambda: trouble.bar.title == "")
+
+
+async def test_another_own_folder_shows_at_once_what_waited_for_one_that_cannot_be_opened(
+    tmp_path: Path, laptop: Beside
+) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "tasks").write_text("no folder")
+    async with opened(tmp_path / "own", wait="unusable") as session:
+        window = session.window
+        window.beside.add(laptop)
+        trouble: Any = window.findChild(LedgerTrouble)
+        with appearing(QFileDialog) as shown:
+            press(trouble.bar, "Open another folder…")
+            (await shown).close()
+        window.folder_wanted.emit(a_ledger(tmp_path / "other"))
+        folder, kept = await session.ended(), window.preferences.get(KEPT, list)
+    assert folder is not None
+    async with opened(folder.parent) as session:
+        session.window.preferences.set(KEPT, kept)  # the program's windows share them
+        await all_read(session)
+        assert session.window.model.total == 5
