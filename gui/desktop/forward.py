@@ -27,10 +27,10 @@ def come_forward(window: QWidget, token: str = "") -> None:
     window.show()
     window.raise_()
     window.activateWindow()
-    if _is_kept_back(QApplication.platformName(), token):
+    if is_kept_back(QApplication.platformName(), token):
         QApplication.alert(window)
 
 
-def _is_kept_back(platform: str, token: str) -> bool:
+def is_kept_back(platform: str, token: str) -> bool:
     """Does the desktop ignore a window without leave? Then its entry at least asks to be seen."""
     return platform.startswith("wayland") and not token

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QApplication
 from engine.version import VERSION
 from gui.app import keep_customs
 from gui.background import TaskSet
+from gui.desktop.forward import is_kept_back
 from gui.instance import Instance
 from gui.screen import NoScreen, check_screen, platform_for, wanted_screens
 from tests.gui.windows import heard
@@ -146,6 +147,16 @@ def test_only_where_a_screen_is_spoken_of_its_lack_is_an_error(
     wanted = wanted_screens(environ, "linux")
     with pytest.raises(NoScreen) if fails else nullcontext():
         check_screen(wanted, drawn_on)
+
+
+@pytest.mark.parametrize(
+    ("platform", "token", "kept"),
+    [("wayland", "", True), ("wayland-egl", "", True), ("wayland", "x", False), ("xcb", "", False)],
+)
+def test_attention_is_asked_for_where_a_window_may_not_come_forward_by_itself(
+    platform: str, token: str, kept: bool
+) -> None:
+    assert is_kept_back(platform, token) is kept
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="others have one screen")
