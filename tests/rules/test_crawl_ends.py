@@ -51,8 +51,9 @@ async def test_however_a_crawl_with_a_contract_is_ended_all_records_agree(
 ) -> None:
     chance = random.Random(7)
     seen: Counter[str] = Counter()
-    alone_s = min([await alone(bench, number) for number in range(3)])
     for number in range(ROUNDS):
+        if number % 10 == 0:  # a machine is not as quick all the time
+            alone_s = min([await alone(bench, number + again) for again in range(2)])
         task_id = bench.submit(f"run-{number}")
         late = [chance.uniform(0, 1.2 * alone_s) for _ in acts]
 
@@ -69,7 +70,9 @@ async def test_however_a_crawl_with_a_contract_is_ended_all_records_agree(
         if "cancel_requested_at" in raw:
             assert status == "CANCELLED"
         else:
-            assert status == ("COMPLETED" if "force" in asked else "FAILED")
+            # Its end may find a force that is written down and has yet to ask: see `enforced`.
+            by_force = "force" in asked or (forced is not None and "force" in acts)
+            assert status == ("COMPLETED" if by_force else "FAILED")
             assert (forced is not None) == (status == "COMPLETED")
             assert "error" not in raw or raw["error"]["code"] == "bulk_incomplete"
         assert bench.ends(task_id) == [status.lower()]
