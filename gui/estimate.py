@@ -90,6 +90,8 @@ class Estimate(QObject):
         pages, pause = asked.args.get("max_pages"), asked.args.get("delay_ms")
         if not isinstance(pages, int) or not isinstance(pause, int):
             return ""
+        if pages == 1:
+            return self.tr("1 page at most.")
         seconds = (pages - 1) * pause / 1000
         if seconds < 60:
             return self.tr("Up to {0} pages.").format(count(pages))

@@ -182,7 +182,11 @@ class ListArea(QWidget):
         if page is self._broken:
             self._say_what_is_broken()
         elif page is self._unmatched:
-            hidden = self.tr("{0} tasks are here; the filter hides all of them.")
+            hidden = (
+                self.tr("1 task is here; the filter hides it.")
+                if self._total == 1
+                else self.tr("{0} tasks are here; the filter hides all of them.")
+            )
             self._unmatched.show_words(
                 self.tr("No task matches"), hidden.format(count(self._total))
             )

@@ -169,7 +169,10 @@ class StatusBar(QStatusBar):
         return tone_name, text, hint
 
     def _work(self, health: Health) -> str:
-        words = self.tr("{0} running here · {1} slots").format(health.running, health.slots)
+        words = self.tr("{0} running here · {1} slots")
+        if health.slots == 1:
+            words = self.tr("{0} running here · 1 slot")
+        words = words.format(health.running, health.slots)
         if health.queued:
             words += " · " + self.tr("{0} waiting").format(health.queued)
         return words

@@ -77,7 +77,9 @@ class Stopping(QObject):
         """Ask about every task that the list shows now, also out of sight."""
         model = self._window.model
         found = [view for view in map(model.view_of, model.ids) if view is not None]
-        if model.is_filtered:
+        if len(found) == 1:
+            whom = ""  # it has a name
+        elif model.is_filtered:
             whom = self.tr("All {0} tasks that match the filter").format(count(len(found)))
         elif self._window.beside.states:
             whom = self.tr("All {0} tasks of these ledgers").format(count(len(found)))

@@ -51,7 +51,8 @@ def export(_: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool)
 
 def _tell(made: Exported) -> None:
     if made.path != "-":
-        click.echo(say("export.done", rows=made.rows, path=made.path))
+        message = "export.done.one" if made.rows == 1 else "export.done"
+        click.echo(say(message, rows=made.rows, path=made.path))
     if made.partial:
         click.echo(display(made.note), err=True)
     for note in made.notes:

@@ -62,6 +62,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "watch.loading": "Reading {loaded} of {total}…",
     "watch.gone": "The ledger folder is gone: {root}",
     "export.done": "{rows} rows in {path}",
+    "export.done.one": "1 row in {path}",
     "export.so_far": "{n} rows",
     "prune.preview.trash": "Would go to the trash: {number} ({size}).",
     "prune.preview.delete": "Would be deleted for good: {number} ({size}).",

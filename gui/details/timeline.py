@@ -172,10 +172,11 @@ class Timeline(DetailTab):
         span = self.desk.span.range
         self._all.setVisible(span is not None)
         if span is not None:
+            (a, b), rows = span, self.model.rowCount()
             said = self.tr("From {0} to {1} ({2}): {3} rows")
-            a, b = span
-            rows = count(self.model.rowCount())
-            self._told.show_text(said.format(clock(a, b), clock(b, b), took(b - a), rows))
+            if rows == 1:
+                said = self.tr("From {0} to {1} ({2}): 1 row")
+            self._told.show_text(said.format(clock(a, b), clock(b, b), took(b - a), count(rows)))
             return
         nothing = sum(b - a for a, b in picture.idle)
         whole = took(picture.end - picture.start)

@@ -127,7 +127,8 @@ class ExportDialog(InOrder, QDialog):
         number = len(wanted.views)
         if wanted.as_list:
             headline = self.tr("Export the list")
-            text = self.tr("{0}: {1} rows.").format(wanted.words, count(number))
+            rows = self.tr("{0}: 1 row.") if number == 1 else self.tr("{0}: {1} rows.")
+            text = rows.format(wanted.words, count(number))
         elif self._many:
             headline = self.tr("Export {0} results").format(count(number))
             text = self.tr("A file for each task, in a folder of your choice.")
@@ -201,10 +202,20 @@ class ExportDialog(InOrder, QDialog):
             return self.tr("Nothing was exported")
         number, rows = count(len(outcome.files)), count(outcome.rows)
         if outcome.files[0].format == "zip":  # its rows are the files in it
-            return self.tr("Exported: {0} zip with {1} files").format(number, rows)
+            return self._zips(len(outcome.files), outcome.rows)
+        one = outcome.rows == 1
         if len(outcome.files) == 1:
-            return self.tr("Exported: {0} rows").format(rows)
-        return self.tr("Exported: {0} files with {1} rows").format(number, rows)
+            said = self.tr("Exported: 1 row") if one else self.tr("Exported: {0} rows")
+            return said.format(rows)
+        many = self.tr("Exported: {0} files with {1} rows")
+        said = self.tr("Exported: {0} files with 1 row") if one else many
+        return said.format(number, rows)
+
+    def _zips(self, number: int, files: int) -> str:
+        said = self.tr("Exported: {0} zip with {1} files")
+        if files == 1:
+            said = self.tr("Exported: {0} zip with 1 file")
+        return said.format(count(number), count(files))
 
     def _show_folder(self) -> None:
         place = self._outcome.place

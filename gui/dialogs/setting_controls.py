@@ -42,12 +42,13 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A whole number; `none` is what its lowest value is called."""
+    """A whole number; `none` is what its lowest value is called, `one` the suffix of a 1."""
 
     low: int
     high: int
     suffix: str = ""
     none: str = ""
+    one: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,9 @@ def _number(control: Number, key: str, preferences: Preferences, parent: QWidget
     box.setRange(control.low, control.high)
     box.setSuffix(control.suffix)
     box.setSpecialValueText(control.none)
+    if control.one:
+        suffixes = {1: control.one}
+        box.valueChanged.connect(lambda value: box.setSuffix(suffixes.get(value, control.suffix)))
     _follow(box, key, preferences, lambda: box.setValue(preferences.get(key, int)))
     box.valueChanged.connect(lambda value: preferences.set(key, value))
     return _calm(box)

@@ -187,14 +187,14 @@ class SettingPages(QObject):
             Item(
                 "retention.days",
                 tr("Older than"),
-                Number(0, 3650, tr(" days"), none),
+                Number(0, 3650, tr(" days"), none, tr(" day")),
                 tr("Counted from a task’s end. What runs or waits always stays."),
             ),
             Item("retention.gigabytes", tr("More than"), Number(0, 9999, tr(" GB"), none)),
             Item(
                 "retention.keep",
                 tr("Never the newest"),
-                Number(0, 1_000_000, tr(" tasks"), tr("No exception")),
+                Number(0, 1_000_000, tr(" tasks"), tr("No exception"), tr(" task")),
             ),
             Item("", "", Clearing, tr("Nothing goes by itself: only what a preview showed.")),
         )

@@ -36,7 +36,7 @@ def test_a_text_format_goes_to_standard_output(home, crawled) -> None:
 def test_the_format_may_stand_in_the_files_name(home, crawled, tmp_path) -> None:
     place = tmp_path / "pages.xlsx"
     done = octask(home, "export", crawled(page(1)), "-o", str(place))
-    assert done.stdout == f"1 rows in {place}\n"
+    assert done.stdout == f"1 row in {place}\n"
     assert list(sheets(place)) == ["about", "pages"]
 
 
