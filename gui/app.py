@@ -108,8 +108,7 @@ def _name_for_the_task_bar() -> None:
 
 async def _windows(app: Opener, settings: Settings, wish: Wish, options: argparse.Namespace) -> int:
     """One window after the other, as the user opens folders; the exit code."""
-    memory, alarm = Memory(), Alarm()
-    preferences = Preferences(preference_file())
+    memory, alarm, preferences = Memory(), Alarm(), Preferences(preference_file())
     alarm.install()
     alarm.watch_loop(asyncio.get_running_loop())
     dress_first(app, memory.theme)
