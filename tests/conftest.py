@@ -38,6 +38,10 @@ def _leave_the_users_machine_alone() -> Path:
         os.environ[name] = str(away)
     for name in ("CONFIG", "CACHE", "DATA", "STATE"):
         os.environ[f"XDG_{name}_HOME"] = str(away / name.lower())
+    # Qt warns of a language that a machine names and has not, and of letters that are no UTF-8.
+    for name in [name for name in os.environ if name == "LANGUAGE" or name.startswith("LC_")]:
+        del os.environ[name]
+    os.environ["LANG"] = "C.UTF-8"
     return away
 
 
