@@ -74,8 +74,12 @@ class Card(QWidget):
         box.setFixedWidth(CARD_WIDTH)
         box.setLayout(column)
         around = self._around = QVBoxLayout(self)
+        middle = QHBoxLayout()  # with an alignment Qt would ask how high it is in the whole width
+        middle.addStretch()
+        middle.addWidget(box)
+        middle.addStretch()
         around.addStretch(2)
-        around.addWidget(box, 0, Qt.AlignmentFlag.AlignHCenter)
+        around.addLayout(middle)
         around.addStretch(3)
         self.setAutoFillBackground(True)
         self.setBackgroundRole(QPalette.ColorRole.Base)
@@ -114,7 +118,8 @@ class Card(QWidget):
         """Where there is little room the picture gives way to the words."""
         super().resizeEvent(event)
         margins = self._around.contentsMargins()
-        words = self._box.sizeHint().height() + margins.top() + margins.bottom()
+        words = self._box.heightForWidth(self._box.maximumWidth())
+        words += margins.top() + margins.bottom()
         if not self._picture.isHidden():
             words -= PICTURE + self._picture_gap
         self._picture.setVisible(event.size().height() >= words + PICTURE + self._picture_gap)
