@@ -8,7 +8,7 @@ import gc
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from PySide6.QtCore import QSettings, Qt
@@ -18,6 +18,7 @@ from pytestqt.qtbot import QtBot
 
 from gui.alarm import is_a_pipes_end
 from gui.details.panel import Details
+from gui.language import speak, spoken_now
 from gui.loop import Loop
 from tests.gui.freezes import FreezeWatch
 
@@ -47,6 +48,9 @@ def nothing_left_to_the_next() -> Iterator[None]:
         left.append(f"{held} is pressed")
     if QApplication.overrideCursor() is not None:
         left.append("the mouse pointer of the whole program")
+    if spoken_now() != "en":
+        left.append(f"the language {spoken_now()}")
+        speak(cast(QApplication, QApplication.instance()), "en")
     _let_go_of_everything()
     assert not left, f"the test left behind: {left}"
 
