@@ -82,6 +82,12 @@ class Feed:
         """These records, just read, as the list shows them; for a worker thread."""
         return [self._picture.of(entry) for entry in entries]
 
+    def ended(self) -> Iterator[TaskId]:
+        """The tasks that were read so far and have ended. From any thread."""
+        for task_id, view in self._picture.seen().items():
+            if isinstance(view.entry, TaskRecord) and view.entry.is_terminal:
+                yield task_id
+
     def nudge(self, task_id: TaskId) -> None:
         """Tell of a change made by this very process, at once. From any thread."""
         if self.watch is not None:

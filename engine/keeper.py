@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from engine.comet import LinkedRuns
 from engine.errors import EngineError, LedgerReadOnly
-from engine.records import TaskRecord
+from engine.records import TaskId, TaskRecord
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 from engine.store.opening import check_writable
@@ -17,6 +18,8 @@ from engine.store.reaper import Reaper
 from engine.store.tidying import Tidier
 
 log = logging.getLogger(__name__)
+
+FEW = 2_000  # tasks: to look at all of these keeps no list waiting that anybody would notice
 
 
 class Keeper:
@@ -38,6 +41,9 @@ class Keeper:
         self._tidier = Tidier(root, shelves)
         self._reaper: Reaper | None = None
         self._upkeep: asyncio.Task[None] | None = None
+        self._soon, self._first = asyncio.Event(), asyncio.Lock()
+        self._has_reaped = False
+        self.known_ended: Callable[[], Iterable[TaskId]] = tuple  # asked in a thread
         self.lease: Lease | None = None
         self.read_only = ""
         self.failures: tuple[EngineError, ...] = ()
@@ -83,7 +89,28 @@ class Keeper:
         if self._linked is not None:  # a run may lag behind, or its task have been ended by others
             await asyncio.to_thread(self._linked.heal, self._reaper.ledger)
         self.failures = tuple(self._reaper.failures.values())
+        self._has_reaped = True
+        self._soon.set()
         return ended
+
+    async def has_many(self) -> bool:
+        """Are there so many tasks that a first list should not wait for the reaping?"""
+        assert self._reaper is not None
+        return await asyncio.to_thread(_holds_more, self._reaper.ledger, FEW)
+
+    async def reap_first(self) -> None:
+        """Reap, if that was not done yet; what is known to have ended is not read for it.
+
+        Nothing is accepted before this has returned. Raises LedgerUnusable.
+        """
+        async with self._first:
+            if (reaper := self._reaper) is not None and not self._has_reaped:
+                await asyncio.to_thread(lambda: reaper.pass_over(self.known_ended()))
+                await self.reap()
+
+    def reap_soon(self) -> None:
+        """A list is complete, so it is known who has ended: time for the first reaping."""
+        self._soon.set()
 
     async def close(self) -> None:
         """Let go of the lease: whatever this process still owns counts as orphaned."""
@@ -96,10 +123,21 @@ class Keeper:
             await asyncio.to_thread(lease.release)
 
     async def _keep_up(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._reap_s):
+                await self._soon.wait()
+        await self._or_later(self.reap_first)
         while True:
             await asyncio.sleep(self._reap_s)
-            try:
-                await self.reap()
-            except EngineError as error:
-                log.warning("reaping failed, trying again later: %s", error)
+            await self._or_later(self.reap)
             await asyncio.to_thread(self._tidier.tidy)
+
+    async def _or_later(self, reap: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await reap()
+        except EngineError as error:
+            log.warning("reaping failed, trying again later: %s", error)
+
+
+def _holds_more(ledger: Ledger, tasks: int) -> bool:
+    return len(next(ledger.folders(tasks + 1), ())) > tasks

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator
 from contextlib import aclosing
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -159,9 +159,18 @@ class Looking:
             async with aclosing(feed.batches()) as batches:
                 async for batch in batches:
                     yield batch
+                    if batch.complete:
+                        self._has_listed()
         finally:
             self._feeds.discard(feed)
             await feed.close()
+
+    def _has_listed(self) -> None:
+        """A list is complete; told again with each change of it."""
+
+    def _known_ended(self) -> Iterator[TaskId]:
+        """Of which tasks a list knows that they have ended, which is for good. From any thread."""
+        return chain.from_iterable(feed.ended() for feed in tuple(self._feeds))
 
     def _place_of(self, task_id: str) -> LedgerLook:
         """Where the events of this task stand."""

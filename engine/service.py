@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -70,9 +71,10 @@ class Engine(Steering):
         self.reaped: Records = []  # what `open` ended of dead processes
         self.concerns: tuple[Concern, ...] = ()  # what makes this ledger less safe, as of `open`
 
-    async def open(self) -> None:
+    async def open(self, *, list_first: bool = False) -> None:
         """Make ready: take a lease, sweep and reap before anything is accepted.
 
+        With `list_first` a large ledger is listed first, and reaped then or for the first start.
         A ledger that cannot be written opens read-only (see `health`); looking still works.
 
         Raises:
@@ -81,7 +83,7 @@ class Engine(Steering):
         """
         if self.accepts:
             self._ledger = await self._keeper.open()
-            if not self._keeper.read_only:
+            if not self._keeper.read_only and not (list_first and await self._keeper.has_many()):
                 self.reaped = await self._keeper.reap()
             self.agents.count_in(self.envelopes, self._nudge)
         self.concerns = await asyncio.to_thread(concerns, self.settings.root, self.settings.home)
@@ -189,8 +191,7 @@ class Engine(Steering):
     def health(self) -> Health:
         """What the status bar says, at once and from memory."""
         state, name, reason = self._browser.status()
-        watch = self._watch()
-        executor = self._executor
+        watch, executor = self._watch(), self._executor
         trouble = (executor.trouble,) if executor and executor.trouble else ()
         return Health(
             root=str(self.settings.root),
@@ -221,6 +222,7 @@ class Engine(Steering):
     ) -> TaskRecord:
         """A `browser_task`: RUNNING at once; a host drives it from outside."""
         request = check_envelope(args, name, terms)
+        await self._keeper.reap_first()
         self._check_open()
         fields = engine_fields(terms, name, parent, self.runs.new_id())
 
@@ -228,16 +230,16 @@ class Engine(Steering):
             linked = msgspec.structs.replace(fields, contract_id=contract_id)
             return self.envelopes.start(request, linked)
 
-        accept = self.goals.accept
-        record = await asyncio.to_thread(
-            accept, ENVELOPE, terms.contract, terms.task_run_id, create
-        )
+        contract, run_id = terms.contract, terms.task_run_id
+        record = await asyncio.to_thread(self.goals.accept, ENVELOPE, contract, run_id, create)
         await asyncio.to_thread(self._linked.accept, record, run_facts(terms))
         self._nudge(TaskId(record.task_id))
         return record
 
     async def _accept(self, request: Request, parent: str | None) -> TaskRecord:
         """Write the task down, and queue it."""
+        await self._keeper.reap_first()
+        self._check_open()
         record = await asyncio.to_thread(self._create, request, parent)
         task_id, terms = TaskId(record.task_id), request.terms
         companions = self._companions(record, terms)
@@ -256,12 +258,8 @@ class Engine(Steering):
         """What goes along with the task: its budgets and its contract, if it has any."""
         found: list[Companion] = []
         if terms.policy:
-            now_ms, monotonic = self._clock.now_ms, self._clock.monotonic
-            found.append(
-                Meter(
-                    self._ledger, record.task_id, terms.enforce, now_ms=now_ms, monotonic=monotonic
-                )
-            )
+            meter = partial(Meter, now_ms=self._clock.now_ms, monotonic=self._clock.monotonic)
+            found.append(meter(self._ledger, record.task_id, terms.enforce))
         if record.engine is not None and record.engine.contract_id is not None:
             found.append(self.goals.companion(record.engine.contract_id, record.task_id))
         return tuple(found)

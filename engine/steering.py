@@ -40,6 +40,7 @@ class Steering(Minding):
         self._ledger.told = self._linked.follow
         shelves = (*self.goals.folders, self.runs.folder)
         self._keeper = Keeper(settings.root, settings.reap_s, self._linked, shelves)
+        self._keeper.known_ended = self._known_ended
         self._executor: Executor | None = None
         self._lasting = Lasting()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -190,6 +191,9 @@ class Steering(Minding):
             LedgerReadOnly: nothing can be ended there.
         """
         return await self._keeper.reap()
+
+    def _has_listed(self) -> None:
+        self._keeper.reap_soon()
 
     @property
     def unreaped(self) -> tuple[EngineError, ...]:

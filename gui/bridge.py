@@ -244,7 +244,7 @@ class Bridge(LedgerErrands):
     async def _make(self) -> Ledgers:
         engine = await asyncio.to_thread(Ledgers, self._settings, accepts=self._accepts)
         try:
-            await engine.open()
+            await engine.open(list_first=True)
         except BaseException:
             await engine.close(0)
             raise

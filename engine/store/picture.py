@@ -98,7 +98,7 @@ class Picture:
         changed = [
             task_id for task_id, stamp in found.items() if known(task_id) != stamp or not stamp
         ]
-        changed.sort(key=lambda task_id: _written(found[task_id]), reverse=True)
+        changed.sort(key=lambda task_id: getattr(found[task_id], "mtime_ns", 0), reverse=True)
         self._surveyed = {task_id: found[task_id] for task_id in changed}
         return changed, gone
 
@@ -106,6 +106,10 @@ class Picture:
         """Who is there, in no order: for a first look at more than can be waited for."""
         parts = slices(self._ledger.folders(NAMES_AT_ONCE), 1)
         return [task_id for part in parts for task_id in part[0]]
+
+    def seen(self) -> Mapping[TaskId, TaskView]:
+        """All as it was last seen; also while another call is on its way: the copy is one step."""
+        return self._views.copy()
 
     def clear(self) -> tuple[TaskId, ...]:
         """Forget all; tells who was shown."""
@@ -293,7 +297,3 @@ class Picture:
         self._stamps.pop(task_id, None)
         self._live.pop(task_id, None)
         self._unfinished.discard(task_id)
-
-
-def _written(stamp: Stamp | None) -> int:
-    return stamp.mtime_ns if stamp else 0

@@ -8,6 +8,7 @@ cannot be judged (another machine, say) counts as alive.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -145,6 +146,11 @@ class Reaper:
     def owner_is_dead(self, record: TaskRecord) -> Verdict:
         """See the function of this name."""
         return owner_is_dead(self.ledger.root, record)
+
+    def pass_over(self, ended: Iterable[TaskId]) -> None:
+        """Do not look at these, which somebody else read: they have ended, and that is final."""
+        for part in slices(ended):
+            self._ended.update(part)
 
     def reap(self) -> list[TaskRecord]:
         """End every task whose owner is proved dead: FAILED, `orphaned`; the records as they stand.
