@@ -10,6 +10,7 @@ import pytest
 
 from engine.agents.errors import TooManyAgents, WindowTooShort
 from engine.agents.sessions import MOST_TABS
+from engine.browser.processes import alive
 from engine.errors import OwnershipError, ShuttingDown
 from engine.sample.server import Answer
 from tests.agents.conftest import Opening, Running
@@ -150,7 +151,7 @@ async def test_closing_the_engine_ends_every_agents_browser_and_takes_no_more_ca
             await running.agents.call("navigate", {"url": pages.url}, agent_id=agent)
         processes = browsers()
         assert processes
-    assert not [one for one in processes if one.is_running() and one.status() != "zombie"]
+    assert not [one for one in processes if alive(one)]
     with pytest.raises(ShuttingDown):
         await running.agents.call("navigate", {"url": pages.url})
 

@@ -16,6 +16,7 @@ from engine.browser import launch, session
 from engine.browser.driver import Driver
 from engine.browser.gate import Gate
 from engine.browser.locate import locate
+from engine.browser.processes import alive
 from engine.browser.proxy import Proxy
 from engine.browser.session import BrowserSession, Flavour
 from engine.config import Settings
@@ -48,7 +49,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def left(before: set[psutil.Process]) -> list[psutil.Process]:
     """What was started since `before` and runs."""
     new = [one for one in psutil.Process().children(recursive=True) if one not in before]
-    return [one for one in new if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    return [one for one in new if alive(one)]
 
 
 async def none_left(before: set[psutil.Process], limit_s: float = 60.0) -> bool:

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from engine.browser.egress import Policy
+from engine.browser.processes import alive
 from engine.browser.session import BrowserSession, FetcherOptions
 from engine.errors import BrowserFailed, BrowserGone, BrowserMissing, PageError, ShuttingDown
 from engine.sample.site import Site
@@ -46,9 +47,9 @@ async def gone(processes: list[psutil.Process], limit_s: float = 60.0) -> list[p
     """What of `processes` still runs after `limit_s`; returns as soon as nothing does."""
     until = time.monotonic() + limit_s
     while True:
-        alive = [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
-        if not alive or time.monotonic() > until:
-            return alive
+        left = [process for process in processes if alive(process)]
+        if not left or time.monotonic() > until:
+            return left
         await asyncio.sleep(0.05)
 
 

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from engine.browser.driver import Driver
+from engine.browser.processes import alive
 from engine.browser.session import BrowserSession
 
 LIMIT_S = 60.0
@@ -18,7 +19,7 @@ LIMIT_S = 60.0
 def children() -> list[psutil.Process]:
     """Every living process below this one."""
     found = psutil.Process().children(recursive=True)
-    return [one for one in found if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    return [one for one in found if alive(one)]
 
 
 def command(process: psutil.Process) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
+from engine.browser.processes import alive
 from engine.sample.site import Site
 from tests.commands.command_states import FOREVER, instance_options, running, states, until
 from tests.commands.conftest import Opening, do
@@ -20,7 +21,7 @@ CROWDED_S = 20.0
 
 def living() -> list[psutil.Process]:
     found = psutil.Process().children(recursive=True)
-    return [one for one in found if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    return [one for one in found if alive(one)]
 
 
 def browser_of(process: psutil.Process) -> psutil.Process:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 
+from engine.browser.processes import alive
 from engine.config import Settings
 from engine.records import TaskRecord
 from engine.sample.site import Site
@@ -92,10 +93,6 @@ def kill_once(home: Path, command: list[str], pages: int, limit_s: float) -> dic
         "gone_s": round(gone_s, 2),
         **reaped(root),
     }
-
-
-def alive(process: psutil.Process) -> bool:
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
 
 def reaped(root: Path) -> dict[str, object]:

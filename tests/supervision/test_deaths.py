@@ -11,11 +11,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import psutil
 import pytest
 
 from engine.browser.egress import Policy
 from engine.browser.limits import Limits
+from engine.browser.processes import alive
 from engine.browser.session import BrowserSession, FetcherOptions
 from engine.errors import BrowserGone
 from engine.work.fetch import PageOptions
@@ -107,7 +107,7 @@ async def test_what_stands_still_is_given_up_and_its_page_is_not_called_slow(
                 await fetcher.fetch(f"{place.url}/next", PageOptions(timeout_ms=500))
             fetched = await fetcher.fetch(f"{place.url}/next", PageOptions())
             assert fetched.text == "next"
-            assert await asyncio.to_thread(until, lambda: not any(map(runs, family)))
+            assert await asyncio.to_thread(until, lambda: not any(map(alive, family)))
             assert session.starts == 2
 
 
@@ -159,7 +159,7 @@ async def test_new_pages_go_to_a_fresh_browser_while_the_worn_one_finishes_its_o
             assert (await late).text == "late"
             assert place.hits["/late"] == 1
             await fetcher.fetch(place.url, PageOptions())
-            assert await asyncio.to_thread(until, lambda: not runs(first))
+            assert await asyncio.to_thread(until, lambda: not alive(first))
             drivers = lambda: len(processes("run-driver")) == 1  # noqa: E731
             assert await asyncio.to_thread(until, drivers)
 
@@ -207,14 +207,10 @@ async def test_a_page_that_floods_its_browser_does_not_burn_on_after_its_end(
         await page.evaluate(flood)
         await asyncio.sleep(0.5)  # the flood itself, nothing is waited for here
         await instance.close()
-        gone: Callable[[], bool] = lambda: not any(map(runs, flooding))  # noqa: E731
+        gone: Callable[[], bool] = lambda: not any(map(alive, flooding))  # noqa: E731
         assert await asyncio.to_thread(until, gone)
 
 
 def die_once(place: Place, path: str) -> None:
     if place.hits[path] <= 1:
         kill_renderer()
-
-
-def runs(process: psutil.Process) -> bool:
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE

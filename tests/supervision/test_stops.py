@@ -18,6 +18,7 @@ import pytest
 
 from engine.browser.egress import Policy
 from engine.browser.evidence import TabCamera
+from engine.browser.processes import alive
 from engine.browser.session import InstanceOptions
 from engine.config import Settings
 from engine.errors import BrowserGone, PageError
@@ -72,7 +73,7 @@ async def test_closing_the_engine_in_the_middle_of_a_crawl_leaves_it_cancelled_a
         assert time.monotonic() - began < 30, "5 s are promised, the rest is the busy machine's"
         entry: Any = (await engine.get(task_id)).entry
         assert entry.status == Status.CANCELLED
-    assert await asyncio.to_thread(until, lambda: not any(map(runs, children)))
+    assert await asyncio.to_thread(until, lambda: not any(map(alive, children)))
 
 
 @pytest.mark.case("R80")
@@ -254,7 +255,3 @@ async def run(engine: Engine, *commands: dict[str, Any], **fields: Any) -> dict[
     found = await engine.command_task(record.task_id)
     assert found is not None
     return found
-
-
-def runs(process: psutil.Process) -> bool:
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
