@@ -55,6 +55,8 @@ class ExportDialog(InOrder, QDialog):
         self._lay_out()
         self._connect()
         self._say()
+        if (chosen := self._formats.checkedButton()) is not None:
+            chosen.setFocus()  # the arrows choose a format, Enter goes on
 
     def _lay_out(self) -> None:
         self._offer_formats()
@@ -118,6 +120,11 @@ class ExportDialog(InOrder, QDialog):
         for button in self._formats.buttons():
             button.setChecked(button.property("form") == form)
 
+    def _form_of(self, place: Path) -> str:
+        """What is in a file is what its name says, where that is offered."""
+        forms = (form for form in self._words() if ENDINGS[form] == place.suffix.lower())
+        return next(forms, self.form)
+
     @property
     def _many(self) -> bool:
         return len(self._wanted.views) > 1 and not self._wanted.as_list
@@ -158,7 +165,9 @@ class ExportDialog(InOrder, QDialog):
         dialog.open()
 
     def export_to(self, place: Path) -> None:
-        """Begin, now that a place is chosen."""
+        """Begin, now that a place is chosen; the ending of a file's name says its format."""
+        if not self._many:
+            self.choose(self._form_of(place))
         preferences = self._desk.preferences
         preferences.set("export.format", self.form)
         preferences.set("export.folder", str(place if self._many else place.parent))

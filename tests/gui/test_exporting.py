@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QStandardPaths, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QDialog, QFileDialog
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
 from gui.details.items import Items
 from gui.dialogs.export import ExportDialog
@@ -54,6 +54,26 @@ async def test_a_result_is_exported_by_the_keyboard_alone(home: Path, tmp_path: 
         lines = (tmp_path / "mine.jsonl").read_text().splitlines()
         assert [json.loads(line)["url"] for line in lines] == [page(0)["url"], page(1)["url"]]
         assert session.window.desk.preferences.get("export.format", str) == "jsonl"
+
+
+async def test_the_arrows_choose_a_format_and_a_name_of_another_one_wins(
+    home: Path, tmp_path: Path
+) -> None:
+    put_pages(put_task(home, 1), page(0))
+    async with opened(home) as session:
+        choose_rows(session, 1)
+        QTest.keyClick(session.window.table, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
+        dialog = await export_dialog(session)
+        dialog.activateWindow()
+        await settled(dialog.isActiveWindow)
+        focus = QApplication.focusWidget()
+        assert focus is not None
+        QTest.keyClick(focus, Qt.Key.Key_Down)
+        assert dialog.form == "xlsx"
+        dialog.export_to(tmp_path / "mine.JSON")
+        await settled(dialog.folder.isVisible)
+        assert json.loads((tmp_path / "mine.JSON").read_text())
+        assert session.window.desk.preferences.get("export.format", str) == "json"
 
 
 async def test_a_folder_as_a_zip_is_told_by_the_files_in_it(home: Path, tmp_path: Path) -> None:
