@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -207,8 +206,7 @@ async def test_a_page_that_floods_its_browser_does_not_burn_on_after_its_end(
         await page.evaluate(flood)
         await asyncio.sleep(0.5)  # the flood itself, nothing is waited for here
         await instance.close()
-        gone: Callable[[], bool] = lambda: not any(map(alive, flooding))  # noqa: E731
-        assert await asyncio.to_thread(until, gone)
+        assert await asyncio.to_thread(until, lambda: not any(map(alive, flooding)))
 
 
 def die_once(place: Place, path: str) -> None:
