@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.browser import recorder
 from engine.browser.recorder import RateCap
 from engine.work.recording_actions import Scribe
 from engine.work.recording_masks import Masks, is_secret_field
 from engine.work.recording_told import Heard, Target, Told, Went, read_told
+from tests.recording.conftest import WAIT_S
 
 NAME, MAIL, PASSWORD, CARD = "Adalovelacex", "ada@mail.example", "hunter2-zz9", "4111222233334444"
 
@@ -242,15 +244,17 @@ def test_whatever_was_typed_stands_nowhere_in_the_actions(typed: str) -> None:
 
 
 async def test_a_page_that_floods_its_history_neither_fills_the_recording_nor_holds_its_end_up(
-    recording: Any, site: Any
+    recording: Any, site: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(recorder, "MAX_STEPS", 1)  # a flood on the slowest machine, too
     async with recording(f"{site.url}/shop/") as running:
-        await running.operator.page.evaluate(
-            "let n = 0; setInterval(() => { for (let i = 0; i < 20; i++)"
-            " history.replaceState(0, '', `/flood/${n++}`) }, 5); 0"
+        page = running.operator.page
+        await page.evaluate(
+            "window.n = 0; const flood = () => history.replaceState(0, '', `/flood/${n++}`);"
+            " for (let i = 0; i < 200; i++) flood(); setInterval(flood, 10); 0"
         )
-        await running.operator.recorded("navigated")
-        async with asyncio.timeout(40):
+        await page.wait_for_function("n > 250", polling=50, timeout=WAIT_S * 1000)
+        async with asyncio.timeout(2 * WAIT_S):
             await running.stop()
         result = running.result()
         # On a machine that is busy with the flood the end is cut short: made of what is on disk.
