@@ -195,7 +195,8 @@ try {
             $global:LASTEXITCODE = (Start-Process @options).ExitCode
         }
         'test' {
-            if (-not $Rest.Count) { $Rest = @('-n', "$(Get-Workers)", '--dist', 'loadfile', '--max-worker-restart', '0') }
+            # What fails is run once more and named: real browsers have bad seconds, a defect has them again.
+            if (-not $Rest.Count) { $Rest = @('-n', "$(Get-Workers)", '--dist', 'loadfile', '--max-worker-restart', '0', '--reruns', '1', '--rerun-show-tracebacks', '-raR') }
             & $Python -m pytest @Rest
         }
         'check' {
