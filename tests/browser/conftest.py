@@ -8,14 +8,32 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
+import psutil
 import pytest
 
 from engine.browser.egress import Policy
 from engine.browser.session import BrowserSession, FetcherOptions
+from engine.errors import PageError
 from engine.sample.server import Answer, Request, Server
-from engine.work.fetch import Fetcher
+from engine.work.fetch import Fetched, Fetcher, PageOptions
+from tests.patience import be_patient
 
 Making = Callable[..., AbstractAsyncContextManager["Made"]]
+# For what is taken at its limit: a machine that does not come that far gets the next one.
+LIMITS_MS = (3_000, 12_000, 50_000)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_patient(monkeypatch)
+
+
+def command(process: psutil.Process) -> list[str]:
+    """Its command line; nothing of one that has just ended."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
 
 
 class Made:
@@ -25,6 +43,16 @@ class Made:
         self.session = session
         self.fetcher: Any = fetcher
         self.start = start
+
+    async def at_its_limit(self, url: str, **asked: Any) -> Fetched:
+        """The page as it is at its limit, with the first that was long enough to open it."""
+        for limit_ms in LIMITS_MS:
+            try:
+                return await self.fetcher.fetch(url, PageOptions(timeout_ms=limit_ms, **asked))
+            except PageError as late:
+                if late.kind != "timeout" or limit_ms == LIMITS_MS[-1]:
+                    raise
+        raise AssertionError
 
 
 @pytest.fixture

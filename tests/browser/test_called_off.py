@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import psutil
@@ -60,7 +60,7 @@ async def test_a_session_that_is_closed_while_its_browser_starts_leaves_nothing_
     warming = asyncio.create_task(session.warm())
     await asyncio.sleep(after_s)
     await session.aclose()
-    with pytest.raises((ShuttingDown, BrowserFailed)):
+    with suppress(ShuttingDown, BrowserFailed):  # it was ready before, on a quick machine
         await warming
     until = time.monotonic() + 60
     while set(psutil.Process().children(recursive=True)) - before:

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.browser.covering import NotCovered, covered
+from engine.browser import covering
+from engine.browser.covering import TRIES, NotCovered, covered
 from engine.browser.egress import Policy
 from engine.browser.session import BrowserSession, InstanceOptions
 from engine.sample.server import Answer
@@ -110,20 +111,29 @@ async def test_a_page_that_shows_nothing_of_it_is_not_touched(site: Any) -> None
 
 async def test_a_text_that_never_stands_still_gets_no_picture(site: Any) -> None:
     async with one_page(site) as (page, wire):
-        await page.set_content(
-            f"<p id=p style='position:fixed'>{ONE}</p><script>let x = 0;"
-            "setInterval(() => { p.style.left = `${x = (x + 7) % 500}px` }, 5)</script>"
-        )
+        await page.set_content(f"<p id=p style='position:fixed'>{ONE}</p><script>x = 0</script>")
+        taken = []
+
+        async def shoot() -> bytes:  # the page moves it meanwhile, at any pace of this machine
+            taken.append(await page.screenshot())
+            await page.evaluate("p.style.left = `${x += 7}px`")
+            return taken[-1]
+
         with pytest.raises(NotCovered):
-            await covered(page, wire, Echoes([ONE]), page.screenshot)
+            await covered(page, wire, Echoes([ONE]), shoot)
+        assert len(taken) == TRIES
 
 
-async def test_a_page_that_answers_nothing_gets_no_picture_and_holds_nobody_up(site: Any) -> None:
+async def test_a_page_that_answers_nothing_gets_no_picture_and_holds_nobody_up(
+    site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with one_page(site) as (page, wire):
         await page.set_content(f"<p>{ONE}</p>")
-        busy = asyncio.create_task(page.evaluate("while (true);"))
+        async with page.expect_console_message(timeout=60_000):
+            busy = asyncio.create_task(page.evaluate("console.log('busy'); while (true);"))
+        monkeypatch.setattr(covering, "LOOK_S", 2.0)
         with pytest.raises(NotCovered):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(100):
                 await covered(page, wire, Echoes([ONE]), page.screenshot)
         busy.cancel()
 

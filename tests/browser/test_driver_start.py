@@ -12,6 +12,7 @@ import psutil
 import pytest
 from playwright.async_api import Error
 
+from engine.browser import driver as drivers
 from engine.browser import launch, session
 from engine.browser.driver import Driver
 from engine.browser.gate import Gate
@@ -24,6 +25,8 @@ from engine.errors import BrowserFailed
 from engine.records import Status
 from engine.sample.site import Site
 from engine.service import Engine
+from tests.browser.conftest import command
+from tests.engines import until
 
 SHELL = pytest.mark.skipif(sys.platform == "win32", reason="the program is a shell script")
 # The driver's first message has no line's end: `read` waits for as long as the pipe is open.
@@ -81,13 +84,14 @@ async def test_a_driver_that_cannot_run_says_what_it_lacks(node: Any) -> None:
 
 
 @SHELL
-async def test_a_driver_that_never_answers_is_ended_at_its_limit(node: Any) -> None:
+async def test_a_driver_that_never_answers_is_ended_at_its_limit(
+    node: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node(HANGS)
     before = set(psutil.Process().children(recursive=True))
-    began = time.monotonic()
+    monkeypatch.setattr(drivers, "START_S", 1_000.0)  # the usual limit, which does not count here
     with pytest.raises(BrowserFailed, match="its driver does not start: no answer within 1 s"):
         await Driver.start(1)
-    assert time.monotonic() - began < 25, "not the usual limit of 30 s"
     assert await none_left(before)
 
 
@@ -155,7 +159,7 @@ async def test_a_driver_that_stops_answering_does_not_hold_a_start_up(
     browser = BrowserSession()
     await browser.warm()
     monkeypatch.setattr(session, "START_S", 1.0)
-    driver = next(one for one in left(before) if "run-driver" in one.cmdline())
+    driver = next(one for one in left(before) if "run-driver" in command(one))
     driver.suspend()
     with pytest.raises(BrowserFailed, match="not ready within 1 s"):
         await browser._chromium(Flavour(lean=False))
@@ -204,7 +208,8 @@ async def test_a_browser_without_its_gate_is_closed_again(
         with pytest.raises(BrowserFailed):
             await launch.launch(driver, locate(), proxy, lean=True)
         assert len(opened) == (1 if slow else launch.TRIES)
-        assert not any(browser.is_connected() for browser in opened)
+        # They were told to close; a busy browser needs its time for it.
+        await until(lambda: not any(browser.is_connected() for browser in opened))
     finally:
         await driver.stop(5)
         await proxy.close()

@@ -12,11 +12,13 @@ from typing import Any
 import psutil
 import pytest
 
+from engine.browser import closing
 from engine.browser import instance as instances
 from engine.browser.egress import Policy
 from engine.browser.instance import Instance
 from engine.browser.session import BrowserSession, InstanceOptions
 from engine.errors import BrowserGone
+from tests.patience import FAR_S
 
 
 @asynccontextmanager
@@ -110,6 +112,8 @@ async def test_an_instance_that_is_slow_to_close_takes_no_other_one_with_it(
         leaves = await session.open_instance(stays.options)
         left = await leaves.page()
         monkeypatch.setattr(instances, "CLOSE_S", 0.0)
+        for room, limit in ((instances, "LATE_S"), (closing, "CALM_S")):
+            monkeypatch.setattr(room, limit, FAR_S)  # it is slow, and does not hang
         await leaves.close()
         async with asyncio.timeout(60):
             while not left.is_closed():

@@ -15,13 +15,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from engine.browser import session as sessions
 from engine.browser.egress import Policy
 from engine.browser.processes import alive
 from engine.browser.session import BrowserSession, FetcherOptions
 from engine.errors import BrowserFailed, BrowserGone, BrowserMissing, PageError, ShuttingDown
 from engine.sample.site import Site
 from engine.work.fetch import PageOptions
-from tests.browser.conftest import Made, Making, Pages
+from tests.browser.conftest import Made, Making, Pages, command
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -39,7 +40,7 @@ def the_browser(pid: int) -> psutil.Process:
     return next(
         process
         for process in below(pid)
-        if "--type=" not in (line := " ".join(process.cmdline())) and "--user-data-dir=" in line
+        if "--type=" not in (line := " ".join(command(process))) and "--user-data-dir=" in line
     )
 
 
@@ -81,7 +82,7 @@ async def test_a_spoiled_tab_is_thrown_away(browsing: Making, site: Site, path: 
     async with browsing(site.url) as made:
         await made.fetcher.fetch(f"{site.url}/static/1", PageOptions())
         first = target(made)
-        with contextlib.suppress(PageError):
+        with contextlib.suppress(PageError, BrowserGone):
             await made.fetcher.fetch(site.url + path, PageOptions(timeout_ms=1_500))
         page = await made.fetcher.fetch(f"{site.url}/static/2", PageOptions())
         assert page.title == "Field notes 2"
@@ -109,22 +110,19 @@ async def test_a_crash_of_the_renderer_is_a_sentence_and_the_next_page_works(
     browsing: Making, pages: Pages
 ) -> None:
     pages["/ok"] = "<p>fine</p>"
-    pages["/"] = "<script>addEventListener('load', () => document.title = 'up')</script>"
+    pages["/"] = "<script>addEventListener('load', () => fetch('/up'))</script>"
     async with browsing(pages.url) as made:
         await made.fetcher.fetch(f"{pages.url}/ok", PageOptions())
         waiting = asyncio.ensure_future(
-            made.fetcher.fetch(pages.url, PageOptions(wait_for=".never", timeout_ms=60_000))
+            made.fetcher.fetch(pages.url, PageOptions(wait_for=".never", timeout_ms=1_000_000))
         )
-        while not pages.hits["/"]:
+        while not pages.hits["/up"]:
             await asyncio.sleep(0.01)
-        await asyncio.sleep(0.3)
-        began = time.monotonic()
         for process in below(os.getpid()):
-            if "--type=renderer" in " ".join(process.cmdline()):
+            if "--type=renderer" in " ".join(command(process)):
                 process.kill()
         with pytest.raises(PageError, match="the page crashed"):
-            await waiting
-        assert time.monotonic() - began < 40, "it waited for the page's own limit"
+            await waiting  # not until the page's own limit, which is beyond this test's
         page = await made.fetcher.fetch(f"{pages.url}/ok", PageOptions())
         assert page.text == "fine"
 
@@ -154,7 +152,7 @@ async def test_a_browser_that_dies_under_its_pages_is_started_again(
 async def test_a_driver_that_dies_is_started_again(browsing: Making, site: Site) -> None:
     async with browsing(site.url) as made:
         await made.fetcher.fetch(f"{site.url}/static/1", PageOptions())
-        driver = next(p for p in below(os.getpid()) if "run-driver" in p.cmdline())
+        driver = next(p for p in below(os.getpid()) if "run-driver" in command(p))
         tree = [driver, *driver.children(recursive=True)]
         driver.kill()
         assert not await gone(tree)
@@ -172,14 +170,13 @@ async def test_closing_leaves_no_process_behind_even_with_a_page_in_flight(site:
     session = BrowserSession(os.environ.get("OC_BROWSER"))
     options = FetcherOptions(policy=Policy.for_start(site.url))
     async with session.fetcher(options) as fetcher:
-        waiting = asyncio.ensure_future(fetcher.fetch(f"{site.url}/busy-script", PageOptions()))
+        endless = PageOptions(timeout_ms=1_000_000)
+        waiting = asyncio.ensure_future(fetcher.fetch(f"{site.url}/busy-script", endless))
         while not site.hits["/busy-script"]:
             await asyncio.sleep(0.01)
         processes = below(os.getpid())
         assert len(processes) > 2
-        began = time.monotonic()
-        await session.aclose()
-        assert time.monotonic() - began < 25, "it waited for the page"
+        await session.aclose()  # does not wait for the page
         with pytest.raises((BrowserGone, PageError, ShuttingDown)):
             await waiting
     assert not await gone(processes)
@@ -208,10 +205,11 @@ async def test_the_browser_keeps_what_playwright_switched_off_and_on(
 
 
 async def test_nothing_starts_before_it_is_needed(site: Site) -> None:
+    before = set(below(os.getpid()))  # what an earlier test has ended may still be there
     session = BrowserSession()
     async with session.fetcher(FetcherOptions(policy=Policy.for_start(site.url))):
         assert session.status() == ("idle", "", "")
-        assert not below(os.getpid())
+        assert set(below(os.getpid())) <= before
     await session.aclose()
 
 
@@ -234,8 +232,9 @@ async def test_a_wrong_path_is_a_sentence_with_the_way_out(tmp_path: Path) -> No
 @pytest.mark.skipif(sys.platform == "win32", reason="the program is a shell script")
 @pytest.mark.case("R80")
 async def test_a_program_that_is_no_browser_is_tried_three_times_and_no_more(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sessions, "FAILED_FOR_S", 1_000.0)  # all of them ask within that time
     program = tmp_path / "chrome"
     program.write_text(f"#!/bin/sh\necho x >> {tmp_path}/tries\necho broken library >&2\nexit 7\n")
     program.chmod(0o755)
@@ -268,14 +267,14 @@ async def test_kill_9_of_our_process_takes_the_browser_with_it(site: Site) -> No
 
         asyncio.run(main(sys.argv[1]))
     """
-    command = [sys.executable, "-c", textwrap.dedent(code), site.url]
-    child = subprocess.Popen(command, cwd=REPOSITORY)
+    words = [sys.executable, "-c", textwrap.dedent(code), site.url]
+    child = subprocess.Popen(words, cwd=REPOSITORY)
     try:
         while not site.hits["/hang"]:
             assert child.poll() is None
             await asyncio.sleep(0.05)
         processes = below(child.pid)
-        names = " ".join(" ".join(process.cmdline()) for process in processes)
+        names = " ".join(" ".join(command(process)) for process in processes)
         assert "run-driver" in names
         assert "--type=renderer" in names
     finally:

@@ -12,11 +12,17 @@ from engine.sample.server import Answer
 from engine.sample.site import Site
 from engine.work.fetch import Credentials, PageOptions
 from tests.browser.conftest import Making, Pages
+from tests.engines import until
+from tests.patience import wait_for_answers
 
 QUICK = PageOptions(timeout_ms=2_500)
+AT_LEISURE = PageOptions(timeout_ms=100_000)
 
 
-async def test_content_that_comes_late_is_there(browsing: Making, site: Site) -> None:
+async def test_content_that_comes_late_is_there(
+    browsing: Making, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait_for_answers(monkeypatch)
     async with browsing(site.url) as made:
         page = await made.fetcher.fetch(f"{site.url}/js/7", PageOptions())
         assert (page.status, page.title, page.settled) == (200, "Field notes 7", True)
@@ -52,15 +58,17 @@ async def test_a_page_is_left_alone_until_it_has_been_still_for_as_long_as_asked
     ],
 )
 async def test_a_page_that_waits_for_an_answer_is_not_ready(
-    browsing: Making, pages: Pages, script: str
+    browsing: Making, pages: Pages, script: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    wait_for_answers(monkeypatch)
     pages["/"] = (
         f"<script>addEventListener('load', () => setTimeout(() => {{{script}}}, 20))</script>"
     )
     pages["/data"] = Answer(b"the answer", 200, "text/plain", delay_s=0.4)
     async with browsing(pages.url) as made:
         # Less than the answer takes, and more than a crowded machine delays a timer of the page.
-        page = await made.fetcher.fetch(pages.url, PageOptions(settle_ms=200))
+        options = PageOptions(settle_ms=200, timeout_ms=100_000)
+        page = await made.fetcher.fetch(pages.url, options)
         assert "the answer" in page.text
         assert page.settled
 
@@ -75,12 +83,13 @@ async def test_a_page_that_waits_for_an_answer_is_not_ready(
     ],
 )
 async def test_a_page_that_leads_on_is_not_taken_for_the_one_it_leads_to(
-    browsing: Making, pages: Pages, way: str
+    browsing: Making, pages: Pages, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    wait_for_answers(monkeypatch)
     pages["/"] = f"<p>one moment</p>{way}"
     pages["/next"] = Answer(b"<p>the page itself", 200, "text/html", delay_s=1.5)
     async with browsing(pages.url) as made:
-        page = await made.fetcher.fetch(pages.url, PageOptions())
+        page = await made.fetcher.fetch(pages.url, AT_LEISURE)
         assert (page.text.strip(), page.settled) == ("the page itself", True)
         assert page.final_url.startswith(f"{pages.url}/next")
 
@@ -119,7 +128,7 @@ async def test_a_page_that_is_never_still_is_taken_at_the_limit(
     browsing: Making, site: Site
 ) -> None:
     async with browsing(site.url) as made:
-        page = await made.fetcher.fetch(f"{site.url}/ever", PageOptions(timeout_ms=3_000))
+        page = await made.at_its_limit(f"{site.url}/ever")
         assert not page.settled
         assert "<i></i>" in page.html
 
@@ -128,7 +137,7 @@ async def test_a_page_that_never_finishes_loading_gives_what_has_come(
     browsing: Making, site: Site
 ) -> None:
     async with browsing(site.url) as made:
-        page = await made.fetcher.fetch(f"{site.url}/hang-body", PageOptions(timeout_ms=4_000))
+        page = await made.at_its_limit(f"{site.url}/hang-body")
         assert (page.status, page.settled) == (200, False)
         assert page.text
 
@@ -139,9 +148,7 @@ async def test_waiting_for_a_selector_ends_when_it_is_there(browsing: Making, si
         page = await made.fetcher.fetch(f"{site.url}/late?ms=600", options)
         assert page.settled
         assert "late words" in page.text
-        page = await made.fetcher.fetch(
-            f"{site.url}/static/1", PageOptions(wait_for="p.here", timeout_ms=3_000)
-        )
+        page = await made.at_its_limit(f"{site.url}/static/1", wait_for="p.here")
         assert not page.settled
         with pytest.raises(PageError, match="wait_for is not a selector"):
             await made.fetcher.fetch(f"{site.url}/static/1", PageOptions(wait_for="p["))
@@ -326,7 +333,7 @@ async def test_pictures_fonts_and_media_are_not_asked_for(browsing: Making, page
         assert not kinds & set(pages.hits)
     async with browsing(pages.url, block_resources=False) as made:
         await made.fetcher.fetch(pages.url, PageOptions())
-        assert kinds <= set(pages.hits)
+        await until(lambda: kinds <= set(pages.hits))  # some are asked for when it is drawn
 
 
 async def test_screenshots_are_made_as_asked(browsing: Making, site: Site) -> None:
@@ -345,12 +352,12 @@ async def test_a_fetch_that_is_cancelled_ends_at_once_and_the_next_one_works(
     async with browsing(site.url) as made:
         await made.fetcher.fetch(f"{site.url}/static/1", PageOptions())
         for path in ("/hang", "/busy-script"):
-            hanging = asyncio.ensure_future(made.fetcher.fetch(site.url + path, PageOptions()))
+            endless = PageOptions(timeout_ms=1_000_000)
+            hanging = asyncio.ensure_future(made.fetcher.fetch(site.url + path, endless))
             while not site.hits[path]:
                 await asyncio.sleep(0.01)
             hanging.cancel()
-            # a fetch that was not called off goes on for its 30 s
-            async with asyncio.timeout(25):
+            async with asyncio.timeout(100):
                 with pytest.raises(asyncio.CancelledError):
                     await hanging
         page = await made.fetcher.fetch(f"{site.url}/static/2", PageOptions())

@@ -19,7 +19,7 @@ from engine.config import Settings
 from engine.service import Engine
 
 TASK = "00000000000000aa"
-LIMIT_S = 30.0
+LIMIT_S = 100.0
 COVER = QColor("#888888")
 
 
@@ -63,18 +63,20 @@ async def test_a_running_crawl_can_be_watched_until_it_ends(tmp_path: Path, page
             "maxPages": 1,
             "engine": "browser",
             "wait_for": "#never",
-            "timeout_ms": 60_000,
+            "timeout_ms": 100_000,
         }
         record = await engine.start("crawl", asked)
-        seen: list[Sight] = []
-        async with asyncio.timeout(60), aclosing(engine.showing.watch(record.task_id)) as sights:
+        shown: list[Sight] = []
+        watched = engine.showing.watch(record.task_id)
+        async with asyncio.timeout(LIMIT_S), aclosing(watched) as sights:
             async for sight in sights:
-                seen.append(sight)
-                if sight.picture and colour_at(sight.picture, 300, 300).green() > 200:
+                if shown or not sight.picture:
+                    continue
+                if colour_at(sight.picture, 300, 300).green() > 200:
+                    shown.append(sight)
                     await engine.cancel(record.task_id)
-        shown = [one for one in seen if one.picture]
-        assert shown[-1].address == f"{pages.url}/"
-        assert [one.number for one in shown[-1].pages] == [shown[-1].page]
+        assert shown[0].address == f"{pages.url}/"
+        assert [one.number for one in shown[0].pages] == [shown[0].page]
         assert engine.showing.pages(record.task_id) == ()
     finally:
         await engine.close()
@@ -120,9 +122,10 @@ async def test_who_stops_looking_leaves_nothing_in_the_browser(
 
         monkeypatch.setattr(page.context, "new_cdp_session", noted)
         await first_picture(showing)
-        (wire,) = opened
-        with pytest.raises(Error):
-            await wire.send("Page.enable")
+        assert opened
+        for wire in opened:  # on a busy machine it may take more than one to get a picture
+            with pytest.raises(Error):
+                await wire.send("Page.enable")
 
 
 @pytest.mark.parametrize("unshown", [Unshown(values=["geheim123"]), Unshown(fields=["#f"])])

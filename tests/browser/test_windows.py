@@ -29,7 +29,7 @@ async def screen(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     server = await asyncio.create_subprocess_exec(*program, pass_fds=[theirs], stderr=quiet)
     os.close(theirs)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             told = await asyncio.to_thread(os.read, ours, 16)
         monkeypatch.setenv("DISPLAY", f":{int(told)}")
         yield
@@ -58,18 +58,18 @@ async def test_a_window_that_a_page_opens_is_judged_as_the_page_itself(
         page = await instance.page()
         await page.goto(f"{site.url}/static/1")
         for features in ("", "noopener"):
-            async with page.context.expect_page(timeout=20_000) as opened:
+            async with page.context.expect_page(timeout=60_000) as opened:
                 await page.evaluate(
                     "([to, how]) => { onclick = () => open(to, '_blank', how) }",
                     [f"{site.url}/static/2", features],
                 )
                 await page.mouse.click(5, 5)
             window = await opened.value
-            await window.wait_for_url(f"{site.url}/static/2", timeout=20_000)
+            await window.wait_for_url(f"{site.url}/static/2", timeout=60_000)
             await window.close()
-        async with page.context.expect_page(timeout=20_000) as opened:
+        async with page.context.expect_page(timeout=60_000) as opened:
             await page.evaluate("(to) => { onclick = () => open(to) }", canary.url)
             await page.mouse.click(5, 5)
         window = await opened.value
-        await window.wait_for_load_state(timeout=20_000)
+        await window.wait_for_load_state(timeout=60_000)
         assert not canary.hits
