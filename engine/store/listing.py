@@ -104,6 +104,14 @@ def stamp(folder: Folder, name: str) -> Stamp | None:
         return None
 
 
+def packed(stamp: Stamp | None) -> int | None:
+    """All of a stamp in one number, a third as large: for who keeps one for each task."""
+    if stamp is None:
+        return None
+    # Below 0 for a time before 1970, and still no other stamp's number: times have 64 bits.
+    return ((stamp.inode << 64 | stamp.size) << 64) + stamp.mtime_ns
+
+
 def newest(
     entries: Iterable[TaskRecord | Unreadable],
     status: Collection[str],

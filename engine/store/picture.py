@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import itemgetter
 
 from engine.errors import EngineError
 from engine.records import (
@@ -24,6 +25,7 @@ from engine.records import (
     Units,
     Unreadable,
 )
+from engine.store.listing import packed
 from engine.store.look import LedgerLook
 from engine.store.reaper import is_kept_here, owner_is_dead
 from engine.store.slices import slices
@@ -35,6 +37,7 @@ VERDICT_S = 3.0  # how old the word on an owner's life may get
 TURN = 500  # live tasks looked at in one pulse
 
 Entry = TaskRecord | Unreadable
+Read = Callable[[tuple[TaskId, ...]], Iterable[tuple[Entry, int | None]]]  # stamps are packed
 
 
 @dataclass(slots=True)
@@ -67,10 +70,10 @@ class Picture:
         self._ledger = ledger
         self._ours = ours
         self._views: dict[TaskId, TaskView] = {}
-        self._stamps: dict[TaskId, Stamp | None] = {}
+        self._stamps: dict[TaskId, int | None] = {}  # packed
         self._live: dict[TaskId, _Live] = {}
         self._unfinished: set[TaskId] = set()
-        self._surveyed: dict[TaskId, Stamp | None] = {}
+        self._surveyed: dict[TaskId, int | None] = {}
         self._round: list[TaskId] = []
         self._met_at_ns = 0
 
@@ -87,20 +90,21 @@ class Picture:
 
         Raises LedgerUnusable; then nothing is known, and nobody is taken to be gone.
         """
-        found: dict[TaskId, Stamp | None] = {}
-        for part in slices(self._ledger.scan()):
-            found.update(part)
-        gone = tuple(task_id for task_id in self._views if task_id not in found)
-        for task_id in (*gone, *(self._unfinished - found.keys())):
+        left = {*self._views, *self._unfinished}
+        changed: list[tuple[int, TaskId, int | None]] = []
+        for task_id, stamp in chain.from_iterable(slices(self._ledger.scan())):
+            left.discard(task_id)  # no list of all is made: 25 MB for 100,000 at every survey
+            mark = packed(stamp)
+            news = mark is None or self._stamps.get(task_id) != mark
+            if news and not self._adopt(task_id, stamp):
+                changed.append((stamp.mtime_ns if stamp else 0, task_id, mark))
+        self._met_at_ns = 0
+        gone = tuple(task_id for task_id in self._views if task_id in left) if left else ()
+        for task_id in left:
             self._forget(task_id)
-        self._adopt(found)
-        known = self._stamps.get
-        changed = [
-            task_id for task_id, stamp in found.items() if known(task_id) != stamp or not stamp
-        ]
-        changed.sort(key=lambda task_id: getattr(found[task_id], "mtime_ns", 0), reverse=True)
-        self._surveyed = {task_id: found[task_id] for task_id in changed}
-        return changed, gone
+        changed.sort(key=itemgetter(0), reverse=True)
+        self._surveyed = {task_id: mark for _, task_id, mark in changed}
+        return list(self._surveyed), gone
 
     def names(self) -> list[TaskId]:
         """Who is there, in no order: for a first look at more than can be waited for."""
@@ -121,22 +125,21 @@ class Picture:
     def load(self, task_ids: Iterable[TaskId]) -> Difference:
         """Read what the last survey named. Raises LedgerUnusable."""
         # A stamp may be older than what is read here: then the next survey names it again.
-        stamp = self._surveyed.get
+        mark = self._surveyed.get
         return self._take(
             task_ids,
-            lambda part: ((one, stamp(TaskId(one.task_id))) for one in self._ledger.entries(part)),
+            lambda part: ((one, mark(TaskId(one.task_id))) for one in self._ledger.entries(part)),
         )
 
-    def _adopt(self, found: Mapping[TaskId, Stamp | None]) -> None:
+    def _adopt(self, task_id: TaskId, stamp: Stamp | None) -> bool:
         """Give what `meet` left without a stamp the one it has now: what has ended stays as it
         is. Only what was written since is read again."""
-        met_at_ns, self._met_at_ns = self._met_at_ns, 0
-        if not met_at_ns:
-            return
-        for task_id in self._views.keys() - self._stamps.keys():
-            stamp = found.get(task_id)
-            if stamp is not None and stamp.mtime_ns < met_at_ns - SURE_NS:
-                self._stamps[task_id] = stamp
+        view = self._views.get(task_id) if self._met_at_ns else None
+        if view is None or stamp is None or task_id in self._stamps:
+            return False
+        if sure := stamp.mtime_ns < self._met_at_ns - SURE_NS:
+            self._stamps[view.task_id] = packed(stamp)  # by its own id: the scan's is another text
+        return sure
 
     def meet(self, task_ids: Sequence[TaskId]) -> Difference:
         """Read what was never seen before, as `names` told it. Raises LedgerUnusable."""
@@ -157,33 +160,30 @@ class Picture:
         found = self._ledger.read_many(task_ids)
         for task_id in set(task_ids).difference(one.task_id for one in found):
             self._went(TaskId(task_id))
-        return {one.task_id: self._meet(one.entry, one.stamp) for one in found}
+        return {one.task_id: self._meet(one.entry, packed(one.stamp)) for one in found}
 
-    def _meet(self, entry: Entry, stamp: Stamp | None) -> TaskView:
+    def _meet(self, entry: Entry, mark: int | None) -> TaskView:
         task_id = TaskId(entry.task_id)
-        self._stamps[task_id] = None if isinstance(entry, Unreadable) else stamp
+        self._stamps[task_id] = None if isinstance(entry, Unreadable) else mark
         return self._view(task_id, entry)
 
     def look(self, task_ids: Iterable[TaskId]) -> Difference:
         """Read these tasks again. Raises LedgerUnusable."""
+        read = self._ledger.read_many
         return self._take(
-            task_ids, lambda part: ((one.entry, one.stamp) for one in self._ledger.read_many(part))
+            task_ids, lambda part: ((one.entry, packed(one.stamp)) for one in read(part))
         )
 
-    def _take(
-        self,
-        task_ids: Iterable[TaskId],
-        read: Callable[[tuple[TaskId, ...]], Iterable[tuple[Entry, Stamp | None]]],
-    ) -> Difference:
+    def _take(self, task_ids: Iterable[TaskId], read: Read) -> Difference:
         left = dict.fromkeys(task_ids)
         views: list[TaskView] = []
         for part in slices(tuple(left)):
-            for entry, stamp in read(part):
+            for entry, mark in read(part):
                 task_id = TaskId(entry.task_id)
                 del left[task_id]
                 self._unfinished.discard(task_id)
                 # A stamp says nothing of rights or a failing disk: look at every survey.
-                self._stamps[task_id] = None if isinstance(entry, Unreadable) else stamp
+                self._stamps[task_id] = None if isinstance(entry, Unreadable) else mark
                 self._show(task_id, self._view(task_id, entry), views)
         return Difference(tuple(views), tuple(filter(self._went, left)))
 

@@ -7,8 +7,11 @@ import sys
 from pathlib import Path
 
 import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
 
-from engine.records import TaskId
+from engine.records import Stamp, TaskId
+from engine.store import listing
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 from engine.store.look import LedgerLook
@@ -100,3 +103,32 @@ def test_what_was_written_while_a_large_ledger_was_met_is_read_again(tmp_path: P
     picture.load([TaskId(task_id(3))])
     aged(write_meta(tmp_path, 4, "COMPLETED"))
     assert picture.survey() == ([task_id(4)], ())
+
+
+SIZES = st.integers(0, 2**63)
+STAMPS = st.builds(Stamp, st.integers(0, 2**128), st.integers(-(2**63), 2**63 - 1), SIZES)
+
+
+@given(STAMPS, STAMPS)
+def test_a_stamp_in_one_number_tells_every_change_of_it(one: Stamp, other: Stamp) -> None:
+    assert (listing.packed(one) == listing.packed(other)) is (one == other)
+    for near in (1, -1, 2**32, -(2**32), 2**62):
+        moved = Stamp(one.inode, one.mtime_ns // 4 + near, one.size)
+        assert listing.packed(moved) != listing.packed(
+            Stamp(one.inode, one.mtime_ns // 4, one.size)
+        )
+        grown = Stamp(one.inode, one.mtime_ns, one.size // 4 + abs(near))
+        assert listing.packed(grown) != listing.packed(
+            Stamp(one.inode, one.mtime_ns, one.size // 4)
+        )
+
+
+def test_a_survey_tells_who_went_in_the_order_in_which_they_had_come(tmp_path: Path) -> None:
+    folders = [write_meta(tmp_path, number, "COMPLETED") for number in range(30)]
+    picture = Picture(LedgerLook(tmp_path), lambda _: False)
+    picture.load([TaskId(task_id(number)) for number in range(30)])
+    for folder in folders[5:20]:
+        (folder / "meta.json").unlink()
+        folder.rmdir()
+    assert picture.survey()[1] == tuple(task_id(number) for number in range(5, 20))
+    assert set(picture.seen()) == {task_id(n) for n in (*range(5), *range(20, 30))}
