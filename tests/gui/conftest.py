@@ -36,6 +36,14 @@ def own_settings(tmp_path: Path) -> None:
 
 
 @pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who closes, or is asked over a bus, is not given up because the machine rested a moment."""
+    monkeypatch.setattr("gui.session.PATIENCE_S", 120.0)
+    monkeypatch.setattr("gui.desktop.bus.CONNECT_S", 60.0)
+    monkeypatch.setattr("gui.desktop.bus.CALL_S", 60.0)
+
+
+@pytest.fixture(autouse=True)
 def nothing_left_to_the_next() -> Iterator[None]:
     """What a test held, copied or showed would be taken for the next one's own."""
     yield

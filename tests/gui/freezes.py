@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import functools
+import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
-from gui.heartbeat import Heartbeat, Pulse
+from PySide6.QtCore import QTimer
 
-FREEZE_MS = 1000.0  # no answer for so long is a freeze; the benches hold the tight figures
+from gui.heartbeat import BEAT_MS, Heartbeat, Pulse
+
+FREEZE_MS = 1000.0  # so much work in one go is a freeze; the benches hold the tight figures
+WAIT_MS = 5000.0  # and so long a wait: a disk may take seconds for what is mostly there at once
+ROUND_S = 0.05
 PIECE_MS = 16.0  # what the piece of work below takes on the machine that FREEZE_MS is meant for
 READY = Path("/proc/thread-self/schedstat")  # Linux: how long this thread stood ready to run
 
@@ -18,38 +24,74 @@ class FreezeWatch:
 
     Work counts by this thread's own clock, and against what a fixed piece of work takes here:
     what others do on the machine makes both longer. Waiting (a blocking call) is the time in
-    which the loop did not come round without working or standing ready to work.
+    which the loop did not come round without working or standing ready to work, while another
+    thread of this process did come round.
     """
 
     def __init__(self) -> None:
         self._beat = Heartbeat()
         self._ready_ms = ready_ms()
+        self.companion = Companion()
+        self._turn = QTimer(interval=BEAT_MS)
+        self._turn.timeout.connect(self.companion.note_turn)
 
     def start(self) -> None:
         """Begin to watch this thread's loop."""
         self._beat.start()
+        self._turn.start()
+        self.companion.start()
 
     def stop(self) -> list[str]:
         """Stop watching; a sentence for each way in which the loop stood still for too long."""
         pulse = self._beat.take()
         self._beat.stop()
+        self._turn.stop()
+        self.companion.end()
+        pulse = replace(pulse, stall_ms=min(pulse.stall_ms, self.companion.longest_ms))
         now_ms = ready_ms()
         crowded_ms = None if now_ms is None or self._ready_ms is None else now_ms - self._ready_ms
         return freezes(pulse, crowded_ms)
 
 
+class Companion(threading.Thread):
+    """Goes round beside a loop: what holds the whole process up holds this thread up as well."""
+
+    def __init__(self) -> None:
+        super().__init__(name="beside the loop", daemon=True)
+        self.rounds = self._turns = 0
+        self.longest_ms = 0.0  # how long it went round while the loop did not
+        self._ended = threading.Event()
+
+    def note_turn(self) -> None:
+        """The loop came round."""
+        self._turns += 1
+
+    def end(self) -> None:
+        """Go round no more."""
+        self._ended.set()
+        self.join()
+
+    def run(self) -> None:
+        seen = alone = 0
+        while not self._ended.wait(ROUND_S):
+            turns = self._turns
+            alone, seen = alone + 1 if turns == seen else 0, turns
+            self.longest_ms = max(self.longest_ms, alone * ROUND_S * 1000)
+            self.rounds += 1
+
+
 def freezes(pulse: Pulse, crowded_ms: float | None) -> list[str]:
     """What of `pulse` is a freeze; others had the processor for `crowded_ms` (None: not known)."""
-    took = {"busy": pulse.busy_ms}
+    took = {"busy": (pulse.busy_ms, FREEZE_MS)}
     if crowded_ms is not None:  # elsewhere a blocking call cannot be told from a crowd
-        took["waiting"] = pulse.stall_ms - pulse.busy_ms - crowded_ms
-    if max(took.values()) < FREEZE_MS:
+        took["waiting"] = (pulse.stall_ms - pulse.busy_ms - crowded_ms, WAIT_MS)
+    if all(ms < most_ms for ms, most_ms in took.values()):
         return []  # nothing to weigh: the common case costs nothing
-    limit_ms = FREEZE_MS * max(1.0, _usual_piece_ms() / PIECE_MS, piece_ms() / PIECE_MS)
+    slow = max(1.0, _usual_piece_ms() / PIECE_MS, piece_ms() / PIECE_MS)
     return [
-        f"the loop was {how} for {ms:.0f} ms in one go (of {limit_ms:.0f})"
-        for how, ms in took.items()
-        if ms >= limit_ms
+        f"the loop was {how} for {ms:.0f} ms in one go (of {most_ms * slow:.0f})"
+        for how, (ms, most_ms) in took.items()
+        if ms >= most_ms * slow
     ]
 
 

@@ -204,7 +204,9 @@ import sys
 import time
 from pathlib import Path
 from PySide6.QtCore import QCoreApplication
+from gui import instance
 from gui.instance import Instance
+instance.ANSWER_MS = 120_000  # the other one may take its time
 app = QCoreApplication([])
 other = Instance(Path(sys.argv[1]), Path(sys.argv[2]))
 print(other.claim(), other.hand_over({"raise": True}))

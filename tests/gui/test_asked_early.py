@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.config import Settings
 from engine.errors import EngineError, LedgerUnusable
 from gui.bridge import Bridge
-from tests.gui.windows import WAIT_S, until
+from tests.engines import until
 from tests.watch.folders import task_id, write_meta
 
 
@@ -29,9 +29,7 @@ async def test_it_is_answered_once_the_ledger_is_open_and_no_trouble_is_told(
     assert not answers
     bridge.open()
     try:
-        async with asyncio.timeout(WAIT_S):
-            while not answers:
-                await asyncio.sleep(0.01)
+        await until(lambda: answers)
     finally:
         await bridge.close()
     assert (answers, failures) == ([task_id(1)], [])
@@ -49,7 +47,7 @@ async def test_it_fails_with_the_reason_where_the_ledger_cannot_be_opened(tmp_pa
     )
     bridge.open()
     try:
-        await until(lambda: failures, bridge.health)
+        await until(lambda: failures)
     finally:
         await bridge.close()
     assert isinstance(failures[0], LedgerUnusable)

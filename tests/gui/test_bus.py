@@ -146,12 +146,12 @@ async def test_a_value_that_does_not_fit_is_an_error_and_the_line_stays(
 async def test_who_never_answers_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bus_module, "CALL_S", 0.2)
     async with (
         a_bus(tmp_path) as address,
         Desktop.on(address, "x.Test") as other,
         connected(address) as bus,
     ):
+        monkeypatch.setattr(bus_module, "CALL_S", 0.2)
         other.line.add_message_handler(lambda _: True)  # takes it, and says nothing
         other.line.remove_message_handler(other._serve)
         with pytest.raises(BusError, match="Add is not answered"):

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from engine.feed import Batch
-from gui.calm import Calm
+from gui import calm as calm_module
+from gui.calm import SHARE, TELL_S, Calm
 
 TOTAL = 5000
+FAR_MS = 3_600_000  # no turn by itself while the test lasts
+
+
+class Clock:
+    """The time of day and of the processor, both at a standstill until the test moves them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = self.worked = 1000.0
+        told = SimpleNamespace(monotonic=lambda: self.now, thread_time=lambda: self.worked)
+        monkeypatch.setattr(calm_module, "time", told)
 
 
 class Counted(QWidget):
@@ -29,27 +42,61 @@ def read(at: int) -> Batch:
 
 
 def test_parts_do_not_repaint_the_list_each_but_the_first_and_the_last_do(
-    qapp: QApplication, qtbot: Any
+    qapp: QApplication, qtbot: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owner, widget = QObject(), Counted()
+    clock, owner, widget = Clock(monkeypatch), QObject(), Counted()
     calm = Calm(lambda: (widget,), owner)
+    calm._turn.setInterval(FAR_MS)
     qtbot.addWidget(widget)
     widget.show()
     qtbot.waitUntil(lambda: widget.paints > 0, timeout=60_000)
+    before = widget.paints
     calm.hear(read(100))
     shown = widget.paints
+    assert shown > before
     for at in range(200, 300):
         calm.hear(read(at))
         widget.update()
         qapp.sendPostedEvents()
         qapp.processEvents()
-    assert widget.paints - shown < 50
+    assert widget.paints == shown
     assert calm.may_tell()
     assert not calm.may_tell()
-    told = widget.paints
+    clock.now += 2 * TELL_S
+    assert calm.may_tell()
     calm.hear(read(TOTAL))
     assert calm.may_tell()
-    qtbot.waitUntil(lambda: widget.paints > told, timeout=60_000)
+    qtbot.waitUntil(lambda: widget.paints > shown, timeout=60_000)
+
+
+def test_after_a_paint_there_is_other_work_for_many_times_as_long(
+    qapp: QApplication, qtbot: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, owner, widget = Clock(monkeypatch), QObject(), Counted()
+    calm = Calm(lambda: (widget,), owner)
+    calm._turn.setInterval(FAR_MS)
+    qtbot.addWidget(widget)
+    widget.show()
+    qtbot.waitUntil(lambda: widget.paints > 0, timeout=60_000)
+    calm.hear(read(100))
+
+    def work() -> None:
+        clock.worked += 0.5  # so long a paint takes
+
+    def turn(worked: float) -> int:
+        """How often it is painted in a turn before which so much else was done."""
+        clock.worked += worked
+        before = widget.paints
+        calm.hear(read(200))
+        calm._turn.timeout.emit()
+        for _ in range(3):
+            qapp.processEvents()
+        return widget.paints - before
+
+    widget.told = work
+    assert turn(0.0) == 1
+    assert [turn(0.5) for _ in range(SHARE)] == [0] * (SHARE - 1) + [1]
+    calm.hear(read(TOTAL))
 
 
 def test_a_reading_that_stands_still_keeps_nothing_from_being_painted(

@@ -28,6 +28,7 @@ from gui.task_model import TaskModel
 from tests.gui.side_ledgers import all_read
 from tests.gui.task_views import HOUR, MINUTE, NOW, a_view, task_id
 from tests.gui.test_rerunning import ended_here, offspring
+from tests.gui.test_result_tabs import settled
 from tests.gui.windows import appearing, opened, press, until
 
 REAPED = ("orphaned: process 7 is gone", "orphaned")
@@ -174,7 +175,7 @@ async def test_a_copy_of_the_own_ledger_beside_starts_nothing_twice(
         press(dialog, "Re-run 2 tasks")
         await until(lambda: len(offspring(session)) >= 2, session.bridge.batch)
         assert offspring(session) == sorted(old)
-        assert window.reports.bar.title == "2 tasks were started again."
+        await settled(lambda: window.reports.bar.title == "2 tasks were started again.")
         assert window.beside.own_tasks == 4
 
 

@@ -26,6 +26,8 @@ from tests.engines import until
 from tests.gui.task_views import a_view, task_id
 from tests.gui.windows import appearing, opened, press, showing
 
+FAR_MS = 3_600_000  # the time for an Undo does not end by itself
+
 
 def ended(home: Path, number: int = 1) -> list[str]:
     """Tasks that ended in another session."""
@@ -146,10 +148,11 @@ async def test_what_another_program_let_go_meanwhile_does_not_come_back_by_undo(
     ids = await asyncio.to_thread(ended, home, 2)
     async with opened(home) as session:
         window = session.window
+        deleting = deleting_of(session)
+        deleting._over.setInterval(FAR_MS)
         window.table.select_ids(ids)
         window.acts["delete"].trigger()
         shutil.rmtree(home / "tasks" / ids[0])
-        deleting = deleting_of(session)
         await until(lambda: ids[0] not in deleting._leaving)  # the watch tells of it
         deleting.undo()
         assert window.model.view_of(ids[0]) is None

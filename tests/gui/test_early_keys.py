@@ -22,7 +22,6 @@ from gui.session import Session
 from gui.settings import Memory
 from tests.gui.result_ledgers import put_task
 from tests.gui.test_result_tabs import settled
-from tests.gui.windows import until
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 
@@ -96,7 +95,7 @@ async def test_keys_that_mean_something_in_the_list_only_do_nothing_later(
 
     async with pressed_early(home, lambda window: QTest.keyClick(window, key, CONTROL)) as session:
         window = session.window
-        await until(lambda: window.pressed_early is None, session.bridge.health)
+        await settled(lambda: window.pressed_early is None)
         await settled(lambda: window.model.total == 1)
         assert window.table.selected_ids() == []
         assert QApplication.clipboard().text() == "mine"
@@ -111,7 +110,7 @@ async def test_where_nothing_can_be_started_the_key_is_forgotten(home: Path) -> 
 
     async with pressed_early(home, act) as session:
         await settled(lambda: session.window.area.state == "trouble")
-        assert session.window.pressed_early is None
+        await settled(lambda: session.window.pressed_early is None)
         (home / "tasks").unlink()
         session.bridge.rescan()
         await settled(session.window.acts["new"].isEnabled)

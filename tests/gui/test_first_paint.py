@@ -16,9 +16,10 @@ from gui.shell import FIRST_SIZE, TITLE_HEIGHT, first_size
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import sys
-import gui.app, gui.main_window
+import gui.app, gui.doorway, gui.main_window
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
+gui.doorway.PAINT_S = 250  # however long a paint takes here
 made = gui.main_window.MainWindow.__init__
 def act(window):
     print("rooms:", sorted({"engine.service", "gui.bridge", "playwright"} & set(sys.modules)))

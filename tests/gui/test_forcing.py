@@ -23,7 +23,8 @@ from gui.dialogs.force import MOST_REASON, ForceDialog
 from gui.forcing import Forcing
 from gui.session import Session
 from tests.gui.task_views import task_id
-from tests.gui.windows import appearing, heard, opened, press, showing, until
+from tests.gui.test_result_tabs import settled
+from tests.gui.windows import appearing, heard, opened, press, until
 
 REASON = "the site was switched off for good"
 ONE = task_id(1)
@@ -251,9 +252,8 @@ async def test_while_it_is_asked_the_numbers_are_those_on_disk(home: Path) -> No
         assert link is not None
         told_of = {"completed": ["a", "b", "c"]}
         await asyncio.to_thread(goals.contracts.update, link, told_of)
-        followed = [one for one in dialog.findChildren(QPushButton) if one.text() == "Complete"]
-        with showing(followed[0]) as seen:
-            await seen
+        (followed,) = [one for one in dialog.findChildren(QPushButton) if one.text() == "Complete"]
+        await settled(followed.isVisible)
         press(dialog, "Complete")
         await until(lambda: status_of(session, run.run_id) == "COMPLETED", session.bridge.batch)
         assert goals.contracts.get(link).contract.forced is None

@@ -32,6 +32,7 @@ from gui.side_by_side import KEPT
 from gui.views import Views
 from tests.gui.result_ledgers import put_task
 from tests.gui.side_ledgers import LAPTOP, a_ledger, all_read, facet, side_by_side, views_of
+from tests.gui.test_result_tabs import settled
 from tests.gui.windows import appearing, press, until
 
 
@@ -72,13 +73,13 @@ async def test_the_page_lists_every_ledger_as_it_is_and_guards_the_own(
         part = await page_of(session)
         own = str(tmp_path / "own" / "tasks")
         laptops = [LAPTOP, str(laptop.path), "Live", "3"]
-        assert rows_of(part) == [["here", own, "Live", "2"], laptops]
+        await settled(lambda: rows_of(part) == [["here", own, "Live", "2"], laptops])
         choose(part, 0)
         assert enabled(part) == {"Add a folder…"}
         choose(part, 1)
         assert enabled(part) == {"Add a folder…", "Change…", "Test", "Remove"}
         press(part, "Test")
-        await until(lambda: "✓" in part.said.text(), session.bridge.health)
+        await settled(lambda: "✓" in part.said.text())
         assert str(laptop.path) in part.said.text()
         part.watch_only.click()
         assert [one.watch_only for one in session.window.beside.states] == [False]
@@ -94,7 +95,7 @@ async def test_a_page_that_was_closed_hears_no_more_of_the_ledgers(
     async with side_by_side(tmp_path, laptop) as session:
         part = await page_of(session)
         part.window().close()
-        await until(lambda: not isValid(part), session.bridge.health)
+        await settled(lambda: not isValid(part))
         session.window.beside.remove(LAPTOP)
         session.bridge.health.emit(session.bridge.look_at_health())
         assert session.window.beside.states == ()
@@ -149,7 +150,7 @@ async def test_a_folder_is_added_by_its_home_and_is_there_at_the_next_start(
         assert window.model.total == 5
         kept = window.preferences.get(KEPT, list)
         actions.ask_to_add(laptop.path / "..")  # the same once more
-        await until(lambda: window.banner.title, session.bridge.health)
+        await settled(lambda: window.banner.title)
         assert "shown already" in window.banner.title
     assert kept == [{"path": str(laptop.path), "label": LAPTOP, "watch_only": True}]
 
@@ -204,7 +205,7 @@ async def test_anything_else_that_is_dropped_goes_its_old_way(tmp_path: Path) ->
         mime = QMimeData()
         mime.setUrls([QUrl.fromLocalFile(str(tmp_path / "empty"))])
         actions.take_drop(mime, lambda: other.append(1))
-        await until(lambda: other, session.bridge.health)
+        await settled(lambda: other)
         text = QMimeData()
         text.setText("http://site.test/")
         actions.take_drop(text, lambda: other.append(2))
@@ -233,8 +234,9 @@ async def test_what_happens_in_a_ledger_beside_is_news_with_its_name(
         found = session.window.findChild(News)
         assert found is not None
         meta = json.loads((folder / "meta.json").read_text())
-        ended = meta | {"status": "FAILED", "ended_at": _now_ms()}
-        (folder / "meta.json").write_text(json.dumps(ended))
+        ended = folder / "meta.json.new"  # nobody may see half of it
+        ended.write_text(json.dumps(meta | {"status": "FAILED", "ended_at": _now_ms()}))
+        ended.replace(folder / "meta.json")
         await until(lambda: found.entries, found.changed)
         assert found.entries[0].body == "Shop at laptop"
         found.show_tasks(found.entries[0])
