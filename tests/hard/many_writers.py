@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -149,10 +149,11 @@ def half_killed(size: Size) -> Turn:
         ours = [start_ours(root, task_id, size.mutations) for _ in range(size.processes)]
         turn = Turn()
         killers: list[threading.Thread] = []
+        said: list[int] = []
         for program in ours[::2]:
             turn.in_flight += 1
             after = chance.randrange(1, size.mutations // 2)
-            killers.append(threading.Thread(target=kill_at, args=(program, turn, after)))
+            killers.append(threading.Thread(target=kill_at, args=(program, said, after)))
             killers[-1].start()
         for program in ours[1::2]:
             hear(program, turn)
@@ -160,6 +161,7 @@ def half_killed(size: Size) -> Turn:
             program.wait(LIMIT_S)
         for killer in killers:
             killer.join(LIMIT_S)
+        turn.acknowledged += sum(said)
         turn.lasted_s = time.monotonic() - began
         return counted(root, task_id, turn, 0)
 
@@ -187,18 +189,19 @@ def plant(place: Path, plants: int, over: threading.Event) -> None:
             over.wait(0.003)
             continue
         then = time.time() - OLD_S
-        os.utime(place, (then, then))
+        with suppress(FileNotFoundError):  # so slow that it was taken for dead already
+            os.utime(place, (then, then))
         plants -= 1
         over.wait(0.05)
 
 
-def kill_at(program: subprocess.Popen[bytes], turn: Turn, number: int) -> None:
-    """Kill `program` right after it acknowledged `number` changes, and count what it said."""
+def kill_at(program: subprocess.Popen[bytes], counts: list[int], number: int) -> None:
+    """Kill `program` right after it acknowledged `number` changes; `counts` gets all it said."""
     assert program.stdout is not None
     said = [program.stdout.readline() for _ in range(number)]
     program.send_signal(signal.SIGKILL)
     said += program.stdout.readlines()
-    turn.acknowledged += sum(line.endswith(b"\n") for line in said)
+    counts.append(sum(line.endswith(b"\n") for line in said))
     program.stdout.close()
 
 
@@ -216,9 +219,10 @@ def counted(root: Path, task_id: str, turn: Turn, peers: int) -> Turn:
     raw = Ledger(root).read_raw(task_id)
     turn.counted = raw.get("ours", 0)
     turn.node_counted = sum(raw.get(f"peer{n}", 0) for n in range(peers))
-    # Whoever opens the ledger next sweeps what the killed ones left.
+    # Whoever opens the ledger next sweeps what the killed ones left; a lock that the last of
+    # them died in, unproved yet, goes with the next change.
     lease = Lease.acquire(root)
-    Ledger(root, lease=lease)
+    Ledger(root, lease=lease).mutate(task_id, lambda raw: None)
     lease.release()
     names = sorted(os.listdir(root / task_id))
     turn.litter = tuple(n for n in names if n.endswith(".tmp") or n.startswith(".lock.lock"))

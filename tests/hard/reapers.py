@@ -56,7 +56,7 @@ def reap(root: Path, seconds: float) -> None:
     lease = Lease.acquire(root)
     reaper = Reaper(Ledger(root, lease=lease))
     until, looks, ended = time.monotonic() + seconds, 0, list[str]()
-    while time.monotonic() < until:
+    while not looks or time.monotonic() < until:
         ended += [record.task_id for record in reaper.reap()]
         looks += 1
         time.sleep(PAUSE_S)

@@ -91,7 +91,8 @@ def until(condition: Callable[[], object], limit_s: float = 90.0) -> None:
 def open_files(pid: int) -> set[str]:
     """What a process has open (Linux)."""
     found: set[str] = set()
-    for number in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(OSError):  # closed meanwhile
-            found.add(os.readlink(number))
+    with suppress(OSError):  # it has ended meanwhile: it has nothing open any more
+        for number in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(OSError):  # closed meanwhile
+                found.add(os.readlink(f"/proc/{pid}/fd/{number}"))
     return found

@@ -22,9 +22,9 @@ from engine.run.force_stop import CannotForceStop
 from engine.service import Engine
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
-from tests.engines import opened
+from tests.engines import opened, until
 
-CRAWL = {"delay_ms": 0, "engine": "static", "max_pages": 3}
+CRAWL = {"delay_ms": 0, "engine": "static", "max_pages": 3, "timeout_ms": 600_000}
 
 
 async def detached(home: Path, url: str) -> str:
@@ -40,25 +40,28 @@ async def record_of(engine: Engine, task_id: str) -> TaskRecord:
     return entry
 
 
-def asked_long_ago(home: Path, task_id: str) -> None:
+def asked_at(home: Path, task_id: str, minutes: int) -> None:
+    """As if the request to stop had been made so long after the task (or before it)."""
     meta = home / "tasks" / task_id / "meta.json"
     raw = json.loads(meta.read_bytes())
-    meta.write_text(json.dumps({**raw, "cancel_requested_at": raw["created_at"] - 60_000}))
+    asked = raw["created_at"] + minutes * 60_000
+    meta.write_text(json.dumps({**raw, "cancel_requested_at": asked}))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a process is made to hang by a signal")
 async def test_a_worker_that_hangs_is_ended_and_its_task_settled(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         task_id = await detached(home, f"{site.url}/hang")
-        while (record := await record_of(engine, task_id)).status != Status.RUNNING:
-            await asyncio.sleep(0.02)
-        pid = int(record.pid or 0)
+        # By then its claim is written and unlocked; who is stopped inside a lock keeps it.
+        await until(lambda: site.hits["/hang"])
+        pid = int((await record_of(engine, task_id)).pid or 0)
         os.kill(pid, signal.SIGSTOP)
         try:
             await engine.cancel(task_id)
+            asked_at(home, task_id, 60)  # just now, however slow this test is
             with pytest.raises(CannotForceStop, match="10 s"):
                 await engine.force_stop(task_id)
-            asked_long_ago(home, task_id)
+            asked_at(home, task_id, -1)
             ended = await engine.force_stop(task_id)
         finally:
             os.kill(pid, signal.SIGKILL) if _lives(pid) else None
@@ -82,7 +85,7 @@ async def test_a_task_of_a_program_that_may_run_others_is_never_ended(home: Path
         made = other.create("crawl", {"url": "https://a.invalid/"}, engine=EngineFields())
         other.claim(made.task_id)
         other.request_cancel(made.task_id)
-        asked_long_ago(home, made.task_id)
+        asked_at(home, made.task_id, -1)
         with pytest.raises(CannotForceStop):
             await engine.force_stop(made.task_id)
         assert (await record_of(engine, made.task_id)).status == Status.RUNNING

@@ -28,7 +28,7 @@ async def test_browser_and_driver_hold_no_lease_and_no_lock_of_ours(home: Path) 
 
     def hold(raw: dict[str, object]) -> None:
         inside.set()
-        assert go_on.wait(60)
+        assert go_on.wait(190)
 
     ledger = engine._ledger
     task_id = ledger.claim(ledger.create("crawl", {}).task_id).task_id

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,12 @@ from engine.store import lock as lock_module
 from engine.store.files import Folder
 from engine.store.ledger import Ledger
 from engine.store.lock import LockLost, TaskLock
+from tests.lock_clock import LockClock, given_clock
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> LockClock:
+    return given_clock(monkeypatch)
 
 
 @pytest.fixture
@@ -29,11 +34,6 @@ def folder(ledger: Ledger, task_id: str):
 
 def peers(folder: Folder) -> Path:
     return Path(folder.path) / ".lock.lock"
-
-
-def aged(place: Path, seconds: float) -> None:
-    then = time.time() - seconds
-    os.utime(place, (then, then))
 
 
 def add(name: str):
@@ -54,7 +54,7 @@ def test_the_lock_is_the_directory_that_openchrome_looks_for(folder: Folder):
 def test_two_threads_never_hold_it_at_once(ledger: Ledger, task_id: str):
     def work() -> None:
         for _ in range(25):
-            ledger.mutate(task_id, add("n"))
+            ledger.mutate(task_id, add("n"), wait_s=60)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -64,7 +64,7 @@ def test_two_threads_never_hold_it_at_once(ledger: Ledger, task_id: str):
     assert ledger.read_raw(task_id)["n"] == 100
 
 
-def test_a_living_peer_is_waited_for_and_then_named(folder: Folder):
+def test_a_living_peer_is_waited_for_and_then_named(folder: Folder, clock: LockClock):
     peers(folder).mkdir()
     inode = peers(folder).stat().st_ino
     with (
@@ -75,54 +75,60 @@ def test_a_living_peer_is_waited_for_and_then_named(folder: Folder):
     assert peers(folder).stat().st_ino == inode
 
 
-def test_a_lock_that_a_peer_gives_back_is_taken(folder: Folder):
+def test_a_lock_that_a_peer_gives_back_is_taken(folder: Folder, clock: LockClock):
     peers(folder).mkdir()
-    threading.Timer(0.2, peers(folder).rmdir).start()
-    with TaskLock(folder, "t", timeout_s=60):
+
+    def given_back() -> None:
+        if len(clock.slept) == 3:
+            peers(folder).rmdir()
+
+    clock.meanwhile = given_back
+    with TaskLock(folder, "t"):
         assert peers(folder).is_dir()
+    assert len(clock.slept) == 3
 
 
 @pytest.mark.case("R15")
-def test_a_dead_peers_lock_is_taken_after_a_second_of_watching(folder: Folder):
+def test_a_dead_peers_lock_is_taken_after_a_second_of_watching(folder: Folder, clock: LockClock):
     peers(folder).mkdir()
-    aged(peers(folder), 13)
-    began = time.monotonic()
-    with TaskLock(folder, "t", timeout_s=60):
-        assert time.monotonic() - began >= lock_module.WATCH_S
+    clock.aged(peers(folder), 13)
+    with TaskLock(folder, "t"):
+        assert lock_module.WATCH_S <= clock.passed_s < 2 * lock_module.WATCH_S
     assert [name for name in os.listdir(folder.path) if name.startswith(".lock.lock")] == []
 
 
 @pytest.mark.case("R30")
-def test_a_peer_whose_time_moves_is_alive_however_old_it_looks(folder: Folder, monkeypatch):
+def test_a_peer_whose_time_moves_is_alive_however_old_it_looks(folder: Folder, clock: LockClock):
     """A clock that jumped ahead makes every lock look old; the living keep touching theirs."""
     peers(folder).mkdir()
-    sleep, ages = time.sleep, itertools.count(100, -1)
+    ages = itertools.count(10_000, -1)
 
-    def touched(seconds: float) -> None:  # by hand: a crowded machine would hold a thread up
-        sleep(seconds)
-        aged(peers(folder), next(ages))
+    def touched() -> None:
+        clock.aged(peers(folder), next(ages))
 
-    aged(peers(folder), next(ages))
-    monkeypatch.setattr(time, "sleep", touched)
-    with pytest.raises(LockTimeout), TaskLock(folder, "t", timeout_s=2.5):
+    touched()
+    clock.meanwhile = touched
+    with pytest.raises(LockTimeout), TaskLock(folder, "t"):
         pass
     assert peers(folder).is_dir()
 
 
 @pytest.mark.case("R30")
-def test_after_a_jump_of_the_clock_only_what_was_watched_counts(folder: Folder, monkeypatch):
-    monkeypatch.setattr(lock_module, "_CLOCKS_APART", lock_module._CLOCKS_APART - 86_400)
+def test_after_a_jump_of_the_clock_only_what_was_watched_counts(folder: Folder, clock: LockClock):
+    clock.step_s = 86_400
     peers(folder).mkdir()
-    aged(peers(folder), 86_400)
-    with pytest.raises(LockTimeout), TaskLock(folder, "t", timeout_s=1.5):
+    clock.aged(peers(folder), 86_400)
+    with pytest.raises(LockTimeout), TaskLock(folder, "t", timeout_s=lock_module.STALE_S - 1):
+        pass
+    with TaskLock(folder, "t", timeout_s=2 * lock_module.STALE_S):
         pass
 
 
-def test_a_dead_peers_lock_with_files_in_it_does_not_block_us(folder: Folder):
+def test_a_dead_peers_lock_with_files_in_it_does_not_block_us(folder: Folder, clock: LockClock):
     peers(folder).mkdir()
     (peers(folder) / "planted").touch()
-    aged(peers(folder), 13)
-    with TaskLock(folder, "t", timeout_s=60):
+    clock.aged(peers(folder), 13)
+    with TaskLock(folder, "t"):
         assert os.listdir(peers(folder)) == []
 
 
@@ -143,11 +149,11 @@ def test_a_lock_that_was_taken_from_us_is_noticed_and_the_change_made_again(
     assert ledger.read_raw(task_id)["n"] == 1
 
 
-def test_leaving_does_not_remove_somebody_elses_lock(folder: Folder):
+def test_leaving_does_not_remove_somebody_elses_lock(folder: Folder, clock: LockClock):
     with TaskLock(folder, "t") as lock:
         peers(folder).rmdir()
         peers(folder).mkdir()
-        aged(peers(folder), 1)
+        clock.aged(peers(folder), 1)
         with pytest.raises(LockLost):
             lock.check()
     assert peers(folder).is_dir()
@@ -165,20 +171,20 @@ with Folder.at(sys.argv[1]) as folder, TaskLock(folder, "t"):
 @pytest.mark.case("R16")
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 def test_after_one_of_us_died_inside_the_next_goes_on_at_once(
-    ledger: Ledger, task_id: str, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger, task_id: str, clock: LockClock
 ) -> None:
     place = ledger.root / task_id
-    died = subprocess.run([sys.executable, "-c", DIE_INSIDE, str(place)], check=False, timeout=60)
+    died = subprocess.run([sys.executable, "-c", DIE_INSIDE, str(place)], check=False, timeout=150)
     assert died.returncode == -signal.SIGKILL
     assert (place / ".lock.lock").is_dir()
-    slept: list[float] = []
-    monkeypatch.setattr(time, "sleep", slept.append)
     ledger.mutate(task_id, add("n"))
-    assert slept == []  # nothing was waited for, let alone the second that a peer is watched
+    assert clock.slept == []  # nothing was waited for, let alone the second that a peer is watched
     assert not (place / ".lock.lock").exists()
 
 
-def test_a_record_of_ours_does_not_condemn_a_peer_with_the_same_inode(folder: Folder):
+def test_a_record_of_ours_does_not_condemn_a_peer_with_the_same_inode(
+    folder: Folder, clock: LockClock
+):
     """File systems use an inode again at once: the time must be ours, too."""
     with TaskLock(folder, "t"):
         pass
@@ -190,21 +196,13 @@ def test_a_record_of_ours_does_not_condemn_a_peer_with_the_same_inode(folder: Fo
         pass
 
 
-def test_after_two_seconds_of_our_use_a_peer_gets_its_turn(folder: Folder, monkeypatch):
-    slept: list[float] = []
-    monkeypatch.setattr(lock_module, "BUSY_S", 0.2)
-    sleep = time.sleep
-
-    def traced(seconds: float) -> None:
-        slept.append(seconds)
-        sleep(seconds)
-
-    monkeypatch.setattr(time, "sleep", traced)
-    began = time.monotonic()
-    while lock_module.ROOM_S not in slept:  # bounded by the limit of the test
+def test_after_two_seconds_of_our_use_a_peer_gets_its_turn(folder: Folder, clock: LockClock):
+    (Path(folder.path) / "lock").write_bytes(b"")  # what was before was by another clock
+    while lock_module.ROOM_S not in clock.slept:  # bounded by the limit of the test
         with TaskLock(folder, "t"):
-            pass
-    assert time.monotonic() - began >= 0.2
+            clock.sleep(0.1)
+    worked_s = 0.1 * clock.slept.index(lock_module.ROOM_S)
+    assert lock_module.BUSY_S <= worked_s <= lock_module.BUSY_S + 0.2
 
 
 def test_a_folder_that_may_not_be_written_is_no_busy_one(folder: Folder, monkeypatch):

@@ -1,0 +1,28 @@
+"""A site whose pages never run out: who crawls it ends only when something else ends it."""
+
+from __future__ import annotations
+
+from engine.sample.server import Answer
+from engine.sample.site import Site
+
+_PATH = "/endless/"
+_LINKS = 3  # from each page; so the way to ten thousand pages is nine links deep
+
+
+class _Pages(dict[str, Answer]):
+    """Answers by path, and a page for each number there is."""
+
+    def __contains__(self, path: object) -> bool:
+        return super().__contains__(path) or str(path).startswith(_PATH)
+
+    def __missing__(self, path: str) -> Answer:
+        number = int(path.removeprefix(_PATH))
+        below = range(number * _LINKS + 1, number * _LINKS + 1 + _LINKS)
+        links = "".join(f"<a href='{_PATH}{one}'>{one}</a>" for one in below)
+        return Answer(f"<title>Page {number}</title><p>Number {number}.</p>{links}".encode())
+
+
+def endless(site: Site) -> str:
+    """Make the site have pages without end; the address of the first."""
+    site.answers = _Pages(site.answers)
+    return f"{site.url}{_PATH}0"
