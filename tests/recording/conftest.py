@@ -16,8 +16,14 @@ from engine.config import Settings
 from engine.records import TaskRecord
 from engine.service import Engine
 from engine.work.context import Clock
+from tests.patience import be_patient
 
 WAIT_S = 60.0
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_patient(monkeypatch)
 
 
 def ticking() -> Clock:
@@ -40,12 +46,11 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-async def until_still(page: Any) -> None:
-    """Wait until the page has stood still for as long as the recorder waits."""
-    seen = -1.0
-    while (now := await page.evaluate("scrollY")) != seen or now == 0:
-        seen = now
-        await asyncio.sleep(0.3)
+async def until_scrolled(page: Any, to: int) -> None:
+    """Wait until the page has come to `to`, and the browser has told it so."""
+    await page.wait_for_function("(to) => Math.round(scrollY) === to", arg=to, timeout=60_000)
+    frames = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    await page.evaluate(frames)
 
 
 class Operator:
@@ -70,6 +75,12 @@ class Operator:
     async def type(self, selector: str, text: str) -> None:
         await self.click(selector)
         await self.page.keyboard.type(text)
+
+    async def heard(self) -> None:
+        """Wait until all that was done so far is told of: another key, and its action on disk."""
+        before = sum(one["type"] == "key" for one in self.actions())
+        await self.page.keyboard.press("F9")  # means nothing to any page or field
+        await self.recorded("key", before + 1)
 
     async def comes_to(self, words: str) -> None:
         """Wait until a page with this heading is there."""

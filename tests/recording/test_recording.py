@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from playwright.async_api import Error
 
 from engine.browser.session import BrowserSession
 from engine.config import Settings
@@ -18,7 +21,7 @@ from engine.run.kinds import KINDS
 from engine.service import Engine
 from engine.work.context import MemoryContext
 from engine.work.recording_errors import NotStoppable
-from tests.recording.conftest import Operator, ticking, until, until_still
+from tests.recording.conftest import Operator, ticking, until, until_scrolled
 
 
 def told(actions: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
@@ -53,12 +56,20 @@ async def test_back_forward_reload_and_a_typed_address_are_told_apart(
     recording: Any, site: Any
 ) -> None:
     async with recording(f"{site.url}/shop/") as running:
-        page = running.operator.page
-        await page.goto(f"{site.url}/shop/order")
-        await page.go_back()
-        await page.go_forward()
-        await page.reload()
-        await running.operator.recorded("navigate", 5)
+        operator = running.operator
+        page = operator.page
+        # One after the other, as a person does: which way a step went is asked of the browser.
+        for number, go in enumerate(
+            (
+                partial(page.goto, f"{site.url}/shop/order"),
+                page.go_back,
+                page.go_forward,
+                page.reload,
+            ),
+            2,
+        ):
+            await go()
+            await operator.recorded("navigate", number)
         await running.stop()
         hows = told(running.result()["actions"], "type", "how")
         assert hows == [
@@ -127,8 +138,8 @@ async def test_a_word_is_one_action_and_a_scroll_is_one_however_many_turns_it_to
         await operator.page.mouse.move(300, 300)
         for _ in range(4):
             await operator.page.mouse.wheel(0, 150)
-        await until_still(operator.page)
-        down = await operator.page.evaluate("scrollY")
+        down = 4 * 150
+        await until_scrolled(operator.page, down)
         await operator.page.keyboard.press("Escape")
         await operator.recorded("key")
         await running.stop()
@@ -141,19 +152,24 @@ async def test_a_word_is_one_action_and_a_scroll_is_one_however_many_turns_it_to
 async def test_a_scroll_that_a_script_does_is_no_action(recording: Any, site: Any) -> None:
     async with recording(f"{site.url}/shop/long") as running:
         await running.operator.page.evaluate("scrollTo(0, 900)")
-        await until_still(running.operator.page)
+        await until_scrolled(running.operator.page, 900)
         await running.stop()
         assert told(running.result()["actions"], "type") == [("navigate",)]
 
 
 async def test_it_ends_completed_when_its_time_is_over(recording: Any, site: Any) -> None:
-    async with recording(f"{site.url}/shop/order", duration_ms=6_000) as running:
-        await running.operator.type("#who", "half a na")
-        record = await running.engine.wait(running.task_id)
-        assert record.status == Status.COMPLETED
-        result = running.result()
-        assert result["stopped_by"] == "duration"
-        assert result["actions"][-1]["type"] == "type"  # it was being typed when time was over
+    for duration_ms in (6_000, 30_000, 100_000):  # the first that is enough to type in
+        async with recording(f"{site.url}/shop/order", duration_ms=duration_ms) as running:
+            with suppress(Error):
+                await running.operator.type("#who", "half a na")
+            record = await running.engine.wait(running.task_id)
+            assert record.status == Status.COMPLETED
+            result = running.result()
+            assert result["stopped_by"] == "duration"
+            if result["actions"][-1]["type"] == "type":  # it was being typed when time was over
+                assert result["actions"][-1]["text"] == "{{your_name}}"
+                return
+    raise AssertionError(result)
 
 
 async def test_a_cancelled_recording_keeps_what_was_done(recording: Any, site: Any) -> None:
@@ -161,7 +177,7 @@ async def test_a_cancelled_recording_keeps_what_was_done(recording: Any, site: A
         await running.operator.click("text=As a gift")
         await running.operator.recorded("check")
         await running.engine.cancel(running.task_id)
-        record = await running.engine.wait(running.task_id, timeout_ms=20_000)
+        record = await running.engine.wait(running.task_id, timeout_ms=100_000)
         assert record.status == Status.CANCELLED
         result = running.result()
         assert (result["stopped_by"], len(result["actions"])) == ("cancelled", 2)
@@ -257,14 +273,16 @@ async def test_another_process_can_stop_a_recording(recording: Any, site: Any, h
             await other.stop(running.task_id)
         finally:
             await other.close()
-        record = await running.engine.wait(running.task_id, timeout_ms=60_000)
+        record = await running.engine.wait(running.task_id, timeout_ms=100_000)
         assert record.status == Status.COMPLETED
         assert running.result()["stopped_by"] == "stopped"
 
 
 async def test_a_direct_call_and_a_task_give_the_same_bytes(
-    recording: Any, site: Any, home: Path
+    recording: Any, site: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("engine.work.recording.STILL_S", 60.0)  # every page here gets ready
+
     async def script(operator: Operator) -> None:
         await operator.type("#who", "Ada")
         await operator.click("text=By bird")

@@ -25,7 +25,7 @@ from engine.store.look import LedgerLook
 from engine.work.command_check import check
 from engine.work.recording_errors import NotARecording, NothingToReplay
 from engine.work.recording_export import command_task, template
-from tests.recording.conftest import Operator, Running, until_still
+from tests.recording.conftest import Operator, Running, until_scrolled
 
 # Everything of a page that a person could see or send. A command task hides its variables in
 # what a page says, however it is spelt; here they are to be compared.
@@ -95,7 +95,7 @@ async def walk_back_and_scroll(operator: Operator) -> None:
     await operator.recorded("navigate", 3)
     await operator.page.mouse.move(300, 300)
     await operator.page.mouse.wheel(0, 700)
-    await until_still(operator.page)
+    await until_scrolled(operator.page, 700)
     await operator.page.keyboard.press("Escape")
     await operator.recorded("key")
 
@@ -132,7 +132,9 @@ async def test_the_replay_of_a_recording_ends_in_the_same_page_state(
     tmp_path: Path,
     start: str,
     script: Callable[[Operator], Awaitable[None]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("engine.work.recording.STILL_S", 60.0)  # every page here gets ready
     async with recording(f"{site.url}{start}") as running:
         await script(running.operator)
         wanted = await state_of(running.operator.page)
@@ -172,6 +174,7 @@ async def test_a_replay_without_its_values_is_refused_before_it_begins(
 ) -> None:
     async with recording(f"{site.url}/shop/") as running:
         await running.operator.type("[name=q]", "whistle")
+        await running.operator.heard()
         await running.stop()
         task = exported(running, tmp_path)
         problems = running.engine.problems("commands", task)
@@ -187,6 +190,7 @@ async def test_the_template_of_variables_names_every_value_that_is_needed(
     async with recording(f"{site.url}/shop/order") as running:
         await running.operator.type("#who", "Ada")
         await running.operator.type("[name=code]", "secret")
+        await running.operator.heard()
         await running.stop()
         place = tmp_path / "variables.json"
         made = export_recording(
@@ -348,7 +352,7 @@ async def test_playwrights_own_viewer_opens_the_trace(tmp_path: Path, viewer: st
         )
         page = await browser.new_page()
         await page.goto(f"{viewer}/index.html?trace={viewer}/trace.zip")
-        await page.get_by_text("{{words}}").first.wait_for(timeout=30_000)
+        await page.get_by_text("{{words}}").first.wait_for(timeout=60_000)
         entries = await page.locator(".action-title").all_inner_texts()
         await browser.close()
     assert [entry.split("\n")[0] for entry in entries] == ["Navigate", "Click", 'Fill "{{words}}"']

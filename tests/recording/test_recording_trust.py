@@ -93,8 +93,9 @@ async def test_what_once_was_a_password_field_stays_one_whatever_it_is_called(
         await running.operator.click("[name=code]")
         await running.operator.click("text=Show it")
         await running.operator.type("[name=code]", PASSWORD)
+        await running.operator.heard()
         await running.stop()
-        typed = running.result()["actions"][-1]
+        typed = running.result()["actions"][-2]
         assert (typed["name"], typed["text"], typed["secret"]) == ("Word", "{{word}}", True)
     assert PASSWORD.encode() not in everything(home)
 
@@ -247,6 +248,7 @@ async def test_a_page_that_floods_its_history_neither_fills_the_recording_nor_ho
     recording: Any, site: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorder, "MAX_STEPS", 1)  # a flood on the slowest machine, too
+    monkeypatch.setattr("engine.run.runner.HARD_STOP_S", 1.2)  # as it is without this test
     async with recording(f"{site.url}/shop/") as running:
         page = running.operator.page
         await page.evaluate(
