@@ -172,7 +172,7 @@ class UnitModel(QAbstractTableModel):
         left, until = self._left, time.perf_counter() + _SLICE_S
         if left is None:
             return
-        for number, unit in enumerate(left):
+        for number, unit in enumerate(left, 1):  # a short table is never left half judged
             if self._passes(unit):
                 self._passed.append(unit)
             if number % 64 == 0 and time.perf_counter() > until:

@@ -11,7 +11,8 @@ from engine.store.ledger import Ledger
 from gui.session import Session
 from tests.gui.windows import heard, until
 
-FAST = {"delay_ms": 0, "max_pages": 3, "engine": "static"}
+# The longest limit there is: a page that never answers is still being asked for at the end.
+FAST = {"delay_ms": 0, "max_pages": 3, "engine": "static", "timeout_ms": 600_000}
 
 
 def status_of(session: Session, task_id: str) -> str:

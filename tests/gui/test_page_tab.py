@@ -43,7 +43,7 @@ async def crawling(home: Path, address: str) -> AsyncIterator[tuple[Session, str
             "maxPages": 1,
             "engine": "browser",
             "wait_for": "#never",
-            "timeout_ms": 60_000,
+            "timeout_ms": 600_000,
         }
         session.bridge.start("crawl", asked)
         (record,) = await heard(session.bridge.started)

@@ -26,7 +26,8 @@ from gui.dialogs.start import StartDialog
 from gui.dialogs.task_list import MOST, TaskList
 from gui.session import Session
 from tests.gui.task_views import a_view, task_id
-from tests.gui.windows import appearing, dialog_of, heard, opened, press, until
+from tests.gui.test_result_tabs import settled
+from tests.gui.windows import appearing, dialog_of, heard, opened, patient, press, until
 
 OURS = EngineFields(host="here")
 HIDDEN = EngineFields(host="here", withheld=True)
@@ -194,6 +195,7 @@ async def test_many_are_run_again_after_the_dry_run_was_confirmed(home: Path, si
     old = await asyncio.to_thread(ended_here, home, urls)
     hidden = await asyncio.to_thread(ended_here, home, urls[:1], HIDDEN)
     async with opened(home) as session:
+        patient(session)
         window = session.window
         with appearing(RerunDialog) as told:
             window.acts["rerun_many"].trigger()
@@ -201,7 +203,7 @@ async def test_many_are_run_again_after_the_dry_run_was_confirmed(home: Path, si
         assert "Not known whole, because secrets are not kept: 1" in words_of(dialog)
         press(dialog, "Re-run 3 tasks")
         await until(lambda: offspring(session) == sorted(old), session.bridge.batch)
-        assert window.reports.bar.title == "3 tasks were started again."
+        await settled(lambda: window.reports.bar.title == "3 tasks were started again.")
         assert hidden[0] not in offspring(session)
 
 

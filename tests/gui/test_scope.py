@@ -23,7 +23,7 @@ from gui.scope import Counts, Scope
 from gui.session import Session
 from gui.task_model import TaskModel
 from tests.gui.task_views import HOUR, NOW, a_view, task_id
-from tests.gui.windows import heard, opened, until
+from tests.gui.windows import heard, opened, patient, until
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 
@@ -251,6 +251,7 @@ async def test_the_order_is_chosen_by_keyboard_key_after_key(home: Path) -> None
 
 async def test_many_rows_are_copied_while_the_window_goes_on(home: Path) -> None:
     async with opened(home) as session:
+        patient(session)
         window = session.window
         window.model.put_many([a_view(n, name=f"name {n}") for n in range(100, 1100)])
         press(session, Qt.Key.Key_A, CONTROL)

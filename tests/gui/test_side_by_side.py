@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PySide6.QtWidgets import QLabel, QMenu
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
 from engine.beside.state import Beside
@@ -41,7 +42,7 @@ from tests.gui.side_ledgers import (
     views_of,
 )
 from tests.gui.task_views import NOW, a_view
-from tests.gui.windows import appearing, press, until
+from tests.gui.windows import appearing, patient, press, until
 
 ROOT = COLUMN_AT["root"]
 
@@ -180,6 +181,7 @@ async def test_folders_of_one_session_are_shown_and_not_kept(
     tmp_path: Path, laptop: Beside
 ) -> None:
     async with side_by_side(tmp_path) as session:
+        patient(session)
         window = session.window
         window.arrivals.take(Wish(beside=(str(laptop.path),), tasks=(f"{3:016x}",)))
         await until(window.table.selected_ids, window.table.selection_changed)
@@ -323,13 +325,17 @@ def test_nothing_is_pushed_out_of_the_status_bar_by_a_long_path(qtbot: QtBot) ->
     qtbot.addWidget(bar)
     last = QLabel("news", bar)
     bar.addPermanentWidget(last)
-    bar.resize(900, 30)
     bar.show()
     browser = "Chromium headless shell 156.0.8078.79"
     root = str(Path("/srv/very/long/path/to/the/folder/of/all/the/tasks"))
     bar.show_health(Health(root=root, engine="ready", browser="ready", browser_name=browser))
     bar.show_beside("bad", "2 beside, 1 lost", "laptop: gone")
+    direct = Qt.FindChildOption.FindDirectChildrenOnly
+    others = [one for one in bar.findChildren(QWidget, options=direct) if one.isVisible()]
+    others.remove(bar.root)
+    taken, letter = sum(one.sizeHint().width() for one in others), bar.fontMetrics().maxWidth()
+    bar.resize(taken + 40 * bar.fontMetrics().averageCharWidth(), 30)
     assert last.geometry().right() <= bar.width()
     assert "…" in bar.root.text()
-    bar.resize(1600, 30)
+    bar.resize(taken + 2 * len(root) * letter, 30)
     assert bar.root.text() == root

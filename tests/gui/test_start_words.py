@@ -25,7 +25,7 @@ from gui.session import Session
 from tests.gui.windows import dialog_of, heard, opened, until
 
 QUICK: dict[str, Any] = {"engine": "static", "max_pages": 1, "delay_ms": 0}
-WAIT_MS = 30_000
+WAIT_MS = 60_000
 
 
 def judged(asked: Asked) -> tuple[Problem, ...]:

@@ -14,17 +14,17 @@ from gui.bulk_work import Work, WorkBar
 from gui.dialogs.cancel import CancelDialog, plan_cancel
 from gui.session import Session
 from gui.stopping import can_be_stopped
+from tests.gui.live_tasks import FAST
 from tests.gui.task_views import a_view
-from tests.gui.windows import appearing, heard, opened, press, showing, until
-
-SLOW = {"delay_ms": 0, "max_pages": 3, "engine": "static"}
+from tests.gui.test_result_tabs import settled
+from tests.gui.windows import appearing, heard, opened, patient, press, showing, until
 
 
 async def crawls(session: Session, site: Site, number: int) -> list[str]:
     """So many crawls of a page that never answers: one runs, the rest wait for it."""
     ids = []
     for at in range(number):
-        args = {"url": f"{site.url}/hang?{at}", **SLOW}
+        args = {"url": f"{site.url}/hang?{at}", **FAST}
         ids.append((await session.bridge.engine.start("crawl", args)).task_id)
     model = session.window.model
     await until(lambda: all(map(model.view_of, ids)), session.bridge.batch)
@@ -41,6 +41,7 @@ async def test_all_that_are_listed_are_cancelled_after_a_question_that_names_the
     home: Path, site: Site
 ) -> None:
     async with opened(home, slots=1) as session:
+        patient(session)
         window = session.window
         ids = await crawls(session, site, 4)
         with appearing(CancelDialog) as told:
@@ -56,7 +57,7 @@ async def test_all_that_are_listed_are_cancelled_after_a_question_that_names_the
         begun = [window.model.view_of(one) for one in ids[1:]]
         records = [view.entry for view in begun if view and isinstance(view.entry, TaskRecord)]
         assert [one.started_at for one in records] == [None] * 3  # none began in between
-        assert "3 waiting tasks" in window.undo_bar.title
+        await settled(lambda: "3 waiting tasks" in window.undo_bar.title)
 
 
 async def test_what_refuses_to_be_cancelled_is_listed_and_the_others_are(

@@ -40,7 +40,7 @@ def test_there_is_nothing_to_scroll_to_at_the_side(
     table = shown(qtbot, 300)
     table.resize(characters * table.fontMetrics().averageCharWidth() + 40, 200)
     header = table.horizontalHeader()
-    qtbot.waitUntil(lambda: table.horizontalScrollBar().maximum() == 0, timeout=30_000)
+    qtbot.waitUntil(lambda: table.horizontalScrollBar().maximum() == 0, timeout=60_000)
     assert header.length() <= table.viewport().width()
     assert all(header.sectionSize(at) > 16 for at in range(header.count()))
 

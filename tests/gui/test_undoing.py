@@ -12,18 +12,9 @@ from gui.deleting import Deleting
 from gui.dialogs.shortcut_sheet import ShortcutSheet
 from gui.session import Session
 from tests.gui.result_ledgers import put_task
-from tests.gui.windows import opened
+from tests.gui.windows import opened, patient
 
 CTRL = Qt.KeyboardModifier.ControlModifier
-FAR_MS = 10 * 60_000  # nothing may depend on how fast the machine is
-
-
-def patient(session: Session) -> Deleting:
-    """Let no time for an Undo run out in the middle of a test."""
-    (deleting,) = session.window.findChildren(Deleting)
-    deleting._over.setInterval(FAR_MS)
-    session.window.requests._undo_timer.setInterval(FAR_MS)
-    return deleting
 
 
 def let_go(session: Session, *numbers: int) -> None:
@@ -69,9 +60,9 @@ async def test_a_field_keeps_ctrl_z_for_what_was_typed_in_it(home: Path) -> None
 async def test_when_the_bar_is_closed_there_is_nothing_to_undo(home: Path) -> None:
     put_task(home, 1)
     async with opened(home) as session:
-        deleting = patient(session)
+        patient(session)
         let_go(session, 1)
-        deleting.bar.closed.emit()
+        session.window.findChildren(Deleting)[0].bar.closed.emit()
         assert not session.window.acts["undo"].isEnabled()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
@@ -17,7 +18,7 @@ from engine.records import EngineFields, TaskRecord
 from engine.sample.site import Site
 from gui.dialogs.cancel import CancelDialog
 from tests.gui.live_tasks import FAST, ended, running, start
-from tests.gui.windows import dialog_of, heard, opened, press, until
+from tests.gui.windows import dialog_of, heard, opened, patient, press, until
 
 
 async def test_running_tasks_are_cancelled_after_a_question(home: Path, site: Site) -> None:
@@ -47,6 +48,7 @@ async def test_a_waiting_task_is_cancelled_at_once_and_can_be_brought_back(
     home: Path, site: Site
 ) -> None:
     async with opened(home, slots=1) as session:
+        patient(session)
         window = session.window
         await running(session, f"{site.url}/hang")
         waiting = await start(session, url=f"{site.url}/static/", **FAST)
@@ -69,6 +71,7 @@ async def test_a_waiting_task_of_another_process_comes_back_with_its_terms(home:
     fields = EngineFields(host="elsewhere", run_id="r1", name="buy")
     task_id = waiting_elsewhere(home, {"url": "https://a.invalid/"}, fields)
     async with opened(home, slots=1) as session:
+        patient(session)
         window = session.window
         window.table.select_ids([task_id])
         window.acts["cancel"].trigger()
@@ -121,6 +124,7 @@ def waiting_elsewhere(home: Path, args: dict[str, Any], fields: EngineFields) ->
 
 async def test_an_undo_that_is_offered_survives_a_later_cancel(home: Path, site: Site) -> None:
     async with opened(home, slots=1) as session:
+        patient(session)
         window, bridge = session.window, session.bridge
         runs = await running(session, f"{site.url}/hang")
         first, second = [await start(session, url=f"{site.url}/static/", **FAST) for _ in "ab"]
@@ -139,7 +143,11 @@ async def test_an_undo_that_is_offered_survives_a_later_cancel(home: Path, site:
         }
 
 
-async def test_leaving_asks_while_tasks_run_and_stays_by_default(home: Path, site: Site) -> None:
+async def test_leaving_asks_while_tasks_run_and_stays_by_default(
+    home: Path, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("gui.bridge", "gui.session"):  # what stops late was still asked to stop
+        monkeypatch.setattr(f"{module}.CLOSE_S", 60.0)
     async with opened(home) as session:
         task_id = await running(session, f"{site.url}/hang")
         leaving = asyncio.ensure_future(session.ended())

@@ -14,10 +14,12 @@ from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QWidget
 
 from engine.config import Settings
 from gui.alarm import Alarm
+from gui.deleting import Deleting
 from gui.session import Session
 from gui.settings import Memory
 
 WAIT_S = 60.0
+FAR_MS = 10 * 60_000
 T = TypeVar("T", bound=QDialog)
 
 
@@ -57,6 +59,15 @@ async def until(condition: Callable[[], Any], signal: SignalInstance) -> Any:
         while not (found := condition()):
             await heard(signal)
     return found
+
+
+def patient(session: Session) -> None:
+    """Let nothing that is offered, told or waited for some seconds run out during a test."""
+    window = session.window
+    timers = [one._over for one in window.findChildren(Deleting)]
+    timers += [window.requests._undo_timer, window.reports._over, window.arrivals._patience]
+    for timer in timers:
+        timer.setInterval(FAR_MS)
 
 
 def dialog_of(session: Session) -> QDialog:
