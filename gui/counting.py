@@ -28,7 +28,7 @@ class Counting(QObject):
         self._model = model
         self._jobs: list[tuple[str, Filter]] = []
         self._rows: list[Row] = []
-        self._at = self._found = 0
+        self._at = self._found = self._turns = 0
         self._slices = QTimer(self, interval=_PAUSE_MS)
         self._slices.timeout.connect(self._go_on)
 
@@ -36,11 +36,16 @@ class Counting(QObject):
     def is_busy(self) -> bool:
         return self._slices.isActive()
 
+    @property
+    def took_ms(self) -> int:
+        """How long the last count took, pauses included, where the machine did not rest."""
+        return self._turns * (_PAUSE_MS + round(_SLICE_S * 1000))
+
     def count(self, filters: Mapping[str, Filter]) -> None:
         """Count these over all tasks there are now; what was being counted is forgotten."""
         self._jobs = list(filters.items())
         self._rows = self._model.all_rows() if filters else []
-        self._at = self._found = 0
+        self._at = self._found = self._turns = 0
         if self._jobs:
             self._slices.start()
         else:
@@ -52,6 +57,7 @@ class Counting(QObject):
 
     def _go_on(self) -> None:
         until, now_ms = time.perf_counter() + _SLICE_S, self._model.now_ms()
+        self._turns += 1
         while self._jobs:
             name, wanted = self._jobs[0]
             part = self._rows[self._at : self._at + _ROWS]

@@ -23,12 +23,12 @@ from gui.stages import STAGES, play
 from gui.theme import Theme, apply_theme
 
 SCENES = tuple(STAGES)
-LOAD_S = 30.0
+LOAD_S = 120.0
 QUICK = frozenset({"main", "dark", "narrow", "empty", "start"})
 READ_S = 2.0  # until a file is read, or a report is made, for a picture of it
 SETTLE_S = 0.4  # two frames of the list's 40 ms, and the details' first events
 SELF_TEST_PAGES = 5
-SELF_TEST_S = 60.0
+SELF_TEST_S = 200.0  # a slow machine is no reason to call the program broken
 DIM = QColor(0, 0, 0, 110)
 
 

@@ -37,7 +37,7 @@ class Views(QObject):
         self.saved = SavedViews(window.desk.preferences, self)
         window.beside.renamed.connect(self._rename_ledger)
         self._counting = Counting(window.model, self)
-        self._began_ms, self._missed = 0.0, False
+        self._missed = False
         self._soon = QTimer(self, singleShot=True, interval=_COUNT_MS)
         self._soon.timeout.connect(self._count)
         self._ageing = QTimer(self, interval=_AGEING_MS)
@@ -119,14 +119,12 @@ class Views(QObject):
     def _count(self) -> None:
         if not self._window.sidebar.shows_views or self._counting.is_busy:
             return
-        self._began_ms = self._window.model.now_ms()
         self._counting.count(
             {view.key: wanted for view in self.saved.all if (wanted := _filter(view)) is not None}
         )
 
     def _counted(self) -> None:
-        took = int(self._window.model.now_ms() - self._began_ms)
-        self._soon.setInterval(max(_COUNT_MS, took * _COUNT_SHARE))
+        self._soon.setInterval(max(_COUNT_MS, self._counting.took_ms * _COUNT_SHARE))
         if self._missed:
             self._missed = False
             self._soon.start()

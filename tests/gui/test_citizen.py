@@ -308,7 +308,7 @@ def test_a_program_that_the_desktop_tells_to_quit_ends_in_order(tmp_path: Path) 
         env=env,
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=280,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

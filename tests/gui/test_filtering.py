@@ -337,6 +337,20 @@ async def test_a_view_that_is_saved_while_views_are_counted_is_counted_too(tasks
         await soon(lambda: item_of(session.window, key).data(0, spoken))
 
 
+async def test_a_rest_of_the_machine_does_not_put_the_next_count_off(
+    tasks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tasks) as session:
+        (views,) = session.window.findChildren(Views)
+        await soon(lambda: not views._counting.is_busy)
+        views._count()
+        assert views._counting.is_busy
+        model, now_ms = session.window.model, session.window.model.now_ms
+        monkeypatch.setattr(model, "now_ms", lambda: now_ms() + 3_600_000)
+        await soon(lambda: not views._counting.is_busy)
+        assert views._soon.interval() < 60_000
+
+
 async def test_when_nothing_matches_the_nearest_ways_out_are_offered(tasks: Path) -> None:
     async with opened(tasks) as session:
         window = session.window
