@@ -160,7 +160,7 @@ def entries(root: Folder, ids: Iterable[str], now_ms: int) -> Iterator[TaskRecor
                 record = None  # a closer look will tell; also what is cut off at the cap
         if record is not None and record.task_id == task_id:
             yield meta.lighter(record, task_id)
-        elif (found := _read(root, task_id, now_ms, meta.glance)) is not None:
+        elif (found := _read(root, task_id, now_ms, meta.light)) is not None:
             yield found.entry
 
 
@@ -195,7 +195,7 @@ def ended(root: Folder, ids: Iterable[str]) -> tuple[list[TaskRecord], list[str]
 
 
 def read_many(
-    root: Folder, ids: Iterable[str], now_ms: int, decode: Decode = meta.glance
+    root: Folder, ids: Iterable[str], now_ms: int, decode: Decode = meta.light
 ) -> Iterator[Found]:
     """Each of `ids` as it stands; one that is gone, or not begun to be written, is left out."""
     for task_id in ids:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from engine.records import TaskRecord
+from engine.records import EngineFields, TaskRecord, Units, Unreadable
+from engine.store import meta
 from engine.store.look import LedgerLook
 
 IDS = [f"{number:016x}" for number in (1, 2)]
@@ -32,3 +33,50 @@ def test_tasks_share_the_texts_that_many_have_and_say_what_they_said(tmp_path: P
     for a, b in ((one, other), (one.engine, other.engine)):
         shared = [name for name in ("kind", "status", "host", "boot_id") if hasattr(a, name)]
         assert all(getattr(a, name) is getattr(b, name) for name in shared)
+
+
+def put(root: Path, task_id: str, **fields: object) -> None:
+    (root / task_id).mkdir()
+    (root / task_id / "meta.json").write_text(json.dumps({"task_id": task_id, **fields}), "utf-8")
+
+
+def owned(runner: str, **more: object) -> dict[str, object]:
+    return {"runner": runner, "owner_started_at": 1.5, "units": {"done": 3, "total": 4}, **more}
+
+
+def parts(found: list[TaskRecord | Unreadable]) -> list[EngineFields]:
+    ours = [one.engine for one in found if isinstance(one, TaskRecord)]
+    return [each for each in ours if each is not None]
+
+
+def test_ended_tasks_that_say_the_same_of_themselves_share_all_of_it(tmp_path: Path) -> None:
+    for number, task_id in enumerate(IDS):
+        put(tmp_path, task_id, status="COMPLETED", pid=70_000, engine=owned(f"owner {number}"))
+    look = LedgerLook(tmp_path)
+    ways = (look.entries(IDS), look.ended(IDS)[0], [one.entry for one in look.read_many(IDS)])
+    for found in ways:
+        one, other = parts([*found])
+        assert one is other
+        assert one == EngineFields(units=Units(done=3, total=4))
+        assert len({id(record.pid) for record in found if isinstance(record, TaskRecord)}) == 1
+    assert ways[0] == ways[1] == ways[2]  # or a look at one of them would tell of a change
+    whole = [parts([look.read(task_id)])[0] for task_id in IDS]
+    assert [(one.runner, one.owner_started_at) for one in whole] == [
+        ("owner 0", 1.5),
+        ("owner 1", 1.5),
+    ]
+
+
+def test_what_differs_stays_apart_and_what_lives_keeps_its_owner(tmp_path: Path) -> None:
+    args: dict[str, object] = {"args": {"url": "http://a.test/"}}
+    put(tmp_path, IDS[0], status="COMPLETED", engine=owned("one", **args))
+    put(tmp_path, IDS[1], status="RUNNING", engine=owned("one"))
+    ended, living = parts(LedgerLook(tmp_path).entries(IDS))
+    assert (ended.runner, ended.args) == (None, {"url": "http://a.test/"})
+    assert (living.runner, living.owner_started_at, living.args) == ("one", 1.5, None)
+
+
+def test_what_many_share_is_remembered_for_a_few_thousand_only() -> None:
+    for number in range(3 * meta._MOST_SEEN):
+        assert meta._one_of(number) == number
+    assert len(meta._seen) <= meta._MOST_SEEN
