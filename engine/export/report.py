@@ -32,8 +32,8 @@ dd { margin: 0; overflow-wrap: anywhere }
 table { border-collapse: collapse; margin-top: 1.5rem; width: 100% }
 th, td { border: 1px solid #8886; padding: .25rem .5rem; text-align: left; vertical-align: top }
 th { position: sticky; top: 0; background: Canvas }
-td { white-space: pre-wrap; overflow-wrap: anywhere; max-width: 40rem }
-@media print { body { margin: 0 } th { position: static } }
+td { white-space: pre-wrap; overflow-wrap: break-word; max-width: 40rem }
+@media print { body { margin: 0 } th { position: static } td { overflow-wrap: anywhere } }
 </style>
 </head>
 <body>

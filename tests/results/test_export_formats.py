@@ -210,6 +210,14 @@ def test_hostile_text_stays_text_in_a_report(ledger, crawled, hostile) -> None:
     assert not [node for node in tree.css("*") for name in node.attributes if name[:2] == "on"]
 
 
+def test_a_report_on_a_screen_breaks_no_short_word(ledger, crawled) -> None:
+    (style,) = LexborHTMLParser(streamed(ledger, crawled(page(1)), "html")).css("style")
+    on_a_screen = style.text().partition("@media print")[0]
+    (cells,) = [line for line in on_a_screen.splitlines() if line.startswith("td {")]
+    assert "overflow-wrap: break-word" in cells  # "anywhere" would let a column be a letter wide
+    assert "max-width" in cells
+
+
 def test_a_report_may_load_nothing(ledger, crawled) -> None:
     tree = LexborHTMLParser(streamed(ledger, crawled(*PAGES), "html"))
     (policy,) = tree.css("meta[http-equiv]")
