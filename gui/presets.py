@@ -27,7 +27,8 @@ PRESETS, RECENT = "start.presets", "start.recent"
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One request; `title` is a preset's name, `lost` says that a secret was taken out.
+    """One request; `title` is a preset's name, `lost` says that a secret was taken out,
+    `replaced` that another preset had this name until now.
 
     With `urls` it was a list: `asked` for each of them, of `listed` in all.
     """
@@ -37,6 +38,7 @@ class Kept:
     lost: bool = False
     urls: tuple[str, ...] = ()
     listed: int = 0
+    replaced: bool = False
 
 
 class Presets(QObject):
@@ -62,9 +64,22 @@ class Presets(QObject):
         """Keep a preset; one of the same name is replaced."""
         title = title.strip()[:MOST_TITLE]
         entry = {"title": title, **_entry(asked)}
-        others = [one for one in self._raw(PRESETS) if one.get("title") != title]
+        known = self._raw(PRESETS)
+        others = [one for one in known if one.get("title") != title]
         self._write(PRESETS, [entry, *others][:MOST_PRESETS])
-        return _kept(entry) or Kept(asked, title)
+        replaced = len(others) < len(known) and entry not in known
+        return replace(_kept(entry) or Kept(asked, title), replaced=replaced)
+
+    def rename(self, title: str, wanted: str) -> None:
+        """Call the preset `wanted`; another one of that name goes. No name changes nothing."""
+        wanted = wanted.strip()[:MOST_TITLE]
+        if not wanted or wanted == title:
+            return
+        others = [one for one in self._raw(PRESETS) if one.get("title") != wanted]
+        self._write(
+            PRESETS,
+            [{**one, "title": wanted} if one.get("title") == title else one for one in others],
+        )
 
     def forget(self, title: str) -> None:
         """Let a preset go."""

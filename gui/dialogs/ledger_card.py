@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QPushButton, QVBoxLayout, QWidget
 
 from engine.beside.state import Beside
 from engine.display import display
 from engine.ledger_ids import HERE, LONGEST, is_label
+from gui.dialogs.editors import NameLine
 from gui.dialogs.question import Question
 from gui.ledger_words import number_of_tasks
 from gui.theme import TonedLabel, plain_label
@@ -28,7 +29,7 @@ class LedgerCard(Question):
         super().__init__(parent)
         self.setMinimumWidth(WIDTH)
         self._path, self._taken = beside.path, frozenset(taken)
-        self.label = QLineEdit(beside.label, self)
+        self.label = NameLine(beside.label, self)  # what is refused at Enter can be mended at once
         self.label.setMaxLength(LONGEST)
         self.label.setMinimumHeight(_FIELD_HEIGHT)
         self.label.setAccessibleName(self.tr("What the ledger is called in this window"))

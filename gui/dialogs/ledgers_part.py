@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gui.main_window import MainWindow
 
 LABEL = Qt.ItemDataRole.UserRole
+PATH = Qt.ItemDataRole.UserRole + 1  # what a ledger keeps when it is called otherwise
 LIST_HEIGHT: Final = 170
 _SIGNS: Final = {"ok": "✓", "warning": "⚠", "problem": "✖"}
 _TONES: Final = {"ok": "good", "warning": "warning", "problem": "bad"}
@@ -40,6 +41,7 @@ class LedgersPart(WidePart):
         self._beside = window.beside
         self._filling = False
         self._shown: tuple[object, ...] = ()
+        self._chosen = ""  # its folder: one that gets another label is gone for a moment
         self.list = self._make_list()
         self._add_ = self.add(self.tr("Add a folder…"))
         self._change = self.add(self.tr("Change…"))
@@ -96,7 +98,8 @@ class LedgersPart(WidePart):
         self.window_.bridge.health.connect(self.refresh)  # a lambda would outlive the page
 
     def terms(self) -> list[str]:
-        return [str(one.path) for one in self._beside.states] + [self.tr("root")]
+        paths = [str(one.path) for one in self._beside.states]
+        return [*paths, self.tr("root"), self.tr("Label")]
 
     def refresh(self) -> None:
         """Show the ledgers as they are now; the same one stays chosen."""
@@ -104,14 +107,14 @@ class LedgersPart(WidePart):
         shown = (self._beside.states, health.root, health.watcher, number)
         if shown == self._shown:  # a box that somebody is about to tick must not be made anew
             return
-        held, self._filling, self._shown = self._label, True, shown
+        self._filling, self._shown = True, shown
         self.list.clear()
         self.list.addTopLevelItem(self._own_item(health, number))
         for state in self._beside.states:
             self.list.addTopLevelItem(self._item(state))
         for at in range(self.list.topLevelItemCount()):
             item = self.list.topLevelItem(at)
-            if item is not None and item.data(0, LABEL) == held:
+            if item is not None and item.data(0, PATH) == self._chosen:
                 self.list.setCurrentItem(item)
         self._filling = False
         self._show_ability()
@@ -127,6 +130,7 @@ class LedgersPart(WidePart):
         starts = self.tr("new tasks start here")
         item = QTreeWidgetItem([name, path, state, words.count(number), starts])
         item.setData(0, LABEL, "")
+        item.setData(0, PATH, "")
         return _dressed(item, path, retold(health.watcher_reason))
 
     def _item(self, state: LedgerState) -> QTreeWidgetItem:
@@ -135,12 +139,16 @@ class LedgersPart(WidePart):
         may = self.tr("only watched") if state.watch_only else self.tr("may be changed")
         item = QTreeWidgetItem([state.label, path, state_word(state), number, may])
         item.setData(0, LABEL, state.label)
+        item.setData(0, PATH, str(state.path))
         return _dressed(item, path, retold(state.reason))
 
     @property
     def _label(self) -> str:
+        return self._held(LABEL)
+
+    def _held(self, role: int) -> str:
         item = self.list.currentItem()
-        return str(item.data(0, LABEL)) if item is not None else ""
+        return str(item.data(0, role)) if item is not None else ""
 
     @property
     def _state(self) -> LedgerState | None:
@@ -151,6 +159,7 @@ class LedgersPart(WidePart):
         self._show_ability()
         state = self._state
         if not self._filling:
+            self._chosen = self._held(PATH)
             self.say(retold(state.reason) if state is not None else "", "warning")
 
     def _show_ability(self) -> None:

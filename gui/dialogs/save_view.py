@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QDialog, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QDialog, QPushButton, QVBoxLayout, QWidget
 
+from gui.dialogs.editors import NameLine
 from gui.dialogs.question import Question
 from gui.saved_views import MOST_NAME, own_key
 from gui.theme import plain_label
@@ -23,7 +24,7 @@ class SaveView(Question):
         super().__init__(parent)
         self._taken = taken
         self.ask(self.tr("Save view"), self.tr("Keep what the list shows as a view"))
-        self.name = QLineEdit(self)
+        self.name = NameLine(self)
         self.name.setMaxLength(MOST_NAME)
         self.name.setMinimumHeight(_FIELD_HEIGHT)
         self.name.setAccessibleName(self.tr("Name of the view"))

@@ -135,6 +135,9 @@ def _clock(control: Clock, key: str, preferences: Preferences, parent: QWidget) 
     field.setPlaceholderText(control.empty)
     field.setValidator(QRegularExpressionValidator(CLOCK, field))
     wrong = TonedLabel(control.wrong, "bad", both)
+    keeps = wrong.sizePolicy()
+    keeps.setRetainSizeWhenHidden(True)  # or the field would stand in the middle without it
+    wrong.setSizePolicy(keeps)
 
     def judge() -> None:
         wrong.setVisible(not field.hasAcceptableInput())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import QEvent, Qt, Signal
@@ -13,6 +14,7 @@ from engine.display import display, elide_middle
 from engine.words import count
 from gui.dialogs.editors import Choices
 from gui.dialogs.kind_words import FormWords
+from gui.dialogs.preset_name import PresetName
 from gui.icons import icon
 from gui.presets import Kept, Presets
 from gui.signs import wear
@@ -38,11 +40,8 @@ class Shelf(QWidget):
         self._signs = {each.kind: each.sign for each in words.kinds()}
         self.presets = self._list(self.tr("Presets"))
         self.recent = self._list(self.tr("Recent"))
-        self._forget = QAction(self.tr("Forget this preset"), self.presets)
-        self._forget.setShortcut("Del")
-        self._forget.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-        self._forget.triggered.connect(self._forget_current)
-        self.presets.addAction(self._forget)
+        self._offer(self.tr("Re&name this preset…"), "F2", self._rename_current)
+        self._offer(self.tr("Forget this preset"), "Del", self._forget_current)
         clear = QAction(self.tr("Forget all of these"), self.recent)
         clear.triggered.connect(presets.forget_recent)
         self.recent.addAction(clear)
@@ -124,6 +123,18 @@ class Shelf(QWidget):
 
     def _choose(self, item: QListWidgetItem) -> None:
         self.chosen.emit(item.data(_KEPT))
+
+    def _offer(self, words: str, keys: str, act: Callable[[], None]) -> None:
+        action = QAction(words, self.presets)
+        action.setShortcut(keys)
+        action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+        action.triggered.connect(act)
+        self.presets.addAction(action)
+
+    def _rename_current(self) -> None:
+        item = self.presets.currentItem()
+        if item is not None:
+            PresetName(self._presets, item.data(_KEPT).title, self).open()
 
     def _forget_current(self) -> None:
         item = self.presets.currentItem()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QProgressBar,
@@ -41,7 +42,7 @@ class StartFooter(QWidget):
         self.star.setCheckable(True)
         self.star.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.star.setMinimumHeight(BUTTON.height())
-        self._title = NameLine(self)
+        self._title = _Title(self)
         self._title.setMaxLength(MOST_TITLE)
         self._title.setPlaceholderText(self.tr("Name of the preset, then Enter"))
         self._title.setAccessibleName(self.tr("Name of the preset"))
@@ -72,8 +73,12 @@ class StartFooter(QWidget):
     def tell_kept(self, kept: Kept) -> None:
         """A preset was kept, perhaps not with all that stood in the form."""
         words = self.tr("Kept as “{0}”.")
-        if kept.lost:
+        if kept.lost and kept.replaced:
+            words = self.tr("Kept as “{0}”, without its secrets, in place of the former one.")
+        elif kept.lost:
             words = self.tr("Kept as “{0}”, without its secrets.")
+        elif kept.replaced:
+            words = self.tr("Kept as “{0}”, in place of the former one.")
         self.tell(words.format(kept.title))
 
     def allow(self, allowed: bool, why_not: str) -> None:
@@ -119,6 +124,7 @@ class StartFooter(QWidget):
     def _lay_out(self) -> None:
         self.star.toggled.connect(self._ask_title)
         self._title.returnPressed.connect(self._keep)
+        self._title.left.connect(self._keep_nothing)
         self.start.setDefault(True)
         for button in (self.another, self.cancel):
             button.setAutoDefault(False)
@@ -144,12 +150,30 @@ class StartFooter(QWidget):
         if wanted:
             self._title.setFocus()
 
+    def _keep_nothing(self) -> None:
+        self._title.clear()
+        self.star.setChecked(False)
+        self.star.setFocus()
+
     def _keep(self) -> None:
         title = self._title.text().strip()
         if title:
             self.star.setChecked(False)
             self._title.clear()
             self.keep_wanted.emit(title)
+
+
+class _Title(NameLine):
+    """`left` by Escape, which closes no dialog here: the form would be lost with it."""
+
+    left = Signal()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            event.accept()
+            self.left.emit()
+        else:
+            super().keyPressEvent(event)
 
 
 def _muted() -> PlainLabel:

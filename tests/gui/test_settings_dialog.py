@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
@@ -202,6 +202,9 @@ async def test_a_time_that_is_none_is_called_so_as_long_as_it_stands_there(tmp_p
             return sum(one.isVisible() for one in said if "no time" in one.text())
 
         assert told() == 0
+        combo = editor(dialog, "Failed tasks")
+        edge = QPoint(0, 0)
+        assert field.mapTo(dialog, edge).x() == combo.mapTo(dialog, edge).x()
         QTest.keyClicks(field, "7:5")
         QTest.keyClick(field, Qt.Key.Key_Tab)
         assert told() == 1

@@ -15,6 +15,7 @@ from engine.config import Settings
 from engine.feed import Batch
 from engine.records import TaskView
 from gui.bridge import Bridge
+from gui.dialogs.preset_name import PresetName
 from gui.dialogs.start import StartDialog
 from gui.estimate import Estimate
 from gui.preferences import Preferences
@@ -175,4 +176,74 @@ def test_the_star_keeps_the_form_under_a_name(qapp: QApplication, qtbot: Any) ->
     assert "Kept as “Docs”" in dialog.footer.told
     assert dialog.isVisible()
     assert not dialog.findChildren(QPlainTextEdit)[0].hasFocus()
+    dialog.close()
+
+
+def test_escape_in_the_name_of_a_preset_leaves_the_form_as_it_is(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    presets = Presets(Preferences())
+    dialog = StartDialog(lambda _: (), presets)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    dialog.form.fill({"url": "https://example.com/"})
+    dialog.footer.star.click()
+    QTest.keyClicks(dialog.focusWidget(), "Docs")
+    QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Escape)
+    assert dialog.isVisible()
+    assert not dialog.footer.star.isChecked()
+    assert dialog.form.asked.args["url"] == "https://example.com/"
+    assert presets.presets == ()
+    QTest.keyClick(dialog.footer.star, Qt.Key.Key_Escape)
+    assert not dialog.isVisible()
+
+
+def test_a_preset_that_takes_the_place_of_another_one_says_so(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    presets = Presets(Preferences())
+    dialog = StartDialog(lambda _: (), presets)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    told = []
+    for url in ("https://a.example/", "https://a.example/", "https://b.example/"):
+        dialog.form.fill({"url": url})
+        dialog.footer.keep_wanted.emit("Docs")
+        told.append("in place of" in dialog.footer.told)
+    assert told == [False, False, True]
+    (kept,) = presets.presets
+    assert kept.asked.args["url"] == "https://b.example/"
+    dialog.close()
+
+
+def test_f2_gives_a_preset_another_name(qapp: QApplication, qtbot: Any) -> None:
+    presets = Presets(Preferences())
+    for name in ("Docs", "Shop"):
+        presets.keep(name, Asked("crawl", {"url": f"https://{name.lower()}.example/"}))
+    dialog = StartDialog(lambda _: (), presets)
+    qtbot.addWidget(dialog)
+    dialog.show()
+
+    def card() -> PresetName:
+        dialog.shelf.presets.setCurrentRow(0)
+        rename, _ = dialog.shelf.presets.actions()
+        assert rename.shortcut().toString() == "F2"
+        rename.trigger()
+        return dialog.findChildren(PresetName)[-1]
+
+    asking = card()
+    asking.name.clear()
+    QTest.keyClick(asking.name, Qt.Key.Key_Return)
+    assert asking.isVisible()  # a preset needs a name
+    QTest.keyClicks(asking.name, " Manual ")
+    assert "Replaces" not in words_of(asking)
+    QTest.keyClick(asking.name, Qt.Key.Key_Return)
+    assert [kept.title for kept in presets.presets] == ["Manual", "Shop"]
+    assert [dialog.shelf.presets.item(at).text() for at in range(2)] == ["Manual", "Shop"]
+    asking = card()
+    asking.name.setText("Shop")
+    assert "Replaces" in words_of(asking)
+    QTest.keyClick(asking.name, Qt.Key.Key_Return)
+    (kept,) = presets.presets
+    assert (kept.title, kept.asked.args["url"]) == ("Shop", "https://docs.example/")
     dialog.close()
