@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-StoppedBy = Literal["frontier", "max_pages", "cancelled", "failed", "budget", "forced"]
+StoppedBy = Literal["frontier", "max_pages", "cancelled", "failed", "budget", "forced", "stopped"]
 
 UNITS_KEY: Final[Mapping[str, str]] = {
     "crawl": "pages",

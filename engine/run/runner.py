@@ -250,7 +250,7 @@ class Runner:
         pages = self._ledger.read_pages(self._job.task_id)
         stopped_by: StoppedBy = "cancelled" if outcome.status == Status.CANCELLED else "failed"
         reason = self._context.stop_reason
-        if reason in ("budget", "forced"):
+        if reason in ("budget", "forced", "stopped"):
             stopped_by = reason
         duration_ms = round((time.monotonic() - self._began) * 1000)
         head = self._job.kind.partial(self._job.args, pages, stopped_by, duration_ms)

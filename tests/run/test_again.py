@@ -18,7 +18,7 @@ ARGS = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages":
 
 
 async def ended(engine: Engine, record: TaskRecord) -> TaskRecord:
-    return await engine.wait(record.task_id, 30_000)
+    return await engine.wait(record.task_id, 100_000)
 
 
 async def test_budgets_a_contract_and_metadata_come_along(home: Path, site: Any) -> None:

@@ -14,6 +14,7 @@ from engine.records import Status, TaskRecord
 from engine.sample.pages import marker
 from engine.sample.site import Site
 from engine.service import Engine
+from tests.patience import wait_for_answers
 
 QUICK = {"delay_ms": 0, "respect_robots": False}
 
@@ -37,15 +38,16 @@ async def crawled(
 ) -> tuple[TaskRecord, list[dict[str, Any]]]:
     """A crawl to its end, and its pages as the result has them."""
     task_id = (await running.start("crawl", {"url": url, **QUICK, **args})).task_id
-    record = await running.wait(task_id, timeout_ms=80_000)
+    record = await running.wait(task_id, timeout_ms=150_000)
     await running.join(task_id)
     result = json.loads((running.settings.root / task_id / "result.json").read_bytes())
     return record, result["pages"]
 
 
 async def test_what_scripts_render_late_is_in_the_pages(
-    engine_at: Callable[[], Any], site: Site
+    engine_at: Callable[[], Any], site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    wait_for_answers(monkeypatch)
     async with engine_at() as engine:
         record, pages = await crawled(engine, site.url + "/js/", max_pages=12, concurrency=4)
     assert record.status == Status.COMPLETED
@@ -58,8 +60,9 @@ async def test_what_scripts_render_late_is_in_the_pages(
 
 
 async def test_auto_takes_the_browser_only_where_a_script_could_matter(
-    engine_at: Callable[[], Any], site: Site
+    engine_at: Callable[[], Any], site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    wait_for_answers(monkeypatch)
     async with engine_at() as engine:
         _, static = await crawled(engine, site.url + "/static/", engine="auto", max_pages=4)
         assert {page["engine_used"] for page in static} == {"static"}
@@ -118,7 +121,10 @@ async def test_a_browser_killed_in_the_middle_costs_no_page_and_doubles_none(
 def kill_browser() -> bool:
     """Kill the browser's first process (the others are its children, and go with it)."""
     for process in psutil.Process().children(recursive=True):
-        words = process.cmdline()
+        try:
+            words = process.cmdline()
+        except psutil.Error:  # it has just ended
+            continue
         if any("headless" in word for word in words[:2]) and "--type=" not in " ".join(words):
             process.kill()
             return True

@@ -47,6 +47,7 @@ class Companion:
         )
         self.kept_units: list[Mapping[str, Any]] = []
         self.over = False
+        self.clock: StopReason = ""
 
     def kept(self, unit: Mapping[str, Any], units: Units) -> StopReason:
         self.kept_units.append(unit)
@@ -55,7 +56,7 @@ class Companion:
         return self.reason if units.done == self.stop_after else ""
 
     def tick(self) -> StopReason:
-        return ""
+        return self.clock
 
     def refuses(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
         return self.refusal
@@ -69,7 +70,7 @@ async def counting(args: int, ctx: Context, tools: Tools) -> Head:
     done = 0
     try:
         for done in range(1, args + 1):
-            async with ctx.unit(f"unit {done}", 5):
+            async with ctx.unit(f"unit {done}", 100):
                 await asyncio.sleep(0)
             await ctx.page({"n": done}, Units(done=done, total=args))
     except UnitStopped:
@@ -131,6 +132,34 @@ async def test_the_reason_of_a_stop_says_how_the_task_ends(
     assert [page["n"] for page in result["pages"]] == [1, 2, 3]
 
 
+@pytest.mark.parametrize("reason", WHY_ENDS)
+async def test_a_body_that_hears_of_no_stop_is_cut_short_and_told_by_its_reason(
+    bench: Bench, reason: StopReason, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.run.runner.HARD_STOP_S", 0.01)
+
+    async def deaf(args: int, ctx: Context, tools: Tools) -> Head:
+        await ctx.page({"n": 1}, Units(done=1))
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    def partial(args: int, pages: object, stopped_by: str, lasted_ms: int) -> Head:
+        return {"told": stopped_by}
+
+    made = Kind("crawl", lambda given: given, deaf, partial)
+    begun = Companion()
+    task_id = bench.submit(made, 1, begun)
+    async with asyncio.timeout(100):
+        while not begun.kept_units:
+            await asyncio.sleep(0.01)
+        begun.clock = reason  # is asked four times a second
+        await bench.executor.join(task_id)
+    record = bench.ledger.read(task_id)
+    assert isinstance(record, TaskRecord)
+    assert record.status == WHY_ENDS[reason][0]
+    assert bench.result(record) == {"told": reason, "pages": [{"n": 1}]}
+
+
 async def test_a_companion_hears_of_every_unit_and_of_the_end(bench: Bench) -> None:
     companion = Companion()
     await bench.run(kind(), 5, companion)
@@ -176,7 +205,7 @@ async def test_a_request_in_the_tasks_own_fields_ends_it_in_order(bench: Bench, 
     async def waiting(args: int, ctx: Context, tools: Tools) -> Head:
         begun.set()
         try:
-            async with ctx.unit("wait", 30):
+            async with ctx.unit("wait", 150):
                 await asyncio.Event().wait()
         except UnitStopped:
             return {"ended": ctx.stop_reason}

@@ -93,7 +93,7 @@ async def test_a_run_that_a_sudden_death_left_behind_is_healed_by_the_next_progr
 
 async def test_a_run_is_healed_whose_task_another_program_has_ended(home: Path) -> None:
     """OpenChrome finishes envelopes of ours, and knows nothing of runs."""
-    async with opened(home, reap_s=0.05) as engine:
+    async with opened(home, reap_s=1_000.0) as engine:  # it reaps when it is told to
         record = await engine.start("browser_task", {"objective": "look"})
         theirs = Ledger(home / "tasks")
         Envelopes(theirs).finish(record.task_id, "completed")

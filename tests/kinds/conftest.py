@@ -1,0 +1,13 @@
+"""What the kinds hand over, not how soon: see `tests.patience`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.patience import FAR_S, be_patient
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_patient(monkeypatch)
+    monkeypatch.setattr("engine.browser.agent_tab.CLOSE_S", FAR_S)
