@@ -202,7 +202,7 @@ class Timeline(DetailTab):
         if self._picture is not None:
             self._show()
         if self.desk.span.range is None and self._scrolled is not None:
-            self.table.verticalScrollBar().setValue(self._scrolled)  # back to what was read
+            self.table.scroll_back(self._scrolled)
             self._scrolled = None
 
     def _point(self, ts_ms: float) -> None:

@@ -73,6 +73,11 @@ class TimelineTable(QTableView):
         self.setCurrentIndex(index)
         self.scrollTo(index, QAbstractItemView.ScrollHint.PositionAtCenter)
 
+    def scroll_back(self, value: int) -> None:
+        """Show again what was read when the bar stood at `value`."""
+        self.executeDelayedItemsLayout()  # else the bar is still as short as the rows before
+        self.verticalScrollBar().setValue(value)
+
     def marked_spans(self) -> list[Span]:
         selection = self.selectionModel().selection()
         parts = (selection.at(number) for number in range(selection.size()))

@@ -19,6 +19,7 @@ from gui.details.timeline import Timeline
 from gui.details.timeline_model import BEGAN, TEXT, TOOK, WHAT
 from gui.session import Session
 from gui.theme import Theme, apply_theme
+from tests.gui.test_result_tabs import settled
 from tests.gui.windows import opened, press, until
 from tests.watch.folders import task_id, write_meta
 
@@ -136,12 +137,16 @@ async def test_show_all_leads_back_to_where_one_was(tmp_path: Path) -> None:
     planted(tmp_path / "home", 300)
     async with at_the_timeline(tmp_path / "home", 300) as (session, tab):
         bar = tab.table.verticalScrollBar()
+        await settled(lambda: bar.maximum() >= 120)
         bar.setValue(120)
         row = tab.table.rowAt(1)
         tab._choose(BEGAN_MS, BEGAN_MS + 4_000)
         assert tab.model.rowCount() < 10
+        await settled(lambda: bar.maximum() < 10)  # nothing is as it was any more
         session.window.desk.span.clear()
         assert tab.table.rowAt(1) == row > 0
+        tab.table.executeDelayedItemsLayout()  # as Qt does in its next turn
+        assert tab.table.rowAt(1) == row, "it stays there"
 
 
 async def test_another_task_begins_without_a_range(tmp_path: Path) -> None:
