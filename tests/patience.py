@@ -12,20 +12,17 @@ import pytest
 
 FAR_S: Final = 150.0
 LIMITS: Final = (
-    "engine.browser.berth.OPEN_S",
     "engine.browser.covering.LOOK_S",
     "engine.browser.driver.ANSWER_S",
     "engine.browser.driver.ASKED_S",
     "engine.browser.gate.FRAMES_S",
     "engine.browser.gate.SAY_S",
-    "engine.browser.instance.OPEN_S",
     "engine.browser.launch.ANSWER_S",
     "engine.browser.launch.LAUNCH_S",
     "engine.browser.locate.VERSION_LIMIT_S",
     "engine.browser.page.FEEL_S",
     "engine.browser.page.SCREENSHOT_S",
     "engine.browser.page.STILL_S",
-    "engine.browser.pool.OPEN_S",
     "engine.browser.recorder.ANSWER_S",
     "engine.browser.recorder.SCREENSHOT_S",
     "engine.run.command_tasks.SLACK_S",

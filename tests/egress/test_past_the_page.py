@@ -68,7 +68,7 @@ async def test_what_a_certificate_asks_the_browser_to_fetch_goes_by_the_policy(
         instance = await stack.enter_async_context(session.instance(InstanceOptions(policy)))
         tab = await instance.new_page()
         with pytest.raises(Error, match="ERR_CERT_AUTHORITY_INVALID"):
-            await tab.goto("https://tls.example/", timeout=20_000)
+            await tab.goto("https://tls.example/", timeout=100_000)
     assert trap.canary_hits == []
     assert not world.strangers
 

@@ -18,6 +18,7 @@ from engine.browser.proxy import Proxy
 from engine.browser.turned_away import MOST, Refusal, TurnedAway
 from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE
 from tests.egress.conftest import PUBLIC, World
+from tests.engines import until
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 OTHER = "11.0.0.2"
@@ -342,11 +343,17 @@ async def test_the_thread_ends_with_the_proxy_also_in_the_middle_of_things(world
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
+    before = set(threading.enumerate())  # of an earlier test, perhaps, and about to end
+
+    def mine() -> list[threading.Thread]:
+        new = set(threading.enumerate()) - before
+        return [each for each in new if each.name == "forward proxy"]
+
     async with serving(world, hang):
         async with laned(world) as (lane, _), client(lane) as (_, writer):
             writer.write(GET % b"")
-            assert any(each.name == "forward proxy" for each in threading.enumerate())
-        assert not any(each.name == "forward proxy" for each in threading.enumerate())
+            assert mine()
+        await until(lambda: not mine())
 
 
 async def test_the_browsers_own_requests_lead_nowhere(world: World) -> None:

@@ -71,11 +71,13 @@ async def test_the_network_is_summed_up_without_bodies_and_without_secrets(home,
         "fetch('/api/page/1?token=abcdef', {headers}).then((answer) => answer.text())"
     )
     site.answers["/calls"] = page("Calls", f"<script>{script}</script>")
-    async with bundling(home) as bundle:
-        _, parts, files = await bundle(
-            url=f"{site.url}/calls", include="network", network_window_ms=1_000
-        )
-    text = files["network.json"].decode()
+    for window_ms in (1_000, 10_000, 60_000):  # the first in which all of it has come
+        async with bundling(home) as bundle:
+            asked = {"include": "network", "network_window_ms": window_ms}
+            _, parts, files = await bundle(url=f"{site.url}/calls", **asked)
+        text = files["network.json"].decode()
+        if text.count('"duration_ms"') == 3:
+            break
     entries = {entry["url"]: entry for entry in json.loads(text)["entries"]}
     assert parts["network"]["entries"] == len(entries) >= 3
     assert entries[f"{site.url}/calls"]["type"] == "document"
