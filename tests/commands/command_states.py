@@ -11,7 +11,7 @@ from engine.browser.session import InstanceOptions
 from engine.sample.site import Site
 from tests.commands.conftest import Booth, do
 
-FOREVER = do("wait_for", selector="#never")
+FOREVER = do("wait_for", selector="#never", timeout=1_000_000)  # longer than any test
 
 
 def states(found: dict[str, Any]) -> list[str]:

@@ -15,8 +15,15 @@ from engine.config import Settings
 from engine.errors import InvalidArguments
 from engine.records import TaskRecord
 from engine.service import Engine
+from tests.patience import be_patient
 
 Opening = Callable[..., AbstractAsyncContextManager["Booth"]]
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_patient(monkeypatch)
+
 
 _TOOL_OF = {
     "goto": "browser_navigate",

@@ -21,7 +21,7 @@ from tests.commands.conftest import do, task
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "fixtures" / "tasks"
-FOREVER = do("wait_for", selector="#never")
+FOREVER = do("wait_for", selector="#never", timeout=1_000_000)  # longer than any test
 
 
 class Octask:
@@ -53,7 +53,7 @@ class Octask:
             input=given,
             capture_output=True,
             encoding="utf-8",
-            timeout=60,
+            timeout=150,
             env={**self.environment, **environment},
             check=False,
         )
@@ -117,7 +117,8 @@ def test_in_a_pipe_each_command_is_a_plain_line(octask: Octask, place: str) -> N
     lines = said.splitlines()
     assert lines[0].startswith("✓ 1/3 to goto (")
     assert re.match(r"✗ 2/3 to click \([\d.]+ (ms|s)\): not done within 0\.2 s: ", lines[1])
-    assert lines[1].endswith("#x (there is no such element) [COMMAND_TIMEOUT]")
+    # A busy machine may not have looked at the page at all; then there is no more to tell.
+    assert re.search(r"s: #x( \(there is no such element\))? \[COMMAND_TIMEOUT\]$", lines[1])
     assert lines[2] == "– 3/3 to reload"
     assert lines[3].startswith("A try: failed, 1 of 3 commands in ")
     assert "\x1b" not in said
@@ -328,7 +329,7 @@ def test_a_detached_task_looks_its_secrets_up_itself_and_takes_its_variables_by_
     )  # fmt: skip
     task_id = ran.stdout.strip()
     name = octask.metas()[0]["engine"]["command_task_id"]
-    assert task_id in octask("wait", name, "--timeout-ms", "40000").stdout
+    assert task_id in octask("wait", name, "--timeout-ms", "120000").stdout
     assert octask.metas()[0]["engine"]["metadata"] == {"run": 1}
     kept = octask.everything()
     assert b"password123" not in kept
