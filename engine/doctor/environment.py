@@ -74,6 +74,7 @@ def locks(settings: Settings) -> list[Finding]:
     """Can the ledger be written and locked, and does its disk's clock agree with ours?"""
     if not os.path.isdir(settings.root):
         return []
+    before_ms = wall_ms()
     try:
         check_writable(settings.root)
         lease = Lease.acquire(settings.root)
@@ -84,15 +85,23 @@ def locks(settings: Settings) -> list[Finding]:
     finally:
         lease.release()
     found = [Finding("locks", "ok", say("doctor.locks"))]
-    return found + list(_clock(wall_ms(), written_ms))
+    now_ms = wall_ms()
+    return found + list(_clock(now_ms, _away_ms(written_ms, before_ms, now_ms)))
 
 
-def _clock(now_ms: int, written_ms: int | None) -> Iterator[Finding]:
+def _away_ms(written_ms: int | None, before_ms: int, after_ms: int) -> int:
+    """How far ahead (or behind: below 0) the disk's clock was; a slow disk is not behind."""
+    if written_ms is None:
+        return 0
+    return written_ms - min(max(written_ms, before_ms), after_ms)
+
+
+def _clock(now_ms: int, away: int) -> Iterator[Finding]:
     shown = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     if now_ms < BUILT_MS:
         advice = say("doctor.clock.past.advice")
         yield Finding("clock", "warning", say("doctor.clock.past", shown=shown), advice)
-    elif written_ms is not None and abs(away := written_ms - now_ms) > SKEW_MS:
+    elif abs(away) > SKEW_MS:
         words = "doctor.clock.ahead" if away > 0 else "doctor.clock.behind"
         text = say(words, away=decimal(abs(away) / 1000, 0))
         yield Finding("clock", "warning", text, say("doctor.clock.advice"))

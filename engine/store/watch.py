@@ -95,7 +95,7 @@ class Watch:
         while True:
             lost = await self._woken(due - time.monotonic())
             before = self.state
-            await self._mend()
+            await self._mend(lost)
             now = time.monotonic()
             if lost or now >= due or self.state != before:
                 self._post.put(rescan=True)
@@ -111,9 +111,12 @@ class Watch:
         self._post.attention.clear()
         return self._post.take_lost()
 
-    async def _mend(self) -> None:
-        """Make the listening whole again as far as possible, and say how far that is."""
-        if self._post.lost_within(self._period["polling"]):
+    async def _mend(self, lost: bool = False) -> None:
+        """Make the listening whole again as far as possible, and say how far that is.
+
+        `lost`: hints were dropped since the last time, however long that took to be noticed.
+        """
+        if lost or self._post.lost_within(self._period["polling"]):
             overflow = "the system dropped change notices"
         else:
             overflow = ""

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 FAST = ["--engine", "static", "--delay-ms", "0", "--respect-robots", "false"]
-SLOW = ["--engine", "static", "--delay-ms", "30", "--max-pages", "10000", "--max-depth", "100"]
-ENDLESS = [*SLOW, "--respect-robots", "false"]
+SLOW = ["--engine", "static", "--delay-ms", "30", "--max-depth", "100"]
+SLOW += ["--max-pages", "1000000", "--timeout-ms", "600000"]  # it does not end by itself
+ENDLESS = [*SLOW, "--respect-robots", "false"]  # on a site without end, or on a page that hangs
+LIMIT_S = 150  # a crowded machine may take its time
 
 
 class Octask:
@@ -34,7 +36,7 @@ class Octask:
             self.command(*words, *where),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=LIMIT_S,
             env=self.environment(),
             stdin=subprocess.DEVNULL,
             check=False,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -19,7 +21,8 @@ from engine.errors import (
 from engine.goals.errors import BulkCompletionRefused
 from engine.records import Status
 from engine.store.shelf import NotOnShelf
-from tests.cli.program import ENDLESS, Octask, only_task, until
+from tests.cli.program import ENDLESS, LIMIT_S, Octask, only_task, until
+from tests.endless_site import endless
 
 
 def test_the_codes_are_the_promised_numbers() -> None:
@@ -35,13 +38,15 @@ def test_the_codes_are_the_promised_numbers() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT to send")
 def test_a_second_interrupt_ends_the_program_at_once(octask: Octask, site: Any) -> None:
-    run = octask.start("start", "crawl", site.url, *ENDLESS)
+    run = octask.start("start", "crawl", endless(site), *ENDLESS)
     task_id = only_task(octask)
     until(lambda: octask.pages(task_id))
-    (octask.home / "tasks" / task_id / ".lock.lock").mkdir()  # so that no cancel can be written
+    lock = octask.home / "tasks" / task_id / ".lock.lock"
+    lock.mkdir()  # so that no cancel can be written, however long this takes: it stays young
+    os.utime(lock, (time.time() + 3_600,) * 2)
     run.send_signal(signal.SIGINT)
     assert run.stderr is not None
     heard = any("Press Ctrl-C again" in line for line in run.stderr)
     run.send_signal(signal.SIGINT)
-    run.communicate(timeout=90)
+    run.communicate(timeout=LIMIT_S)
     assert (heard, run.returncode) == (True, 130)

@@ -12,7 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.cli.program import ENDLESS, FAST, Octask, only_task, until
+from tests.cli.program import ENDLESS, FAST, LIMIT_S, Octask, only_task, until
+from tests.endless_site import endless
 
 
 def test_a_crawl_in_the_foreground_tells_each_page_and_its_end(octask: Octask, site: Any) -> None:
@@ -34,7 +35,7 @@ def test_json_answers_are_json_alone(octask: Octask, site: Any) -> None:
             *("--home", str(octask.home), "--max-pages", "2"),
         ),
         capture_output=True,
-        timeout=60,
+        timeout=LIMIT_S,
         env=octask.environment(),
         check=True,
     )
@@ -90,7 +91,7 @@ def test_a_missing_browser_ends_the_task_with_the_fix(octask: Octask, site: Any)
         octask.command("start", "crawl", site.url, "--home", str(octask.home)),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT_S,
         env=environment,
         check=False,
     )
@@ -101,11 +102,11 @@ def test_a_missing_browser_ends_the_task_with_the_fix(octask: Octask, site: Any)
 
 
 def test_the_first_interrupt_cancels_and_keeps_the_pages(octask: Octask, site: Any) -> None:
-    run = octask.start("start", "crawl", site.url, *ENDLESS)
+    run = octask.start("start", "crawl", endless(site), *ENDLESS)
     task_id = only_task(octask)
     until(lambda: octask.pages(task_id) >= 3)
     run.send_signal(signal.SIGINT)
-    out, err = run.communicate(timeout=90)
+    out, err = run.communicate(timeout=LIMIT_S)
     assert run.returncode == 3, err
     assert f"{task_id}  CANCELLED" in out
     assert "Traceback" not in err
@@ -120,10 +121,8 @@ def test_cancel_from_another_process_ends_a_crawl_within_two_seconds(
     task_id = only_task(octask)
     until(lambda: site.hits["/hang"])
     assert "asked to stop" in octask("cancel", task_id, "--reason", "enough")
-    began = time.monotonic()
-    run.communicate(timeout=90)
+    run.communicate(timeout=LIMIT_S)  # not the page's 600 s; a rig holds the two seconds
     assert run.returncode == 3
-    assert time.monotonic() - began < 25  # not the page's 30 s; a rig holds the two seconds
     assert octask("wait", task_id, "--timeout-ms", "1000", code=3)
 
 
@@ -156,11 +155,11 @@ def test_waiting_too_short_ends_with_124(octask: Octask, site: Any) -> None:
     until(lambda: site.hits["/hang"])
     assert "did not end within 100 ms" in octask("wait", task_id, "--timeout-ms", "100", code=124)
     run.send_signal(signal.SIGINT)
-    run.communicate(timeout=90)
+    run.communicate(timeout=LIMIT_S)
 
 
 def test_a_killed_crawl_is_reaped_with_its_pages(octask: Octask, site: Any) -> None:
-    run = octask.start("start", "crawl", site.url, *ENDLESS)
+    run = octask.start("start", "crawl", endless(site), *ENDLESS)
     task_id = only_task(octask)
     until(lambda: octask.pages(task_id) >= 3)
     run.kill()
@@ -257,7 +256,7 @@ def test_odd_surroundings_end_without_a_traceback(
     ran = subprocess.run(
         ["bash", "-o", "pipefail", "-c", line],
         capture_output=True,
-        timeout=60,
+        timeout=LIMIT_S,
         env=octask.environment(),
         check=False,
     )
@@ -291,7 +290,7 @@ def test_a_module_in_the_folder_of_the_moment_is_not_taken_for_ours(
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT_S,
         env={name: value for name, value in octask.environment().items() if name != "PYTHONPATH"},
         check=False,
     )

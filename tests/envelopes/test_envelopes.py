@@ -329,8 +329,8 @@ def test_calls_of_several_processes_and_threads_all_count(
         child.stdin.write(b"go\n")
         child.stdin.close()
     for thread in threads:
-        thread.join(50)
-    assert [child.wait(50) for child in children] == [0, 0, 0]
+        thread.join(240)
+    assert [child.wait(240) for child in children] == [0, 0, 0]
     counters = ledger.read_raw(task_id)["counters"]
     assert counters["toolCalls"] == 5 * each
     assert counters["actionCalls"] + counters["observationCalls"] == 5 * each

@@ -340,7 +340,7 @@ def test_updates_of_many_processes_are_all_counted(home: Path, goals: Goals, lin
         )
         for at in range(0, 160, 40)
     ]
-    assert [program.wait(90) for program in programs] == [0] * 4
+    assert [program.wait(240) for program in programs] == [0] * 4
     found = again(home).contracts.get(made.contract_id)
     assert counts(found.contract) == (161, 0, 0)
     assert found.guard.allowed

@@ -14,6 +14,7 @@ from engine.goals.completing import force_of
 from engine.goals.errors import BulkCompletionRefused, CannotComplete
 from engine.records import Status, TaskRecord
 from engine.service import Engine
+from tests.endless_site import endless
 from tests.engines import opened, until
 
 STATIC = {"engine": "static", "delay_ms": 0}
@@ -176,7 +177,7 @@ async def test_a_task_without_a_contract_notices_none_of_it(home: Path, site: An
 
 async def slow_crawl(engine: Engine, site: Any, contract: Any) -> TaskRecord:
     """A crawl that would go on for minutes, with its first page done."""
-    args = {"url": site.url, **STATIC, "delay_ms": 250, "max_pages": 1_000, "max_depth": 50}
+    args = {"url": endless(site), **STATIC, "delay_ms": 250, "max_pages": 1_000, "max_depth": 50}
     record = await engine.start("crawl", args, terms=Terms(contract=contract))
     path = engine.settings.root / record.task_id / "pages.jsonl"
     await until(path.exists)
@@ -190,7 +191,7 @@ async def test_a_forced_crawl_ends_completed_at_its_next_page(home: Path, site: 
             await engine.complete(record.task_id)
         asked = await engine.complete(record.task_id, force=force_of(REASON, "ann"))
         assert isinstance(asked, TaskRecord)
-        ended = await engine.wait(record.task_id, 5_000)
+        ended = await engine.wait(record.task_id)
         forced = contract_of(engine, record).forced
     assert ended.status == Status.COMPLETED
     assert ended.engine is not None

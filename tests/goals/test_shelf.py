@@ -194,6 +194,6 @@ def test_changes_of_many_processes_are_all_counted(shelf: Shelf) -> None:
     shelf.create(ONE, {"n": 0})
     command = [sys.executable, "-c", COUNT, str(shelf.folder), "100", ONE]
     programs = [subprocess.Popen(command) for _ in range(4)]
-    assert [program.wait(60) for program in programs] == [0] * 4
+    assert [program.wait(240) for program in programs] == [0] * 4
     assert shelf.read(ONE) == {"n": 400}
     assert json.loads((shelf.folder / f"{ONE}.json").read_text()) == {"n": 400}

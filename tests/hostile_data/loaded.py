@@ -65,7 +65,7 @@ class Loaded:
         self._program.wait(timeout=60)
 
     def __call__(
-        self, *words: str | bytes, terminal: bool = False, limit_s: float = 30.0
+        self, *words: str | bytes, terminal: bool = False, limit_s: float = 150.0
     ) -> Answer:
         """Call `octask` with these words, on a pipe or on a terminal."""
         encoded = [base64.b64encode(os.fsencode(word)).decode() for word in words]

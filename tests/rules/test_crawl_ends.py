@@ -17,7 +17,8 @@ from engine.envelopes import Envelopes, envelope_request
 from engine.errors import EngineError
 from engine.goals.errors import BulkCompletionRefused
 from engine.records import EngineFields, Status, TaskId, TaskRecord
-from tests.rules.contract_bench import FORCE, Bench
+from tests.engines import until
+from tests.rules.contract_bench import FORCE, THREE, Bench
 
 ROUNDS = 100
 RUN_OF = {"COMPLETED": "completed", "FAILED": "failed", "CANCELLED": "aborted"}
@@ -54,7 +55,13 @@ async def test_however_a_crawl_with_a_contract_is_ended_all_records_agree(
     for number in range(ROUNDS):
         if number % 10 == 0:  # a machine is not as quick all the time
             alone_s = min([await alone(bench, number + again) for again in range(2)])
-        task_id = bench.submit(f"run-{number}")
+        # The first is sure to be ended from outside, and the second to end by itself.
+        pages = (*THREE, {}) if number == 0 else THREE
+        task_id = bench.submit(f"run-{number}", pages=pages)
+        if number == 0:
+            await until(lambda: bench.ledger.read_raw(task_id)["status"] == "RUNNING")  # noqa: B023
+        if number == 1:
+            await bench.executor.join(task_id)
         late = [chance.uniform(0, 1.2 * alone_s) for _ in acts]
 
         async def rival(name: str, delay_s: float, task_id: TaskId = task_id) -> bool:
@@ -81,7 +88,7 @@ async def test_however_a_crawl_with_a_contract_is_ended_all_records_agree(
         assert run.status == RUN_OF[status]
         assert ("result_path" in raw) == (status == "COMPLETED")
         seen[status] += 1
-    assert len(seen) > 1  # else nothing raced
+    assert len(seen) > 1
 
 
 def plain_finish(envelopes: Envelopes, task_id: str) -> TaskRecord:

@@ -36,12 +36,12 @@ class Race:
         for thread in (first, second):
             thread.start()
         for thread in (first, second):
-            thread.join(100)
+            thread.join(240)
             assert not thread.is_alive()
 
     def _side(self, steps: list[Callable[[], object]]) -> None:
         for step in steps:
-            self._gate.wait(60)
+            self._gate.wait(100)
             with suppress(EngineError):  # refused in words: it came second
                 step()
 

@@ -34,7 +34,7 @@ def run_plainly(home: Path, *words: str, place: bool = True) -> subprocess.Compl
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
         check=False,
     )
     assert "Traceback" not in ran.stdout + ran.stderr

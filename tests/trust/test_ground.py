@@ -84,7 +84,7 @@ def test_the_command_line_warns_once_beside_its_answer(home: Path) -> None:
         env=octask.environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
         check=True,
     )
     assert ran.stdout.startswith("{")

@@ -68,7 +68,7 @@ def test_everything_that_is_made_is_its_owners_alone(user: Path, umask: int) -> 
     if umask == 0:
         words.append("--browser")  # it makes what the other does, and pictures
     ran = subprocess.run(
-        words, env=surroundings(user), umask=umask, capture_output=True, timeout=90, check=False
+        words, env=surroundings(user), umask=umask, capture_output=True, timeout=250, check=False
     )
     assert ran.returncode == 0, ran.stderr.decode()
     made = {path.name for path in user.rglob("*")}
@@ -110,10 +110,10 @@ def test_an_export_is_the_users_own_file_and_keeps_to_the_umask(
     octask = [sys.executable, "-m", "engine.cli"]
     start = [*octask, "start", "crawl", site.url, *FAST, "--max-pages", "1", "--json"]
     subprocess.run(
-        start, env=surroundings(user), umask=0, capture_output=True, timeout=60, check=True
+        start, env=surroundings(user), umask=0, capture_output=True, timeout=150, check=True
     )
     task_id = next((user / ".openchrome" / "tasks").glob("[0-9a-f]*")).name
     export = [*octask, "export", task_id, "--format", "csv", "-o", str(out)]
-    subprocess.run(export, env=surroundings(user), umask=0o027, timeout=60, check=True)
+    subprocess.run(export, env=surroundings(user), umask=0o027, timeout=150, check=True)
     assert stat.S_IMODE(out.stat().st_mode) == 0o640
     assert not list(open_to_others(user))

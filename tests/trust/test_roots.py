@@ -199,7 +199,7 @@ def test_an_engine_on_a_root_that_modes_close_knows_before_it_takes_a_task(home:
             env=Octask(home).environment(),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=150,
             check=True,
         )
     finally:

@@ -11,6 +11,7 @@ from pathlib import Path
 from engine.feed import Batch, Feed
 from engine.records import TaskId, TaskRecord, TaskView
 from engine.store.look import LedgerLook
+from engine.store.machine import wall_ms
 from engine.store.watch import Watch
 from tests.watch.folders import task_id
 
@@ -50,9 +51,13 @@ class Reader:
 
 @asynccontextmanager
 async def reading(
-    root: Path, *, ours: Callable[[TaskId], bool] = lambda _: False, **options: object
+    root: Path,
+    *,
+    ours: Callable[[TaskId], bool] = lambda _: False,
+    now_ms: Callable[[], int] = wall_ms,
+    **options: object,
 ) -> AsyncIterator[Reader]:
-    feed = Feed(LedgerLook(root), Watch(root, **options), ours=ours)  # type: ignore[arg-type]
+    feed = Feed(LedgerLook(root, now_ms=now_ms), Watch(root, **options), ours=ours)  # type: ignore[arg-type]
     reader = Reader(feed)
     running = asyncio.create_task(reader.run())
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import shutil
 import threading
 import time
 from pathlib import Path
@@ -19,16 +18,15 @@ from engine.store.hints import Ears
 from engine.store.ledger import Ledger
 from engine.store.look import LedgerLook
 from engine.store.wait import wait_terminal
-from tests.watch.folders import elsewhere, now_ns, task_id, write_meta
+from tests.engines import until
+from tests.watch.folders import elsewhere, task_id, write_meta
 
 ENDS = """
 root = Path(sys.argv[1])
 for line in sys.stdin:
     for count in range(5):
         write_meta(root, 1, at=count)
-    began = now_ns()
     write_meta(root, 1, line.strip())
-    print(began, flush=True)
 """
 
 
@@ -38,16 +36,17 @@ def deaf() -> Ears:
 
 @pytest.mark.case("R57")
 @pytest.mark.parametrize("hears", [True, False])
-async def test_the_end_made_by_another_process_is_told_within_200_ms(
+async def test_the_end_made_by_another_process_is_told_by_ear_and_by_looking(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hears: bool
 ) -> None:
-    if not hears:
+    """How soon (200 ms) is for the bench and its rig to hold."""
+    if hears:
+        monkeypatch.setattr(wait, "POLL_S", 3_600)
+    else:
         monkeypatch.setattr(wait, "open_ears", deaf)
     ledger = Ledger(tmp_path)
     with elsewhere(ENDS, tmp_path) as child:
         assert child.stdin
-        assert child.stdout
-        late: list[float] = []
         for status in ("COMPLETED", "FAILED", "CANCELLED"):
             write_meta(tmp_path, 1, "RUNNING")
             waiting = asyncio.create_task(wait_terminal(ledger, task_id(1), 90_000))
@@ -55,10 +54,7 @@ async def test_the_end_made_by_another_process_is_told_within_200_ms(
             child.stdin.write(f"{status}\n")
             child.stdin.flush()
             assert (await waiting).status == status
-            told = now_ns()
-            late.append((told - int(await asyncio.to_thread(child.stdout.readline))) / 1e6)
         child.stdin.close()
-    assert min(late) < 1_500  # the bench and its rig hold the 200 ms
 
 
 async def test_a_task_that_has_already_ended_is_told_at_once(tmp_path: Path) -> None:
@@ -74,7 +70,7 @@ async def test_the_limit_is_kept_and_named(tmp_path: Path) -> None:
     with pytest.raises(WaitTimeout) as late:
         await wait_terminal(Ledger(tmp_path), task_id(1), 300)
     took = time.monotonic() - begin
-    assert 0.3 <= took < 20
+    assert took >= 0.3
     assert late.value.code == "ETIMEDOUT"
     assert str(late.value) == f"Task {task_id(1)} did not end within 300 ms."
 
@@ -93,7 +89,7 @@ async def test_a_folder_removed_meanwhile_is_told(tmp_path: Path) -> None:
     folder = write_meta(tmp_path, 1)
     waiting = asyncio.create_task(wait_terminal(Ledger(tmp_path), task_id(1), 90_000))
     await _watched()
-    shutil.rmtree(folder)
+    folder.rename(folder.with_name(".gone"))  # at once: half of it would be a damaged task
     with pytest.raises(TaskRemoved, match="was removed"):
         await waiting
 
@@ -149,15 +145,20 @@ async def test_many_waits_share_one_lookout_and_all_are_told(tmp_path: Path) -> 
 async def test_a_cancelled_wait_leaves_nothing_behind(tmp_path: Path) -> None:
     write_meta(tmp_path, 1)
     ledger = Ledger(tmp_path)
-    with pytest.raises(WaitTimeout):  # starts the loop's worker threads
-        await wait_terminal(ledger, task_id(1), 1)
+
+    async def cancelled() -> None:
+        waiting = asyncio.create_task(wait_terminal(ledger, task_id(1), 90_000))
+        await _watched()
+        here = wait._lookouts[asyncio.get_running_loop()].values()
+        await until(lambda: all(lookout._folders._ears is not None for lookout in here))
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    await cancelled()  # starts the loop's worker threads
     gc.collect()  # what other tests left open must not be closed in between
     before = set(threading.enumerate()), len(os.listdir("/proc/self/fd"))
-    waiting = asyncio.create_task(wait_terminal(ledger, task_id(1), 90_000))
-    await _watched()
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
+    await cancelled()
     after = {thread for thread in threading.enumerate() if "asyncio" not in thread.name}
     assert after <= before[0]
     assert len(os.listdir("/proc/self/fd")) == before[1]
