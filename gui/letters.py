@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 if TYPE_CHECKING:
     from PySide6.QtGui import QFont
 
+LEAST, MOST = 70, 200  # percent: beyond, a window could not be read, nor set right again
 _BASE: Final = "letters of the desktop, in points"  # properties: of the application …
 _SHARE, _BOLD, _FIXED = "letters: share", "letters: bold", "letters: fixed pitch"  # … of a widget
 
@@ -27,7 +28,7 @@ def fixed_pitch(widget: QWidget) -> None:
 
 
 def choose_size(percent: float) -> None:
-    """Show all letters in `percent` of the desktop's size."""
+    """Show all letters in `percent` of the desktop's size, or in the nearest that can be read."""
     from PySide6.QtGui import QFont
 
     app = QApplication.instance()
@@ -35,7 +36,7 @@ def choose_size(percent: float) -> None:
     if not isinstance(app.property(_BASE), float):
         app.setProperty(_BASE, app.font().pointSizeF())
     font = QFont(app.font())
-    wanted = app.property(_BASE) * percent / 100
+    wanted = app.property(_BASE) * min(max(percent, LEAST), MOST) / 100
     if abs(font.pointSizeF() - wanted) > 0.01:
         font.setPointSizeF(wanted)
         app.setFont(font)

@@ -42,13 +42,17 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A whole number; `none` is what its lowest value is called, `one` the suffix of a 1."""
+    """A whole number; `none` is what its lowest value is called, `one` the suffix of a 1.
+
+    `beyond` is said of one that a file has and that cannot be, and of the nearest that can.
+    """
 
     low: int
     high: int
     suffix: str = ""
     none: str = ""
     one: str = ""
+    beyond: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,27 @@ def _number(control: Number, key: str, preferences: Preferences, parent: QWidget
         box.valueChanged.connect(lambda value: box.setSuffix(suffixes.get(value, control.suffix)))
     _follow(box, key, preferences, lambda: box.setValue(preferences.get(key, int)))
     box.valueChanged.connect(lambda value: preferences.set(key, value))
-    return _calm(box)
+    _calm(box)
+    return _beside_beyond(box, control, key, preferences) if control.beyond else box
+
+
+def _beside_beyond(box: QSpinBox, control: Number, key: str, preferences: Preferences) -> QWidget:
+    both = QWidget(box.parentWidget())
+    row = QHBoxLayout(both)
+    row.setContentsMargins(0, 0, 0, 0)
+    said = TonedLabel("", "warning", both)
+    said.setWordWrap(True)
+
+    def judge() -> None:
+        kept = preferences.get(key, int)
+        said.show_text(control.beyond.format(kept, min(max(kept, control.low), control.high)))
+        said.setVisible(not control.low <= kept <= control.high)
+
+    _follow(said, key, preferences, judge)
+    row.addWidget(box, 1)
+    row.addWidget(said, 1)
+    both.setFocusProxy(box)
+    return both
 
 
 def _clock(control: Clock, key: str, preferences: Preferences, parent: QWidget) -> QWidget:

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QSystemTrayIcon, QWidget
 
 from gui.dialogs.setting_controls import Choice, Clock, Control, File, Number, Switch
 from gui.language import NAMES
+from gui.letters import LEAST, MOST
 
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
@@ -112,7 +113,7 @@ class SettingPages(QObject):
             Item(
                 "appearance.letters",
                 tr("Size of letters"),
-                Number(70, 200, " %"),
+                Number(LEAST, MOST, " %", beyond=tr("{0} % was chosen; {1} % is what can be.")),
                 tr("Of the size that the desktop has chosen."),
             ),
             Item("appearance.density", tr("Rows of the list"), Choice(heights)),

@@ -138,6 +138,31 @@ async def test_letters_grow_everywhere_and_shrink_again(tmp_path: Path) -> None:
         dialog.accept()
 
 
+@pytest.mark.parametrize(("chosen", "possible"), [(100_000, 200), (0, 70), (-5, 70)])
+async def test_letters_of_a_size_that_cannot_be_are_the_nearest_and_it_is_said(
+    tmp_path: Path, chosen: int, possible: int
+) -> None:
+    async with opened(tmp_path / "home") as session:
+        before, preferences = app().font().pointSizeF(), session.window.desk.preferences
+        preferences.set("appearance.letters", chosen)
+        assert app().font().pointSizeF() == pytest.approx(before * possible / 100)
+        dialog = settings_of(session)
+        dialog.show_page("appearance.")
+        size = editor(dialog, "Size of letters")
+        assert isinstance(size, QSpinBox)
+
+        def told() -> list[str]:
+            said = dialog.findChildren(QLabel)
+            return [one.text() for one in said if one.isVisible() and "was chosen" in one.text()]
+
+        assert told() == [f"{chosen} % was chosen; {possible} % is what can be."]
+        assert size.value() == possible
+        size.setValue(100)
+        assert told() == []
+        assert app().font().pointSizeF() == pytest.approx(before)
+        dialog.accept()
+
+
 async def test_letters_of_their_own_size_or_pitch_grow_with_the_others(tmp_path: Path) -> None:
     async with opened(tmp_path / "home") as session:
         dialog = settings_of(session)
