@@ -28,7 +28,7 @@ class RowSubject(Subject, frozen=True, gc=False):
     @property
     def states(self) -> frozenset[str]:
         status = None if isinstance(self.view.entry, Unreadable) else self.row.about.status
-        return _states(self.row.facets & ~_NEEDY, status)
+        return _states(self.row.about.facets & ~_NEEDY, status)
 
     @property
     def status(self) -> str:

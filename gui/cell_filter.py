@@ -58,7 +58,7 @@ def _error(row: Row, _: float) -> str:
 
 def _budget(row: Row, _: float) -> str:
     return {"ok": "budget:ok", "warning": "budget:near", "exceeded": "budget:exceeded"}.get(
-        row.budget, ""
+        row.about.budget, ""
     )
 
 
@@ -98,7 +98,7 @@ _CELLS: Final[dict[str, Callable[[Row, float], str]]] = {
     "updated": lambda row, now: _within("updated", row.updated_at, now),
     "id": lambda row, _: _term("id", plain_id(row.task_id)),
     "root": lambda row, _: _term("root", row.about.ledger or HERE),
-    "host": lambda row, _: _term("host", row.host),
+    "host": lambda row, _: _term("host", row.about.host),
     "error": _error,
     "failures": lambda row, _: "failed:>0" if row.view.units and row.view.units.failed else "",
     "contract": lambda row, _: "has:contract" if _fields(row).contract_id is not None else "",

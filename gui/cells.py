@@ -76,7 +76,7 @@ def newness(row: Row) -> float | None:
 
 
 def host(row: Row) -> str | None:
-    return row.host or None
+    return row.about.host or None
 
 
 def error_folded(row: Row) -> str | None:

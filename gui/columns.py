@@ -193,7 +193,7 @@ COLUMNS: tuple[Column, ...] = (
         paint="id",
         hidden=True,
     ),
-    _more("host", 22, lambda row, _: display(row.host, 120), cells.host),
+    _more("host", 22, lambda row, _: display(row.about.host, 120), cells.host),
     _more("error", 40, cells.error, cells.error_folded),
     _more("failures", 8, cells.failures, cells.failures_of, align="right", moves=True),
     _more("contract", 24, cells.contract, cells.contract_of),

@@ -52,6 +52,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     fullest budget, 1 at its limit; `started_at` and `ended_at` are as the record has them, be
     they times or not. `calm`, `rank`, `folded_name` and `share` are
     there to sort by: a field is read six times faster than a function of the row is called.
+    Each field takes 0.8 MB for 100,000 tasks: what `about` and `view` have is asked of these.
     """
 
     task_id: str
@@ -62,17 +63,13 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     folded_name: str
     kind: str
     haystack: str
-    facets: int
     needs: tuple[Reason, ...]
     calm: int
     rank: int
     live: bool
-    running: bool
     stalled: bool = False
     quiet: bool = False
     worst: float | None = None
-    done: int | None = None
-    total: int | None = None
     rate: float | None = None
     ends_at: float | None = None
     share: float | None = None
@@ -81,9 +78,23 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     stalls_at: float | None = None
     started_at: float | None = None
     ended_at: float | None = None
-    host: str = ""
-    budget: str = ""
     about: Traits = NONE
+
+    @property
+    def host(self) -> str:
+        return self.about.host
+
+    @property
+    def done(self) -> int | None:
+        return None if (units := self.view.units) is None else units.done
+
+    @property
+    def total(self) -> int | None:
+        return None if (units := self.view.units) is None else units.total
+
+    @property
+    def running(self) -> bool:
+        return self.about.status == Status.RUNNING
 
     @property
     def fraction(self) -> float | None:
@@ -109,15 +120,12 @@ def make_row(
         task_id=entry.task_id,
         view=view,
         standing=state,
-        facets=about.facets,
         needs=needs,
         calm=_CALM[needs[0]] if needs else len(_CALM) + (not found),
         rank=_RANK[state],
         stalled=Reason.STALLED in found,
         quiet=bool(found) and not needs,
         worst=fullest(record, now_ms),
-        host=about.host,
-        budget=about.budget,
         about=about,
         **_said(view, record),
         **_times(view, record, after),
@@ -138,15 +146,15 @@ def _said(view: TaskView, record: TaskRecord) -> dict[str, Any]:
 
 
 def _times(view: TaskView, record: TaskRecord, stall_after_ms: float) -> dict[str, Any]:
-    created = moment(record.created_at)
+    created, updated, ended = moment(record.created_at), updated_at(view), record.ended_at
     return {
         "live": record.is_live,
-        "running": record.status == Status.RUNNING,
-        "created_at": created,
-        "updated_at": updated_at(view),
+        # the record's own numbers where they are the same: no other ones for each row
+        "created_at": record.created_at if record.created_at == created else created,
+        "updated_at": ended if ended == updated else updated,
         "stalls_at": stalls_at(view, stall_after_ms),
         "started_at": record.started_at,
-        "ended_at": record.ended_at,
+        "ended_at": ended,
     }
 
 
@@ -161,15 +169,13 @@ def _with_units(row: Row, units: Units, pace: Pace | None, **more: Any) -> Row:
     what stops no end to foresee."""
     if pace is None:
         share = _share(units, row.live)
-        return replace(row, done=units.done, total=units.total, share=share, **more)
+        return replace(row, share=share, **more)
     running = row.standing in (Standing.RUNNING, Standing.CANCELLING)
     moves = running and not row.stalled and row.kind not in LED
     moving = pace if moves else None
     ending = moving if row.standing is Standing.RUNNING else None
     return replace(
         row,
-        done=units.done,
-        total=units.total,
         share=_share(units, row.live),
         rate=moving.rate if moving else None,
         ends_at=ending.ends_at(units.total) if ending else None,

@@ -25,16 +25,19 @@ def _records(rows: Sequence[Row]) -> list[TaskRecord]:
     return [entry if type(entry) is TaskRecord else _NO_RECORD for entry in entries]
 
 
+# Times are told as floats, also those that are whole: they are sorted far quicker.
+
+
 def newness(rows: Sequence[Row]) -> list[float | None]:
-    return [-at if (at := row.created_at) else None for row in rows]
+    return [0.0 - at if (at := row.created_at) else None for row in rows]
 
 
 def updated(rows: Sequence[Row]) -> list[float | None]:
-    return [row.updated_at for row in rows]
+    return [0.0 + at if (at := row.updated_at) else None for row in rows]
 
 
 def host(rows: Sequence[Row]) -> list[str | None]:
-    return [row.host or None for row in rows]
+    return [row.about.host or None for row in rows]
 
 
 # A time that is one as usual is taken as it is; only what is odd is asked for.
@@ -82,7 +85,7 @@ def averages(rows: Sequence[Row], took: Iterable[float]) -> array[float]:
     return array(
         "d",
         [
-            done / ms * 1000 if ms > 0 and (done := row.done) else nan
+            units.done / ms * 1000 if ms > 0 and (units := row.view.units) and units.done else nan
             for row, ms in zip(rows, took, strict=True)
         ],
     )

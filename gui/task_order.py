@@ -278,10 +278,12 @@ class TaskOrder:
     def _count(self, before: Row | None, after: Row | None) -> None:
         self.facets.move(before, after)
         masks = self._masks
-        if before is not None and after is not None and before.facets == after.facets:
+        was = before.about.facets if before is not None else None
+        now = after.about.facets if after is not None else None
+        if was == now:
             return
         self._counts = None
-        if before is not None:
-            masks[before.facets] -= 1
-        if after is not None:
-            masks[after.facets] = masks.get(after.facets, 0) + 1
+        if was is not None:
+            masks[was] -= 1
+        if now is not None:
+            masks[now] = masks.get(now, 0) + 1

@@ -1,0 +1,79 @@
+"""A list of 100,000 tasks keeps 100,000 rows: what each of them is made of, counted."""
+
+from __future__ import annotations
+
+from array import array
+
+from engine.records import EngineFields, TaskRecord, TaskView, Units, Unreadable
+from gui.columns import COLUMN_AT, COLUMNS
+from gui.facets import FacetCounts
+from gui.rows import Row, make_row
+from gui.sort_values import VALUES
+from tests.gui.task_views import DAY, HOUR, NOW, task_id
+
+MADE, BEGAN, ENDED = int(NOW) - 2 * DAY, int(NOW) - 2 * DAY + 5, int(NOW) - DAY
+
+
+def ended(number: int = 1, **given: object) -> TaskView:
+    """As a ledger has it: times in whole ms."""
+    fields = {"created_at": MADE, "started_at": BEGAN, "ended_at": ENDED, **given}
+    record = TaskRecord(task_id=task_id(number), kind="crawl", status="COMPLETED", **fields)  # type: ignore[arg-type]
+    return TaskView(record, Units(done=20, total=20))
+
+
+def row_of(view: TaskView) -> Row:
+    return make_row(view, None, NOW)
+
+
+def test_neither_a_row_nor_a_record_has_grown_unnoticed() -> None:
+    assert len(Row.__struct_fields__) <= 24  # each takes 0.8 MB for 100,000 tasks
+    assert len(TaskRecord.__struct_fields__) <= 21
+    assert len(TaskView.__struct_fields__) <= 7
+    assert len(EngineFields.__struct_fields__) <= 20
+
+
+def test_the_times_of_a_row_are_the_numbers_of_its_record() -> None:
+    view = ended()
+    row, record = row_of(view), view.entry
+    assert isinstance(record, TaskRecord)
+    assert row.created_at is record.created_at
+    assert row.started_at is record.started_at
+    assert row.ended_at is row.updated_at is record.ended_at
+
+
+def test_a_time_that_is_none_is_no_time_of_the_row() -> None:
+    for odd in (0, -1, 10**18):
+        row = row_of(ended(created_at=odd, ended_at=odd))
+        assert (row.created_at, row.updated_at) == (None, BEGAN)
+    lost = row_of(TaskView(Unreadable(task_id(1), "torn", "there", seen_at=MADE)))
+    assert (lost.created_at, lost.updated_at, lost.done, lost.total) == (None, MADE, None, None)
+
+
+def test_what_is_told_by_the_view_or_by_all_that_are_alike_is_told_by_the_row() -> None:
+    row = row_of(ended(args_summary={"url": "https://docs.example:8080/a"}))
+    assert (row.done, row.total, row.running, row.host) == (20, 20, False, "docs.example:8080")
+    running = TaskView(TaskRecord(task_id=task_id(2), status="RUNNING", created_at=MADE))
+    assert row_of(running).running
+
+
+def test_whole_times_are_sorted_as_quickly_as_others() -> None:
+    rows = [row_of(ended(n, created_at=MADE + n, ended_at=ENDED - n)) for n in range(5)]
+    for key in ("age", "updated", "started", "ended", "took"):
+        values, one_by_one = VALUES[key](rows), COLUMNS[COLUMN_AT[key]].sort
+        assert values == [one_by_one(row) for row in rows]
+        assert {type(value) for value in values} == {float}
+
+
+def test_ages_are_counted_alike_whether_tasks_come_alone_or_together_and_go_again() -> None:
+    rows = [row_of(ended(n, created_at=int(NOW) - n * HOUR)) for n in range(1, 60)]
+    alone, together = FacetCounts(), FacetCounts()
+    for row in rows:
+        alone.move(None, row)
+        alone.of("age:<1d", NOW)
+        together.move(None, row)
+    for counts in (alone, together):
+        assert [counts.of(one, NOW) for one in ("age:<1h", "age:<1d", "age:<7d")] == [0, 23, 59]
+        for row in rows[::2]:
+            counts.move(row, None)
+        assert counts.of("age:<1d", NOW) == 11
+        assert isinstance(counts._made, array)  # 0.8 MB for 100,000, no number apart for each
