@@ -35,7 +35,9 @@ def trapped():
 
 
 async def static(url, ctx=None, **more):
-    args = parse_crawl({"url": url, "engine": "static", "delay_ms": 0, "timeout_ms": 5_000, **more})
+    args = parse_crawl(
+        {"url": url, "engine": "static", "delay_ms": 0, "timeout_ms": 60_000, **more}
+    )
     ctx = ctx or MemoryContext()
 
     @asynccontextmanager

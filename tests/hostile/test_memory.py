@@ -16,7 +16,9 @@ TOO_LONG = "the page did not answer within 60 s"
 _MEASURE = """
 import asyncio, json, sys, threading, psutil
 from pathlib import Path
+from engine.browser import launch
 from tests.hostile.conftest import crawled
+launch.ANSWER_S = 60.0  # busy with 100 MB it may say nothing for a while
 me, peak, over = psutil.Process(), [0], threading.Event()
 def watch():
     while not over.wait(0.02):
@@ -37,6 +39,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 @pytest.mark.case("R68")
+@pytest.mark.timeout(500)
 @pytest.mark.parametrize("engine", ["browser", "static"])
 def test_a_huge_page_and_a_bomb_take_less_than_100_mb_of_the_program(
     engine: str, tmp_path: Path
@@ -49,7 +52,7 @@ def test_a_huge_page_and_a_bomb_take_less_than_100_mb_of_the_program(
             [sys.executable, "-c", _MEASURE, *words],
             capture_output=True,
             text=True,
-            timeout=180,
+            timeout=400,
             cwd=ROOT,
             check=False,
         )

@@ -11,7 +11,7 @@ import pytest
 from fixtures.hostile.site import SAFE
 from tests.hostile.conftest import Seen, taken
 
-LIMIT_MS = 4_000  # what ends by itself has come by then, on a crowded machine as well
+LIMIT_MS = 10_000  # what does not end has begun by then, on a crowded machine as well
 # What never ends, and so is ended at its limit.
 WAITING = ("/slow/headers", "/slow/body", "/slow/stuck", "/behave/busy", "/frames/nested")
 CUT = ("/slow/body", "/slow/stuck", "/flood/text", "/chunks/cut", "/length/short")
@@ -61,7 +61,7 @@ def _seen(home: Path, paths: Sequence[str], engine: str) -> Both:
     waiting = [path for path in paths if path in WAITING]
     quick = [path for path in paths if path not in WAITING]
     return Both(
-        taken(home, quick, engine=engine, timeout_ms=20_000),
+        taken(home, quick, engine=engine, timeout_ms=60_000),
         taken(home, waiting, engine=engine, timeout_ms=LIMIT_MS, concurrency=8),
     )
 
@@ -127,7 +127,7 @@ def test_of_a_page_that_does_not_end_what_came_is_kept_and_marked(seen, path):
 
 @pytest.mark.case("R67")
 def test_headers_that_never_come_end_at_the_limit(seen):
-    assert "within 4 s" in seen.error("/slow/headers")
+    assert f"within {LIMIT_MS // 1_000} s" in seen.error("/slow/headers")
 
 
 @pytest.mark.case("R68")

@@ -20,6 +20,7 @@ from engine.run.kind import Tools
 from engine.run.kinds import KINDS
 from engine.sample.server import Answer, Request, Server
 from engine.work.context import MemoryContext
+from tests.patience import FAR_S, be_patient
 
 Kept = dict[str, dict[str, Any]]
 
@@ -57,6 +58,15 @@ def place() -> Iterator[Place]:
     made.server.start()
     yield made
     made.server.stop()
+
+
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For whom nothing hangs: see `tests.patience`."""
+    be_patient(monkeypatch)
+    # What a renderer's end is told of as; and a tab of a dead page needs its time to close.
+    for limit in ("engine.browser.memory.TOLD_S", "engine.browser.page.CLOSE_S"):
+        monkeypatch.setattr(limit, FAR_S)
 
 
 Running = Callable[..., AbstractAsyncContextManager[BrowserSession]]

@@ -33,6 +33,7 @@ no_stop = pytest.mark.skipif(sys.platform == "win32", reason="a process cannot b
 
 
 @pytest.mark.case("R72")
+@pytest.mark.usefixtures("patience")
 async def test_a_page_whose_renderer_died_is_loaded_once_more_and_stands_there_once(
     home: Path, place: Place, browser: Running
 ) -> None:
@@ -50,6 +51,7 @@ async def test_a_page_whose_renderer_died_is_loaded_once_more_and_stands_there_o
 
 
 @pytest.mark.case("R72")
+@pytest.mark.usefixtures("patience")
 async def test_a_page_that_kills_its_renderer_every_time_fails_alone_and_is_not_tried_for_ever(
     home: Path, place: Place, browser: Running
 ) -> None:
@@ -63,6 +65,7 @@ async def test_a_page_that_kills_its_renderer_every_time_fails_alone_and_is_not_
 
 
 @pytest.mark.case("R73")
+@pytest.mark.usefixtures("patience")
 async def test_a_page_under_which_the_browser_dies_twice_fails_and_takes_no_other_page_with_it(
     home: Path, place: Place, browser: Running
 ) -> None:
@@ -111,6 +114,7 @@ async def test_what_stands_still_is_given_up_and_its_page_is_not_called_slow(
 
 
 @pytest.mark.case("R73")
+@pytest.mark.usefixtures("patience")
 async def test_a_browser_that_stops_for_a_moment_only_makes_its_page_late(
     place: Place, browser: Running
 ) -> None:
@@ -125,7 +129,8 @@ async def test_a_browser_that_stops_for_a_moment_only_makes_its_page_late(
             stopped.send_signal(signal.SIGSTOP)
             goes_on = threading.Timer(0.5, lambda: os.kill(stopped.pid, signal.SIGCONT))
             goes_on.start()
-            assert (await fetcher.fetch(place.url, PageOptions())).text == "fine"
+            late = PageOptions(timeout_ms=100_000)
+            assert (await fetcher.fetch(place.url, late)).text == "fine"
             goes_on.join()
             assert session.starts == 1
 
@@ -138,6 +143,7 @@ LATE = """<script>const ask = async () => {
 }; ask()</script>"""
 
 
+@pytest.mark.usefixtures("patience")
 async def test_new_pages_go_to_a_fresh_browser_while_the_worn_one_finishes_its_own(
     place: Place, browser: Running
 ) -> None:
@@ -169,6 +175,7 @@ async def turned_worn(session: BrowserSession) -> None:
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.usefixtures("patience")
 async def test_a_worn_browser_goes_on_where_no_fresh_one_can_be_had(
     place: Place, browser: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
