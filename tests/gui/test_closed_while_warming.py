@@ -18,7 +18,7 @@ def at_once(_: Session) -> bool:
 
 
 def starting(session: Session) -> bool:
-    return session.bridge.look_at_health().browser == "starting"
+    return session.bridge.look_at_health().browser in ("starting", "ready")  # it may be that quick
 
 
 def driver_runs(_: Session) -> bool:
