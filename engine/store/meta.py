@@ -34,6 +34,7 @@ _FREE: Final = ("args_summary", "owner", "policy", "counters")
 _FREE_OURS: Final = ("args", "metadata")
 _MOST_SEEN: Final = 4096
 _seen: dict[Any, Any] = {}  # values of a few types, none of which equals one of another
+_one_of: Final = _seen.setdefault  # one object for all that are equal, of those seen lately
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NESTED: Final[dict[str, type[msgspec.Struct]]] = {
     "engine": EngineFields,
@@ -49,18 +50,22 @@ def lighter(record: TaskRecord, task_id: str) -> TaskRecord:
     `task_id` is its id as the caller has it already. Each record is made by its reader alone,
     so nobody sees it change.
     """
+    if len(_seen) >= _MOST_SEEN:
+        _seen.clear()
     _put(record, "task_id", task_id)
     _put(record, "kind", intern(record.kind))
-    _put(record, "status", intern(record.status))
+    _put(record, "status", status := intern(record.status))
     if type(pid := record.pid) is int:
-        _put(record, "pid", _one_of(pid))
+        _put(record, "pid", _one_of(pid, pid))
     ours = record.engine
     if ours is not None:
-        if record.status in TERMINAL:
-            _put(ours, "runner", None)
-            _put(ours, "owner_started_at", None)
+        if status in TERMINAL:
+            if ours.runner is not None:
+                _put(ours, "runner", None)
+            if ours.owner_started_at is not None:
+                _put(ours, "owner_started_at", None)
         if ours.args is None and ours.metadata is None:
-            _put(record, "engine", _one_of(ours))
+            _put(record, "engine", _one_of(ours, ours))
         else:
             _lighten(ours)
     return record
@@ -70,14 +75,7 @@ def _lighten(ours: EngineFields) -> None:
     """What can be shared of the part that is its own."""
     for name in ("host", "boot_id", "units"):
         if (value := getattr(ours, name)) is not None:
-            _put(ours, name, _one_of(value))
-
-
-def _one_of(value: Any) -> Any:
-    """One object for all that are equal, of those that were seen lately."""
-    if len(_seen) >= _MOST_SEEN:
-        _seen.clear()
-    return _seen.setdefault(value, value)
+            _put(ours, name, _one_of(value, value))
 
 
 def is_flat(record: TaskRecord) -> bool:

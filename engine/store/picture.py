@@ -148,7 +148,10 @@ class Picture:
         for part in slices(task_ids, MEET_AT_ONCE):
             ended, others = self._ledger.ended(part)
             # As `_view` would, at a fifth of the time; a record's id is one that was judged.
-            met = {one.task_id: TaskView(one, one.units) for one in ended}
+            met = {
+                one.task_id: TaskView(one, ((ours := one.engine) and ours.units) or one.units)
+                for one in ended
+            }
             if others:
                 met |= self._met(others)
             self._views.update(met)  # type: ignore[arg-type]
@@ -261,16 +264,14 @@ class Picture:
 
     def _last_units(self, task_id: TaskId) -> Units | None:
         """How far a task got that was live when last seen; others say it in their record."""
-        live = self._live.get(task_id)
-        if live is None:
+        if (live := self._live.get(task_id)) is None:
             return self._views[task_id].units
         self._read_on(task_id, live)
         return live.units
 
     def _read_on(self, task_id: TaskId, live: _Live) -> None:
         """Take in the events behind the last look."""
-        size = self._events_size(task_id)
-        if size != live.size:
+        if (size := self._events_size(task_id)) != live.size:
             live.size = size
             try:
                 units, last_at, live.offset = self._ledger.tail_units(task_id, live.offset)
