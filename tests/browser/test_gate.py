@@ -11,8 +11,9 @@ from engine.errors import AddressBlocked, PageError
 from engine.sample.server import Answer
 from engine.work.fetch import PageOptions
 from tests.browser.conftest import Making, Pages
+from tests.patience import wait_for_answers
 
-OPTIONS = PageOptions(timeout_ms=20_000)
+OPTIONS = PageOptions(timeout_ms=100_000)
 
 
 def moved(status: int) -> Callable[[str], str | Answer]:
@@ -51,8 +52,9 @@ BESIDE: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("way", AWAY)
 async def test_a_page_that_leads_to_a_private_address_is_refused_before_the_connection(
-    browsing: Making, pages: Pages, canary: Pages, way: str
+    browsing: Making, pages: Pages, canary: Pages, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    wait_for_answers(monkeypatch)
     pages["/"] = AWAY[way](f"{canary.url}/secret")
     pages["/ok"] = "<p>fine</p>"
     async with browsing(pages.url) as made:

@@ -20,6 +20,7 @@ from engine.work.context import MemoryContext
 from engine.work.evidence import FILES
 from engine.work.evidence_args import PARTS, parse_evidence
 from engine.work.perceptual import distance
+from tests.patience import wait_for_answers
 
 EVERYTHING = {"include": list(PARTS), "network_window_ms": 600}
 
@@ -46,7 +47,8 @@ def page(title, body, **more):
     return Answer(whole.encode(), **more)
 
 
-async def test_every_part_is_a_file_that_its_record_describes(home, site):
+async def test_every_part_is_a_file_that_its_record_describes(home, site, monkeypatch):
+    wait_for_answers(monkeypatch)
     async with bundling(home) as bundle:
         head, parts, files = await bundle(url=f"{site.url}/js/1", **EVERYTHING)
     assert list(parts) == list(PARTS)

@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -64,13 +65,12 @@ async def test_closing_the_engine_in_the_middle_of_a_crawl_leaves_it_cancelled_a
     place.pages["/"] = "<script>setTimeout(() => { for (;;); }, 50)</script>fine"
     place.pages |= {f"/{number}": "x" for number in range(5)}
     async with opened(home) as engine:
-        args = {"url": place.url, "delay_ms": 0, "respect_robots": False}
+        args = {"url": place.url, "delay_ms": 0, "respect_robots": False, "timeout_ms": 100_000}
         task_id = (await engine.start("crawl", args)).task_id
         assert await asyncio.to_thread(until, lambda: place.hits["/"])
         children = family(os.getpid())
-        began = time.monotonic()
-        await engine.close()
-        assert time.monotonic() - began < 30, "5 s are promised, the rest is the busy machine's"
+        async with asyncio.timeout(60):  # not as long as the page may take
+            await engine.close()
         entry: Any = (await engine.get(task_id)).entry
         assert entry.status == Status.CANCELLED
     assert await asyncio.to_thread(until, lambda: not any(map(alive, children)))
@@ -159,18 +159,19 @@ def test_pages_that_were_late_because_everything_stood_still_are_loaded_again(
 
 
 @pytest.mark.case("R31")
-async def test_a_stop_of_the_process_shows_and_a_busy_loop_of_some_length_does_not() -> None:
-    with Awake(still_s=4.0) as watch:  # no crowded machine rests for that long between two lines
-        before = time.monotonic()
-        await asyncio.sleep(0)
+async def test_a_stop_of_the_process_shows_and_a_busy_loop_of_some_length_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(awake, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(awake, "_slept_s", lambda: 0.0)
+    with Awake() as watch:
+        before = now[0]
+        now[0] += awake.STILL_S - 0.1  # the busy loop
         assert watch.since(before)
-        time.sleep(4.1)  # longer than may pass unnoticed: the stop itself
+        now[0] += awake.STILL_S + 0.1  # the stop
         assert not watch.since(before)
-        assert watch.since(time.monotonic())
-    with Awake(still_s=60.0) as watch:
-        before = time.monotonic()
-        time.sleep(0.1)  # the busy loop itself
-        assert watch.since(before)
+        assert watch.since(now[0] + 0.1)
 
 
 @pytest.mark.case("R31")
@@ -179,7 +180,7 @@ async def test_a_sleep_of_the_machine_shows_although_its_monotonic_clock_stood(
 ) -> None:
     slept = [10.0]
     monkeypatch.setattr(awake, "_slept_s", lambda: slept[0])
-    with Awake() as watch:
+    with Awake(still_s=500.0) as watch:
         before = time.monotonic()
         assert watch.since(before)
         slept[0] += 600
@@ -208,7 +209,7 @@ async def test_a_page_that_hangs_takes_the_time_of_all_parts_of_its_evidence_onc
         include = ["console", "network", "dom", "screenshot", "phash"]
         given = {
             "url": place.url,
-            "timeout_ms": 5_000,  # of which a crowded machine takes some to open the page
+            "timeout_ms": 10_000,  # of which a crowded machine takes some to open the page
             "include": include,
             "network_window_ms": 100,
         }
@@ -218,7 +219,7 @@ async def test_a_page_that_hangs_takes_the_time_of_all_parts_of_its_evidence_onc
     assert not errors["network"]
     assert all(errors[part] for part in ("dom", "screenshot", "phash"))
     for part in ("screenshot", "phash"):  # they wait no more: the time is used up
-        assert "did not answer within 5 s" in errors[part]
+        assert "did not answer within 10 s" in errors[part]
 
 
 def never_at_first(place: Place, path: str) -> Answer | None:
