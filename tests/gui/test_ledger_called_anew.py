@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLineEdit, QWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from engine.beside.state import Beside
@@ -22,11 +22,11 @@ def test_enter_on_a_label_that_cannot_be_leaves_the_keys_where_they_were(qtbot: 
     card = LedgerCard(Beside(Path("/x"), "fine", watch_only=True), {"ci"})
     qtbot.addWidget(card)
     card.ask_to_change()
-    card.show()
+    show_with_keys_in(card.label, qtbot)
     type_over(card.label, "Bau Server")
     QTest.keyClick(card.label, Qt.Key.Key_Return)
     assert card.isVisible()
-    assert card.focusWidget() is card.label
+    assert QApplication.focusWidget() is card.label
     type_over(card.label, "bau-server")
     QTest.keyClick(card.label, Qt.Key.Key_Return)
     assert not card.isVisible()
@@ -38,10 +38,10 @@ def test_enter_without_a_name_for_a_view_leaves_the_keys_where_they_were(qtbot: 
     parent = QWidget()
     qtbot.addWidget(parent)
     dialog = SaveView((), lambda name, _: saved.append(name), parent)
-    dialog.show()
+    show_with_keys_in(dialog.name, qtbot)
     QTest.keyClick(dialog.name, Qt.Key.Key_Return)
     assert dialog.isVisible()
-    assert dialog.focusWidget() is dialog.name
+    assert QApplication.focusWidget() is dialog.name
     type_over(dialog.name, "mine")
     QTest.keyClick(dialog.name, Qt.Key.Key_Return)
     assert saved == ["mine"]
@@ -65,6 +65,12 @@ async def test_a_ledger_that_is_called_otherwise_stays_the_chosen_one(tmp_path: 
         QTest.keyClicks(dialog.findChildren(QLineEdit)[0], "label")
         assert part.isVisible()
         dialog.accept()
+
+
+def show_with_keys_in(field: QLineEdit, qtbot: QtBot) -> None:
+    field.window().show()
+    field.window().activateWindow()  # what has not the keys cannot lose them
+    qtbot.waitUntil(lambda: QApplication.focusWidget() is field, timeout=60_000)
 
 
 def type_over(field: QLineEdit, text: str) -> None:
