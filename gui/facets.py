@@ -6,7 +6,6 @@ A facet is a state by its bare name, or else a condition of the filter language,
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -72,7 +71,7 @@ class FacetCounts:
         self._news: dict[Traits, int] = {}  # not in the groups yet: few look, many change
         self._named: dict[tuple[str, str], str] = {}
         self._groups: dict[str, dict[str, int]] = {KIND: {}, ROOT: {}, HOST: {}, BUDGET: {}}
-        self._made = array("d")  # in order
+        self._made: list[float] = []
         self._new: list[float] = []
 
     def move(self, before: Row | None, after: Row | None) -> None:
@@ -169,7 +168,8 @@ class FacetCounts:
 
     def _settle(self) -> None:
         if len(self._new) > 8:
-            self._made = array("d", sorted([*self._made, *self._new]))
+            self._made.extend(self._new)
+            self._made.sort()
         else:
             for made in self._new:
                 insort(self._made, made)

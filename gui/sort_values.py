@@ -25,15 +25,12 @@ def _records(rows: Sequence[Row]) -> list[TaskRecord]:
     return [entry if type(entry) is TaskRecord else _NO_RECORD for entry in entries]
 
 
-# Times are told as floats, also those that are whole: they are sorted far quicker.
-
-
 def newness(rows: Sequence[Row]) -> list[float | None]:
-    return [0.0 - at if (at := row.created_at) else None for row in rows]
+    return [-at if (at := row.created_at) else None for row in rows]
 
 
 def updated(rows: Sequence[Row]) -> list[float | None]:
-    return [0.0 + at if (at := row.updated_at) else None for row in rows]
+    return [row.updated_at for row in rows]
 
 
 def host(rows: Sequence[Row]) -> list[str | None]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from array import array
-
 from engine.records import EngineFields, TaskRecord, TaskView, Units, Unreadable
 from gui.columns import COLUMN_AT, COLUMNS
-from gui.facets import FacetCounts
 from gui.rows import Row, make_row
 from gui.sort_values import VALUES
-from tests.gui.task_views import DAY, HOUR, NOW, task_id
+from tests.gui.task_views import DAY, NOW, task_id
 
 MADE, BEGAN, ENDED = int(NOW) - 2 * DAY, int(NOW) - 2 * DAY + 5, int(NOW) - DAY
 
@@ -32,13 +29,13 @@ def test_neither_a_row_nor_a_record_has_grown_unnoticed() -> None:
     assert len(EngineFields.__struct_fields__) <= 20
 
 
-def test_the_times_of_a_row_are_the_numbers_of_its_record() -> None:
+def test_the_times_that_a_row_shares_with_its_record_are_no_other_numbers() -> None:
     view = ended()
     row, record = row_of(view), view.entry
     assert isinstance(record, TaskRecord)
-    assert row.created_at is record.created_at
     assert row.started_at is record.started_at
-    assert row.ended_at is row.updated_at is record.ended_at
+    assert row.ended_at is record.ended_at
+    assert (row.created_at, row.updated_at) == (record.created_at, record.ended_at)
 
 
 def test_a_time_that_is_none_is_no_time_of_the_row() -> None:
@@ -62,18 +59,3 @@ def test_whole_times_are_sorted_as_quickly_as_others() -> None:
         values, one_by_one = VALUES[key](rows), COLUMNS[COLUMN_AT[key]].sort
         assert values == [one_by_one(row) for row in rows]
         assert {type(value) for value in values} == {float}
-
-
-def test_ages_are_counted_alike_whether_tasks_come_alone_or_together_and_go_again() -> None:
-    rows = [row_of(ended(n, created_at=int(NOW) - n * HOUR)) for n in range(1, 60)]
-    alone, together = FacetCounts(), FacetCounts()
-    for row in rows:
-        alone.move(None, row)
-        alone.of("age:<1d", NOW)
-        together.move(None, row)
-    for counts in (alone, together):
-        assert [counts.of(one, NOW) for one in ("age:<1h", "age:<1d", "age:<7d")] == [0, 23, 59]
-        for row in rows[::2]:
-            counts.move(row, None)
-        assert counts.of("age:<1d", NOW) == 11
-        assert isinstance(counts._made, array)  # 0.8 MB for 100,000, no number apart for each
