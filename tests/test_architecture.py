@@ -133,7 +133,7 @@ def test_the_layers_hold() -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=250,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -85,7 +85,7 @@ async def test_different_agents_do_not_wait_for_each_other(desk: Opening) -> Non
         await made.show("x", agent="ben")
         wait = "new Promise(() => {})"
         slow = asyncio.ensure_future(
-            made.call("javascript_tool", "ann", code=wait, timeout_ms=60_000)
+            made.call("javascript_tool", "ann", code=wait, timeout_ms=120_000)
         )
         await made.call("javascript_tool", "ben", code="1")
         assert not slow.done()
@@ -96,7 +96,7 @@ async def test_different_agents_do_not_wait_for_each_other(desk: Opening) -> Non
 async def test_a_turn_that_does_not_come_ends_with_the_calls_own_limit(desk: Opening) -> None:
     async with desk() as made:
         await made.show("x")
-        wait = made.call("javascript_tool", code="new Promise(() => {})", timeout_ms=60_000)
+        wait = made.call("javascript_tool", code="new Promise(() => {})", timeout_ms=120_000)
         slow = asyncio.ensure_future(wait)
         await asyncio.sleep(0)
         with pytest.raises(WindowTooShort):
@@ -160,11 +160,11 @@ async def test_closing_does_not_wait_for_a_call_that_hangs(engine: Running, page
     pages["/h"] = Answer(stops="before")
     async with engine() as running:
         hanging = asyncio.ensure_future(
-            running.agents.call("navigate", {"url": f"{pages.url}/h", "timeout_ms": 60_000})
+            running.agents.call("navigate", {"url": f"{pages.url}/h", "timeout_ms": 120_000})
         )
         await until(lambda: pages.hits["/h"])
         began = time.monotonic()
-    assert time.monotonic() - began < 40, "it waited for the call's own limit"
+    assert time.monotonic() - began < 90, "it waited for the call's own limit"
     assert isinstance((await asyncio.gather(hanging, return_exceptions=True))[0], Exception)
 
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from engine.envelopes import (
 from engine.errors import EngineError, InvalidArguments, NotATaskId, TaskNotFound, TransitionError
 from engine.store.ledger import Ledger
 from engine.store.reaper import Reaper
+from tests.patience import patiently
 
 COUNT_CALLS = """
 import sys
@@ -31,10 +33,12 @@ from pathlib import Path
 from engine.budget import ToolCall
 from engine.envelopes import Envelopes
 from engine.store.ledger import Ledger
+from tests.patience import patiently
 envelopes = Envelopes(Ledger(Path(sys.argv[1])))
 sys.stdin.readline()
 for number in range(int(sys.argv[3])):
-    envelopes.record(sys.argv[2], ToolCall(("read_page", "act")[number % 2]))
+    call = ToolCall(("read_page", "act")[number % 2])
+    patiently(lambda: envelopes.record(sys.argv[2], call))
 """
 
 
@@ -315,13 +319,14 @@ def test_calls_of_several_processes_and_threads_all_count(
 ) -> None:
     task_id, each = envelopes.start(EnvelopeRequest("together")).task_id, 25
     command = [sys.executable, "-c", COUNT_CALLS, str(root), task_id, str(each)]
-    children = [subprocess.Popen(command, stdin=subprocess.PIPE) for _ in range(3)]
-    threads = [
-        threading.Thread(
-            target=lambda: [envelopes.record(task_id, ToolCall("find")) for _ in range(each)]
-        )
-        for _ in range(2)
-    ]
+    here = Path(__file__).resolve().parents[2]
+    children = [subprocess.Popen(command, stdin=subprocess.PIPE, cwd=here) for _ in range(3)]
+
+    def call() -> None:
+        for _ in range(each):
+            patiently(partial(envelopes.record, task_id, ToolCall("find")))
+
+    threads = [threading.Thread(target=call) for _ in range(2)]
     for thread in threads:
         thread.start()
     for child in children:

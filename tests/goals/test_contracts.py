@@ -321,10 +321,12 @@ import sys
 from pathlib import Path
 from engine.goals.desk import Goals
 from engine.store.ledger import Ledger
+from tests.patience import patiently
 home = Path(sys.argv[1])
 goals = Goals(home, lambda: Ledger(home / "tasks"))
 for number in range(int(sys.argv[3]), int(sys.argv[4])):
-    goals.contracts.update(sys.argv[2], {"completed": [f"row {number}", "shared"]})
+    rows = {"completed": [f"row {number}", "shared"]}
+    patiently(lambda: goals.contracts.update(sys.argv[2], rows))
 """
 
 
@@ -336,7 +338,8 @@ def test_updates_of_many_processes_are_all_counted(home: Path, goals: Goals, lin
     made = goals.contracts.start(terms).contract
     programs = [
         subprocess.Popen(
-            [sys.executable, "-c", RECORD, str(home), made.contract_id, str(at), str(at + 40)]
+            [sys.executable, "-c", RECORD, str(home), made.contract_id, str(at), str(at + 40)],
+            cwd=Path(__file__).resolve().parents[2],
         )
         for at in range(0, 160, 40)
     ]

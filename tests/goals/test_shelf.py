@@ -184,16 +184,19 @@ COUNT = """
 import sys
 from pathlib import Path
 from engine.store.shelf import Shelf
+from tests.patience import patiently
 shelf = Shelf(Path(sys.argv[1]), "record")
 for _ in range(int(sys.argv[2])):
-    shelf.change(sys.argv[3], lambda raw: raw.update(n=raw["n"] + 1))
+    patiently(lambda: shelf.change(sys.argv[3], lambda raw: raw.update(n=raw["n"] + 1)))
 """
 
 
 def test_changes_of_many_processes_are_all_counted(shelf: Shelf) -> None:
     shelf.create(ONE, {"n": 0})
     command = [sys.executable, "-c", COUNT, str(shelf.folder), "100", ONE]
-    programs = [subprocess.Popen(command) for _ in range(4)]
+    programs = [
+        subprocess.Popen(command, cwd=Path(__file__).resolve().parents[2]) for _ in range(4)
+    ]
     assert [program.wait(240) for program in programs] == [0] * 4
     assert shelf.read(ONE) == {"n": 400}
     assert json.loads((shelf.folder / f"{ONE}.json").read_text()) == {"n": 400}

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ from engine.records import Unreadable
 from engine.store.ledger import Ledger
 from engine.store.shelf import NotAnId, RecordUnreadable
 from tests.goals.task_runs import again
+from tests.patience import patiently
 
+REPO = Path(__file__).resolve().parents[2]
 REASON = "the site was switched off for good"
 
 
@@ -321,17 +324,20 @@ import sys
 from pathlib import Path
 from engine.goals.desk import Goals
 from engine.store.ledger import Ledger
+from tests.patience import patiently
 home = Path(sys.argv[1])
 goals = Goals(home, lambda: Ledger(home / "tasks"))
 for number in range(int(sys.argv[3]), int(sys.argv[4])):
-    goals.runs.update(sys.argv[2], {"completed_items": [f"row {number}"]})
+    patiently(lambda: goals.runs.update(sys.argv[2], {"completed_items": [f"row {number}"]}))
 """
 
 
 def test_updates_of_many_processes_are_all_counted(home: Path, goals: Goals) -> None:
     run_id = started(goals).run_id
     programs = [
-        subprocess.Popen([sys.executable, "-c", COUNT, str(home), run_id, str(at), str(at + 30)])
+        subprocess.Popen(
+            [sys.executable, "-c", COUNT, str(home), run_id, str(at), str(at + 30)], cwd=REPO
+        )
         for at in range(0, 120, 30)
     ]
     assert [program.wait(240) for program in programs] == [0] * 4
@@ -354,7 +360,7 @@ def test_of_two_completions_at_once_one_ends_the_run(home: Path) -> None:
         for run_id in run_ids:
             barrier.wait(100)
             try:
-                goals.completing.run(run_id, {"status": status})
+                patiently(partial(goals.completing.run, run_id, {"status": status}))
                 won.append((run_id, status))
             except InvalidRunStep:
                 lost.append(run_id)

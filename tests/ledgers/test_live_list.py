@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.beside import neighbour
 from engine.beside.errors import BadLabel, LedgerAlreadyShown, LedgerInside, NoSuchLedger
 from engine.beside.merging import Merging
 from engine.beside.state import Beside, LedgerState
@@ -187,6 +188,7 @@ async def test_a_ledger_that_fails_while_it_is_followed_is_followed_anew(
     own: Path, nas: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing that one ledger does may end the list of the others, or leave old rows in it."""
+    monkeypatch.setattr(neighbour, "AGAIN_S", 30.0)  # not before it is asked to
     real, slips = Feed.batches, [RuntimeError("a slip of ours")]
 
     async def slipping(feed: Feed) -> AsyncGenerator[Batch, None]:

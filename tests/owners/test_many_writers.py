@@ -27,6 +27,7 @@ from tests.hard.many_writers import Size
 from tests.hard.peer import node_modules
 from tests.lock_clock import given_clock
 from tests.owners.elsewhere import LEDGER, ended, heard, told
+from tests.patience import patiently
 
 FEW = Size(processes=8, mutations=12, node_updates=6, plants=3, aged_s=9.5)
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
@@ -128,15 +129,6 @@ def test_a_run_that_has_ended_is_never_begun_again(home: Path) -> None:
         f"Invalid lifecycle transition for run {run.run_id}: completed → running"
     )
     assert place.read_bytes() == before
-
-
-def patiently(change: Callable[[], object]) -> object:
-    """Whoever waits for one that stands still inside the lock is refused, and asks again."""
-    while True:
-        try:
-            return change()
-        except LockTimeout:
-            pass
 
 
 @pytest.mark.case("R10")

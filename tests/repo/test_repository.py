@@ -161,7 +161,7 @@ def test_the_scripts_can_be_started_and_parse(script: str) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell script")
 def test_a_command_that_dev_does_not_know_gets_the_list_of_those_it_knows() -> None:
     done = subprocess.run(
-        [ROOT / "dev", "tset"], capture_output=True, text=True, check=False, timeout=90
+        [ROOT / "dev", "tset"], capture_output=True, text=True, check=False, timeout=250
     )
     assert done.returncode != 0
     assert "./dev test" in done.stderr
