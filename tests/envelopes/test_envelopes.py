@@ -25,7 +25,7 @@ from engine.envelopes import (
 from engine.errors import EngineError, InvalidArguments, NotATaskId, TaskNotFound, TransitionError
 from engine.store.ledger import Ledger
 from engine.store.reaper import Reaper
-from tests.patience import patiently
+from tests.asked_again import patiently
 
 COUNT_CALLS = """
 import sys
@@ -33,7 +33,7 @@ from pathlib import Path
 from engine.budget import ToolCall
 from engine.envelopes import Envelopes
 from engine.store.ledger import Ledger
-from tests.patience import patiently
+from tests.asked_again import patiently
 envelopes = Envelopes(Ledger(Path(sys.argv[1])))
 sys.stdin.readline()
 for number in range(int(sys.argv[3])):

@@ -321,7 +321,7 @@ import sys
 from pathlib import Path
 from engine.goals.desk import Goals
 from engine.store.ledger import Ledger
-from tests.patience import patiently
+from tests.asked_again import patiently
 home = Path(sys.argv[1])
 goals = Goals(home, lambda: Ledger(home / "tasks"))
 for number in range(int(sys.argv[3]), int(sys.argv[4])):

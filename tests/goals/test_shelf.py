@@ -184,7 +184,7 @@ COUNT = """
 import sys
 from pathlib import Path
 from engine.store.shelf import Shelf
-from tests.patience import patiently
+from tests.asked_again import patiently
 shelf = Shelf(Path(sys.argv[1]), "record")
 for _ in range(int(sys.argv[2])):
     patiently(lambda: shelf.change(sys.argv[3], lambda raw: raw.update(n=raw["n"] + 1)))

@@ -24,8 +24,8 @@ from engine.goals.views import RunView
 from engine.records import Unreadable
 from engine.store.ledger import Ledger
 from engine.store.shelf import NotAnId, RecordUnreadable
+from tests.asked_again import patiently
 from tests.goals.task_runs import again
-from tests.patience import patiently
 
 REPO = Path(__file__).resolve().parents[2]
 REASON = "the site was switched off for good"
@@ -324,7 +324,7 @@ import sys
 from pathlib import Path
 from engine.goals.desk import Goals
 from engine.store.ledger import Ledger
-from tests.patience import patiently
+from tests.asked_again import patiently
 home = Path(sys.argv[1])
 goals = Goals(home, lambda: Ledger(home / "tasks"))
 for number in range(int(sys.argv[3]), int(sys.argv[4])):

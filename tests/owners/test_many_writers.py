@@ -22,12 +22,12 @@ from engine.store.files import Folder
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 from engine.store.lock import TaskLock
+from tests.asked_again import patiently
 from tests.hard import many_writers
 from tests.hard.many_writers import Size
 from tests.hard.peer import node_modules
 from tests.lock_clock import given_clock
 from tests.owners.elsewhere import LEDGER, ended, heard, told
-from tests.patience import patiently
 
 FEW = Size(processes=8, mutations=12, node_updates=6, plants=3, aged_s=9.5)
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")

@@ -1,0 +1,17 @@
+"""What is refused to who waits too long, although the product is right: it is asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engine.errors import LockTimeout
+
+
+def patiently(change: Callable[[], object]) -> None:
+    """Make `change`, as often as it is refused because another stands still inside the lock."""
+    while True:
+        try:
+            change()
+        except LockTimeout:
+            continue
+        return
