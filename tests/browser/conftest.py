@@ -16,7 +16,7 @@ from engine.browser.session import BrowserSession, FetcherOptions
 from engine.errors import PageError
 from engine.sample.server import Answer, Request, Server
 from engine.work.fetch import Fetched, Fetcher, PageOptions
-from tests.patience import be_patient
+from tests.far_limits import be_patient
 
 Making = Callable[..., AbstractAsyncContextManager["Made"]]
 # For what is taken at its limit: a machine that does not come that far gets the next one.
@@ -44,15 +44,21 @@ class Made:
         self.fetcher: Any = fetcher
         self.start = start
 
-    async def at_its_limit(self, url: str, **asked: Any) -> Fetched:
-        """The page as it is at its limit, with the first that was long enough to open it."""
+    async def at_its_limit(self, url: str, holds: str = "", **asked: Any) -> Fetched:
+        """The page as it is at its limit, with the first that was long enough to open it.
+
+        Args:
+            holds: markup that stands in a page that was opened so far.
+        """
         for limit_ms in LIMITS_MS:
             try:
-                return await self.fetcher.fetch(url, PageOptions(timeout_ms=limit_ms, **asked))
+                page = await self.fetcher.fetch(url, PageOptions(timeout_ms=limit_ms, **asked))
+                if holds in page.html:
+                    return page
             except PageError as late:
                 if late.kind != "timeout" or limit_ms == LIMITS_MS[-1]:
                     raise
-        raise AssertionError
+        raise AssertionError(f"{holds} did not come")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from engine.errors import AddressBlocked, PageError
 from engine.sample.server import Answer
 from engine.work.fetch import PageOptions
 from tests.browser.conftest import Making, Pages
-from tests.patience import wait_for_answers
+from tests.far_limits import wait_for_answers
 
 OPTIONS = PageOptions(timeout_ms=100_000)
 

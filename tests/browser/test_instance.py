@@ -18,7 +18,7 @@ from engine.browser.egress import Policy
 from engine.browser.instance import Instance
 from engine.browser.session import BrowserSession, InstanceOptions
 from engine.errors import BrowserGone
-from tests.patience import FAR_S
+from tests.far_limits import FAR_S
 
 
 @asynccontextmanager

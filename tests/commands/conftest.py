@@ -15,7 +15,7 @@ from engine.config import Settings
 from engine.errors import InvalidArguments
 from engine.records import TaskRecord
 from engine.service import Engine
-from tests.patience import be_patient
+from tests.far_limits import be_patient
 
 Opening = Callable[..., AbstractAsyncContextManager["Booth"]]
 

@@ -18,7 +18,7 @@ from engine.browser.egress import Policy, place_of
 from engine.browser.proxy import Proxy
 from engine.browser.session import BrowserSession
 from fixtures.hostile.site import HostileSite
-from tests.patience import be_patient
+from tests.far_limits import be_patient
 
 PUBLIC = "11.0.0.1"  # an address that is public by every rule, and nobody's here
 START = "http://trap.example/"

@@ -1,10 +1,10 @@
-"""What the kinds hand over, not how soon: see `tests.patience`."""
+"""What the kinds hand over, not how soon: see `tests.far_limits`."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.patience import FAR_S, be_patient
+from tests.far_limits import FAR_S, be_patient
 
 
 @pytest.fixture(autouse=True)

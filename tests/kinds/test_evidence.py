@@ -20,7 +20,7 @@ from engine.work.context import MemoryContext
 from engine.work.evidence import FILES
 from engine.work.evidence_args import PARTS, parse_evidence
 from engine.work.perceptual import distance
-from tests.patience import wait_for_answers
+from tests.far_limits import wait_for_answers
 
 EVERYTHING = {"include": list(PARTS), "network_window_ms": 600}
 

@@ -16,7 +16,7 @@ from engine.config import Settings
 from engine.records import TaskRecord
 from engine.service import Engine
 from engine.work.context import Clock
-from tests.patience import be_patient
+from tests.far_limits import be_patient
 
 WAIT_S = 60.0
 

@@ -20,7 +20,7 @@ from engine.run.kind import Tools
 from engine.run.kinds import KINDS
 from engine.sample.server import Answer, Request, Server
 from engine.work.context import MemoryContext
-from tests.patience import FAR_S, be_patient
+from tests.far_limits import FAR_S, be_patient
 
 Kept = dict[str, dict[str, Any]]
 
@@ -62,7 +62,7 @@ def place() -> Iterator[Place]:
 
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For whom nothing hangs: see `tests.patience`."""
+    """For whom nothing hangs: see `tests.far_limits`."""
     be_patient(monkeypatch)
     # What a renderer's end is told of as; and a tab of a dead page needs its time to close.
     for limit in ("engine.browser.memory.TOLD_S", "engine.browser.page.CLOSE_S"):
