@@ -227,9 +227,9 @@ class StartDialog(QDialog):
             self.addresses.start_list("\n".join(kept.urls))
 
     def _keep(self, title: str) -> None:
+        self.json.settle()  # what is typed there is read after a pause only
         asked = self.tabs.asked
-        if asked is not None:
-            self.footer.tell_kept(self._presets.keep(title, asked))
+        self.footer.tell_kept(self._presets.keep(title, asked) if asked is not None else None)
 
     def _leave(self, key: str) -> None:
         if key in self.form.typed_addresses:

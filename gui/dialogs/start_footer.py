@@ -70,8 +70,11 @@ class StartFooter(QWidget):
         self._place.show_text(words)
         self._place.setVisible(bool(words))
 
-    def tell_kept(self, kept: Kept) -> None:
-        """A preset was kept, perhaps not with all that stood in the form."""
+    def tell_kept(self, kept: Kept | None) -> None:
+        """A preset was kept, perhaps not with all that stood in the form; or none was."""
+        if kept is None:
+            self.tell(self.tr("Not kept: the JSON is no request."))
+            return
         words = self.tr("Kept as “{0}”.")
         if kept.lost and kept.replaced:
             words = self.tr("Kept as “{0}”, without its secrets, in place of the former one.")

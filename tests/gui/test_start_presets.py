@@ -16,6 +16,7 @@ from engine.feed import Batch
 from engine.records import TaskView
 from gui.bridge import Bridge
 from gui.dialogs.preset_name import PresetName
+from gui.dialogs.request_tabs import JSON
 from gui.dialogs.start import StartDialog
 from gui.estimate import Estimate
 from gui.preferences import Preferences
@@ -213,6 +214,23 @@ def test_a_preset_that_takes_the_place_of_another_one_says_so(
     assert told == [False, False, True]
     (kept,) = presets.presets
     assert kept.asked.args["url"] == "https://b.example/"
+    dialog.close()
+
+
+def test_a_text_that_is_no_request_is_not_kept_and_that_is_said(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    presets = Presets(Preferences())
+    dialog = StartDialog(lambda _: (), presets)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    dialog.tabs.setCurrentIndex(JSON)
+    dialog.json.text.setPlainText("{")
+    dialog.footer.star.click()
+    QTest.keyClicks(dialog.focusWidget(), "Docs")
+    QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Return)
+    assert presets.presets == ()
+    assert dialog.footer.told == "Not kept: the JSON is no request."
     dialog.close()
 
 
