@@ -135,9 +135,10 @@ def outcome(body: str, *, kill: signal.Signals | None = None) -> tuple[str, str]
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
-    assert program.stdout is not None
-    first = program.stdout.readline()
-    if kill is not None:
+    first = ""
+    if kill is not None:  # else it may have ended by now, and a reader take more than a line
+        assert program.stdout is not None
+        first = program.stdout.readline()
         program.send_signal(kill)
     out, err = program.communicate(timeout=200)
     return first + out, err
