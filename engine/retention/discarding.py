@@ -31,12 +31,10 @@ def discard(root: Path, task_id: str, *, delete: bool, settled: bool) -> None:
         NoTrash, DeleteFailed, NotATaskId, TaskNotFound.
     """
     ledger = LedgerLook(root)
-    whole = ledger.read(task_id)  # refuses what is no task id, before a path is made of it
+    ledger.read(task_id)  # refuses what is no task id, before a path is made of it
     found = ledger.read_many([task_id])
     if not found:
         raise TaskNotFound(task_id=task_id, root=str(root))
-    if isinstance(whole, TaskRecord):  # a list's record of an ended task knows no owner
-        found = [found[0]._replace(entry=whole)]
     why = _stays(ledger, found[0], settled)
     if why is Kept.GONE:
         raise TaskNotFound(task_id=task_id, root=str(root))
