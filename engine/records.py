@@ -87,8 +87,7 @@ class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One meta.json, read-only. No status, kind or number in it is to be trusted.
 
     `odd` names fields whose value had an unusable shape (a pid that is a text, say); they
-    read as their default here and stand untouched on disk. What nobody reads from a record
-    (`result_path`, `task_nonce`) is not in it: a window keeps one for each task.
+    read as their default here and stand untouched on disk.
     """
 
     task_id: str
@@ -102,7 +101,9 @@ class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     cancel_requested_at: int | float | None = None
     args_summary: dict[str, Any] = {}
     error: ErrorInfo | None = None
+    result_path: str | None = None
     owner: dict[str, Any] | None = None
+    task_nonce: str | None = None
     objective: str | None = None
     phase: str | None = None
     policy: dict[str, Any] | None = None

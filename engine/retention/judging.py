@@ -138,10 +138,8 @@ def _ended_at(record: TaskRecord, mark: Stamp) -> float:
 
 def _owner_is_dead(ledger: LedgerLook, record: TaskRecord) -> bool:
     # The question is only asked of live tasks; here it is about who made an ended one.
+    living = msgspec.structs.replace(record, status="RUNNING")
     try:
-        whole = ledger.read(record.task_id)  # a list's record of an ended one names no owner
-        told = whole if isinstance(whole, TaskRecord) else record
-        living = msgspec.structs.replace(told, status="RUNNING")
         return owner_is_dead(ledger.root, living).dead
     except EngineError:
         return False

@@ -32,6 +32,7 @@ from engine.store.octets import read_fully
 SMALL_BYTES: Final = 16 * 1024
 UNFINISHED_MS: Final = 5_000  # so long a folder may be without its meta.json
 Decode = Callable[[bytes, str], TaskRecord]
+Make = Callable[[TaskRecord, str], TaskRecord]
 _ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _is_id = _ID.fullmatch
 _are_ids = re.compile(rf"(?:{_ID.pattern}/)*+", re.ASCII).fullmatch
@@ -112,6 +113,13 @@ def packed(stamp: Stamp | None) -> int | None:
     return ((stamp.inode << 64 | stamp.size) << 64) + stamp.mtime_ns
 
 
+def lightened(found: Found) -> tuple[TaskRecord | Unreadable, int | None]:
+    """What is kept of it where one is kept for each task; the stamp is packed."""
+    entry = found.entry
+    kept = meta.lighter(entry, found.task_id) if isinstance(entry, TaskRecord) else entry
+    return kept, packed(found.stamp)
+
+
 def newest(
     entries: Iterable[TaskRecord | Unreadable],
     status: Collection[str],
@@ -142,7 +150,9 @@ def _matches(
     return (not status or entry.status in status) and (not kind or entry.kind in kind)
 
 
-def entries(root: Folder, ids: Iterable[str], now_ms: int) -> Iterator[TaskRecord | Unreadable]:
+def entries(
+    root: Folder, ids: Iterable[str], now_ms: int, make: Make = meta.shared
+) -> Iterator[TaskRecord | Unreadable]:
     """Each of `ids` as it stands, without stamps: the fastest way through a whole ledger."""
     root_fd, glimpse, is_flat = root.fd, meta.glimpse, meta.is_flat
     for task_id in ids:
@@ -159,9 +169,10 @@ def entries(root: Folder, ids: Iterable[str], now_ms: int) -> Iterator[TaskRecor
             except (OSError, *meta.REFUSED):
                 record = None  # a closer look will tell; also what is cut off at the cap
         if record is not None and record.task_id == task_id:
-            yield meta.lighter(record, task_id)
-        elif (found := _read(root, task_id, now_ms, meta.light)) is not None:
-            yield found.entry
+            yield make(record, task_id)
+        elif (found := _read(root, task_id, now_ms, meta.glance)) is not None:
+            entry = found.entry
+            yield make(entry, task_id) if isinstance(entry, TaskRecord) else entry
 
 
 def ended(root: Folder, ids: Collection[str]) -> tuple[list[TaskRecord], list[str]]:
@@ -209,7 +220,7 @@ def _texts(root_fd: int, ids: Iterable[str]) -> tuple[list[tuple[str, bytes]], l
 
 
 def read_many(
-    root: Folder, ids: Iterable[str], now_ms: int, decode: Decode = meta.light
+    root: Folder, ids: Iterable[str], now_ms: int, decode: Decode = meta.glance
 ) -> Iterator[Found]:
     """Each of `ids` as it stands; one that is gone, or not begun to be written, is left out."""
     for task_id in ids:

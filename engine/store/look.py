@@ -76,12 +76,12 @@ class LedgerLook:
             return list(listing.read_many(root, ids, self._now_ms()))
 
     def entries(self, ids: Iterable[str]) -> list[TaskRecord | Unreadable]:
-        """The same without stamps, a fifth faster: for who has them from `scan`."""
+        """The same lighter and without stamps, a fifth faster: for who has them from `scan`."""
         root = self._open_root()
         if root is None:
             return []
         with root:
-            return list(listing.entries(root, ids, self._now_ms()))
+            return list(listing.entries(root, ids, self._now_ms(), meta.lighter))
 
     def ended(self, ids: Collection[str]) -> tuple[list[TaskRecord], list[str]]:
         """Those of `ids` that have ended, the fastest way; and the ids of the others, if any."""

@@ -43,9 +43,8 @@ _NESTED: Final[dict[str, type[msgspec.Struct]]] = {
 }
 
 
-def lighter(record: TaskRecord, task_id: str) -> TaskRecord:
-    """The same record for a list, half a kilobyte lighter: what many have in common is one
-    object, and of what has ended nobody asks whether its owner lives.
+def shared(record: TaskRecord, task_id: str) -> TaskRecord:
+    """The same record, lighter: what many have in common is one object.
 
     `task_id` is its id as the caller has it already. Each record is made by its reader alone,
     so nobody sees it change.
@@ -54,21 +53,33 @@ def lighter(record: TaskRecord, task_id: str) -> TaskRecord:
         _seen.clear()
     _put(record, "task_id", task_id)
     _put(record, "kind", intern(record.kind))
-    _put(record, "status", status := intern(record.status))
+    _put(record, "status", intern(record.status))
     if type(pid := record.pid) is int:
         _put(record, "pid", _one_of(pid, pid))
     ours = record.engine
     if ours is not None:
-        if status in TERMINAL:
-            if ours.runner is not None:
-                _put(ours, "runner", None)
-            if ours.owner_started_at is not None:
-                _put(ours, "owner_started_at", None)
         if ours.args is None and ours.metadata is None:
             _put(record, "engine", _one_of(ours, ours))
         else:
             _lighten(ours)
     return record
+
+
+def lighter(record: TaskRecord, task_id: str) -> TaskRecord:
+    """As `shared`, for who keeps one for each task: half a kilobyte lighter.
+
+    What made its id unguessable is left out and, once it has ended, which process ran it:
+    nobody asks a list whether that one lives.
+    """
+    if record.task_nonce is not None:
+        _put(record, "task_nonce", None)
+    ours = record.engine
+    if ours is not None and record.status in TERMINAL:
+        if ours.runner is not None:
+            _put(ours, "runner", None)
+        if ours.owner_started_at is not None:
+            _put(ours, "owner_started_at", None)
+    return shared(record, task_id)
 
 
 def _lighten(ours: EngineFields) -> None:
@@ -99,11 +110,6 @@ def glance(data: bytes, task_id: str) -> TaskRecord:
         record = _levelled(record)
     # The folder's name is the id, whatever the file says.
     return record if record.task_id == task_id else msgspec.structs.replace(record, task_id=task_id)
-
-
-def light(data: bytes, task_id: str) -> TaskRecord:
-    """As `glance`, for who keeps many. Raises Unusable."""
-    return lighter(glance(data, task_id), task_id)
 
 
 def _levelled(record: TaskRecord) -> TaskRecord:

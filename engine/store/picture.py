@@ -25,7 +25,7 @@ from engine.records import (
     Units,
     Unreadable,
 )
-from engine.store.listing import packed
+from engine.store.listing import lightened, packed
 from engine.store.look import LedgerLook
 from engine.store.reaper import is_kept_here, owner_is_dead
 from engine.store.slices import slices
@@ -163,7 +163,7 @@ class Picture:
         found = self._ledger.read_many(task_ids)
         for task_id in set(task_ids).difference(one.task_id for one in found):
             self._went(TaskId(task_id))
-        return {one.task_id: self._meet(one.entry, packed(one.stamp)) for one in found}
+        return {one.task_id: self._meet(*lightened(one)) for one in found}
 
     def _meet(self, entry: Entry, mark: int | None) -> TaskView:
         task_id = TaskId(entry.task_id)
@@ -172,10 +172,7 @@ class Picture:
 
     def look(self, task_ids: Iterable[TaskId]) -> Difference:
         """Read these tasks again. Raises LedgerUnusable."""
-        read = self._ledger.read_many
-        return self._take(
-            task_ids, lambda part: ((one.entry, packed(one.stamp)) for one in read(part))
-        )
+        return self._take(task_ids, lambda part: map(lightened, self._ledger.read_many(part)))
 
     def _take(self, task_ids: Iterable[TaskId], read: Read) -> Difference:
         left = dict.fromkeys(task_ids)

@@ -80,7 +80,7 @@ def test_a_killed_crawl_becomes_failed_with_its_pages_as_the_result(root: Path, 
     assert record.ended_at is not None
     assert record.started_at is not None
     assert record.ended_at >= record.started_at
-    assert "result_path" not in ledger.read_raw(task_id)
+    assert record.result_path is None
     assert record.engine is not None
     assert record.engine.units == Units(done=2, total=5)
     with ledger.open_result(task_id) as result:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from engine.records import EngineFields, TaskRecord, Units, Unreadable
 from engine.store import meta
+from engine.store.listing import lightened
 from engine.store.look import LedgerLook
 
 IDS = [f"{number:016x}" for number in (1, 2)]
@@ -53,18 +54,29 @@ def test_ended_tasks_that_say_the_same_of_themselves_share_all_of_it(tmp_path: P
     for number, task_id in enumerate(IDS):
         put(tmp_path, task_id, status="COMPLETED", pid=70_000, engine=owned(f"owner {number}"))
     look = LedgerLook(tmp_path)
-    ways = (look.entries(IDS), look.ended(IDS)[0], [one.entry for one in look.read_many(IDS)])
+    looked = [lightened(one)[0] for one in look.read_many(IDS)]
+    ways = (look.entries(IDS), look.ended(IDS)[0], looked)
     for found in ways:
         one, other = parts([*found])
         assert one is other
         assert one == EngineFields(units=Units(done=3, total=4))
         assert len({id(record.pid) for record in found if isinstance(record, TaskRecord)}) == 1
     assert ways[0] == ways[1] == ways[2]  # or a look at one of them would tell of a change
-    whole = [parts([look.read(task_id)])[0] for task_id in IDS]
-    assert [(one.runner, one.owner_started_at) for one in whole] == [
-        ("owner 0", 1.5),
-        ("owner 1", 1.5),
-    ]
+
+
+def test_who_asks_for_a_task_or_a_list_is_told_all_of_an_ended_one(tmp_path: Path) -> None:
+    for number, task_id in enumerate(IDS):
+        told = {"result_path": f"/{task_id}/result.json", "task_nonce": f"nonce {number}"}
+        put(tmp_path, task_id, status="COMPLETED", engine=owned(f"owner {number}"), **told)
+    look = LedgerLook(tmp_path)
+    asked = [look.read(task_id) for task_id in IDS]
+    assert [one.runner for one in parts(asked)] == ["owner 0", "owner 1"]
+    assert [one.owner_started_at for one in parts(asked)] == [1.5, 1.5]
+    assert [getattr(one, "task_nonce", None) for one in asked] == ["nonce 0", "nonce 1"]
+    assert [one.entry for one in look.read_many(IDS)] == asked
+    assert sorted(look.list(), key=lambda one: one.task_id) == asked
+    kept = [getattr(one, "result_path", None) for one in look.entries(IDS)]
+    assert kept == [f"/{task_id}/result.json" for task_id in IDS]
 
 
 def test_what_differs_stays_apart_and_what_lives_keeps_its_owner(tmp_path: Path) -> None:

@@ -78,8 +78,7 @@ def test_the_whole_way_leaves_result_meta_and_event_in_that_order(ledger: Ledger
     ledger.write_result(task_id, [b'{"summary":', b"{}}"])
     record = ledger.finish(task_id, Status.COMPLETED, units=Units(done=1, total=1))
     assert record.status == "COMPLETED"
-    place = str(ledger.root / task_id / "result.json")
-    assert ledger.read_raw(task_id)["result_path"] == place
+    assert record.result_path == str(ledger.root / task_id / "result.json")
     assert record.engine is not None
     assert record.engine.units == Units(done=1, total=1)
     assert kinds(ledger, task_id) == ["started", "progress", "completed"]
@@ -148,7 +147,7 @@ def test_a_request_on_disk_wins_over_any_other_end(ledger: Ledger, task_id: str,
     ledger.request_cancel(task_id)
     record = ledger.finish(task_id, status)
     assert record.status == "CANCELLED"
-    assert "result_path" not in ledger.read_raw(task_id)
+    assert record.result_path is None
     assert kinds(ledger, task_id)[-1] == "cancelled"
 
 
@@ -289,7 +288,7 @@ def test_a_force_that_is_on_disk_overrules_the_refusal_it_came_for(
     record = ledger.finish(task_id, Status.FAILED, error=error)
     assert record.status == status
     assert (record.error is None) == (status == Status.COMPLETED)
-    assert ("result_path" in ledger.read_raw(task_id)) == (status == Status.COMPLETED)
+    assert (record.result_path is not None) == (status == Status.COMPLETED)
 
 
 def test_a_force_overrules_no_other_failure_and_no_request_to_stop(ledger: Ledger) -> None:
