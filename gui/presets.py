@@ -28,7 +28,7 @@ PRESETS, RECENT = "start.presets", "start.recent"
 @dataclass(frozen=True, slots=True)
 class Kept:
     """One request; `title` is a preset's name, `lost` says that a secret was taken out,
-    `replaced` that another preset had this name until now.
+    `replaced` that another preset had this name until now, `refused` that there was no room.
 
     With `urls` it was a list: `asked` for each of them, of `listed` in all.
     """
@@ -39,6 +39,7 @@ class Kept:
     urls: tuple[str, ...] = ()
     listed: int = 0
     replaced: bool = False
+    refused: bool = False
 
 
 class Presets(QObject):
@@ -61,12 +62,14 @@ class Presets(QObject):
         return tuple(self._read(RECENT))[:MOST_RECENT]
 
     def keep(self, title: str, asked: Asked) -> Kept:
-        """Keep a preset; one of the same name is replaced."""
+        """Keep a preset; one of the same name is replaced, and none goes for want of room."""
         title = title.strip()[:MOST_TITLE]
         entry = {"title": title, **_entry(asked)}
         known = self._raw(PRESETS)
         others = [one for one in known if one.get("title") != title]
-        self._write(PRESETS, [entry, *others][:MOST_PRESETS])
+        if len(others) >= MOST_PRESETS:
+            return Kept(asked, title, refused=True)
+        self._write(PRESETS, [entry, *others])
         replaced = len(others) < len(known) and entry not in known
         return replace(_kept(entry) or Kept(asked, title), replaced=replaced)
 

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 from engine.words import count
 from gui.dialogs.editors import NameLine
 from gui.dialogs.question import BUTTON
-from gui.presets import MOST_TITLE, Kept
+from gui.presets import MOST_PRESETS, MOST_TITLE, Kept
 from gui.signs import wear
 from gui.theme import PlainLabel, plain_label, plain_tip
 
@@ -74,6 +74,10 @@ class StartFooter(QWidget):
         """A preset was kept, perhaps not with all that stood in the form; or none was."""
         if kept is None:
             self.tell(self.tr("Not kept: the JSON is no request."))
+            return
+        if kept.refused:
+            words = self.tr("Not kept: there are {0} presets already. Forget one first.")
+            self.tell(words.format(MOST_PRESETS))
             return
         words = self.tr("Kept as “{0}”.")
         if kept.lost and kept.replaced:

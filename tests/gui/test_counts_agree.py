@@ -29,7 +29,7 @@ from tests.gui.side_ledgers import all_read
 from tests.gui.task_views import HOUR, MINUTE, NOW, a_view, task_id
 from tests.gui.test_rerunning import ended_here, offspring
 from tests.gui.test_result_tabs import settled
-from tests.gui.windows import appearing, opened, press, until
+from tests.gui.windows import appearing, opened, patient, press, until
 
 REAPED = ("orphaned: process 7 is gone", "orphaned")
 STATES = ["PENDING", "RUNNING", "FAILED", "COMPLETED", "CANCELLED", "ODD", "NEEDS_HELP"]
@@ -167,6 +167,7 @@ async def test_a_copy_of_the_own_ledger_beside_starts_nothing_twice(
     async with opened(tmp_path / "own") as session:
         window = session.window
         window.beside.add(Beside(copy, "backup"))
+        patient(session)
         await all_read(session)
         with appearing(RerunDialog) as told:
             window.acts["rerun_many"].trigger()

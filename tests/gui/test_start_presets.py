@@ -18,9 +18,10 @@ from gui.bridge import Bridge
 from gui.dialogs.preset_name import PresetName
 from gui.dialogs.request_tabs import JSON
 from gui.dialogs.start import StartDialog
+from gui.dialogs.start_footer import StartFooter
 from gui.estimate import Estimate
 from gui.preferences import Preferences
-from gui.presets import MOST_RECENT, Presets
+from gui.presets import MOST_PRESETS, MOST_RECENT, Presets
 from tests.gui.task_views import NOW, a_view
 
 TASK: dict[str, Any] = {
@@ -265,3 +266,20 @@ def test_f2_gives_a_preset_another_name(qapp: QApplication, qtbot: Any) -> None:
     (kept,) = presets.presets
     assert (kept.title, kept.asked.args["url"]) == ("Shop", "https://docs.example/")
     dialog.close()
+
+
+def test_when_there_is_no_room_for_another_preset_it_is_told_and_none_goes(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    presets = Presets(Preferences())
+    for number in range(MOST_PRESETS):
+        presets.keep(f"Preset {number}", Asked("crawl", {"url": "https://a.example/"}))
+    before = presets.presets
+    footer = StartFooter()
+    qtbot.addWidget(footer)
+    footer.tell_kept(presets.keep("One more", Asked("crawl", {"url": "https://b.example/"})))
+    assert presets.presets == before
+    assert footer.told == "Not kept: there are 50 presets already. Forget one first."
+    again = presets.keep("Preset 7", Asked("crawl", {"url": "https://b.example/"}))
+    assert again.replaced
+    assert len(presets.presets) == MOST_PRESETS
