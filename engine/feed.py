@@ -18,6 +18,7 @@ import msgspec
 from engine.errors import LedgerUnusable
 from engine.records import TaskId, TaskRecord, TaskView, Unreadable
 from engine.store.look import LedgerLook
+from engine.store.meta import lighter, shared
 from engine.store.picture import Difference, Picture
 from engine.store.post import Changes
 from engine.store.watch import Watch
@@ -54,15 +55,21 @@ class Batch(msgspec.Struct, frozen=True):
 class Feed:
     """One reader's live picture of a ledger. Without a watch it can only `look`.
 
-    `ours` tells whether this very process runs a task; it is called in worker threads.
+    `ours` tells whether this very process runs a task; it is called in worker threads. A
+    `light` one leaves out of the records what only matters to who looks at a single task.
     """
 
     def __init__(
-        self, ledger: LedgerLook, watch: Watch | None, *, ours: Callable[[TaskId], bool]
+        self,
+        ledger: LedgerLook,
+        watch: Watch | None,
+        *,
+        ours: Callable[[TaskId], bool],
+        light: bool = False,
     ) -> None:
         self.watch = watch
         self._ledger = ledger
-        self._picture = Picture(ledger, ours)
+        self._picture = Picture(ledger, ours, lighter if light else shared)
         self._todo: Sequence[TaskId] = ()
         self._done = 0
         self._read: Callable[[Sequence[TaskId]], Difference] = self._picture.load

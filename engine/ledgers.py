@@ -30,6 +30,8 @@ class Ledgers(SteersBeside):
     `told` hears, on the loop, when one of them is in another state.
     """
 
+    _keeps_all = True
+
     def __init__(self, settings: Settings, *, accepts: bool, clock: Clock | None = None) -> None:
         super().__init__(settings, accepts=accepts, clock=clock)
         self.told: Callable[[], object] = lambda: None

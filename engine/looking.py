@@ -41,6 +41,8 @@ Views = list[TaskView]  # named, because inside the class `list` is the verb
 class Looking:
     """The part of the engine that looks; `owns` tells which tasks run in this very process."""
 
+    _keeps_all = False  # does who asks for changes keep every task, and so rather a light one?
+
     def __init__(self, root: Path) -> None:
         self._ledger = Ledger(root)
         self._names = Names()
@@ -153,7 +155,8 @@ class Looking:
 
     async def changes(self) -> AsyncGenerator[Batch, None]:
         """The live list: all tasks in batches, newest first, then what changes."""
-        feed = Feed(self._ledger, Watch(self._ledger.root), ours=self.owns)
+        watch = Watch(self._ledger.root)
+        feed = Feed(self._ledger, watch, ours=self.owns, light=self._keeps_all)
         self._feeds.add(feed)
         try:
             async with aclosing(feed.batches()) as batches:

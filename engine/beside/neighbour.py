@@ -34,6 +34,8 @@ _STATES: Final[dict[str, Standing]] = {"live": "live", "polling": "polling", "go
 class Guest(Engine):
     """Looks at another ledger, and asks there what it is told to; starts and reaps nothing."""
 
+    _keeps_all = True
+
     def __init__(self, own: Settings, root: Path) -> None:
         home = home_of(root, own.home)
         # Without a home of its own nothing is kept outside of the ledger: its runs, wherever

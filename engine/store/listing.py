@@ -113,11 +113,10 @@ def packed(stamp: Stamp | None) -> int | None:
     return ((stamp.inode << 64 | stamp.size) << 64) + stamp.mtime_ns
 
 
-def lightened(found: Found) -> tuple[TaskRecord | Unreadable, int | None]:
+def kept(found: Found, make: Make) -> tuple[TaskRecord | Unreadable, int | None]:
     """What is kept of it where one is kept for each task; the stamp is packed."""
-    entry = found.entry
-    kept = meta.lighter(entry, found.task_id) if isinstance(entry, TaskRecord) else entry
-    return kept, packed(found.stamp)
+    task_id, entry, mark = found
+    return make(entry, task_id) if isinstance(entry, TaskRecord) else entry, packed(mark)
 
 
 def newest(
@@ -171,11 +170,12 @@ def entries(
         if record is not None and record.task_id == task_id:
             yield make(record, task_id)
         elif (found := _read(root, task_id, now_ms, meta.glance)) is not None:
-            entry = found.entry
-            yield make(entry, task_id) if isinstance(entry, TaskRecord) else entry
+            yield kept(found, make)[0]
 
 
-def ended(root: Folder, ids: Collection[str]) -> tuple[list[TaskRecord], list[str]]:
+def ended(
+    root: Folder, ids: Collection[str], make: Make = meta.shared
+) -> tuple[list[TaskRecord], list[str]]:
     """What of `ids` has ended and can be read at once, and which want a closer look.
 
     For whoever has not seen the ledger before: what has ended stays as it is, so it needs no
@@ -183,7 +183,7 @@ def ended(root: Folder, ids: Collection[str]) -> tuple[list[TaskRecord], list[st
     """
     if root.fd is None:
         return [], list(ids)
-    glimpse, is_flat, lighter = meta.glimpse, meta.is_flat, meta.lighter
+    glimpse, is_flat = meta.glimpse, meta.is_flat
     found: list[TaskRecord] = []
     texts, rest = _texts(root.fd, ids)
     for task_id, data in texts:
@@ -194,7 +194,7 @@ def ended(root: Folder, ids: Collection[str]) -> tuple[list[TaskRecord], list[st
             continue
         known = record.task_id == task_id and record.status in TERMINAL
         if known and (is_flat(record) or not may_be_deep(data)):
-            found.append(lighter(record, task_id))
+            found.append(make(record, task_id))
         else:
             rest.append(task_id)
     return found, rest

@@ -75,21 +75,25 @@ class LedgerLook:
         with root:
             return list(listing.read_many(root, ids, self._now_ms()))
 
-    def entries(self, ids: Iterable[str]) -> list[TaskRecord | Unreadable]:
-        """The same lighter and without stamps, a fifth faster: for who has them from `scan`."""
+    def entries(
+        self, ids: Iterable[str], make: listing.Make = meta.shared
+    ) -> list[TaskRecord | Unreadable]:
+        """The same without stamps, a fifth faster: for who has them from `scan`."""
         root = self._open_root()
         if root is None:
             return []
         with root:
-            return list(listing.entries(root, ids, self._now_ms(), meta.lighter))
+            return list(listing.entries(root, ids, self._now_ms(), make))
 
-    def ended(self, ids: Collection[str]) -> tuple[list[TaskRecord], list[str]]:
+    def ended(
+        self, ids: Collection[str], make: listing.Make = meta.shared
+    ) -> tuple[list[TaskRecord], list[str]]:
         """Those of `ids` that have ended, the fastest way; and the ids of the others, if any."""
         root = self._open_root()
         if root is None:
             return [], list(ids)
         with root:
-            return listing.ended(root, ids)
+            return listing.ended(root, ids, make)
 
     def folders(self, at_once: int) -> Iterator[list[TaskId]]:
         """Every task folder there is, looked into or not, in no order, some at a time."""

@@ -25,8 +25,9 @@ from engine.records import (
     Units,
     Unreadable,
 )
-from engine.store.listing import lightened, packed
+from engine.store.listing import Make, kept, packed
 from engine.store.look import LedgerLook
+from engine.store.meta import shared
 from engine.store.reaper import is_kept_here, owner_is_dead
 from engine.store.slices import slices
 
@@ -66,9 +67,10 @@ class Picture:
     `ours` tells whether this very process runs a task; it is asked in the worker thread.
     """
 
-    def __init__(self, ledger: LedgerLook, ours: Callable[[TaskId], bool]) -> None:
-        self._ledger = ledger
-        self._ours = ours
+    def __init__(
+        self, ledger: LedgerLook, ours: Callable[[TaskId], bool], make: Make = shared
+    ) -> None:
+        self._ledger, self._ours, self._make = ledger, ours, make
         self._views: dict[TaskId, TaskView] = {}
         self._stamps: dict[TaskId, int | None] = {}  # packed
         self._live: dict[TaskId, _Live] = {}
@@ -125,10 +127,10 @@ class Picture:
     def load(self, task_ids: Iterable[TaskId]) -> Difference:
         """Read what the last survey named. Raises LedgerUnusable."""
         # A stamp may be older than what is read here: then the next survey names it again.
-        mark = self._surveyed.get
+        mark, entries = self._surveyed.get, self._ledger.entries
         return self._take(
             task_ids,
-            lambda part: ((one, mark(TaskId(one.task_id))) for one in self._ledger.entries(part)),
+            lambda part: ((one, mark(TaskId(one.task_id))) for one in entries(part, self._make)),
         )
 
     def _adopt(self, task_id: TaskId, stamp: Stamp | None) -> bool:
@@ -146,7 +148,7 @@ class Picture:
         self._met_at_ns = self._met_at_ns or time.time_ns()
         views: list[TaskView] = []
         for part in slices(task_ids, MEET_AT_ONCE):
-            ended, others = self._ledger.ended(part)
+            ended, others = self._ledger.ended(part, self._make)
             # As `_view` would, at a fifth of the time; a record's id is one that was judged.
             met = {
                 one.task_id: TaskView(one, ((ours := one.engine) and ours.units) or one.units)
@@ -163,7 +165,7 @@ class Picture:
         found = self._ledger.read_many(task_ids)
         for task_id in set(task_ids).difference(one.task_id for one in found):
             self._went(TaskId(task_id))
-        return {one.task_id: self._meet(*lightened(one)) for one in found}
+        return {one.task_id: self._meet(*kept(one, self._make)) for one in found}
 
     def _meet(self, entry: Entry, mark: int | None) -> TaskView:
         task_id = TaskId(entry.task_id)
@@ -172,7 +174,8 @@ class Picture:
 
     def look(self, task_ids: Iterable[TaskId]) -> Difference:
         """Read these tasks again. Raises LedgerUnusable."""
-        return self._take(task_ids, lambda part: map(lightened, self._ledger.read_many(part)))
+        read = self._ledger.read_many
+        return self._take(task_ids, lambda part: (kept(one, self._make) for one in read(part)))
 
     def _take(self, task_ids: Iterable[TaskId], read: Read) -> Difference:
         left = dict.fromkeys(task_ids)

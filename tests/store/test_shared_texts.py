@@ -7,8 +7,9 @@ from pathlib import Path
 
 from engine.records import EngineFields, TaskRecord, Units, Unreadable
 from engine.store import meta
-from engine.store.listing import lightened
+from engine.store.listing import kept
 from engine.store.look import LedgerLook
+from engine.store.meta import lighter
 
 IDS = [f"{number:016x}" for number in (1, 2)]
 META = {
@@ -54,8 +55,8 @@ def test_ended_tasks_that_say_the_same_of_themselves_share_all_of_it(tmp_path: P
     for number, task_id in enumerate(IDS):
         put(tmp_path, task_id, status="COMPLETED", pid=70_000, engine=owned(f"owner {number}"))
     look = LedgerLook(tmp_path)
-    looked = [lightened(one)[0] for one in look.read_many(IDS)]
-    ways = (look.entries(IDS), look.ended(IDS)[0], looked)
+    looked = [kept(one, lighter)[0] for one in look.read_many(IDS)]
+    ways = (look.entries(IDS, lighter), look.ended(IDS, lighter)[0], looked)
     for found in ways:
         one, other = parts([*found])
         assert one is other
@@ -75,15 +76,15 @@ def test_who_asks_for_a_task_or_a_list_is_told_all_of_an_ended_one(tmp_path: Pat
     assert [getattr(one, "task_nonce", None) for one in asked] == ["nonce 0", "nonce 1"]
     assert [one.entry for one in look.read_many(IDS)] == asked
     assert sorted(look.list(), key=lambda one: one.task_id) == asked
-    kept = [getattr(one, "result_path", None) for one in look.entries(IDS)]
-    assert kept == [f"/{task_id}/result.json" for task_id in IDS]
+    light = [getattr(one, "result_path", None) for one in look.entries(IDS, lighter)]
+    assert light == [f"/{task_id}/result.json" for task_id in IDS]
 
 
 def test_what_differs_stays_apart_and_what_lives_keeps_its_owner(tmp_path: Path) -> None:
     args: dict[str, object] = {"args": {"url": "http://a.test/"}}
     put(tmp_path, IDS[0], status="COMPLETED", engine=owned("one", **args))
     put(tmp_path, IDS[1], status="RUNNING", engine=owned("one"))
-    ended, living = parts(LedgerLook(tmp_path).entries(IDS))
+    ended, living = parts(LedgerLook(tmp_path).entries(IDS, lighter))
     assert (ended.runner, ended.args) == (None, {"url": "http://a.test/"})
     assert (living.runner, living.owner_started_at, living.args) == ("one", 1.5, None)
 

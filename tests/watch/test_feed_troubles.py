@@ -124,11 +124,11 @@ async def test_a_look_that_breaks_on_one_task_goes_on_with_the_others(tmp_path: 
     broken: list[str] = []
 
     class Failing(LedgerLook):
-        def entries(self, ids):
+        def entries(self, ids, *more):
             if not broken:
                 broken.extend(ids)
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
-            return super().entries(ids)
+            return super().entries(ids, *more)
 
     feed = Feed(Failing(tmp_path), Watch(tmp_path, scan_s=0.5), ours=lambda _: False)
     reader = Reader(feed)
