@@ -96,15 +96,20 @@
   const told = (target) => el.describe(target, el.roleOf(target) || "text", el.numberOf(target));
 
   // An animation that has yet to begin keeps its element still until the next frame is painted.
-  const begins = (target) => {
+  const begins = (animation) => animation.pending;
+  const goesOn = (animation) => animation.playState === "running";
+  const animated = (target, how) => {
     for (let one = target; one; one = one.parentElement) {
-      if (one.getAnimations().some((animation) => animation.pending)) return true;
+      if (one.getAnimations().some(how)) return true;
     }
     return false;
   };
 
-  // Between two frames nothing moves: only a page that paints none at all is taken at its word.
+  // Between two frames nothing moves: only a page that paints none at all is taken at its word,
+  // and not while it has an animation to show, which a crowded machine paints much later.
   const UNPAINTED_MS = 1000;
+  const unpainted = (target, since) =>
+    performance.now() - since > UNPAINTED_MS && !animated(target, goesOn);
 
   // Waits until the element can be acted on where it stands: shown, at rest, reachable.
   const point = async (ask) => {
@@ -118,7 +123,7 @@
       const found = look(target, ask);
       const now = JSON.stringify(found);
       const late = performance.now() >= until;
-      const rests = painted ? !begins(target) : performance.now() - paintedAt > UNPAINTED_MS;
+      const rests = painted ? !animated(target, begins) : unpainted(target, paintedAt);
       const ready = !found.problem && now === before && (late || rests);
       if (ready || late) {
         if (!ready && !found.problem) found.problem = "moving";
