@@ -59,6 +59,7 @@ async def test_however_a_crawl_with_a_contract_is_ended_all_records_agree(
         pages = (*THREE, {}) if number == 0 else THREE
         task_id = bench.submit(f"run-{number}", pages=pages)
         if number == 0:
+            # awaited before the next round names another task
             await until(lambda: bench.ledger.read_raw(task_id)["status"] == "RUNNING")  # noqa: B023
         if number == 1:
             await bench.executor.join(task_id)
