@@ -68,6 +68,7 @@ def test_a_name_that_is_still_looked_up_does_not_hold_the_programs_end_up() -> N
         import asyncio, socket, time
         from engine.browser.egress import Policy
 
+        # a system's look-up blocks its thread, and outlasts this test
         socket.getaddrinfo = lambda *_, **__: time.sleep(600)
 
         async def main():

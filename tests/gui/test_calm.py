@@ -41,15 +41,22 @@ def read(at: int) -> Batch:
     return Batch(loaded=at, total=TOTAL, complete=at == TOTAL)
 
 
-def test_parts_do_not_repaint_the_list_each_but_the_first_and_the_last_do(
-    qapp: QApplication, qtbot: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock, owner, widget = Clock(monkeypatch), QObject(), Counted()
+def painted(qtbot: Any, owner: QObject) -> tuple[Counted, Calm]:
+    """A widget that has been painted, and what keeps it calm; its pause ends by hand only."""
+    widget = Counted()
     calm = Calm(lambda: (widget,), owner)
     calm._turn.setInterval(FAR_MS)
     qtbot.addWidget(widget)
     widget.show()
     qtbot.waitUntil(lambda: widget.paints > 0, timeout=60_000)
+    return widget, calm
+
+
+def test_parts_do_not_repaint_the_list_each_but_the_first_and_the_last_do(
+    qapp: QApplication, qtbot: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, owner = Clock(monkeypatch), QObject()
+    widget, calm = painted(qtbot, owner)
     before = widget.paints
     calm.hear(read(100))
     shown = widget.paints
@@ -72,12 +79,8 @@ def test_parts_do_not_repaint_the_list_each_but_the_first_and_the_last_do(
 def test_after_a_paint_there_is_other_work_for_many_times_as_long(
     qapp: QApplication, qtbot: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock, owner, widget = Clock(monkeypatch), QObject(), Counted()
-    calm = Calm(lambda: (widget,), owner)
-    calm._turn.setInterval(FAR_MS)
-    qtbot.addWidget(widget)
-    widget.show()
-    qtbot.waitUntil(lambda: widget.paints > 0, timeout=60_000)
+    clock, owner = Clock(monkeypatch), QObject()
+    widget, calm = painted(qtbot, owner)
     calm.hear(read(100))
 
     def work() -> None:

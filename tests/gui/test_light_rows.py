@@ -14,6 +14,7 @@ MADE, BEGAN, ENDED = int(NOW) - 2 * DAY, int(NOW) - 2 * DAY + 5, int(NOW) - DAY
 def ended(number: int = 1, **given: object) -> TaskView:
     """As a ledger has it: times in whole ms."""
     fields = {"created_at": MADE, "started_at": BEGAN, "ended_at": ENDED, **given}
+    # each test gives fields of other types
     record = TaskRecord(task_id=task_id(number), kind="crawl", status="COMPLETED", **fields)  # type: ignore[arg-type]
     return TaskView(record, Units(done=20, total=20))
 

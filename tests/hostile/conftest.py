@@ -90,7 +90,7 @@ def left_over(limit_s: float = 60.0) -> list[str]:
         left = [name for name in names if name and "python" not in name]
         if not left or time.monotonic() > until:
             return left
-        time.sleep(0.05)
+        time.sleep(0.05)  # other programs' processes: they can only be looked at again
 
 
 def _name(process: psutil.Process) -> str:

@@ -109,7 +109,7 @@ def test_ctrl_c_ends_an_export_and_leaves_nothing(home, crawled, tmp_path) -> No
         "rows = _Export._rows\n"
         "def again_and_again(self):\n"
         "    while True:\n"
-        "        time.sleep(0.01)\n"
+        "        time.sleep(0.01)\n"  # an export without end leaves room for the signal
         "        yield from rows(self)\n"
         "_Export._rows = again_and_again\n"
         "octask(sys.argv[1:])\n"

@@ -97,6 +97,7 @@ async def test_the_next_page_is_not_blamed_for_what_the_last_one_left_in_its_tab
                 while not any(one.load.heavy for one in session._running.values()):
                     await asyncio.sleep(0.02)
             assert (await fetcher.fetch(f"{place.url}/next", PageOptions())).text == "next"
+            # a process that ends tells nobody: it is looked for until it is gone
             ended = lambda: not before & {process.pid for process in renderers()}  # noqa: E731
             assert await asyncio.to_thread(until, ended)
 

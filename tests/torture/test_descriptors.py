@@ -46,7 +46,7 @@ def done(change, *given):
         except EngineError as error:  # a look that is under way has one of the few just now
             if "Too many open files" not in str(error):
                 raise
-            time.sleep(0.01)
+            time.sleep(0.01)  # nobody tells when there is a free one again
 
 async def main():
     settings = Settings(home=home, root=home / "tasks")

@@ -57,6 +57,7 @@ async def reading(
     now_ms: Callable[[], int] = wall_ms,
     **options: object,
 ) -> AsyncIterator[Reader]:
+    # `options` are passed on as they are; the watch knows their types
     feed = Feed(LedgerLook(root, now_ms=now_ms), Watch(root, **options), ours=ours)  # type: ignore[arg-type]
     reader = Reader(feed)
     running = asyncio.create_task(reader.run())

@@ -39,7 +39,7 @@ class Chronicle(Watch):
 
 @asynccontextmanager
 async def watching(root: Path, **options: object) -> AsyncIterator[Chronicle]:
-    watch = Chronicle(root, **options)  # type: ignore[arg-type]
+    watch = Chronicle(root, **options)  # type: ignore[arg-type]  # passed on as they are
     await watch.start()
     try:
         first = await watch.changes(SOON_S)
