@@ -111,11 +111,7 @@ CANCEL_KEEPERS = {
     "engine/run/runner.py": "kept while the pages are settled, then raised again",
     "gui/app.py": "the program's end: a signal becomes its exit code",
 }
-MODULE_LINES = 300
-FUNCTION_LINES = 25
 NESTING = 3
-# (module, function) -> why it may be longer.
-LONG_FUNCTIONS: dict[tuple[str, str], str] = {}
 
 WRITE_CALLS = frozenset(
     {"os.replace", "os.rename", "os.renames", "os.mkdir", "os.makedirs", "os.unlink", "os.remove"}
@@ -299,22 +295,13 @@ def nothing_is_run_from_text(path: str, tree: ast.Module) -> Found:
             yield call.lineno, f"{_dotted(call.func)}(…) runs text"
 
 
-def modules_and_functions_stay_short(path: str, tree: ast.Module) -> Found:
+def functions_stay_flat(path: str, tree: ast.Module) -> Found:
     for node in ast.walk(tree):
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
-        lines = _lines(node)
-        if lines > FUNCTION_LINES and (path, node.name) not in LONG_FUNCTIONS:
-            yield node.lineno, f"{node.name}() has {lines} lines; {FUNCTION_LINES} are allowed"
         deepest = _depth(node.body)
         if deepest > NESTING:
             yield node.lineno, f"{node.name}() nests {deepest} deep; {NESTING} are allowed"
-
-
-def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """From the first statement after the docstring to the last."""
-    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
-    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
 def _depth(body: list[ast.stmt]) -> int:
@@ -355,7 +342,7 @@ RULES: tuple[Rule, ...] = (
     broad_excepts_stand_at_the_edges,
     cancelling_is_passed_on,
     nothing_is_run_from_text,
-    modules_and_functions_stay_short,
+    functions_stay_flat,
     modules_say_what_they_are_for,
 )
 
