@@ -50,6 +50,10 @@ _BAD_TARGET = {
     "Cannot type text into input[type=number]": "the field takes numbers only",
     "Unknown key": "the browser knows no such key",
     "Element is not attached": "the element went away",
+    "Not a checkbox or radio button": "the element is nothing that can be checked",
+    "Cannot uncheck radio button": "a radio button is unchecked by checking another one",
+    "Clicking the checkbox did not change its state": "it was clicked and did not change",
+    "<iframe> was expected": "the frame selector met an element that is no frame",
 }
 _DEAD = ("Target page, context or browser has been closed", "Browser has been closed")
 _PAGE_CRASH = ("Target crashed", "Page crashed")

@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, Any, Final
 from playwright.async_api import Error
 
 from engine.browser.command_stage import Call, Tool, script
+from engine.browser.command_target import document, element, every, whole_selector
 from engine.browser.egress import without_credentials
 from engine.work.command_errors import CommandFailed
+from engine.work.command_keys import is_typing
 
 if TYPE_CHECKING:
-    from playwright.async_api import Locator, Page, Response
+    from playwright.async_api import Page, Response
 
 SLOWLY: Final = 1_000  # characters: longer texts are put in at once, not key by key
+_DETACHED: Final = "Element is not attached"
+# Of an element that the page took out of the document: `is_checked` refuses those.
+_IS_CHECKED: Final = """(node) => {
+  const box = node.tagName === "LABEL" && node.control || node;
+  return box.tagName === "INPUT" ? box.checked : box.getAttribute("aria-checked") === "true";
+}"""
 # Fields whose value is not what the keys say: a date is typed in another order in each country.
 _SET_AT_ONCE: Final = ["date", "time", "month", "week", "datetime-local", "color", "range"]
 
@@ -48,28 +56,51 @@ async def forward(call: Call) -> Any:
 
 async def wait_for(call: Call) -> Any:
     page = await call.stage.page()
-    await _first(page, call).wait_for(state="visible", timeout=call.timeout_ms)
+    found = every(page, call)
+    await found.first.wait_for(state="visible", timeout=call.timeout_ms)
+    call.matches = await found.count()
     return {"found": True, "url": page.url}
 
 
 async def click(call: Call) -> Any:
     page = await _cleared(call)
-    await _first(page, call).click(timeout=call.timeout_ms)
+    await (await element(call)).click(
+        button=call.args.get("button", "left"),
+        click_count=call.args.get("count", 1),
+        modifiers=call.args.get("modifiers"),
+        timeout=call.left_ms,
+    )
+    return _done(call, page)
+
+
+async def check(call: Call) -> Any:
+    return await _set_checked(call, wanted=True)
+
+
+async def uncheck(call: Call) -> Any:
+    return await _set_checked(call, wanted=False)
+
+
+async def press(call: Call) -> Any:
+    page = await _cleared(call)
+    if not call.args.get("keep_text") and is_typing(call.args["key"]):
+        call.stage.masked.append(whole_selector(call, call.selector))
+    await (await element(call)).press(call.args["key"], timeout=call.left_ms)
     return _done(call, page)
 
 
 async def type_text(call: Call) -> Any:
     """The field then holds exactly the text, whatever stood in it before."""
-    page, text = await call.stage.page(), str(call.args["text"])
+    text = str(call.args["text"])
     if not call.args.get("keep_text"):
-        call.stage.masked.append(call.selector)
-    field = _first(page, call)
-    kind = str(await field.get_attribute("type", timeout=call.timeout_ms) or "").lower()
+        call.stage.masked.append(whole_selector(call, call.selector))
+    field = await element(call)
+    kind = str(await field.get_attribute("type", timeout=call.left_ms) or "").lower()
     if len(text) > SLOWLY or kind in _SET_AT_ONCE:
-        await field.fill(text, timeout=call.timeout_ms)
+        await field.fill(text, timeout=call.left_ms)
     else:
-        await field.fill("", timeout=call.timeout_ms)
-        await field.press_sequentially(text, timeout=call.timeout_ms)
+        await field.fill("", timeout=call.left_ms)
+        await field.press_sequentially(text, timeout=call.left_ms)
     return {"typed": len(text)}
 
 
@@ -80,20 +111,18 @@ async def keyboard(call: Call) -> Any:
 
 
 async def scroll(call: Call) -> Any:
-    page = await call.stage.page()
     given = [call.args["direction"], call.args.get("amount", 0)]
-    return await page.evaluate(script("scroll.js"), given)
+    return await (await document(call)).evaluate(script("scroll.js"), given)
 
 
 async def select(call: Call) -> Any:
-    page = await call.stage.page()
-    chosen = await _first(page, call).select_option(call.args["value"], timeout=call.timeout_ms)
+    field = await element(call)
+    chosen = await field.select_option(call.args["value"], timeout=call.left_ms)
     return {"selected": chosen}
 
 
 async def hover(call: Call) -> Any:
-    page = await call.stage.page()
-    await _first(page, call).hover(timeout=call.timeout_ms)
+    await (await element(call)).hover(timeout=call.left_ms)
     return {"done": True}
 
 
@@ -106,6 +135,9 @@ NAVIGATE: Final[Mapping[str, Tool]] = {
 }
 INTERACT: Final[Mapping[str, Tool]] = {
     "click": click,
+    "check": check,
+    "uncheck": uncheck,
+    "press": press,
     "type": type_text,
     "keyboard": keyboard,
     "scroll": scroll,
@@ -114,9 +146,19 @@ INTERACT: Final[Mapping[str, Tool]] = {
 }
 
 
-def _first(page: Page, call: Call) -> Locator:
-    """The first of what the selector means: pages often hold the same thing twice."""
-    return page.locator(call.selector).first
+async def _set_checked(call: Call, *, wanted: bool) -> Any:
+    """Check or uncheck one element; a page may take it away at the click.
+
+    A locator would go on with the element that then stands first, and check that as well.
+    """
+    page = await _cleared(call)
+    node = await (await element(call)).element_handle(timeout=call.left_ms)
+    try:
+        await node.set_checked(wanted, timeout=call.left_ms)
+    except Error as failed:
+        if _DETACHED not in failed.message or await node.evaluate(_IS_CHECKED) is not wanted:
+            raise
+    return {"checked": wanted, **_done(call, page)}
 
 
 async def _cleared(call: Call) -> Page:

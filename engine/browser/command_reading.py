@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.browser.command_stage import Call, Tool, script
+from engine.browser.command_target import document, element, frame_element
 from engine.browser.covering import NotCovered, box_of, covered
 from engine.browser.markup import without_secret_values
 from engine.work.command_errors import CommandFailed
@@ -33,7 +34,7 @@ _CALL = "{}().then((value) => typeof value === 'function' ? value() : value)"
 async def screenshot(call: Call) -> Any:
     """A PNG among the task's artifacts; what was typed is covered, in its field and elsewhere."""
     page = await call.stage.page()
-    element = page.locator(call.selector).first if call.selector else None
+    shown = await element(call) if call.selector else await frame_element(call)
     how: dict[str, Any] = {
         "type": "png",
         "animations": "disabled",
@@ -41,10 +42,10 @@ async def screenshot(call: Call) -> Any:
         "mask_color": "#888888",
         "timeout": call.timeout_ms,
     }
-    shoot = partial((element or page).screenshot, **how)
-    clip = partial(box_of, element) if element is not None else None
-    if element is not None:
-        await element.scroll_into_view_if_needed(timeout=call.timeout_ms)
+    shoot = partial((shown or page).screenshot, **how)
+    clip = partial(box_of, shown) if shown is not None else None
+    if shown is not None:
+        await shown.scroll_into_view_if_needed(timeout=call.timeout_ms)
     assert call.stage.instance is not None  # whoever has a page has an instance
     wire, echoes = call.stage.instance.wire(page), Echoes(call.stage.hidden)
     try:
@@ -59,29 +60,27 @@ async def screenshot(call: Call) -> Any:
 
 
 async def get_text(call: Call) -> Any:
-    page = await call.stage.page()
-    text = await page.locator(call.selector).first.inner_text(timeout=call.timeout_ms)
+    text = await (await element(call)).inner_text(timeout=call.left_ms)
     return _cut("text", text.strip())
 
 
 async def get_html(call: Call) -> Any:
-    page = await call.stage.page()
     if not call.selector:
-        return _cut("html", without_secret_values(await page.content()))
-    found = page.locator(call.selector).first
-    html = str(await found.evaluate("(node) => node.outerHTML", timeout=call.timeout_ms))
+        return _cut("html", without_secret_values(await (await document(call)).content()))
+    found = await element(call)
+    html = str(await found.evaluate("(node) => node.outerHTML", timeout=call.left_ms))
     return _cut("html", without_secret_values(html))
 
 
 async def get_viewport_dom(call: Call) -> Any:
-    page = await call.stage.page()
-    return plain(await page.evaluate(script("viewport.js"), dict(_DOM_LIMITS)))
+    shown = await document(call)
+    return plain(await shown.evaluate(script("viewport.js"), dict(_DOM_LIMITS)))
 
 
 async def evaluate(call: Call) -> Any:
-    page, source = await call.stage.page(), str(call.args["script"])
-    function = await _compiled(call, page, source)
-    value = await page.evaluate(_CALL.format(function))
+    where, source = await document(call), str(call.args["script"])
+    function = await _compiled(call, await call.stage.page(), source)
+    value = await where.evaluate(_CALL.format(function))
     return {"value": plain(value)}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -71,19 +72,35 @@ async def _close(page: Page) -> None:
         return  # the commands on it will say what is wrong
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
-    """One command on the stage: its arguments as they are used, and its number in the task."""
+    """One command on the stage: its arguments as they are used, and its number in the task.
+
+    `matches` is the number of elements that its selector met, 0 as long as that is not known.
+    """
 
     stage: Stage
     args: Mapping[str, Any]
     timeout_ms: int
     number: int
+    matches: int = 0
+    started_s: float = field(default_factory=time.monotonic)
 
     @property
     def selector(self) -> str:
         given: str = self.args.get("selector", "")
         return given
+
+    @property
+    def frames(self) -> tuple[str, ...]:
+        """The selectors of the frames that lead to the element, outermost first."""
+        given: tuple[str, ...] = self.args.get("frame", ())
+        return given
+
+    @property
+    def left_ms(self) -> float:
+        """The rest of the command's time; never 0, which Playwright reads as no limit."""
+        return max(1.0, self.timeout_ms - (time.monotonic() - self.started_s) * 1000)
 
 
 Tool = Callable[[Call], Awaitable[Any]]

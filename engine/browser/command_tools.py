@@ -30,17 +30,30 @@ async def run_command(step: Step, stage: Stage, number: int) -> Any:
     """
     call = Call(stage, step.args, step.timeout_ms, number)
     tool = TOOLS[step.tool][step.action]
-    subject = str(step.args.get("selector", ""))
     try:
         if stage.instance is None or step.tool == "browser_instance":
             return await tool(call)
         stage.instance.crash = None
         async with stage.instance.within(step.timeout_ms / 1000 + GRACE_S):
-            return await tool(call)
+            return _with_warning(call, await tool(call))
     except TimeoutError:
-        raise await _late(stage, step, subject) from None
+        raise await _late(stage, step, _subject(call)) from None
     except Error as failed:
-        raise await _broken(stage, failed, step, subject) from failed
+        raise await _broken(stage, failed, step, _subject(call)) from failed
+
+
+def _with_warning(call: Call, result: dict[str, Any]) -> dict[str, Any]:
+    """The result, and how many elements the selector met where that were several."""
+    if call.matches <= 1:
+        return result
+    warning = f"{call.matches:,} elements match the selector; the first was used"
+    return {**result, "matches": call.matches, "warning": warning}
+
+
+def _subject(call: Call) -> str:
+    """What a command acts on, for the reason why it failed."""
+    whole = " >> ".join((*call.frames, call.selector))
+    return f"{whole} (1 of {call.matches:,})" if call.matches > 1 else whole
 
 
 def needs_page(step: Step) -> bool:

@@ -96,6 +96,8 @@ def _case(
     Xml.SubElement(properties, "property", name="tool", value=_clean(command["tool_name"]))
     if picture:
         Xml.SubElement(properties, "property", name="attachment", value=_clean(picture))
+    if command.get("warning"):
+        Xml.SubElement(properties, "property", name="warning", value=_clean(command["warning"]))
     error = command.get("error")
     if command["status"] == "error":
         said = error if isinstance(error, Mapping) else {}
@@ -103,8 +105,10 @@ def _case(
     elif command["status"] != "success":
         why = "cancelled" if task["status"] == "cancelled" else "an earlier command failed"
         Xml.SubElement(case, "skipped", message=why)
-    if picture:
-        Xml.SubElement(case, "system-out").text = _clean(f"[[ATTACHMENT|{picture}]]")
+    output = [f"warning: {command['warning']}"] if command.get("warning") else []
+    output += [f"[[ATTACHMENT|{picture}]]"] if picture else []
+    if output:
+        Xml.SubElement(case, "system-out").text = _clean("\n".join(output))
     return case
 
 

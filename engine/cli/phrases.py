@@ -29,6 +29,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "reap.none": "Nothing to reap: every live task has a living owner.",
     "run.ended": "{name}: {status}, {done} of {total} commands in {took}  ({task_id})",
     "run.queued": "… {count} waiting",
+    "run.warning": "warning",
     "complete.asked": "{task_id}  will be COMPLETED at its next page",
     "complete.ended": "{task_id}  {status}",
     "contract.line": (

@@ -156,7 +156,7 @@ def _took(command: Mapping[str, Any]) -> str:
 
 
 def _why(command: Mapping[str, Any]) -> str:
-    error = command.get("error")
+    error, warning = command.get("error"), command.get("warning")
     if not isinstance(error, Mapping):
-        return ""
+        return f": {display(warning, 300)} [{say('run.warning')}]" if warning else ""
     return f": {display(str(error.get('message')), 300)} [{display(str(error.get('code')), 40)}]"

@@ -47,6 +47,8 @@ def command_in(raw: Mapping[str, Any]) -> Found:
         found[name] = found[name] if isinstance(found.get(name), str) else ""
     known = isinstance(found.get("status"), str) and found["status"] in _STATUSES
     found["status"] = found["status"] if known else "pending"
+    if not isinstance(found.get("warning", ""), str):
+        del found["warning"]
     found["args"] = found["args"] if isinstance(found.get("args"), dict) else {}
     return found
 

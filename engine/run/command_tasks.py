@@ -168,6 +168,7 @@ class _CommandRun:
         await self._tell(number)
         try:
             command.result = self._scrub.value(await self._done(step, stage, number))
+            command.warning = command.result.get("warning", msgspec.UNSET)
         except CommandFailed as failed:
             reason = self._scrub.text(str(failed))
             command.error = CommandError(failed.code, reason)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -198,7 +198,7 @@ class _Reader:
         elif not isinstance(value, str):
             self.wrong(path, "wrong_type", f"must be one of {', '.join(known)}")
         else:
-            hint = _hint(value, known)
+            hint = f"{_hint(value, known)}; there are {', '.join(known)}"
             self.wrong(path, f"unknown_{what}", f"there is no {what} '{_shown(value)}'{hint}")
         return ""
 
@@ -218,6 +218,8 @@ class _Reader:
     def _value(self, given: Any, row: Arg, path: str) -> Any:
         if row.text and values.is_reference(given):
             given = self._secret(given, path)
+        elif isinstance(given, list | tuple) and self.variables is not None:
+            given = self._all_filled(given, path)
         elif isinstance(given, str) and self.variables is not None:
             given = self._filled(given, path)
         if given is None:
@@ -258,6 +260,15 @@ class _Reader:
             hint = _hint(name, self._known)
             self.wrong(path, "unknown_variable", f"there is no variable '{_shown(name)}'{hint}")
         return None if missing else values.filled(given, self._known)
+
+    def _all_filled(self, given: Sequence[Any], path: str) -> list[Any] | None:
+        """A list with the variables of its texts filled in; None where one has no value."""
+        filled = [
+            self._filled(each, f"{path}[{at}]") if isinstance(each, str) else each
+            for at, each in enumerate(given)
+        ]
+        lost = any(new is None and old is not None for old, new in zip(given, filled, strict=True))
+        return None if lost else filled
 
     def _remember_typed(self, args: Mapping[str, Any], read: Mapping[str, Any]) -> None:
         name = TYPED.get(str(args.get("action")), "")

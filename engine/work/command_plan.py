@@ -66,9 +66,10 @@ class CommandPlan(msgspec.Struct, frozen=True):
 
     def _places(self) -> Iterator[str]:
         for step in self.steps:
-            for value in step.args.values():
-                found = _ADDRESS.findall(value) if isinstance(value, str) else ()
-                yield from filter(None, map(_place, found))
+            for given in step.args.values():
+                for value in given if isinstance(given, tuple) else (given,):
+                    found = _ADDRESS.findall(value) if isinstance(value, str) else ()
+                    yield from filter(None, map(_place, found))
 
     def task(self, created_at: int) -> Task:
         """The task as it is before anything of it ran."""

@@ -11,14 +11,21 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.work import arguments
-from engine.work.command_keys import read_key
+from engine.work.command_keys import MODIFIERS, read_key
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
+EXPECT_TIMEOUT_MS: Final = 5_000  # as Playwright's assertions
 MAX_TIMEOUT_MS: Final = 3_600_000
 MAX_SELECTOR: Final = 4_096  # characters
 MAX_TYPED: Final = 100_000
 MAX_SCRIPT: Final = 500_000
 MAX_SCROLL_PX: Final = 1_000_000
+MAX_FRAMES: Final = 10  # nested ones
+MAX_CLICKS: Final = 3
+MAX_COUNT: Final = 1_000_000
+BUTTONS: Final = ("left", "right", "middle")
+STATES: Final = ("visible", "hidden", "enabled", "disabled", "checked", "unchecked")
+LOAD_STATES: Final = ("load", "domcontentloaded", "networkidle")
 
 Read = Callable[[object], Any]  # the value, or ValueError with what is wrong
 
@@ -48,8 +55,33 @@ def _text(limit: int, *, required: bool = True) -> Arg:
     return Arg(arguments.long_text(limit), required, text=True)
 
 
+def _one_or_more(of: Read, most: int) -> Callable[[object], tuple[Any, ...]]:
+    """One text, or a list of 1 to `most` of them; read as a tuple."""
+
+    def read(given: object) -> tuple[Any, ...]:
+        several = given if isinstance(given, list | tuple) else (given,)
+        if not 1 <= len(several) <= most:
+            raise ValueError(f"must be a text, or a list of 1 to {most} of them")
+        return tuple(of(each) for each in several)
+
+    return read
+
+
 _SELECTOR = _text(MAX_SELECTOR)
 _MAYBE_SELECTOR = _text(MAX_SELECTOR, required=False)
+_MAYBE_TEXT = _text(MAX_TYPED, required=False)
+_ANY_TEXT = Arg(_typed, text=True)  # an empty one is a text as well
+_FRAME = Arg(_one_or_more(arguments.long_text(MAX_SELECTOR), MAX_FRAMES))
+_IN_FRAME: Final[Action] = {"selector": _SELECTOR, "frame": _FRAME}
+_KEY = Arg(read_key, True, text=True)
+
+
+def _held(given: object) -> tuple[str, ...]:
+    """Keys that are held: `Control+Shift`, or a list."""
+    several = given.split("+") if isinstance(given, str) else given
+    return _one_or_more(arguments.one_of(*MODIFIERS), len(MODIFIERS))(several)
+
+
 _INSTANCE_ID = _text(100)
 _MAYBE_INSTANCE_ID = _text(100, required=False)
 _SIZE = Arg(arguments.whole(200, 8_000))
@@ -62,30 +94,39 @@ TOOLS: Final[Mapping[str, Mapping[str, Action]]] = {
         "reload": {},
         "back": {},
         "forward": {},
-        "wait_for": {"selector": _SELECTOR},
+        "wait_for": {"selector": _SELECTOR, "frame": _FRAME},
     },
     "browser_interact": {
-        "click": {"selector": _SELECTOR},
+        "click": {
+            **_IN_FRAME,
+            "count": Arg(arguments.whole(1, MAX_CLICKS)),
+            "button": Arg(arguments.one_of(*BUTTONS)),
+            "modifiers": Arg(_held),
+        },
+        "check": _IN_FRAME,
+        "uncheck": _IN_FRAME,
+        "press": {**_IN_FRAME, "key": _KEY, "keep_text": _KEEP_TEXT},
         "type": {
-            "selector": _SELECTOR,
+            **_IN_FRAME,
             "text": Arg(_typed, True, text=True),
             "keep_text": _KEEP_TEXT,
         },
-        "keyboard": {"key": Arg(read_key, True, text=True), "keep_text": _KEEP_TEXT},
+        "keyboard": {"key": _KEY, "keep_text": _KEEP_TEXT},
         "scroll": {
             "direction": Arg(arguments.one_of("up", "down", "left", "right"), True),
             "amount": Arg(arguments.whole(1, MAX_SCROLL_PX)),
+            "frame": _FRAME,
         },
-        "select": {"selector": _SELECTOR, "value": Arg(_typed, True, text=True)},
-        "hover": {"selector": _SELECTOR},
+        "select": {**_IN_FRAME, "value": Arg(_typed, True, text=True)},
+        "hover": _IN_FRAME,
     },
     "browser_content": {
-        "screenshot": {"selector": _MAYBE_SELECTOR},
-        "get_text": {"selector": _SELECTOR},
-        "get_html": {"selector": _MAYBE_SELECTOR},
-        "get_viewport_dom": {},
+        "screenshot": {"selector": _MAYBE_SELECTOR, "frame": _FRAME},
+        "get_text": _IN_FRAME,
+        "get_html": {"selector": _MAYBE_SELECTOR, "frame": _FRAME},
+        "get_viewport_dom": {"frame": _FRAME},
     },
-    "browser_execute": {"evaluate": {"script": _text(MAX_SCRIPT)}},
+    "browser_execute": {"evaluate": {"script": _text(MAX_SCRIPT), "frame": _FRAME}},
     "browser_instance": {
         "list": {},
         "launch": {"headed": Arg(arguments.flag), "width": _SIZE, "height": _SIZE},
@@ -94,4 +135,4 @@ TOOLS: Final[Mapping[str, Mapping[str, Action]]] = {
     },
 }
 # What a command types is kept as its length only, unless it says `keep_text`.
-TYPED: Final[Mapping[str, str]] = {"type": "text", "keyboard": "key"}
+TYPED: Final[Mapping[str, str]] = {"type": "text", "keyboard": "key", "press": "key"}

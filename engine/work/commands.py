@@ -58,6 +58,7 @@ class TaskCommand(msgspec.Struct):
     started_at: int | UnsetType = field(default=UNSET, name="startedAt")
     completed_at: int | UnsetType = field(default=UNSET, name="completedAt")
     result: Any = UNSET
+    warning: str | UnsetType = UNSET  # of the result; stands here for readers without results
     error: CommandError | UnsetType = UNSET
 
     def move(self, status: CommandStatus, now_ms: int) -> None:

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from engine.display import display, display_lines
 from engine.errors import EngineError
 from engine.records import TaskRecord, TaskView
+from engine.saying import retold
 from engine.service import Engine
 from engine.words import took
 from gui import language
@@ -221,6 +222,8 @@ def step_text(step: Mapping[str, Any]) -> str:
     began, ended = step.get("startedAt"), step.get("completedAt")
     if isinstance(began, int | float) and isinstance(ended, int | float):
         parts.append(took(ended - began))
+    if isinstance(warning := step.get("warning"), str):
+        parts.append(f"⚠ {display_lines(retold(warning), 2_000)}")
     told = (name for name in ("error", "args", "result") if step.get(name) is not None)
     parts += [f"{name}:\n{_pretty(step[name])}" for name in told]
     return "\n\n".join(parts)

@@ -100,9 +100,11 @@ def _lasted(began: object, ended: object) -> str:
 
 
 def _cells(number: int, step: Step) -> tuple[str, ...]:
-    error = step.get("error")
+    error, warning = step.get("error"), step.get("warning")
     if isinstance(error, Mapping):
         said = f"{retold(str(error.get('message', '')))} [{error.get('code', '')}]"
+    elif isinstance(warning, str):
+        said = f"⚠ {retold(warning)}"
     else:
         said = json.dumps(step.get("args", {}), ensure_ascii=False, default=str)
     return (

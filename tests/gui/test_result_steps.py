@@ -113,3 +113,10 @@ def test_a_page_without_a_time_is_sorted_before_the_quickest() -> None:
     assert column.value(unit_of(page(0, response_ms=None), 0)) < column.value(
         unit_of(page(1, response_ms=0), 1)
     )
+
+
+def test_a_warning_stands_in_the_row_of_its_step(qapp: QApplication) -> None:
+    model = StepModel()
+    warning = "3 elements match the selector; the first was used"
+    model.show_steps([{"status": "success", "args": {"selector": "li"}, "warning": warning}])
+    assert model.data(model.index(0, 5)) == f"⚠ {warning}"

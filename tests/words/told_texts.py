@@ -43,6 +43,7 @@ NAMES = frozenset(
         *("Target page, context or browser has been closed", "Target crashed", "Page crashed"),
         *("Unknown engine", "Unexpected token", "Malformed selector", "while parsing selector"),
         *("while parsing css selector", "SyntaxError: Failed to execute", "key {0}"),
+        "Element is not attached",
         *("scroll by {0}, {1}", "type {0} into {1}", "Click {0}", "Press {0}", "Replay of {0}"),
         *("Do again what was recorded at {0}", "Mark this page, to know the next one from it"),
         *("Scroll {0}", "Select in {0}", "Type into {0}", "Wait for {0}"),
@@ -54,6 +55,7 @@ PARTS = frozenset(
         *("; did you mean {0}?", "'{0}' is not the name of a key{1}", "is not {0}{1}"),
         *("there is no variable '{0}'{1}", "there is no {0} '{1}'{2}", "a field of a task"),
         *("a field of a command", "an argument of {}", "must be {0}", "an object", "true or false"),
+        "{0}; there are {1}",
         *("not done within {0} s{1}{2}", "it is {0}", "no regular file", "{0} twice"),
         *(
             "Complete at least {0} more {1} item(s), {2}",

@@ -1,0 +1,245 @@
+"""What real journeys need of a command task: clicks, boxes, frames, several matches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.cli.junit import report
+from engine.cli.run_show import Lines
+from engine.errors import InvalidArguments
+from engine.sample.server import Answer
+from engine.sample.site import Site
+from engine.work.command_check import check
+from tests.commands.conftest import Booth, Opening, do, mistakes, task
+
+LOG = """<pre id=log></pre><script>
+for (const name of ["click", "dblclick", "contextmenu", "auxclick", "keydown"])
+  addEventListener(name, (event) => {
+    const held = ["shiftKey", "ctrlKey"].filter((key) => event[key]).join("+");
+    const said = [name, event.target.id, event.key || event.detail, held];
+    log.textContent += said.join(" ").trim() + "\\n";
+  });
+</script>"""
+
+
+def page(body: str) -> Answer:
+    return Answer(f"<!doctype html><title>t</title><body>{body}</body>".encode())
+
+
+async def results(booth: Booth, *commands: dict[str, Any], **fields: Any) -> list[Any]:
+    """What each command found; all of them must have gone well."""
+    done = await booth.run(*commands, **fields)
+    bad = [command.get("error") for command in done["commands"] if command["status"] != "success"]
+    assert not bad, bad
+    return [command["result"] for command in done["commands"]]
+
+
+async def failure(booth: Booth, *commands: dict[str, Any], **fields: Any) -> tuple[str, str]:
+    """Code and reason of the last command, which must be the first that failed."""
+    done = await booth.run(*commands, **fields)
+    states = [command["status"] for command in done["commands"]]
+    assert states == ["success"] * (len(states) - 1) + ["error"], done
+    error = done["commands"][-1]["error"]
+    assert "\n" not in error["message"]
+    return error["code"], error["message"]
+
+
+async def test_clicks_are_counted_and_take_a_button_and_keys_that_are_held(
+    opened: Opening, site: Site
+) -> None:
+    site.answers["/log"] = page("<button id=b>b</button><input id=field>" + LOG)
+    async with opened() as booth:
+        *_, said = await results(
+            booth,
+            do("goto", url=f"{site.url}/log"),
+            do("click", selector="#b", count=2),
+            do("click", selector="#b", button="right"),
+            do("click", selector="#b", button="middle"),
+            do("click", selector="#b", modifiers="Control+Shift"),
+            do("press", selector="#field", key="Control+A"),
+            do("get_text", selector="#log"),
+        )
+    assert [line for line in said["text"].splitlines() if "keydown b" not in line] == [
+        "click b 1",
+        "click b 2",
+        "dblclick b 2",
+        "contextmenu b 0",
+        "auxclick b 1",
+        "auxclick b 1",
+        "click b 1 shiftKey+ctrlKey",
+        "keydown field Control ctrlKey",
+        "keydown field A ctrlKey",
+    ]
+
+
+BOXES = """
+<ul><li><label id=one><input type=checkbox> Milk</label>
+<li><label id=two><input type=checkbox checked> Bread</label></ul>
+<div id=switch role=switch tabindex=0 aria-checked=false onclick="
+  this.setAttribute('aria-checked', this.getAttribute('aria-checked') !== 'true')">Wake</div>
+<input type=radio id=radio>
+<input type=checkbox id=leaves onclick="this.remove()">
+<input type=checkbox id=stuck onclick="event.preventDefault()">
+<p id=text>no box</p>"""
+STATES = "[...document.querySelectorAll('label input')].map((box) => box.checked)"
+
+
+async def test_boxes_are_checked_and_unchecked_once_however_often_it_is_asked_for(
+    opened: Opening, site: Site
+) -> None:
+    site.answers["/boxes"] = page(BOXES)
+    async with opened() as booth:
+        done = await results(
+            booth,
+            do("goto", url=f"{site.url}/boxes"),
+            do("check", selector="#one"),
+            do("check", selector="#one"),
+            do("uncheck", selector="#two input"),
+            do("evaluate", script=STATES),
+            do("check", selector="role=switch[name='Wake']"),
+            do("check", selector="role=switch[name='Wake']"),
+            do("get_html", selector="#switch"),
+            do("check", selector="#radio"),
+            do("check", selector="#leaves"),
+        )
+        assert done[1] == done[2] == {"checked": True, "done": True, "url": f"{site.url}/boxes"}
+        assert done[4] == {"value": [True, False]}
+        assert 'aria-checked="true"' in done[7]["html"]
+        for command, reason in (
+            (do("check", selector="#stuck"), "it was clicked and did not change"),
+            (do("check", selector="#text"), "nothing that can be checked"),
+            (do("uncheck", selector="#radio"), "checking another one"),
+        ):
+            start = (do("goto", url=f"{site.url}/boxes"), do("check", selector="#radio"))
+            code, said = await failure(booth, *start, command)
+            assert code == "EXECUTION_ERROR"
+            assert reason in said
+
+
+async def test_a_key_that_is_pressed_into_a_field_is_kept_no_more_than_what_is_typed(
+    opened: Opening, site: Site
+) -> None:
+    site.answers["/log"] = page("<input id=field oninput='log.textContent = value'><p id=log></p>")
+    async with opened() as booth:
+        done = await booth.run(
+            do("goto", url=f"{site.url}/log"),
+            do("press", selector="#field", key="7"),
+            do("get_text", selector="#log"),
+        )
+    assert done["commands"][1]["args"]["key"] == "[redacted]"
+    assert done["commands"][2]["status"] == "success"
+
+
+async def test_several_matches_are_told_and_the_first_is_used(opened: Opening, site: Site) -> None:
+    rows = "".join(f"<li onclick='out.textContent={n}'>row {n}</li>" for n in range(3))
+    site.answers["/rows"] = page(f"<ul>{rows}</ul><p id=out></p>")
+    async with opened() as booth:
+        done = await booth.run(
+            do("goto", url=f"{site.url}/rows"),
+            do("click", selector="li"),
+            do("get_text", selector="#out"),
+            do("click", selector="li", button="right", timeout=300),
+            do("type", selector="li", text="x", timeout=500),
+        )
+        light = await booth.engine.command_task(done["id"], results=False)
+    assert light is not None
+    click, out = done["commands"][1:3]
+    warning = "3 elements match the selector; the first was used"
+    assert (click["result"]["matches"], click["result"]["warning"]) == (3, warning)
+    assert out["result"] == {"text": "0"}
+    assert [one.get("warning") for one in light["commands"][:3]] == [None, warning, None]
+
+
+def test_a_warning_is_shown_in_the_report_and_on_the_command_line(tmp_path: Path) -> None:
+    command = {
+        **do("click", selector="li"),
+        "id": "task_1_1_cmd_0",
+        "status": "success",
+        "warning": "3 elements match the selector; the first was used",
+    }
+    done = {"id": "task_1_1", "name": "t", "status": "completed", "createdAt": 1}
+    shown = Lines(several=False).line({**done, "commands": [command]}, 0, command)
+    assert shown.endswith(": 3 elements match the selector; the first was used [warning]")
+    xml = report([({**done, "commands": [command]}, tmp_path)]).decode()
+    assert '<property name="warning" value="3 elements match the selector' in xml
+    assert "<system-out>warning: 3 elements match" in xml
+
+
+OUTER = "<h1>Outer</h1><iframe id=near src='/near'></iframe>"
+INNER = """<h2>Inner</h2><input id=name><button onclick="out.textContent = 'hi ' + name_.value">go
+</button><p id=out></p><iframe src='{far}/far' width=300 height=200></iframe>
+<script>const name_ = document.getElementById('name')</script>"""
+FAR = "<button id=deep onclick=\"this.textContent='pressed'\">deep</button>"
+
+
+async def test_commands_act_in_frames_of_the_same_and_of_another_site(
+    opened: Opening, site: Site
+) -> None:
+    far = f"http://localhost:{site.port}"
+    site.answers["/outer"] = page(OUTER)
+    site.answers["/near"] = page(INNER.format(far=far))
+    site.answers["/far"] = page(FAR)
+    nested = ["#near", f"iframe[src='{far}/far']"]
+    async with opened() as booth:
+        done = await results(
+            booth,
+            do("goto", url=f"{site.url}/outer"),
+            do("wait_for", selector="h2", frame="#near"),
+            do("type", selector="#name", text="Ada", frame="#near", keep_text=True),
+            do("click", selector="button", frame="#near"),
+            do("get_text", selector="#out", frame="#near"),
+            do("click", selector="#deep", frame=nested),
+            do("get_text", selector="#deep", frame=nested),
+            do("evaluate", script="location.pathname", frame=nested),
+            do("get_html", frame="#near"),
+            do("get_viewport_dom", frame="#near"),
+            do("screenshot", frame="#near"),
+        )
+        assert done[4] == {"text": "hi Ada"}
+        assert done[6] == {"text": "pressed"}
+        assert done[7] == {"value": "/far"}
+        assert "<h2>Inner</h2>" in done[8]["html"]
+        assert done[9]["url"].endswith("/near")
+        assert (done[10]["width"], done[10]["height"]) == (304, 155)
+        said = await failure(
+            booth,
+            do("goto", url=f"{site.url}/outer"),
+            do("click", selector="#deep", frame="h1", timeout=2_000),
+        )
+    assert said == ("EXECUTION_ERROR", "the frame selector met an element that is no frame")
+
+
+def test_mistakes_in_lists_and_choices_are_told_with_their_places() -> None:
+    document = task(
+        do("click", selector="#a", count=4, button="back", modifiers=["Hyper"]),
+        do("get_text", selector="#a", frame=[]),
+        do("get_text", selector="#a", frame=["#f", 3]),
+        do("get_text", selector="#a", frame=["#f", "{{gone}}"]),
+        do("press", selector="#a", key="Entr"),
+        variables={"known": "#f"},
+    )
+    with pytest.raises(InvalidArguments) as caught:
+        check(document)
+    assert mistakes(caught.value) == {
+        "commands[0].args.count": "invalid_value",
+        "commands[0].args.button": "invalid_value",
+        "commands[0].args.modifiers": "invalid_value",
+        "commands[1].args.frame": "invalid_value",
+        "commands[2].args.frame": "invalid_value",
+        "commands[3].args.frame[1]": "unknown_variable",
+        "commands[4].args.key": "invalid_value",
+    }
+    plan = check(task(do("get_text", selector="p", frame=["{{known}}"]), variables={"known": "#f"}))
+    assert plan.steps[0].args["frame"] == ("#f",)
+
+
+def test_an_unknown_action_is_answered_with_all_that_there_are() -> None:
+    wrong = {**do("click", selector="#a"), "args": {"action": "clik", "selector": "#a"}}
+    with pytest.raises(InvalidArguments) as caught:
+        check(task(wrong))
+    said = str(caught.value)
+    assert "did you mean click?" in said
+    assert all(name in said for name in ("check", "hover", "select", "type"))
