@@ -215,14 +215,18 @@ class BrowserGone(EngineError):
 
 
 class PageError(EngineError):
-    """One page could not be taken; the crawl goes on. `code` tells the reason by `kind`."""
+    """One page could not be taken; the crawl goes on. `code` tells the reason by `kind`.
+
+    `status` is the HTTP status where the site answered with one and nothing else.
+    """
 
     code = "page_error"
     title = "The page could not be taken"
     sentence = "{message}"
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, kind: str, message: str, status: int = 0) -> None:
         self.kind = kind
+        self.status = status
         super().__init__(kind=kind, message=message)
 
 

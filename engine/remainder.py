@@ -13,7 +13,7 @@ CRAWLS: Final = frozenset({"crawl", "crawl_sitemap"})
 # How a page is taken; what a crawl follows and leaves out means nothing for a single page.
 _PAGE_OPTIONS: Final = frozenset(
     {"output_format", "respect_robots", "delay_ms", "engine", "block_resources", "screenshot"}
-    | {"settle_ms", "wait_for", "timeout_ms"}
+    | {"settle_ms", "wait_for", "timeout_ms", "retries"}
 )
 
 

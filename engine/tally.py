@@ -35,13 +35,17 @@ class CrawlOutcome(msgspec.Struct, frozen=True):
     scope: str
     stopped_by: StoppedBy
     first_error: str = ""
+    http_errors: int = 0
+    not_loaded: int = 0
+    retried: int = 0
     left_out: Mapping[str, int] = {}
 
     def summary(self) -> dict[str, Any]:
         told = msgspec.structs.asdict(self)
         del told["first_error"]  # it stands with its page
         left_out = told.pop("left_out")
-        return {**told, **left_out}
+        counts = {name: told.pop(name) for name in ("http_errors", "not_loaded", "retried")}
+        return {**told, **{name: count for name, count in counts.items() if count}, **left_out}
 
 
 class Tally:
@@ -50,6 +54,8 @@ class Tally:
     def __init__(self, pages: Iterable[Mapping[str, Any]] = ()) -> None:
         self.total = 0
         self.failed = 0
+        self.http_errors = 0
+        self.retried = 0
         self.deepest = 0
         self.first_error = ""
         for page in pages:
@@ -58,6 +64,8 @@ class Tally:
     def add(self, page: Mapping[str, Any]) -> None:
         self.total += 1
         self.failed += "error" in page
+        self.http_errors += page.get("error_code") == "http"
+        self.retried += "attempts" in page
         self.first_error = self.first_error or str(page.get("error", ""))
         depth = page.get("depth")
         if isinstance(depth, int):
@@ -73,6 +81,9 @@ class Tally:
             scope=scope,
             stopped_by=stopped_by,
             first_error=self.first_error,
+            http_errors=self.http_errors,
+            not_loaded=self.failed - self.http_errors,
+            retried=self.retried,
         )
 
 

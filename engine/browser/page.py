@@ -115,7 +115,7 @@ class Tab:
         headers = response.headers if response else {}
         status = response.status if response and response.url == taken.url else taken.status
         fetched = as_fetched(taken, url, status, headers)
-        fetched.dialogs = self._dialogs
+        fetched.dialogs, fetched.cut_off = self._dialogs, self._cut_off
         fetched.windows = max(fetched.windows, self._windows)
         failed = status >= 400
         if options.screenshot == "all" or (failed and options.screenshot == "failed"):

@@ -4,12 +4,15 @@ Decisions where the contract is silent. An answer of 400 and above is a failed p
 keeps its content. What robots.txt blocks is kept as a failed page and costs nothing of
 `max_pages`. A redirect that leaves the scope is kept as the page it led to, and each of
 its links is judged by itself. The default scope is the start's origin, and the same host
-with or without `www.` or over https when that is where the start page itself landed.
+with or without `www.` or over https when that is where the start page itself landed. A page
+that failed for a moment is tried again after the rest of its level; only its last attempt is
+kept, and it counts once for `max_pages`. A stop keeps the last failure of those still waiting.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -31,11 +34,13 @@ from engine.work.frontier import SPARE, Frontier, Visit
 from engine.work.loading import Loader, OpenFetcher
 from engine.work.pace import Pace
 from engine.work.page_record import NOTHING, page_record, refusal
-from engine.work.robots import Robots, Rules
+from engine.work.robots import BLOCKED, ROBOTS_S, Robots, Rules
+from engine.work.second_chance import Failure
 
 SLACK_S = 10.0  # what a fetcher may take beyond the page's own limit before the unit ends it
+KEPT_SINGLY = 200  # failed pages that a stop found waiting; each costs a page and an event
 MANY = 1_000  # addresses to begin at: a million of them take 3 s, which no loop may stand still
-_BUSY = frozenset({429, 503})
+_NAMES_A_TIME = frozenset({429, 503})  # whose Retry-After holds for the host
 
 
 async def crawl(args: CrawlArgs, ctx: Context, open_fetcher: OpenFetcher) -> CrawlOutcome:
@@ -97,7 +102,10 @@ class _Crawl:
                     for number in range(self._args.concurrency):
                         workers.create_task(self._work(), name=f"crawl-{number}")
         except BaseExceptionGroup as group:
+            with contextlib.suppress(EngineError):
+                await self._keep_waiting()
             raise _first(group) from None
+        await self._keep_waiting()
         duration_ms = round((self._ctx.monotonic() - started) * 1_000)
         outcome = self._tally.outcome(self._scope, duration_ms, self._stopped_by())
         return msgspec.structs.replace(outcome, left_out=self._frontier.left.told())
@@ -121,9 +129,9 @@ class _Crawl:
         """The next page to load, waited for while others may still find some."""
         async with self._changed:
             while not self._is_over():
-                if self._may_begin() and (visit := self._frontier.take()) is not None:
+                if (visit := self._take()) is not None:
                     return visit
-                if self._fault_is_due() and not self._frontier.flying:
+                if self._fault_is_due() and not self._under_way:
                     raise InjectedFault(page=self._args.fail_on_page)
                 if self._is_over():
                     break
@@ -134,28 +142,36 @@ class _Crawl:
     def _is_over(self) -> bool:
         if self._ctx.stopping or self._frontier.is_empty:
             return True
-        return self._room() <= 0 and not self._frontier.flying
+        return self._room() <= 0 and not self._under_way
 
     def _room(self) -> int:
         return self._args.max_pages - self._spent()
 
     def _spent(self) -> int:
-        """Pages of `max_pages` that are loaded or being loaded; what robots.txt blocks is not."""
-        return self._loaded + self._frontier.flying
+        """Pages of `max_pages` that are loaded or under way; what robots.txt blocks is not."""
+        return self._loaded + self._under_way
+
+    @property
+    def _under_way(self) -> int:
+        """Pages that are being loaded, or were and wait for another attempt."""
+        return self._frontier.flying + self._frontier.waiting
 
     def _fault_is_due(self) -> bool:
         due = self._args.fail_on_page
         return due is not None and self._spent() >= due - 1
 
-    def _may_begin(self) -> bool:
+    def _take(self) -> Visit | None:
+        """The next page that may begin; one that was begun before needs no room of its own."""
         # Of all pages under which a browser died only one did it: each alone, that shows.
-        alone = not self._suspects or not self._frontier.flying
-        return alone and self._room() > 0 and not self._fault_is_due()
+        if self._suspects and self._frontier.flying:
+            return None
+        return self._frontier.take(fresh=self._room() > 0 and not self._fault_is_due())
 
     async def _visit(self, visit: Visit) -> None:
         """Take one page to its end, whatever that is; the frontier hears of it last."""
         began = time.monotonic()
         try:
+            await self._until_due(visit)
             rules = await self._rules(visit.address)
             if rules is not None and not rules.allows(visit.address.url):
                 await self._keep_blocked(visit, rules)
@@ -163,13 +179,22 @@ class _Crawl:
             fetched = await self._load(visit, rules)
             if not fetched.settled and self._overslept(visit, began):
                 return
+            if self._put_off(visit, second_chance.passing_failure(fetched)):
+                return
             if visit.depth == 0:
                 self._follow_start(fetched)
             await self._keep_page(visit, fetched)
         except (BrowserGone, PageError, UnitTimeout) as failed:
             if self._comes_again(visit, failed, began):
                 return
-            await self._keep_failed(visit, second_chance.told(failed))
+            failure = second_chance.failure_of(failed)
+            if second_chance.is_passing(failed) and self._put_off(visit, failure):
+                return
+            await self._keep_failed(visit, failure)
+        except (UnitStopped, asyncio.CancelledError):
+            if visit.failure is not None:
+                self._frontier.put_off(visit)  # its last failure is kept at the end
+            raise
         self._loaded += 1
         self._suspects.discard(visit.address.key)
         self._frontier.done(visit)
@@ -191,6 +216,39 @@ class _Crawl:
         self._frontier.put_back(visit, slept=True)
         return True
 
+    def _put_off(self, visit: Visit, failure: Failure | None) -> bool:
+        """Is it tried again at the end of its level, after this failure?"""
+        if failure is None or visit.tries >= self._args.retries:
+            return False
+        tries = visit.tries + 1
+        due_s = self._ctx.monotonic() + second_chance.pause_s(tries)
+        self._suspects.discard(visit.address.key)
+        self._frontier.put_off(visit._replace(tries=tries, failure=failure, due_s=due_s))
+        return True
+
+    async def _until_due(self, visit: Visit) -> None:
+        left_s = visit.due_s - self._ctx.monotonic()
+        if visit.failure is not None and left_s > 0:
+            await self._ctx.pause(left_s)
+
+    async def _keep_waiting(self) -> None:
+        """Keep the last failure of the pages whose next attempt does not come any more.
+
+        Most of a great many go in one write: a task that is stopped has to end within 2 s.
+        """
+        many: list[dict[str, Any]] = []
+        while (visit := self._frontier.take(fresh=False)) is not None:
+            tried = visit._replace(tries=visit.tries - 1)  # the next attempt was never made
+            if visit.failure is not None and self._frontier.waiting >= KEPT_SINGLY:
+                page = self._failed_page(tried, visit.failure)
+                self._tally.add(page)
+                many.append(page)
+            elif visit.failure is not None:
+                await self._keep_failed(tried, visit.failure)
+            self._frontier.done(visit)
+        if many:
+            await self._ctx.rest(many)
+
     async def _rules(self, address: Address) -> Rules | None:
         if not self._args.respect_robots:
             return None
@@ -199,20 +257,17 @@ class _Crawl:
         known = self._robots.known(address)
         if known is not None:
             return known
-        async with self._ctx.unit(f"{address.origin}/robots.txt", 30.0):
+        async with self._ctx.unit(f"{address.origin}/robots.txt", ROBOTS_S):
             return await self._robots.rules(address)
 
     async def _load(self, visit: Visit, rules: Rules | None) -> Fetched:
         host = urlsplit(visit.address.origin).netloc
-        for attempt in (1, 2):
-            await self._pace.turn(host, rules.delay_s if rules is not None else 0.0)
-            limit_s = self._args.timeout_ms / 1_000 * (2 if self._args.engine == "auto" else 1)
-            async with self._ctx.unit(visit.address.url, limit_s + SLACK_S):
-                fetched = await self._loader.load(visit.address.url)
-            asked = fetched.retry_after_s
-            if attempt == 2 or fetched.status not in _BUSY or asked is None:
-                break
-            self._pace.hold(host, asked)
+        await self._pace.turn(host, rules.delay_s if rules is not None else 0.0)
+        limit_s = self._args.timeout_ms / 1_000 * (2 if self._args.engine == "auto" else 1)
+        async with self._ctx.unit(visit.address.url, limit_s + SLACK_S):
+            fetched = await self._loader.load(visit.address.url)
+        if fetched.status in _NAMES_A_TIME and fetched.retry_after_s is not None:
+            self._pace.hold(host, fetched.retry_after_s)
         return fetched
 
     def _follow_start(self, fetched: Fetched) -> None:
@@ -239,19 +294,24 @@ class _Crawl:
             name = f"page-{self._tally.total + 1:06d}.png"
             page["screenshot"] = await self._ctx.artifact(name, fetched.screenshot)
         if error is not None:
-            page["error"] = error
+            page.update(error=error.error, error_code=error.code)
         await self._keep(page)
 
-    async def _keep_failed(self, visit: Visit, error: str) -> None:
+    async def _keep_failed(self, visit: Visit, failure: Failure) -> None:
+        await self._keep(self._failed_page(visit, failure))
+
+    def _failed_page(self, visit: Visit, failure: Failure) -> dict[str, Any]:
         engine: EngineName = "browser" if self._args.engine == "browser" else "static"
-        nothing = Fetched(visit.address.url, visit.address.url, 0, engine=engine, settled=False)
+        url = visit.address.url
+        nothing = Fetched(url, url, failure.status, engine=engine, settled=False)
         page = page_record(visit, nothing, NOTHING)
-        await self._keep({**page, "error": error})
+        return {**page, "error": failure.error, "error_code": failure.code}
 
     async def _keep_blocked(self, visit: Visit, rules: Rules) -> None:
         self._blocked += 1
         if self._blocked <= self._args.max_pages:  # a site can name more of them than pages
-            await self._keep_failed(visit, rules.blocked)
+            code = "robots" if rules.blocked == BLOCKED else "robots_unread"
+            await self._keep_failed(visit, Failure(rules.blocked, code))
         self._frontier.done(visit)
 
     async def _keep(self, page: dict[str, Any]) -> None:

@@ -49,6 +49,7 @@ class CrawlArgs(msgspec.Struct, frozen=True):
     settle_ms: int = 100
     wait_for: str | None = None
     timeout_ms: int = 30_000
+    retries: int = 2
     fail_on_page: int | None = None
 
     @property
@@ -87,6 +88,7 @@ PAGE_ARGUMENTS: Table = {
     "settle_ms": Argument("settle_ms", whole(0, 60_000)),
     "wait_for": Argument("wait_for", optional(text)),
     "timeout_ms": Argument("timeout_ms", whole(100, 600_000)),
+    "retries": Argument("retries", whole(0, 10)),
     "failOnPage": Argument("fail_on_page", optional(whole(1, 1_000_000))),
 }
 ARGUMENTS: Table = {

@@ -52,7 +52,8 @@ class Fetched(msgspec.Struct):
     `links`; the static engine hands in the body as it came and leaves those to `extract`.
     What is text but not HTML (plain, JSON, XML) stands in `text` alone.
     `response_ms` ends with the response's headers, `render_ms` is what came after.
-    `bytes` counts the document's body, decoded. `truncated` says that it was cut.
+    `bytes` counts the document's body, decoded. `truncated` says that it was cut, `cut_off`
+    that the connection broke in the middle of it.
     `retry_after_s` is the Retry-After header of a 429 or 503, in seconds from now.
     `links_skipped` counts links that lead to no web page; `windows` those that the page wanted
     to open, and `dialogs` its alerts and questions: none of them was let stand.
@@ -77,6 +78,7 @@ class Fetched(msgspec.Struct):
     settled: bool = True
     engine: EngineName = "browser"
     truncated: bool = False
+    cut_off: bool = False
     screenshot: builtins.bytes | None = None
     needs_browser: bool = False
     retry_after_s: float | None = None

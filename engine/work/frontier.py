@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from engine.work.addresses import Address
 from engine.work.left_out import LeftOut, is_repeating
+from engine.work.second_chance import Failure
 from engine.work.seen import SeenKeys
 
 SPARE = 10_000  # queued beyond max_pages, for the case that robots.txt blocks that many
@@ -21,7 +22,9 @@ class Visit(NamedTuple):
     """One address whose turn has come. `deaths` counts browsers that died under it.
 
     `slept` says that the machine slept while it was loaded, and that it comes again for that.
-    `lastmod` is when a sitemap says that the page changed.
+    `lastmod` is when a sitemap says that the page changed. `tries` counts the attempts that
+    failed for a moment, `failure` tells of the last of them; `due_s` is when the page may be
+    tried again, on the crawl's monotonic clock.
     """
 
     address: Address
@@ -29,10 +32,18 @@ class Visit(NamedTuple):
     deaths: int = 0
     lastmod: str = ""
     slept: bool = False
+    tries: int = 0
+    failure: Failure | None = None
+    due_s: float = 0.0
+
+    @property
+    def attempts(self) -> int:
+        """How often the page has been asked for, with the attempt that is being made."""
+        return 1 + self.tries + self.deaths + self.slept
 
 
 class Frontier:
-    """The queue of a crawl. `take` and `done` (or `put_back`) come in pairs.
+    """The queue of a crawl. `take` and `done` (or `put_back`, `put_off`) come in pairs.
 
     Args:
         max_depth: links away from the start, which is depth 0.
@@ -49,13 +60,15 @@ class Frontier:
         self._seen = SeenKeys()
         self._landed: set[str] = set()
         self._queues: dict[int, deque[Visit]] = {}
+        self._retries: dict[int, deque[Visit]] = {}  # by depth, after the rest of their level
         self._queued = 0
+        self.waiting = 0  # pages that failed for a moment and have not been taken again
         self._flying: Counter[int] = Counter()
 
     @property
     def known(self) -> int:
         """Pages that wait or are being loaded."""
-        return self._queued + self.flying
+        return self._queued + self.waiting + self.flying
 
     @property
     def flying(self) -> int:
@@ -106,18 +119,40 @@ class Frontier:
             self._landed.add(address.key)
             self._seen.add(address.key)
 
-    def take(self) -> Visit | None:
-        """The next page; None when there is none, or none yet (see `is_empty`)."""
-        while (depth := self._next_depth()) is not None:
-            visit = self._queues[depth].popleft()
+    def take(self, *, fresh: bool = True) -> Visit | None:
+        """The next page; None when there is none, or none yet (see `is_empty`).
+
+        Without `fresh` only pages that were taken before and put off.
+        """
+        while fresh and (depth := self._next_depth()) is not None:
+            if depth not in self._queues:
+                break
+            visit = self._popped(self._queues, depth)
             self._queued -= 1
-            if not self._queues[depth]:
-                del self._queues[depth]
+            if visit.address.key in self._landed:
+                continue
+            self._flying[depth] += 1
+            return visit
+        return self._retry()
+
+    def _retry(self) -> Visit | None:
+        """The first of the pages that were put off, whose level is the nearest."""
+        while self._retries:
+            depth = min(self._retries)
+            visit = self._popped(self._retries, depth)
+            self.waiting -= 1
             if visit.address.key in self._landed:
                 continue
             self._flying[depth] += 1
             return visit
         return None
+
+    @staticmethod
+    def _popped(queues: dict[int, deque[Visit]], depth: int) -> Visit:
+        visit = queues[depth].popleft()
+        if not queues[depth]:
+            del queues[depth]
+        return visit
 
     def done(self, visit: Visit) -> None:
         """The page is finished, for better or worse; its links were added before."""
@@ -132,13 +167,19 @@ class Frontier:
         self._queues.setdefault(visit.depth, deque()).appendleft(again)
         self._queued += 1
 
+    def put_off(self, visit: Visit) -> None:
+        """It failed for a moment: it comes again, after the rest of its level."""
+        self.done(visit)
+        self._retries.setdefault(visit.depth, deque()).append(visit)
+        self.waiting += 1
+
     def _push(self, visit: Visit) -> None:
         self._queues.setdefault(visit.depth, deque()).append(visit)
         self._queued += 1
 
     def _next_depth(self) -> int | None:
-        if not self._queues:
+        if not self._queues and not self._retries:
             return None
-        depth = min(self._queues)
+        depth = min((*self._queues, *self._retries))
         nearest = min(self._flying, default=depth)
         return depth if depth <= nearest + 1 else None

@@ -48,7 +48,7 @@ class Loader:
         """What robots.txt says, asked once per origin for all who use this loader."""
         if self._robots is None:
             fetcher = await self.fetcher("static")
-            self._robots = self._robots or Robots(fetcher)
+            self._robots = self._robots or Robots(fetcher, self._args.retries)
         return self._robots
 
     async def load(self, url: str) -> Fetched:

@@ -8,6 +8,7 @@ from engine.work.documents import is_html, is_text, media_type
 from engine.work.extract import Extracted
 from engine.work.fetch import Fetched
 from engine.work.frontier import Visit
+from engine.work.second_chance import Failure
 
 NOTHING = Extracted("", "", (), 0, False)
 
@@ -28,6 +29,8 @@ def page_record(visit: Visit, fetched: Fetched, found: Extracted) -> dict[str, A
         "engine_used": fetched.engine,
         "settled": fetched.settled,
     }
+    if visit.attempts > 1:
+        page["attempts"] = visit.attempts
     if visit.lastmod:
         page["lastmod"] = visit.lastmod
     if found.truncated:
@@ -39,11 +42,11 @@ def page_record(visit: Visit, fetched: Fetched, found: Extracted) -> dict[str, A
     return page
 
 
-def refusal(fetched: Fetched) -> str | None:
+def refusal(fetched: Fetched) -> Failure | None:
     """Why an answer is no page worth following; None when it is one."""
     if not 200 <= fetched.status < 300:
-        return f"HTTP {fetched.status}"
+        return Failure(f"HTTP {fetched.status}", "http", fetched.status)
     kind = fetched.content_type
     if fetched.html or fetched.text or is_html(kind) or is_text(kind):
         return None
-    return f"not a web page ({media_type(kind)[:100]})"
+    return Failure(f"not a web page ({media_type(kind)[:100]})", "content_type", fetched.status)

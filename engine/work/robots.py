@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from engine.errors import PageError
 from engine.work.addresses import Address
 from engine.work.fetch import Fetched, Fetcher, PageOptions
+from engine.work.second_chance import patiently
 
 if TYPE_CHECKING:
     from protego import Protego
@@ -19,6 +20,7 @@ BLOCKED = "Blocked by robots.txt"
 MAX_ROBOTS_BYTES = 512 * 1024  # RFC 9309 asks for at least 500 KiB
 MAX_CRAWL_DELAY_S = 30.0
 _LIMIT_MS = 15_000
+ROBOTS_S = 60.0  # for all attempts at one file
 _OWN_GROUP = re.compile(rf"(?im)^[ \t]*user-?agent[ \t]*:[ \t]*{TOKEN}[ \t]*(?:#.*)?\r?$")
 
 
@@ -53,11 +55,12 @@ class Robots:
     """Asks each origin once, through the crawl's own HTTP client and so its egress policy.
 
     4xx, and a redirect that leads nowhere, mean that everything is allowed; 5xx and
-    silence that nothing is, for this run.
+    silence, after `retries` more attempts, that nothing is, for this run.
     """
 
-    def __init__(self, fetcher: Fetcher) -> None:
+    def __init__(self, fetcher: Fetcher, retries: int = 0) -> None:
         self._fetcher = fetcher
+        self._retries = retries
         self._rules: dict[str, Rules] = {}
         self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -74,9 +77,8 @@ class Robots:
         return self._rules.get(address.origin)
 
     async def _ask(self, origin: str) -> Rules:
-        options = PageOptions(timeout_ms=_LIMIT_MS, max_bytes=MAX_ROBOTS_BYTES)
         try:
-            fetched = await self._fetcher.fetch(f"{origin}/robots.txt", options)
+            fetched = await self._fetched(f"{origin}/robots.txt")
         except PageError as failed:
             return Rules(failed.kind == "redirects", blocked=_unread(str(failed)))
         if fetched.status >= 500:
@@ -84,6 +86,10 @@ class Robots:
         if not 200 <= fetched.status < 300:
             return Rules(verdict=True)
         return await asyncio.to_thread(parse, _text_of(fetched))
+
+    async def _fetched(self, url: str) -> Fetched:
+        options = PageOptions(timeout_ms=_LIMIT_MS, max_bytes=MAX_ROBOTS_BYTES)
+        return await patiently(lambda: self._fetcher.fetch(url, options), self._retries)
 
 
 def _unread(reason: str) -> str:

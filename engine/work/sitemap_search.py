@@ -28,6 +28,8 @@ from engine.work.fetch import Fetched, PageOptions
 from engine.work.frontier import SPARE, Visit
 from engine.work.loading import Loader
 from engine.work.pace import Pace
+from engine.work.robots import ROBOTS_S
+from engine.work.second_chance import patiently
 from engine.work.seen import SeenKeys
 from engine.work.sitemap import MAX_BYTES, Listing, NotASitemap, read_sitemap
 from engine.work.sitemap_args import SitemapArgs
@@ -131,7 +133,7 @@ class Search:
     async def _named_by_robots(self) -> list[Address]:
         robots = await self._loader.robots()
         place = f"{self._site.origin}/robots.txt"
-        async with self._ctx.unit(place, 30.0):
+        async with self._ctx.unit(place, ROBOTS_S):
             rules = await robots.rules(self._site)
         named = [link_address(place, line) for line in rules.sitemaps[:MAX_FILES]]
         if not named:
@@ -179,8 +181,11 @@ class Search:
         fetcher = await self._loader.fetcher("static")
         await self._pace.turn(urlsplit(address.origin).netloc)
         options = PageOptions(timeout_ms=round(FILE_S * 1_000), max_bytes=MAX_BYTES + 1, raw=True)
-        async with self._ctx.unit(address.url, FILE_S + 10.0):
-            fetched = await fetcher.fetch(address.url, options)
+        tries = 1 + self._args.pages.retries
+        async with self._ctx.unit(address.url, tries * (FILE_S + 10.0)):
+            fetched = await patiently(
+                lambda: fetcher.fetch(address.url, options), self._args.pages.retries
+            )
             if not 200 <= fetched.status < 300:
                 raise PageError("status", f"HTTP {fetched.status}")
             return fetched, await asyncio.to_thread(read_sitemap, fetched.body)

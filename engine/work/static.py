@@ -60,6 +60,7 @@ class _Body(NamedTuple):
     data: bytearray
     truncated: bool
     complete: bool
+    cut_off: bool = False
 
 
 class StaticFetcher:
@@ -176,7 +177,7 @@ class StaticFetcher:
             return fetched
         body = await _body(response, options.max_bytes, deadline)
         fetched.bytes, fetched.truncated = len(body.data), body.truncated
-        fetched.settled = body.complete
+        fetched.settled, fetched.cut_off = body.complete, body.cut_off
         if options.raw:
             fetched.body = bytes(body.data)
         else:
@@ -223,7 +224,7 @@ async def _body(response: ClientResponse, limit: int, deadline: float) -> _Body:
     except (aiohttp.ClientError, OSError, ValueError) as failed:
         if not parts:
             raise _translated(failed) from failed
-        return _Body(parts, True, False)
+        return _Body(parts, True, False, cut_off=True)
     return _Body(parts, False, True)
 
 
