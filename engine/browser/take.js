@@ -163,7 +163,10 @@
   };
 
   const LOOK_MS = 100;
-  const LEFT_OUT = new Set(["SCRIPT", "STYLE", "TEMPLATE", "NOSCRIPT", "IFRAME", "OBJECT"]);
+  const LEFT_OUT = new Set([
+    "SCRIPT", "STYLE", "TEMPLATE", "NOSCRIPT", "IFRAME", "OBJECT", "TEXTAREA", "VIDEO", "AUDIO",
+    "CANVAS", "METER", "PROGRESS", "DATALIST", "RP",
+  ]);
 
   const hidden = (element) =>
     !does(element, "checkVisibility") && getComputedStyle(element).display !== "contents";

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -19,6 +20,8 @@ from engine.work.addresses import Address, address_of, link_address
 from engine.work.bounds import bounded
 from engine.work.crawl_args import OutputFormat
 from engine.work.fetch import MAX_LINKS, Fetched
+from engine.work.rendered_text import rendered_text
+from engine.work.text_blocks import rendered_blocks
 
 if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions
@@ -34,7 +37,25 @@ MAX_LINK_TEXT_CHARS = 512
 THREAD_FROM_CHARS = 64 * 1024  # smaller pages take under about 5 ms: a thread would cost more
 HUGE_CHARS = 1024 * 1024
 
-_UNSEEN = "script, style, template, noscript, [hidden], iframe, object"
+# What no browser shows. The markdown's maker drops scripts and hidden elements by itself.
+_UNSHOWN = (
+    "textarea, video, audio, canvas, datalist, rp, meter, progress, iframe, noscript, template,"
+    " object[data], object[type], dialog:not([open]), [popover]"
+)
+_UNSEEN = f"script, style, [hidden], {_UNSHOWN}"
+_HIDES = re.compile(r"(?:^|;)\s*display\s*:\s*none\b", re.IGNORECASE)
+_MAYBE_UNSHOWN = re.compile(
+    r"<(?:textarea|video|audio|canvas|datalist|rp|meter|progress|iframe|noscript|template|object"
+    r"|dialog|details)\b|\spopover\b",
+    re.IGNORECASE,
+)
+_NOSCRIPT = re.compile("<noscript", re.IGNORECASE)
+_NOSCRIPT_PART = re.compile(
+    r"<!--.*?-->|<(?:script|style|textarea|title|xmp)\b.*?</(?:script|style|textarea|title|xmp)"
+    r"|(<noscript\b.*?(?:</noscript[^>]*+>|\Z))",
+    re.IGNORECASE | re.DOTALL,
+)
+_PARTS = ("headings", "paragraphs", "links", "images", "blocks")
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 
 
@@ -100,8 +121,8 @@ class _Page:
     def __init__(self, fetched: Fetched) -> None:
         self._fetched = fetched
         self._html = bounded(clean(fetched.html))
-        self._tree = parse_html(self._html)
         self._rendered = fetched.engine == "browser"
+        self._tree = parse_html(self._html) if self._rendered else parse_static(self._html)
         self.title = _title(fetched.title or _text_of(self._tree.css_first("head > title")))
         self._base = self._base_url()
         self.links_skipped = fetched.links_skipped
@@ -115,19 +136,36 @@ class _Page:
     def markdown(self) -> str:
         from html_to_markdown import convert
 
-        return convert(self._html, _markdown_options(self._base)).content or ""
+        html = self._html
+        if not self._rendered and _MAYBE_UNSHOWN.search(html):
+            self._remove(_UNSHOWN)
+            html = self._tree.html or html
+        return convert(html, _markdown_options(self._base)).content or ""
 
     def text(self) -> str:
         if self._rendered:
             return self._fetched.text
-        body = self._visible_body()
-        return "" if body is None else _lines(body.text(deep=True, separator="\n"))
+        return rendered_text(self._markup())
+
+    def _markup(self) -> str:
+        root = self._tree.root
+        return "" if root is None else root.html or ""
 
     def structure(self) -> dict[str, Any]:
-        body = self._visible_body()
+        blocks = rendered_blocks(self._markup())
+        if not self._rendered:
+            self._remove(_UNSEEN)  # links come first
+        body = self._tree.body
         found = {"title": self.title, "description": self._description(), "lang": self._lang()}
         if body is None:
-            return {**found, "headings": [], "paragraphs": [], "links": [], "images": []}
+            return {
+                **found,
+                "headings": [],
+                "paragraphs": [],
+                "links": [],
+                "images": [],
+                "blocks": [],
+            }
         headings = body.css(", ".join(_HEADINGS))
         return {
             **found,
@@ -137,6 +175,7 @@ class _Page:
             "paragraphs": [text for p in body.css("p") if (text := _words(p))],
             "links": list(self._told_links(body)),
             "images": list(self._told_images(body)),
+            "blocks": blocks,
         }
 
     def _told_links(self, body: LexborNode) -> Iterator[dict[str, str]]:
@@ -170,13 +209,21 @@ class _Page:
         address = link_address(self._fetched.final_url, href) if href else None
         return self._fetched.final_url if address is None else address.url
 
-    def _visible_body(self) -> LexborNode | None:
-        """The body without what nobody sees; the tree is changed, so links come first."""
-        body = self._tree.body
-        if body is not None and not self._rendered:
-            for node in body.css(_UNSEEN):
+    def _remove(self, unseen: str) -> None:
+        """Take out of the tree what matches, and what closed details hold beside their summary."""
+        for node in self._tree.css(unseen):
+            node.decompose()
+        for node in self._tree.css('[style*="display" i]'):
+            if _HIDES.search(node.attributes.get("style") or ""):
                 node.decompose()
-        return body
+        for details in self._tree.css("details:not([open])"):
+            summary = details.css_first("summary")
+            child = details.first_child
+            while child is not None:
+                following = child.next
+                if summary is None or child != summary:
+                    child.decompose()
+                child = following
 
     def _description(self) -> str:
         meta = self._tree.css_first('meta[name="description" i]')
@@ -192,6 +239,19 @@ def parse_html(html: str) -> LexborHTMLParser:
     from selectolax.lexbor import LexborHTMLParser
 
     return LexborHTMLParser(html)
+
+
+def static_text(html: str) -> str:
+    """What a browser would show of `html` as text, by its `innerText`."""
+    root = parse_static(bounded(clean(html))).root
+    return "" if root is None else rendered_text(root.html or "")
+
+
+def parse_static(html: str) -> LexborHTMLParser:
+    """The tree as a browser has it: what stands in `noscript` is none of its elements."""
+    if _NOSCRIPT.search(html):
+        html = _NOSCRIPT_PART.sub(lambda found: "" if found[1] else found[0], html)
+    return parse_html(html)
 
 
 def _markdown_options(base: str) -> ConversionOptions:
@@ -242,10 +302,6 @@ def _words(node: LexborNode) -> str:
     return " ".join(clean(node.text(deep=True)).split())
 
 
-def _lines(text: str) -> str:
-    return "\n".join(line for raw in text.splitlines() if (line := " ".join(raw.split())))
-
-
 def _title(text: str) -> str:
     return " ".join(clean(text).split())[:MAX_TITLE_CHARS]
 
@@ -280,6 +336,7 @@ def _plain_structure(fetched: Fetched, text: str) -> dict[str, Any]:
         "paragraphs": [text] if text else [],
         "links": [],
         "images": [],
+        "blocks": [{"type": "code", "text": text}] if text else [],
     }
 
 

@@ -11,6 +11,7 @@ from engine.work.documents import decode
 from engine.work.extract import MAX_CONTENT_BYTES, clip, extract_now
 from engine.work.fetch import Fetched
 from engine.work.static import needs_browser
+from tests.work.random_pages import random_page
 
 FORMS = ("markdown", "text", "structured")
 ENOUGH = "<p>" + "word " * 60 + "</p>"
@@ -99,7 +100,91 @@ def test_structure_has_every_part():
         "paragraphs": ["p"],
         "links": [{"href": "http://example.com/x", "text": "l"}],
         "images": [{"src": "http://example.com/i", "alt": "a"}],
+        "blocks": [
+            {"type": "heading", "level": 2, "text": "h"},
+            {"type": "paragraph", "text": "p"},
+            {"type": "text", "text": "l"},
+        ],
     }
+
+
+def test_structure_keeps_every_block_in_order():
+    page = taken(
+        "loose <b>words</b><ol><li>one <i>1</i><li><p>two</p><ul><li>a</ul></ol>"
+        "<table><caption>c</caption><tr><th>x<th>y<tr><td>1<td><ul><li>2<li>3</ul></table>"
+        "<pre>  def f():\n    pass</pre><blockquote><p>q</p>r</blockquote>"
+        "<dl><dt>t<dd>d<dd>e<dt>u<dt>v<dd><pre> w</pre></dl>end<hr>",
+        "structured",
+    )
+    assert page.content["blocks"] == [
+        {"type": "text", "text": "loose words"},
+        {"type": "list", "ordered": True, "items": ["one 1", "two\n\na"]},
+        {"type": "table", "rows": [["x", "y"], ["1", "2\n3"]], "caption": "c"},
+        {"type": "code", "text": "  def f():\n    pass"},
+        {"type": "quote", "text": "q\n\nr"},
+        {
+            "type": "definitions",
+            "items": [{"term": "t", "text": "d\ne"}, {"term": "u\nv", "text": " w"}],
+        },
+        {"type": "text", "text": "end"},
+    ]
+
+
+@given(st.integers(0, 100_000))
+def test_the_blocks_hold_every_word_of_the_text(seed):
+    html = random_page(seed)
+    told = [
+        words for block in taken(html, "structured").content["blocks"] for words in _told(block)
+    ]
+    assert " ".join(told).split() == taken(html).content.split()
+
+
+def _told(block):
+    yield block.get("caption", "")
+    yield block.get("text", "")
+    for item in [*block.get("items", ()), *(cell for row in block.get("rows", ()) for cell in row)]:
+        yield from item.values() if isinstance(item, dict) else [item]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "unseen",
+    [
+        "<textarea>gone</textarea>",
+        "<video>gone</video>",
+        "<audio>gone</audio>",
+        "<canvas>gone</canvas>",
+        "<object data=x>gone</object>",
+        "<datalist><option>gone</datalist>",
+        "<details>gone <summary>seen</summary><p>gone</details>",
+        "<dialog>gone</dialog>",
+        "<ruby>x<rp>gone</rp></ruby>",
+        "<meter>gone</meter><progress>gone</progress>",
+        "<p style='display:none'>gone</p><p hidden>gone</p><p popover>gone</p>",
+        "<p>x<noscript><p>gone</p></noscript>",
+    ],
+)
+def test_what_no_browser_shows_is_no_text(unseen, form):
+    page = taken(f"<p>before</p>{unseen}<p>after</p>", form)
+    told = json.dumps(page.content)
+    assert "before" in told
+    assert "after" in told
+    assert "gone" not in told
+
+
+def test_words_are_cut_at_blocks_only():
+    page = taken(
+        "<p>one <b>w</b>ord<wbr>s \n and<br>a line</p>\u4e2d<i>\u6587</i><div>x</div>"
+        "<table><tr><td>1<td> 2 <tr><td>3</table><pre>  a\n    b</pre>"
+    )
+    assert page.content == ("one words and\na line\n\n\u4e2d\u6587\nx\n1\t2\n3\n  a\n    b")
+
+
+def test_a_page_of_open_elements_without_end_has_its_text_in_time():
+    began = time.process_time()
+    page = taken("<b><q><ul><li><table><tr><td>x" * 12_000)
+    assert "x" in page.content
+    assert time.process_time() - began < 30  # a second, if no element is looked at twice
 
 
 @pytest.mark.parametrize(

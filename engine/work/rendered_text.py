@@ -1,0 +1,519 @@
+"""The text of a page as `innerText` gives it, made of markup and the browser's own style sheet.
+
+Follows the HTML standard's "rendered text collection steps". Of styles it knows what Chromium's
+style sheet sets and what stands in `style` attributes; style sheets of the page are not read.
+The markup must be the serialisation of a parsed tree: every element is closed and `<` stands in
+tags only, so one pass over its tokens needs no recursion, however deep the page is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple, Protocol
+
+_TOKEN: Final = re.compile(
+    r"([^<]*+)<(?:(/?)([a-zA-Z][^\s/>]*+)([^>\"]*+(?:\"[^\"]*+\"[^>\"]*+)*+)>|!--.*?-->|[^>]*+>)",
+    re.DOTALL,
+)
+_STYLED: Final = re.compile(r"\s(?:style=|hidden\b|popover\b)")
+_ATTRIBUTE: Final = re.compile(r"\s([^\s=>\"]+)(?:=\"([^\"]*+)\")?")
+_DECLARATION: Final = re.compile(
+    r"(?:^|;)\s*(display|visibility|white-space|float|position|text-transform)\s*:\s*([a-z-]+)",
+    re.IGNORECASE,
+)
+_SPACES: Final = " \t\n\r"
+_BLANKS: Final = re.compile(r"[ \t\n\r]+")
+_NO_WIDTH: Final = "\u200b"  # where a line may break; a line break beside it is no blank
+_NO_BLANK: Final = re.compile("(?<=\u200b)[ \t\r]*\n[ \t\n\r]*|[ \t\r]*\n[ \t\n\r]*(?=\u200b)")
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_VOID: Final = _names(
+    "area base basefont bgsound br col embed frame hr img input keygen link meta param source track"
+    " wbr"
+)
+_RAW: Final = _names("script style xmp iframe noembed noframes plaintext")
+PRESERVED: Final = _names("pre listing xmp plaintext")
+_GONE: Final = _names(
+    "annotation annotation-xml area base basefont col colgroup datalist desc frame head link meta"
+    " metadata noembed noframes noscript param rp script source style template title track"
+)
+_BLOCKS: Final = _names(
+    "address article aside blockquote body center dd details dir div dl dt fieldset figcaption"
+    " figure footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li listing main"
+    " menu nav ol optgroup plaintext pre search section summary ul xmp"
+)
+# Their box stands in the line; what stands inside of them is shown by no browser.
+_REPLACED: Final = _names("canvas iframe img input meter progress textarea video")
+_DISPLAYS: Final[dict[str, str]] = {
+    **dict.fromkeys(_BLOCKS, "block"),
+    **dict.fromkeys(_GONE, "none"),
+    **dict.fromkeys(_REPLACED, "replaced"),
+    **dict.fromkeys(("thead", "tbody", "tfoot"), "table-row-group"),
+    **dict.fromkeys(("td", "th"), "table-cell"),
+    **dict.fromkeys(("button", "marquee"), "inline-block"),
+    "audio": "audio",
+    "br": "br",
+    "caption": "table-caption",
+    "dialog": "dialog",
+    "embed": "embed",
+    "math": "math",
+    "object": "object",
+    "option": "option",
+    "p": "p",
+    "q": "q",
+    "select": "select",
+    "svg": "svg",
+    "table": "table",
+    "tr": "table-row",
+}
+_STYLE_DISPLAYS: Final[dict[str, str]] = {
+    "block": "block",
+    "contents": "inline",
+    "flex": "flex",
+    "flow-root": "block",
+    "grid": "flex",
+    "inline": "inline",
+    "inline-block": "inline-block",
+    "inline-flex": "inline-block",
+    "inline-grid": "inline-block",
+    "inline-table": "inline-block",
+    "list-item": "block",
+    "none": "none",
+    "table": "table",
+    "table-caption": "table-caption",
+    "table-cell": "table-cell",
+    "table-footer-group": "table-row-group",
+    "table-header-group": "table-row-group",
+    "table-row": "table-row",
+    "table-row-group": "table-row-group",
+}
+_MATH_TOKENS: Final = _names("mi mn mo ms mtext")
+_SILENT: Final = frozenset({"svg", "math", "select", "details", "closed"})
+
+
+class _Frame(NamedTuple):
+    """What ends with an element: how it was shown, and what was so before it."""
+
+    end: str
+    preserved: str
+    visible: bool
+    mode: str
+    transform: str
+    outer: tuple[bool, str] = (True, "")  # of the line that goes on behind what floats
+
+
+class _Lines:
+    """The words of a page in the order of its markup, with the breaks between them.
+
+    A blank is text only when more of its line follows; a break of a block only when more text does.
+    """
+
+    def __init__(self) -> None:
+        self.out: list[str] = []
+        self.required = 0
+        self.blank = ""  # one that came; a line break's is "\n"
+        self.line_start = True
+        self.last = ""
+
+    def block(self, breaks: int) -> None:
+        """Begin or end a block: a line of its own, or nothing when nothing came before."""
+        self.blank, self.line_start = "", True
+        if self.out and breaks > self.required:
+            self.required = breaks
+
+    def sign(self, text: str) -> None:
+        if self.required:
+            self.out.append("\n" * self.required)
+            self.required = 0
+        self.out.append(text)
+
+    def line_break(self, *, emit: bool = True) -> None:
+        self.blank, self.line_start = "", True
+        if emit:
+            self.sign("\n")
+
+    def flush_blank(self) -> None:
+        if self.blank and not self.line_start:
+            self.sign(" ")
+        self.blank = ""
+
+    def box(self) -> None:
+        """Something that stands in the line like a word, but has no text."""
+        self.flush_blank()
+        self.line_start, self.last = False, ""
+
+    def text(self, text: str) -> None:
+        """Text whose blanks collapse."""
+        if _NO_WIDTH in text:
+            text = _NO_BLANK.sub("", text)
+        plain = "  " not in text and "\n" not in text and "\t" not in text and "\r" not in text
+        words = text if plain else _BLANKS.sub(" ", text)
+        core = words.strip(" ")
+        if not core:
+            if words and not self.line_start and self.blank != " ":
+                self.blank = _blank_of(text)
+            return
+        if not self.line_start:
+            blank = self.blank or (
+                _blank_of(text[: len(text) - len(text.lstrip(_SPACES))]) if words[0] == " " else ""
+            )
+            no_blank = blank == "\n" and (self.last == _NO_WIDTH or core[0] == _NO_WIDTH)
+            if blank and not no_blank:
+                core = " " + core
+        self.sign(core)
+        self.line_start, self.last = False, core[-1]
+        self.blank = _blank_of(text[len(text.rstrip(_SPACES)) :]) if words[-1] == " " else ""
+
+    def pass_over(self, text: str) -> None:
+        """Text that takes its room and is not seen."""
+        if not _BLANKS.fullmatch(text):
+            if text[0] in _SPACES:
+                self.flush_blank()
+            self.blank = " " if text[-1] in _SPACES else ""
+            self.line_start, self.last = False, ""
+
+    def preserved(self, text: str) -> None:
+        """Text that keeps its blanks."""
+        self.flush_blank()
+        self.sign(text)
+        self.line_start, self.last = text.endswith("\n"), text[-1]
+
+
+def _blank_of(blanks: str) -> str:
+    return "\n" if "\n" in blanks else " "
+
+
+def rendered_text(html: str) -> str:
+    """The text of `html`, which is the serialisation of a parsed tree or of its body."""
+    walk = Walk(html)
+    walk.run()
+    return "".join(walk.lines.out)
+
+
+def unescaped(text: str) -> str:
+    """Text of a serialised tree, which knows these references and no other."""
+    if "&" not in text:
+        return text
+    text = text.replace("&nbsp;", "\xa0").replace("&lt;", "<").replace("&gt;", ">")
+    return text.replace("&quot;", '"').replace("&amp;", "&")
+
+
+class Observer(Protocol):
+    """Is told where blocks and cells begin and end; `depth` tells which belong together."""
+
+    def begin(self, name: str, depth: int) -> None: ...
+
+    def end(self, depth: int) -> None: ...
+
+
+class Walk:
+    """One pass over the tokens; the elements that are open stand in a list.
+
+    `mode` says what stands directly inside of the last of them: "" for text, `table` where blanks
+    make no text, `flex` where each child is a block, those of `_SILENT` where text is not shown.
+    """
+
+    def __init__(self, html: str, observer: Observer | None = None) -> None:
+        self.lines = _Lines()
+        self._html = html
+        self._observer = observer
+        self._stack: list[_Frame | None] = []  # None for what changes nothing
+        self._preserved = ""  # "pre" keeps blanks and line breaks, "pre-line" the latter
+        self._visible = True
+        self._mode = ""
+        self._transform = ""
+        self._tables: list[bool] = []  # has the table had a row?
+        self._rows: list[bool] = []  # has the row had a cell?
+
+    def run(self) -> None:
+        html, token_at, displays, lines, stack = (
+            self._html,
+            _TOKEN.match,
+            _DISPLAYS,
+            self.lines,
+            self._stack,
+        )
+        at = 0
+        while (token := token_at(html, at)) is not None:
+            at = token.end()
+            said, closing, name, attributes = token.groups()
+            if said and (self._preserved or not lines.line_start or said.strip(_SPACES)):
+                self._say(unescaped(said))
+            if closing:
+                if stack and (frame := stack.pop()) is not None:
+                    self._close(frame)
+            elif not name:
+                continue
+            elif name in displays or self._mode or (attributes and _STYLED.search(attributes)):
+                at = self._open(name, attributes, at)
+            elif name not in _VOID:
+                stack.append(None)
+        self._say(unescaped(html[at:]))
+
+    def _say(self, text: str) -> None:
+        if self._mode in _SILENT or (self._mode == "table" and _BLANKS.fullmatch(text)):
+            return
+        if self._transform:
+            text = _transformed(text, self._transform)
+        if not text:
+            return
+        if not self._visible:
+            self.lines.pass_over(text)
+        elif self._preserved == "pre":
+            self.lines.preserved(text)
+        elif self._preserved:
+            for number, line in enumerate(text.split("\n")):
+                if number:
+                    self.lines.line_break()
+                self.lines.text(line)
+        else:
+            self.lines.text(text)
+
+    def _open(self, name: str, attributes: str, at: int) -> int:
+        """Begin an element, or pass over it with all that stands inside; returns where to go on."""
+        given = _attributes(attributes) if attributes else {}
+        style = _styles(given)
+        display = self._display(name, given, style)
+        if display == "none" or display == "replaced":
+            if display == "replaced" and self._mode not in _SILENT:
+                self.lines.box()
+            return at if name in _VOID else self._behind(name, at)
+        if display == "br":
+            self.lines.line_break(emit=self._visible and self._mode not in _SILENT)
+            return at
+        frame = self._begin(name, display, style)
+        if name in _VOID:  # a rule across the page
+            self._close(frame)
+            return at
+        if name == "summary" and frame.mode == "details":
+            frame = frame._replace(mode="closed")
+        self._stack.append(frame)
+        if name == "details" and "open" not in given:
+            self._mode = "details"
+        if name in _RAW:
+            inside = self._behind(name, at) - len(f"</{name}>")
+            self._say(self._html[at:inside])
+            return inside
+        return at
+
+    def _display(self, name: str, given: Mapping[str, str], style: Mapping[str, str]) -> str:
+        """How the element is shown where it stands; a word of `_DISPLAYS`, `floating` or `flex`."""
+        if self._mode in _SILENT:
+            return self._display_in_silence(name)
+        display = _by_attributes(_DISPLAYS.get(name, "inline"), given)
+        hides = "hidden" in given or "popover" in given
+        styled = _STYLE_DISPLAYS.get(style.get("display", ""), "none" if hides else "")
+        if styled == "none":
+            return styled
+        if styled and display in _CHANGEABLE and not (styled == "block" and display == "p"):
+            display = styled
+        if display in {"none", "replaced", "br"}:
+            return display
+        if style.get("float", "none") != "none" or style.get("position") in {"absolute", "fixed"}:
+            return "floating"
+        if self._mode == "flex" and display in {"inline", "inline-block"}:
+            return "block"
+        return display
+
+    def _display_in_silence(self, name: str) -> str:
+        """Of what stands where most is not shown."""
+        mode = self._mode
+        if mode == "select":
+            return "block" if name in {"option", "optgroup"} else "none"
+        if mode in {"details", "closed"}:
+            return "block" if mode == "details" and name == "summary" else "none"
+        if _DISPLAYS.get(name) == "none":
+            return "none"
+        return "block" if mode == "math" or name in {"text", "foreignObject"} else "inline"
+
+    def _begin(self, name: str, display: str, style: Mapping[str, str]) -> _Frame:
+        lines = self.lines
+        outer = (True, "")
+        if display == "floating":
+            had = bool(lines.blank)
+            lines.flush_blank()
+            outer = (lines.line_start or had, lines.last)
+        before = (self._preserved, self._visible, self._mode, self._transform)
+        frame = _Frame(display if display in _ENDS else "", *before, outer)
+        if visible := style.get("visibility"):
+            self._visible = visible == "visible"
+        if display in _BREAKING:
+            lines.block(self._breaks(display))
+        elif display in _BOXES:
+            lines.box()
+            lines.line_start = display == "inline-block"
+        self._enter_table(display)
+        if self._observer is not None and display in BLOCK_ENDS:
+            self._observer.begin(name, len(self._stack) + 1)
+        self._enter_mode(name, display)
+        self._enter_style(name, style)
+        return frame
+
+    def _breaks(self, display: str) -> int:
+        if not self._visible:
+            return 0
+        return 2 if display == "p" else 1
+
+    def _enter_mode(self, name: str, display: str) -> None:
+        before = self._mode
+        if before == "flex" or (display in _ENDS and display != "q"):
+            self._mode = _MODES.get(display, "")
+        if before == "math" and name not in _MATH_TOKENS:
+            self._mode = "math"
+        if name in _MATH_TOKENS and before == "math":
+            self._transform = "math" if name == "mi" else ""
+
+    def _enter_style(self, name: str, style: Mapping[str, str]) -> None:
+        white_space = style.get("white-space")
+        if white_space is not None:
+            self._preserved = _WHITE_SPACE.get(white_space, "")
+        elif name in PRESERVED:
+            self._preserved = "pre"
+        elif name == "option":
+            self._preserved = ""
+        self._transform = style.get("text-transform", self._transform)
+
+    def _enter_table(self, display: str) -> None:
+        lines = self.lines
+        if display == "table":
+            self._tables.append(False)
+        elif display == "table-row":
+            if self._tables:
+                if self._tables[-1]:
+                    lines.line_break()
+                self._tables[-1] = True
+            self._rows.append(False)
+        elif display == "table-cell":
+            if self._rows:
+                if self._rows[-1]:
+                    lines.sign("\t")
+                self._rows[-1] = True
+            lines.blank, lines.line_start = "", True
+
+    def _close(self, frame: _Frame) -> None:
+        if frame.end:
+            self._end(frame)
+            if self._observer is not None and frame.end in BLOCK_ENDS:
+                self._observer.end(len(self._stack) + 1)
+        self._preserved, self._visible = frame.preserved, frame.visible
+        self._mode, self._transform = frame.mode, frame.transform
+
+    def _end(self, frame: _Frame) -> None:
+        display, lines = frame.end, self.lines
+        if display in _BREAKING:
+            lines.block(self._breaks(display))
+            if display == "floating":
+                lines.line_start, lines.last = frame.outer
+            elif display == "table":
+                self._tables.pop()
+        elif display == "table-row":
+            self._rows.pop()
+        elif display == "table-cell":
+            lines.blank, lines.line_start = "", True
+        elif display == "q":
+            lines.box()
+        elif display != "table-row-group":
+            lines.blank, lines.line_start, lines.last = "", False, ""
+
+    def _behind(self, name: str, at: int) -> int:
+        """Where the element ends whose tag ended before `at`."""
+        if name in _RAW:
+            end = f"</{name}>"
+            found = self._html.rfind(end, at) if name == "plaintext" else self._html.find(end, at)
+            return len(self._html) if found < 0 else found + len(end)
+        open_elements = 1
+        while open_elements and (token := _TOKEN.match(self._html, at)) is not None:
+            at = token.end()
+            inner = token[3]
+            if token[2]:
+                open_elements -= 1
+            elif inner in _RAW:
+                at = self._behind(inner, at)
+            elif inner and inner not in _VOID:
+                open_elements += 1
+        return len(self._html) if open_elements else at
+
+
+# What begins and ends a line of its own, what has an end at all, and what its inside is.
+_BREAKING: Final = frozenset({"block", "p", "flex", "floating", "table", "table-caption"})
+_ENDS: Final = _BREAKING | {
+    *("table-row-group", "table-row", "table-cell", "inline-block", "select", "svg", "math"),
+    "q",
+}
+BLOCK_ENDS: Final = _BREAKING | {"table-row", "table-cell"}
+# What stands in the line like a word; of `q` these are its quotation marks, which are no text.
+_BOXES: Final = frozenset({"inline-block", "select", "svg", "math", "q"})
+_CHANGEABLE: Final = frozenset(_STYLE_DISPLAYS.values()) | {"p", "q"}
+_WHITE_SPACE: Final = {
+    "pre": "pre",
+    "pre-wrap": "pre",
+    "break-spaces": "pre",
+    "pre-line": "pre-line",
+}
+_MODES: Final = {
+    "flex": "flex",
+    "math": "math",
+    "select": "select",
+    "svg": "svg",
+    "table": "table",
+    "table-row": "table",
+    "table-row-group": "table",
+}
+
+
+def _attributes(text: str) -> dict[str, str]:
+    return {found[1]: unescaped(found[2] or "") for found in _ATTRIBUTE.finditer(text)}
+
+
+def _styles(given: Mapping[str, str]) -> dict[str, str]:
+    style = given.get("style")
+    if not style:
+        return {}
+    return {found[1].lower(): found[2].lower() for found in _DECLARATION.finditer(style)}
+
+
+def _by_attributes(display: str, given: Mapping[str, str]) -> str:
+    """Of the elements that are shown in one way or another: in which."""
+    if display == "replaced":
+        return "none" if given.get("type", "").lower() == "hidden" else display
+    if display == "audio":
+        return "replaced" if "controls" in given else "none"
+    if display == "dialog":
+        return "floating" if "open" in given else "none"
+    if display == "embed":
+        return "replaced" if "src" in given or "type" in given else "none"
+    if display == "object":
+        return "replaced" if "data" in given or "type" in given else "inline"
+    return "block" if display == "option" else display
+
+
+def _transformed(text: str, how: str) -> str:
+    if how == "uppercase":
+        return text.upper()
+    if how == "lowercase":
+        return text.lower()
+    if how == "capitalize":
+        return re.sub(r"(?<!\w)\w", lambda found: found[0].upper(), text)
+    if how == "math" and len(text.strip()) == 1:
+        return text.replace(text.strip(), _italic(text.strip()))
+    return text
+
+
+_ITALICS: Final = (("A", "Z", 0x1D434), ("a", "z", 0x1D44E), ("\u03b1", "\u03c9", 0x1D6FC))
+
+
+def _italic(sign: str) -> str:
+    """A variable of one letter, as formulas show it."""
+    for first, last, italic in (
+        ("A", "Z", 0x1D434),
+        ("a", "z", 0x1D44E),
+        ("\u03b1", "\u03c9", 0x1D6FC),
+    ):
+        if first <= sign <= last:
+            return "\u210e" if sign == "h" else chr(italic + ord(sign) - ord(first))
+    return sign
