@@ -1,0 +1,1 @@
+"""Real applications and documentation, served locally, and what plain Playwright sees of them."""

@@ -1,0 +1,66 @@
+"""Is what was kept of a page what the reference saw? Text byte for byte, links as a set."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from engine.redact import MARK
+from engine.work.addresses import address_of
+from tests.bench.real_sites.reference import Seen
+
+
+def words(text: str) -> str:
+    """`text` with its white space made equal."""
+    return " ".join(text.split())
+
+
+def is_text_equal(page: Mapping[str, Any], seen: Seen) -> bool:
+    """Byte for byte, but for counted redactions; only words where there are shadow roots."""
+    kept = page.get("content") or ""
+    if seen.shadow.strip():
+        return Counter(kept.split()) == Counter(f"{seen.text}\n{seen.shadow}".split())
+    if kept == seen.text:
+        return True
+    count = page.get("redacted", 0)
+    if not count or kept.count(MARK) > count + seen.text.count(MARK):
+        return False
+    parts = [re.escape(part) for part in kept.split(MARK)]
+    return re.fullmatch(".*?".join(parts), seen.text, re.S) is not None
+
+
+def is_words_equal(page: Mapping[str, Any], seen: Seen) -> bool:
+    return words(page.get("content") or "") == words(seen.text)
+
+
+def is_links_equal(page: Mapping[str, Any], seen: Seen) -> bool:
+    """The kept links with their addresses, or only their number where no list of them is kept."""
+    expected = addresses(seen.links)
+    if "links" in page:
+        return addresses(link["href"] for link in page["links"]) == expected
+    found: int = page.get("links_found", 0)
+    return found == len(expected)
+
+
+def addresses(links: Iterable[str]) -> set[str]:
+    """Links to web pages, each once, as the program writes addresses."""
+    return {address.url for link in links if (address := address_of(link)) is not None}
+
+
+def is_empty(page: Mapping[str, Any]) -> bool:
+    return not (page.get("content") or "").strip() and not page.get("links_found")
+
+
+def difference(page: Mapping[str, Any], seen: Seen) -> str:
+    """Where the kept text leaves the reference's, for people who look for the reason."""
+    kept = page.get("content") or ""
+    if seen.shadow.strip():
+        expected = Counter(f"{seen.text}\n{seen.shadow}".split())
+        lost, more = expected - Counter(kept.split()), Counter(kept.split()) - expected
+        return f"lost {lost.total()} of {expected.total()} words, {more.total()} too many"
+    pairs = enumerate(zip(kept, seen.text, strict=False))
+    at = next((n for n, (one, other) in pairs if one != other), min(len(kept), len(seen.text)))
+    around = slice(max(0, at - 20), at + 40)
+    return f"at {at} of {len(seen.text)}: kept {kept[around]!r}, seen {seen.text[around]!r}"
