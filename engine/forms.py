@@ -20,7 +20,7 @@ from engine.work import (
     snapshot_args,
 )
 from engine.work.arguments import Maybe, OneOf, Reading, Table, Whole
-from engine.work.command_table import DEFAULT_TIMEOUT_MS, TIMEOUT, TOOLS, Arg
+from engine.work.command_table import TIMEOUT, TOOLS, Arg, default_timeout_ms
 
 COMMANDS: Final = "commands"
 STARTABLE: Final = (
@@ -88,12 +88,12 @@ def actions() -> Iterator[tuple[str, str, dict[str, Input]]]:
     """Every tool of command tasks with each of its actions and what that takes."""
     for tool, table in TOOLS.items():
         for action, rows in table.items():
-            found = {name: _argument(arg) for name, arg in {**rows, "timeout": TIMEOUT}.items()}
+            found = {name: _argument(arg) for name, arg in rows.items()}
+            found["timeout"] = _argument(TIMEOUT, default_timeout_ms(action))
             yield tool, action, found
 
 
-def _argument(arg: Arg) -> Input:
-    default = DEFAULT_TIMEOUT_MS if arg is TIMEOUT else None
+def _argument(arg: Arg, default: Any = None) -> Input:
     found = _input(arg.read, default)
     return Input(default, found.low, found.high, found.choices, arg.required, arg.text)
 

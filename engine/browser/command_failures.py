@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from playwright.async_api import Error
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
+from engine import redact
 from engine.browser.failures import net_failure
 from engine.work.command_errors import (
     BadCommand,
@@ -18,13 +19,18 @@ from engine.work.command_errors import (
 )
 
 MAX_REASON: Final = 300  # characters
+MAX_COVER: Final = 200
 GONE: Final = "the browser instance is gone"
 CRASHED: Final = "the page crashed"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _ERROR_PREFIX = re.compile(r"^(?:\w+\.\w+: )?(?:Error: )?")
+COVERED: Final = "something else lies over it"
+_COVER = re.compile(r"(<\S.*?) intercepts pointer events")
+_CUT_TEXT = re.compile(r">[^<>]*…(?=</)")
+_CUT_VALUE = re.compile(r'="[^"]*…"')
 # What Playwright's call log says about an element that it waited for -> what a reader is told.
 _HINDRANCES: Final[Mapping[str, str]] = {
-    "intercepts pointer events": "something else lies over it",
+    "intercepts pointer events": COVERED,
     "element is outside of the viewport": "it lies outside of the page",
     "element is not enabled": "it is disabled",
     "element is not editable": "it is read-only",
@@ -70,11 +76,17 @@ def gone() -> InstanceDisconnected:
     return InstanceDisconnected(GONE)
 
 
-def as_failure(error: Error, timeout_ms: int, subject: str) -> CommandFailed:
-    """What Playwright raised, for somebody who knows nothing of Playwright."""
+def as_failure(
+    error: Error, timeout_ms: int, subject: str, hide: Callable[[str], str] = redact.text
+) -> CommandFailed:
+    """What Playwright raised, for somebody who knows nothing of Playwright.
+
+    Args:
+        hide: takes what must not be told out of a page's text, before that is cut.
+    """
     message = _COLOURS.sub("", error.message)
     if isinstance(error, PlaywrightTimeout):
-        return too_slow(timeout_ms, subject, _hindrance(message))
+        return too_slow(timeout_ms, subject, _hindrance(message, hide))
     if any(sign in message for sign in _DEAD):
         return InstanceDisconnected("the page was closed while the command ran")
     if any(sign in message for sign in _PAGE_CRASH):
@@ -97,12 +109,27 @@ def one_line(message: str) -> str:
     return said if len(said) <= MAX_REASON else said[: MAX_REASON - 1] + "…"
 
 
-def _hindrance(message: str) -> str:
+def _hindrance(message: str, hide: Callable[[str], str]) -> str:
     """The last hindrance in the call log: the one that it gave up at."""
     found = {message.rfind(sign): told for sign, told in _HINDRANCES.items()}
     found.pop(-1, None)
     if found:
-        return found[max(found)]
+        hindrance = found[max(found)]
+        cover = _cover(message, hide) if hindrance is COVERED else ""
+        return f"{hindrance}: {cover}" if cover else hindrance
     if "waiting for locator" not in message or "locator resolved to" in message:
         return ""  # found, and the time was over before anything was seen to hinder it
     return "there is no such element"
+
+
+def _cover(message: str, hide: Callable[[str], str]) -> str:
+    """The element that took the click, as Playwright describes it; empty where it does not.
+
+    Playwright cuts long texts: the beginning of a secret would be recognised by nothing.
+    """
+    found = _COVER.findall(message)
+    if not found:
+        return ""
+    cover = str(found[-1]).removesuffix(" subtree")
+    cover = hide(_CUT_VALUE.sub('="…"', _CUT_TEXT.sub(">…", cover)))
+    return cover if len(cover) <= MAX_COVER else cover[: MAX_COVER - 1] + "…"

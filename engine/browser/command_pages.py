@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from playwright.async_api import Error
+from playwright.async_api import TimeoutError as PlaywrightTimeout
 
+from engine.browser.command_failures import too_slow
 from engine.browser.command_stage import Call, Tool, script
 from engine.browser.command_target import document, element, every, whole_selector
 from engine.browser.egress import without_credentials
 from engine.work.command_errors import CommandFailed
 from engine.work.command_keys import is_typing
+from engine.work.url_glob import Glob
 
 if TYPE_CHECKING:
-    from playwright.async_api import Page, Response
+    from playwright.async_api import Locator, Page, Response
 
+DRAG_STEPS: Final = 10  # moves of the mouse: pages begin a drag only after some pixels
 SLOWLY: Final = 1_000  # characters: longer texts are put in at once, not key by key
 _DETACHED: Final = "Element is not attached"
 # Of an element that the page took out of the document: `is_checked` refuses those.
@@ -55,10 +60,24 @@ async def forward(call: Call) -> Any:
 
 
 async def wait_for(call: Call) -> Any:
+    """Wait until everything that the command names is so."""
     page = await call.stage.page()
-    found = every(page, call)
-    await found.first.wait_for(state="visible", timeout=call.timeout_ms)
-    call.matches = await found.count()
+    selector, text = call.selector, call.args.get("text")
+    call.about = text or call.args.get("load_state", "")
+    if "url" in call.args:
+        await _address(call, page, Glob(call.args["url"]))
+    if "load_state" in call.args:
+        await page.wait_for_load_state(call.args["load_state"], timeout=call.left_ms)
+    if "gone" in call.args:
+        await _gone(call, every(page, call, f"{call.args['gone']} >> visible=true"))
+    if text is not None:
+        named = f"internal:text={json.dumps(text)}i"  # what Playwright's get_by_text looks for
+        holds = every(page, call).filter(has_text=text) if selector else every(page, call, named)
+        await holds.filter(visible=True).first.wait_for(state="visible", timeout=call.left_ms)
+    elif selector:
+        found = every(page, call)
+        await found.first.wait_for(state="visible", timeout=call.left_ms)
+        call.matches = await found.count()
     return {"found": True, "url": page.url}
 
 
@@ -117,13 +136,36 @@ async def scroll(call: Call) -> Any:
 
 async def select(call: Call) -> Any:
     field = await element(call)
-    chosen = await field.select_option(call.args["value"], timeout=call.left_ms)
-    return {"selected": chosen}
+    named = {name: call.args[name] for name in ("value", "label", "index") if name in call.args}
+    return {"selected": await field.select_option(**named, timeout=call.left_ms)}
 
 
 async def hover(call: Call) -> Any:
     await (await element(call)).hover(timeout=call.left_ms)
     return {"done": True}
+
+
+async def drag(call: Call) -> Any:
+    """Press on one element, move to another or by pixels, and let go; with real mouse events."""
+    page = await _cleared(call)
+    source, target = await element(call), call.args.get("target", "")
+    there = every(page, call, target).first if target else None
+    if there is not None:
+        await there.wait_for(state="visible", timeout=call.left_ms)
+    await source.hover(timeout=call.left_ms)
+    x, y = await _middle(source, call)
+    await page.mouse.down()
+    try:
+        if there is not None:
+            await there.scroll_into_view_if_needed(timeout=call.left_ms)
+            to_x, to_y = await _middle(there, call)
+        else:
+            to_x, to_y = x + call.args.get("x", 0), y + call.args.get("y", 0)
+        await page.mouse.move(to_x, to_y, steps=DRAG_STEPS)
+        await page.mouse.move(to_x, to_y)  # some pages take the first move there for the way
+    finally:
+        await page.mouse.up()
+    return _done(call, page)
 
 
 NAVIGATE: Final[Mapping[str, Tool]] = {
@@ -143,7 +185,30 @@ INTERACT: Final[Mapping[str, Tool]] = {
     "scroll": scroll,
     "select": select,
     "hover": hover,
+    "drag": drag,
 }
+
+
+async def _address(call: Call, page: Page, wanted: Glob) -> None:
+    try:
+        await page.wait_for_url(wanted.matches, timeout=call.left_ms)
+    except PlaywrightTimeout:
+        at = call.stage.hide(page.url)
+        raise too_slow(call.timeout_ms, wanted.pattern, f"the address is {at}") from None
+
+
+async def _gone(call: Call, still: Locator) -> None:
+    try:
+        await still.first.wait_for(state="detached", timeout=call.left_ms)
+    except PlaywrightTimeout:
+        raise too_slow(call.timeout_ms, call.args["gone"], "it is still there") from None
+
+
+async def _middle(element: Locator, call: Call) -> tuple[float, float]:
+    box = await element.bounding_box(timeout=call.left_ms)
+    if box is None:
+        raise CommandFailed("the element is not shown anywhere")
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 async def _set_checked(call: Call, *, wanted: bool) -> Any:

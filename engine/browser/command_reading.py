@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from engine.browser.command_expect import expect
 from engine.browser.command_stage import Call, Tool, script
 from engine.browser.command_target import document, element, frame_element
 from engine.browser.covering import NotCovered, box_of, covered
@@ -89,6 +90,7 @@ CONTENT: Final[Mapping[str, Tool]] = {
     "get_text": get_text,
     "get_html": get_html,
     "get_viewport_dom": get_viewport_dom,
+    "expect": expect,
 }
 EXECUTE: Final[Mapping[str, Tool]] = {"evaluate": evaluate}
 

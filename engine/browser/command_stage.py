@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from playwright.async_api import Error
 
+from engine import redact
 from engine.browser.command_failures import gone
 from engine.browser.egress import Policy
 from engine.browser.instances import Instances
@@ -38,6 +39,7 @@ class Stage:
     instance: Instance | None = None
     masked: list[str] = field(default_factory=list)
     hidden: Collection[str] = ()
+    hide: Callable[[str], str] = redact.text  # for what is cut before it leaves the browser
 
     async def page(self) -> Page:
         """The page that commands act on.
@@ -76,7 +78,8 @@ async def _close(page: Page) -> None:
 class Call:
     """One command on the stage: its arguments as they are used, and its number in the task.
 
-    `matches` is the number of elements that its selector met, 0 as long as that is not known.
+    `matches` is the number of elements that its selector met, 0 as long as that is not known;
+    `about` is what it waits for where that is no selector.
     """
 
     stage: Stage
@@ -84,6 +87,7 @@ class Call:
     timeout_ms: int
     number: int
     matches: int = 0
+    about: str = ""
     started_s: float = field(default_factory=time.monotonic)
 
     @property

@@ -52,7 +52,7 @@ def _with_warning(call: Call, result: dict[str, Any]) -> dict[str, Any]:
 
 def _subject(call: Call) -> str:
     """What a command acts on, for the reason why it failed."""
-    whole = " >> ".join((*call.frames, call.selector))
+    whole = " >> ".join((*call.frames, call.selector or call.about))
     return f"{whole} (1 of {call.matches:,})" if call.matches > 1 else whole
 
 
@@ -74,7 +74,7 @@ async def _late(stage: Stage, step: Step, subject: str) -> CommandFailed:
 async def _broken(stage: Stage, failed: Error, step: Step, subject: str) -> CommandFailed:
     if _is_gone(stage):
         return gone()
-    failure = _crash(stage) or as_failure(failed, step.timeout_ms, subject)
+    failure = _crash(stage) or as_failure(failed, step.timeout_ms, subject, stage.hide)
     if str(failure) != CRASHED:
         return failure
     await stage.drop_hung_page()  # the command may hear of its death before the instance does

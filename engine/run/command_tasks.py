@@ -150,6 +150,7 @@ class _CommandRun:
         self._scrub = Scrub([*mine, *known.items()])
         known.update((value, redact.MARK) for value, _ in mine)
         stage.hidden = known.keys()
+        stage.hide = self._scrub.text
         if stage.instance is not None:
             unshown = Unshown(stage.hidden, stage.masked)
             self._tools.browser.showing.show(self._context.task_id, stage.instance, unshown)

@@ -16,7 +16,15 @@ from engine import redact
 from engine.errors import InvalidArguments, Problem
 from engine.work import command_values as values
 from engine.work.command_plan import CommandPlan, Step
-from engine.work.command_table import DEFAULT_TIMEOUT_MS, TIMEOUT, TOOLS, TYPED, Action, Arg
+from engine.work.command_table import (
+    NEEDS,
+    TIMEOUT,
+    TOOLS,
+    TYPED,
+    Action,
+    Arg,
+    default_timeout_ms,
+)
 
 MAX_COMMANDS: Final = 1_000
 MAX_WORDS: Final = 2_000  # characters of a name or an intention
@@ -178,7 +186,8 @@ class _Reader:
         if not action:
             return None
         read = self._args(args, TOOLS[tool][action], f"{path}.args", f"{tool} {action}")
-        timeout_ms = read.pop("timeout", DEFAULT_TIMEOUT_MS)
+        self._needs(args, action, f"{path}.args", f"{tool} {action}")
+        timeout_ms = read.pop("timeout", default_timeout_ms(action))
         self._remember_typed(args, read)
         stored = values.stored_args(args, lambda text: len(values.filled(text, self._known)))
         return Step(tool, action, intention, read, stored, timeout_ms)
@@ -214,6 +223,26 @@ class _Reader:
             elif row.required:
                 self.wrong(f"{path}.{name}", "missing", f"is needed for {of}")
         return read
+
+    def _needs(self, args: Mapping[str, Any], action: str, path: str, of: str) -> None:
+        """The mistakes that lie between the arguments of an action."""
+        needs = NEEDS.get(action)
+        if needs is None:
+            return
+        given = [name for name in needs.any_of if args.get(name) is not None]
+        first, *others = needs.any_of
+        if not given:
+            message = f"is needed for {of}; or {', '.join(others)}"
+            self.wrong(f"{path}.{first}", "missing", message)
+        for name in given:
+            beside = [other for other in given if other != name]
+            if name in needs.alone and beside:
+                message = f"cannot be given together with {', '.join(beside)}"
+                self.wrong(f"{path}.{name}", "contradiction", message)
+        of_element = [name for name in given if name in needs.of_element]
+        if of_element and args.get("selector") is None:
+            message = f"is needed for {', '.join(of_element)}"
+            self.wrong(f"{path}.selector", "missing", message)
 
     def _value(self, given: Any, row: Arg, path: str) -> Any:
         if row.text and values.is_reference(given):

@@ -73,6 +73,7 @@ _MAYBE_TEXT = _text(MAX_TYPED, required=False)
 _ANY_TEXT = Arg(_typed, text=True)  # an empty one is a text as well
 _FRAME = Arg(_one_or_more(arguments.long_text(MAX_SELECTOR), MAX_FRAMES))
 _IN_FRAME: Final[Action] = {"selector": _SELECTOR, "frame": _FRAME}
+_OFFSET = Arg(arguments.whole(-MAX_SCROLL_PX, MAX_SCROLL_PX))
 _KEY = Arg(read_key, True, text=True)
 
 
@@ -94,7 +95,14 @@ TOOLS: Final[Mapping[str, Mapping[str, Action]]] = {
         "reload": {},
         "back": {},
         "forward": {},
-        "wait_for": {"selector": _SELECTOR, "frame": _FRAME},
+        "wait_for": {
+            "selector": _MAYBE_SELECTOR,
+            "text": _MAYBE_TEXT,
+            "url": _MAYBE_TEXT,
+            "gone": _MAYBE_SELECTOR,
+            "load_state": Arg(arguments.one_of(*LOAD_STATES)),
+            "frame": _FRAME,
+        },
     },
     "browser_interact": {
         "click": {
@@ -117,14 +125,31 @@ TOOLS: Final[Mapping[str, Mapping[str, Action]]] = {
             "amount": Arg(arguments.whole(1, MAX_SCROLL_PX)),
             "frame": _FRAME,
         },
-        "select": {**_IN_FRAME, "value": Arg(_typed, True, text=True)},
+        "select": {
+            **_IN_FRAME,
+            "value": _ANY_TEXT,
+            "label": _ANY_TEXT,
+            "index": Arg(arguments.whole(0, MAX_COUNT)),
+        },
         "hover": _IN_FRAME,
+        "drag": {**_IN_FRAME, "target": _MAYBE_SELECTOR, "x": _OFFSET, "y": _OFFSET},
     },
     "browser_content": {
         "screenshot": {"selector": _MAYBE_SELECTOR, "frame": _FRAME},
         "get_text": _IN_FRAME,
         "get_html": {"selector": _MAYBE_SELECTOR, "frame": _FRAME},
         "get_viewport_dom": {"frame": _FRAME},
+        "expect": {
+            "selector": _MAYBE_SELECTOR,
+            "state": Arg(arguments.one_of(*STATES)),
+            "text": _ANY_TEXT,
+            "contains": _MAYBE_TEXT,
+            "value": _ANY_TEXT,
+            "count": Arg(arguments.whole(0, MAX_COUNT)),
+            "url": _MAYBE_TEXT,
+            "title": _ANY_TEXT,
+            "frame": _FRAME,
+        },
     },
     "browser_execute": {"evaluate": {"script": _text(MAX_SCRIPT), "frame": _FRAME}},
     "browser_instance": {
@@ -134,5 +159,34 @@ TOOLS: Final[Mapping[str, Mapping[str, Action]]] = {
         "status": {"instanceId": _MAYBE_INSTANCE_ID},
     },
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What the arguments of an action need beside what each of them says by itself.
+
+    One of `any_of` is needed; none of `alone` stands with another of them; each of
+    `of_element` needs a selector.
+    """
+
+    any_of: tuple[str, ...]
+    alone: tuple[str, ...] = ()
+    of_element: tuple[str, ...] = ()
+
+
+OF_ELEMENT: Final = ("state", "text", "contains", "value", "count")
+NEEDS: Final[Mapping[str, Needs]] = {
+    "wait_for": Needs(("selector", "text", "url", "gone", "load_state")),
+    "select": Needs(("value", "label", "index"), alone=("value", "label", "index")),
+    "drag": Needs(("target", "x", "y"), alone=("target",)),
+    "expect": Needs((*OF_ELEMENT, "url", "title"), of_element=OF_ELEMENT),
+}
+
+
+def default_timeout_ms(action: str) -> int:
+    """The time that an action has where its command gives none."""
+    return EXPECT_TIMEOUT_MS if action == "expect" else DEFAULT_TIMEOUT_MS
+
+
 # What a command types is kept as its length only, unless it says `keep_text`.
 TYPED: Final[Mapping[str, str]] = {"type": "text", "keyboard": "key", "press": "key"}

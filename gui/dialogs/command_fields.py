@@ -156,18 +156,30 @@ class CommandFields(QWidget):
         self.edited.emit(self._command)
 
     def _words(self, name: str) -> str:
+        _, action = tool_of(self._command)
+        types, opens = action == "type", action == "goto"
         words = {
-            "url": self.tr("Address"),
+            "url": self.tr("Address") if opens else self.tr("Address (** for anything)"),
             "selector": self.tr("Element (CSS selector)"),
-            "text": self.tr("Text to type"),
+            "text": self.tr("Text to type") if types else self.tr("Text"),
             "key": self.tr("Key, such as Enter or Control+A"),
             "direction": self.tr("Direction"),
             "amount": self.tr("Pixels"),
+            "state": self.tr("State"),
+            "contains": self.tr("Text that it contains"),
+            "title": self.tr("Title of the page"),
+            "gone": self.tr("Element that must disappear (CSS selector)"),
+            "load_state": self.tr("State of loading"),
+            "label": self.tr("Label to select"),
+            "index": self.tr("Place in the list, from 0"),
+            "target": self.tr("Target (CSS selector)"),
+            "x": self.tr("Pixels to the right"),
+            "y": self.tr("Pixels down"),
             "frame": self.tr("Frame (CSS selector of the iframe)"),
-            "count": self.tr("Clicks"),
+            "count": self.tr("Clicks") if action == "click" else self.tr("Number of elements"),
             "button": self.tr("Mouse button"),
             "modifiers": self.tr("Keys held, such as Control+Shift"),
-            "value": self.tr("Value to select"),
+            "value": self.tr("Value"),
             "script": self.tr("Script"),
             "instanceId": self.tr("Instance"),
             "keep_text": self.tr("Keep what is typed"),

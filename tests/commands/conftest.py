@@ -40,6 +40,8 @@ _TOOL_OF = {
     "scroll": "browser_interact",
     "select": "browser_interact",
     "hover": "browser_interact",
+    "drag": "browser_interact",
+    "expect": "browser_content",
     "screenshot": "browser_content",
     "get_text": "browser_content",
     "get_html": "browser_content",

@@ -74,6 +74,8 @@ REQUIRED = {
     "scroll": ["direction"],
     "select": ["selector", "value"],
     "hover": ["selector"],
+    "drag": ["selector", "target"],
+    "expect": ["state"],
     "get_text": ["selector"],
     "evaluate": ["script"],
     "close": ["instanceId"],

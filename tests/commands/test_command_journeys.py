@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.cli.junit import report
 from engine.cli.run_show import Lines
@@ -13,6 +15,8 @@ from engine.errors import InvalidArguments
 from engine.sample.server import Answer
 from engine.sample.site import Site
 from engine.work.command_check import check
+from engine.work.url_glob import Glob
+from tests.commands.command_states import instance_options
 from tests.commands.conftest import Booth, Opening, do, mistakes, task
 
 LOG = """<pre id=log></pre><script>
@@ -243,3 +247,209 @@ def test_an_unknown_action_is_answered_with_all_that_there_are() -> None:
     said = str(caught.value)
     assert "did you mean click?" in said
     assert all(name in said for name in ("check", "hover", "select", "type"))
+
+
+LATER = """<p id=out>waiting</p><div id=spinner>busy</div><input id=field value=old>
+<input id=box type=checkbox checked><button id=off disabled>off</button>
+<ul><li>a</li><li>b</li></ul><script>setTimeout(() => {
+  out.textContent = "All   done"; spinner.hidden = true; field.value = "new";
+  document.title = "Ready"; history.pushState(null, "", "/later/done?step=2");
+}, 300)</script>"""
+
+
+async def test_waiting_for_text_address_and_for_what_must_go(opened: Opening, site: Site) -> None:
+    site.answers["/later"] = page(LATER)
+    async with opened() as booth:
+        done = await results(
+            booth,
+            do("goto", url=f"{site.url}/later"),
+            do("wait_for", text="all done"),
+            do("wait_for", gone="#spinner", url="**/done?step=*", load_state="load"),
+            do("wait_for", selector="p", text="done"),
+        )
+        assert done[2] == {"found": True, "url": f"{site.url}/later/done?step=2"}
+        goto = do("goto", url=f"{site.url}/later")
+        for command, reason in (
+            (do("wait_for", gone="ul"), "ul (it is still there)"),
+            (do("wait_for", url="/never"), f"/never (the address is {site.url}/later"),
+            (do("wait_for", text="never"), "never (it is not there or hidden)"),
+        ):
+            command["args"]["timeout"] = 1_000
+            code, said = await failure(booth, goto, command)
+            assert code == "COMMAND_TIMEOUT"
+            assert reason in said
+
+
+MET: list[dict[str, Any]] = [
+    {"selector": "#out", "text": "All done"},
+    {"selector": "#out", "contains": "ll do", "state": "visible"},
+    {"selector": "#spinner", "state": "hidden"},
+    {"selector": "#nothing", "state": "hidden", "count": 0},
+    {"selector": "#field", "value": "new", "state": "enabled"},
+    {"selector": "#off", "state": "disabled"},
+    {"selector": "#box", "state": "checked"},
+    {"selector": "li", "count": 2},
+    {"title": "Ready", "url": "**/later/{done,gone}?step=2"},
+]
+UNMET: list[tuple[dict[str, Any], str]] = [
+    ({"selector": "#out", "text": "done"}, 'expected text "done" of #out, found "All done"'),
+    ({"selector": "#out", "contains": "x"}, 'expected contains "x" of #out, found "All done"'),
+    ({"selector": "ul", "state": "hidden"}, "expected state hidden of ul, found visible"),
+    ({"selector": "#box", "state": "unchecked"}, "expected state unchecked of #box, found checked"),
+    ({"selector": "li", "count": 3}, "expected count 3 of li, found 2"),
+    (
+        {"selector": "#nothing", "text": "x"},
+        'expected text "x" of #nothing, found there is no such element',
+    ),
+    ({"title": "Done"}, 'expected title "Done", found "Ready"'),
+    ({"url": "/later"}, 'expected url "/later", found "{url}/later/done?step=2"'),
+]
+
+
+async def test_an_expectation_waits_and_fails_with_what_was_there(
+    opened: Opening, site: Site
+) -> None:
+    site.answers["/later"] = page(LATER)
+    goto = do("goto", url=f"{site.url}/later")
+    async with opened() as booth:
+        done = await results(booth, goto, *(do("expect", **each) for each in MET))
+        assert [each["expected"] for each in done[1:]] == [True] * len(MET)
+        opened_here = await booth.engine.instances.launch(instance_options(site))
+        shared = {"instanceId": opened_here.id}
+        await results(booth, goto, do("wait_for", text="All done"), **shared)
+        for wanted, reason in UNMET:
+            said = await failure(booth, do("expect", **wanted, timeout=50), **shared)
+            assert said == ("EXECUTION_ERROR", reason.replace("{url}", site.url))
+
+
+async def test_an_expectation_repeats_nothing_that_is_secret(opened: Opening, site: Site) -> None:
+    site.answers["/login"] = page(
+        "<input id=user><input id=pass type=password value=preset-by-the-page>"
+        "<p id=out></p>"
+        "<script>user.oninput = () => { out.textContent = 'hi ' + user.value }</script>"
+    )
+    goto = do("goto", url=f"{site.url}/login")
+    typed = do("type", selector="#user", text={"secret": "env:WHO"})
+    async with opened(environ={"WHO": "correct-horse"}) as booth:
+        said = [
+            await failure(booth, goto, typed, do("expect", **each, timeout=50))
+            for each in (
+                {"selector": "#out", "text": "nobody"},
+                {"selector": "#pass", "value": "x"},
+                {"selector": "#pass", "value": {"secret": "env:WHO"}},
+            )
+        ]
+    assert [message for _, message in said] == [
+        'expected text "nobody" of #out, found "hi [redacted]"',
+        'expected value "x" of #pass, found [redacted]',
+        'expected value "[redacted]" of #pass, found [redacted]',
+    ]
+
+
+async def test_what_lies_over_an_element_is_told(opened: Opening, site: Site) -> None:
+    long = "A text that is much longer than what a message would show of it " * 2
+    site.answers["/covered"] = page(
+        "<button id=b>x</button><div id=cover class=modal style='position:fixed;inset:0'>"
+        "<span style='position:fixed;inset:0'>Cookies?</span></div>"
+    )
+    site.answers["/long"] = page(
+        f"<button id=b>x</button><div style='position:fixed;inset:0'>{long}</div>"
+    )
+    async with opened() as booth:
+        for path, cover in (
+            ("covered", '<span>Cookies?</span> from <div id="cover" class="modal">…</div>'),
+            ("long", "<div>…</div>"),
+        ):
+            goto = do("goto", url=f"{site.url}/{path}")
+            code, said = await failure(booth, goto, do("click", selector="#b", timeout=3_000))
+            assert code == "COMMAND_TIMEOUT"
+            assert said.endswith(f"(something else lies over it: {cover})")
+
+
+DRAGS = """<style>div { width: 80px; height: 80px; display: inline-block }</style>
+<div id=card draggable=true>card</div><div id=list>list</div><div id=knob>knob</div>
+<pre id=log></pre>
+<script>
+const say = (text) => { log.textContent += text + " " };
+card.ondragstart = (event) => event.dataTransfer.setData("text", "the card");
+list.ondragover = (event) => event.preventDefault();
+list.ondrop = (event) => say(event.dataTransfer.getData("text"));
+let moves = 0, from = 0;
+knob.onpointerdown = (event) => { from = event.clientX; knob.setPointerCapture(event.pointerId) };
+knob.onpointermove = (event) => { if (event.buttons) moves += 1 };
+knob.onpointerup = (event) => say(event.clientX - from + (moves > 5 ? " px" : " jumped"));
+</script>"""
+
+
+async def test_dragging_works_with_drops_and_with_pointers(opened: Opening, site: Site) -> None:
+    site.answers["/drags"] = page(DRAGS)
+    async with opened() as booth:
+        *_, said = await results(
+            booth,
+            do("goto", url=f"{site.url}/drags"),
+            do("drag", selector="#card", target="#list"),
+            do("drag", selector="#knob", x=120),
+            do("get_text", selector="#log"),
+        )
+    assert said == {"text": "the card 120 px"}
+
+
+async def test_an_option_is_chosen_by_its_value_its_label_or_its_place(
+    opened: Opening, site: Site
+) -> None:
+    site.answers["/sizes"] = page(
+        "<select><option value=s>Small<option value=l>Large<option value=x>Huge</select>"
+    )
+    async with opened() as booth:
+        _, *chosen = await results(
+            booth,
+            do("goto", url=f"{site.url}/sizes"),
+            do("select", selector="select", value="l"),
+            do("select", selector="select", label="Huge"),
+            do("select", selector="select", index=0),
+        )
+    assert chosen == [{"selected": ["l"]}, {"selected": ["x"]}, {"selected": ["s"]}]
+
+
+def test_arguments_that_need_or_exclude_each_other_are_told() -> None:
+    document = task(
+        do("wait_for", timeout=5),
+        do("select", selector="#a", label="A", index=1),
+        do("drag", selector="#a"),
+        do("drag", selector="#a", target="#b", y=4),
+        do("expect", timeout=5),
+        do("expect", text="x", count=-1),
+    )
+    with pytest.raises(InvalidArguments) as caught:
+        check(document)
+    assert mistakes(caught.value) == {
+        "commands[0].args.selector": "missing",
+        "commands[1].args.label": "contradiction",
+        "commands[1].args.index": "contradiction",
+        "commands[2].args.target": "missing",
+        "commands[3].args.target": "contradiction",
+        "commands[4].args.state": "missing",
+        "commands[5].args.count": "invalid_value",
+        "commands[5].args.selector": "missing",
+    }
+    plan = check(task(do("expect", title=""), do("wait_for", gone="#a")))
+    assert [step.timeout_ms for step in plan.steps] == [5_000, 30_000]
+
+
+PIECE = st.text(alphabet="ab/.?+", max_size=6)
+
+
+@given(st.lists(PIECE, min_size=1, max_size=4), PIECE)
+def test_a_glob_matches_what_its_stars_may_stand_for(pieces: list[str], filling: str) -> None:
+    plain, wild = "".join(pieces), "**".join(pieces)
+    assert Glob(plain).matches(plain) or plain.startswith("/")
+    assert Glob(f"x{wild}").matches(f"x{filling.join(pieces)}")
+    one = "*".join(pieces)
+    assert Glob(f"x{one}").matches(f"x{filling.join(pieces)}") or "/" in filling
+
+
+def test_a_glob_of_a_path_passes_over_the_host() -> None:
+    assert Glob("/cart/*").matches("https://shop.example/cart/3")
+    assert not Glob("/cart/*").matches("https://shop.example/cart/3/4")
+    assert Glob("**/{cart,basket}?a=1").matches("https://shop.example/basket?a=1")
+    assert not Glob("https://shop.example/").matches("https://shop.example/cart")

@@ -43,7 +43,7 @@ NAMES = frozenset(
         *("Target page, context or browser has been closed", "Target crashed", "Page crashed"),
         *("Unknown engine", "Unexpected token", "Malformed selector", "while parsing selector"),
         *("while parsing css selector", "SyntaxError: Failed to execute", "key {0}"),
-        "Element is not attached",
+        *("Element is not attached", " subtree"),
         *("scroll by {0}, {1}", "type {0} into {1}", "Click {0}", "Press {0}", "Replay of {0}"),
         *("Do again what was recorded at {0}", "Mark this page, to know the next one from it"),
         *("Scroll {0}", "Select in {0}", "Type into {0}", "Wait for {0}"),
