@@ -47,8 +47,9 @@ class Sorting:
             self._refused.append(Refused(line, text, str(wrong)))
             return
         assert address is not None  # web_address saw to it
-        self._doubles += address.key in self._urls
-        self._urls.setdefault(address.key, text)
+        key = address.own.key  # whatever a route stands for, it is opened as it was typed
+        self._doubles += key in self._urls
+        self._urls.setdefault(key, text)
 
     @property
     def found(self) -> AddressList:

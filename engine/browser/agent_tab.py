@@ -19,7 +19,7 @@ from engine.browser.egress import Policy, without_credentials
 from engine.browser.failures import PageTooHeavy, net_failure
 from engine.browser.fence import Fence
 from engine.browser.instance import Instance
-from engine.browser.page import PENDING, first_script
+from engine.browser.page import BLANK, PENDING, first_script
 from engine.browser.refusals import NoHistory, PageUnreadable, StaleReference, ToolTimeout
 from engine.browser.veil import Veil
 from engine.browser.world import World
@@ -110,17 +110,23 @@ class AgentTab:
         finally:
             self._scope = None
 
-    async def go(self, url: str, limit_ms: int, wait_for: str | None = None) -> Visit:
+    async def go(
+        self, url: str, limit_ms: int, wait_for: str | None = None, *, anew: bool = False
+    ) -> Visit:
         """Open `url` and wait until it is ready.
+
+        Where only the fragment differs, a browser stays in the document that it shows;
+        `anew` loads it all the same.
 
         Raises:
             PageError: refused, or it could not be loaded.
         """
         await self.fence.check(url)
         address = without_credentials(url)
-        opening = self.page.goto(address, wait_until="commit", timeout=limit_ms)
         try:
-            await opening
+            if anew and "#" in address:
+                await self.page.goto(BLANK, wait_until="commit", timeout=limit_ms)
+            await self.page.goto(address, wait_until="commit", timeout=limit_ms)
         except Error as failed:
             if "net::" in failed.message:
                 await self._see_error_page()

@@ -39,6 +39,7 @@ STILL_S = 2.0
 MAX_DOCUMENTS = 10  # a page that sends itself on more often than this goes nowhere
 ERROR_PAGE_MS = 1_000
 WORLD = "openchrome-monitor"
+BLANK = "about:blank"
 _ERROR_PAGE = "chrome-error://chromewebdata/"
 PENDING = f"pending-{secrets.token_hex(8)}"  # a name that no page can know beforehand
 _NO_DAMAGE = ("ERR_ABORTED", "ERR_BLOCKED")  # called off: by another address, or by the gate
@@ -89,7 +90,7 @@ class Tab:
         limit_s = options.timeout_ms / 1000
         try:
             async with asyncio.timeout(limit_s + GRACE_S) as self._scope:
-                return await self._take(without_credentials(url).partition("#")[0], url, options)
+                return await self._take(without_credentials(url), url, options)
         except (TimeoutError, PlaywrightTimeout) as slow:
             self._spoil("timeout")
             if self.spoiled == "crash":
@@ -113,7 +114,8 @@ class Tab:
         if not taken.settled:
             self._spoil("unsettled")  # what it still does would go on until the next page
         headers = response.headers if response else {}
-        status = response.status if response and response.url == taken.url else taken.status
+        answers = response is not None and response.url == taken.url.partition("#")[0]
+        status = response.status if response and answers else taken.status
         fetched = as_fetched(taken, url, status, headers)
         fetched.dialogs, fetched.cut_off = self._dialogs, self._cut_off
         fetched.windows = max(fetched.windows, self._windows)
@@ -125,6 +127,9 @@ class Tab:
     async def _open(self, address: str, options: PageOptions) -> Response | None:
         try:
             self._cut_off = False
+            if "#" in address:
+                # From the same document the browser would only change the fragment.
+                await self._page.goto(BLANK, wait_until="commit", timeout=options.timeout_ms)
             return await self._page.goto(address, wait_until="commit", timeout=options.timeout_ms)
         except PlaywrightTimeout:
             raise
@@ -154,7 +159,7 @@ class Tab:
         async with asyncio.timeout(STILL_S):
             for off in (True, False):
                 await self._wire.send("Emulation.setScriptExecutionDisabled", {"value": off})
-                await self._page.goto("about:blank", wait_until="commit")
+                await self._page.goto(BLANK, wait_until="commit")
         if self.ward:
             self.ward.clear()  # what was refused to that page is no matter of the next
 

@@ -51,7 +51,7 @@ class LivingTab:
     async def _go(self, tab: AgentTab, args: SnapshotArgs) -> int:
         assert self._visit is not None
         async with tab.within(args.timeout_ms / 1_000):
-            return (await tab.go(self._visit.url, args.timeout_ms)).status
+            return (await tab.go(self._visit.url, args.timeout_ms, anew=True)).status
 
 
 async def _look(tab: AgentTab, args: SnapshotArgs, status: int | None) -> Look:

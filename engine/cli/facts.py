@@ -35,7 +35,7 @@ async def told(engine: Engine, view: TaskView) -> list[str]:
     if record.kind == "recording" and record.is_terminal:
         lines += await _recording(engine, view.task_id)
     if record.kind in ("crawl", "crawl_sitemap") and record.status == Status.COMPLETED:
-        lines += await _limit(engine, view.task_id)
+        lines += await _crawl(engine, view.task_id)
     if record.kind == "commands":
         lines += await _commands(engine, view.task_id)
     if ours.contract_id:
@@ -102,15 +102,22 @@ async def _recording(engine: Engine, task_id: str) -> list[str]:
         return [_line("ended by", by)]
 
 
-async def _limit(engine: Engine, task_id: str) -> list[str]:
-    """Whether a crawl ended because it had taken as many pages as it may."""
+async def _crawl(engine: Engine, task_id: str) -> list[str]:
+    """Whether a crawl ended at its limit of pages, and which it could have followed as well."""
     try:
         summary = (await engine.head(task_id)).get("summary")
     except EngineError as error:
         return [_line("result", str(error))]
-    if not isinstance(summary, Mapping) or summary.get("stopped_by") != "max_pages":
+    if not isinstance(summary, Mapping):
         return []
-    return [_line("ended by", say("crawl.by.max_pages"))]
+    lines = []
+    if summary.get("stopped_by") == "max_pages":
+        lines.append(_line("ended by", say("crawl.by.max_pages")))
+    left = summary.get("links_fragments")
+    if isinstance(left, int) and left:
+        message = "crawl.routes.one" if left == 1 else "crawl.routes"
+        lines.append(_line("left out", say(message, count=words.count(left))))
+    return lines
 
 
 async def _refused(engine: Engine, task_id: str) -> list[str]:

@@ -13,6 +13,7 @@ CRAWL: Final[Mapping[str, str]] = {
     "scope": "Only addresses that match this pattern (the start's origin).",
     "include_patterns": "Only addresses that match one of these patterns (again for more).",
     "exclude_patterns": "No address that matches one of these patterns (again for more).",
+    "fragments": "ignore, or routes: addresses with #/ or #! are pages of their own (ignore).",
     "output_format": "markdown, text or structured (markdown).",
     "engine": "browser, static or auto (browser).",
     "concurrency": "So many pages at once (1 to 16; 3).",

@@ -95,6 +95,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "field.calls": "last calls:",
     "field.commands": "commands:",
     "crawl.by.max_pages": "its limit of pages; more addresses were known",
+    "crawl.routes": "{count} addresses with #/ or #!; `--fragments routes` follows them",
+    "crawl.routes.one": "1 address with #/ or #!; `--fragments routes` follows it",
     "recording.by.stopped": "being stopped in good order",
     "recording.by.closed": "its window being closed",
     "recording.by.duration": "its time being over",

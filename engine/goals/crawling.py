@@ -76,7 +76,7 @@ def start_for(kind: str, given: Mapping[str, Any]) -> Start:
 
 def _levelled(item: object) -> object:
     address = address_of(item) if isinstance(item, str) else None
-    return item if address is None else address.url
+    return item if address is None else address.page("routes").url
 
 
 class Said(NamedTuple):
@@ -173,7 +173,7 @@ def _said(unit: Mapping[str, Any]) -> Iterator[Said]:
 def _key(item: object) -> object:
     """What two spellings of one address have in common."""
     address = address_of(item) if isinstance(item, str) else None
-    return str(item) if address is None else address.key
+    return str(item) if address is None else address.own.key
 
 
 def _visited_all(head: Mapping[str, Any] | None) -> bool:

@@ -1,8 +1,11 @@
 """One spelling for one page: how a URL is cleaned, told apart from others, and matched by globs.
 
-An `Address` has two faces: `url` is what gets opened (as written, but without fragment and
-credentials, percent-encoded, dot segments resolved), `key` is what is compared (the same
-with the query's keys in order). A slash at the end counts.
+An `Address` has two faces: `url` is what gets opened (as written, but without credentials,
+percent-encoded, dot segments resolved), `key` is what is compared (the same without fragment,
+and with the query's keys in order). A slash at the end counts.
+
+Behind `#` stands a place in a page, or a page of its own: applications that route by fragment
+begin it with `#/` or `#!`, which is called a route here. Servers never see either.
 """
 
 from __future__ import annotations
@@ -10,14 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from engine.browser.addresses import canonical_host
 from engine.work.fetch import Credentials
 
 MAX_URL_CHARS = 8_192  # longer ones are traps; servers refuse them as well
-_PARTS = re.compile(r"(?i:(https?)):/*([^/?#\\]+)([^?#]*)(\?[^#]*)?")
+_PARTS = re.compile(r"(?i:(https?)):/*([^/?#\\]+)([^?#]*)(\?[^#]*)?(#.*)?", re.S)
 _WITH_SCHEME = re.compile(r"(?i:(https?)):([/\\]*)")
 _SLASHES = "/\\"  # browsers read one for the other
 _PORTS = {"http": "80", "https": "443"}
@@ -26,6 +29,11 @@ _DROPPED = re.compile(r"[\t\n\r]")
 _PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9_~.\-]*)*/?")
 _PATH_SAFE = "/%:@!$&'()*+,;=~-._[]|^"
 _QUERY_SAFE = _PATH_SAFE + "?`{}\\"
+_FRAGMENT_SAFE = _PATH_SAFE + "?{}\\#"
+# One alone is where the application begins, which it shows without any as well.
+_ROUTE = re.compile(r"#(?!!?/?(?:#|$))[!/][^#]*")
+
+Fragments = Literal["ignore", "routes"]
 
 
 class Address(NamedTuple):
@@ -35,6 +43,31 @@ class Address(NamedTuple):
     key: str
     origin: str
 
+    @property
+    def asked(self) -> str:
+        """What a server is asked for, and robots.txt and globs are: `url` without fragment."""
+        return self.url.partition("#")[0]
+
+    @property
+    def route(self) -> str:
+        """The route in the fragment, without a place in it: `#/a` of `#/a#top`; else nothing."""
+        at = self.url.find("#")
+        found = _ROUTE.match(self.url, at) if at >= 0 else None
+        return "" if found is None else found[0]
+
+    @property
+    def own(self) -> Address:
+        """With a key of its own for its route."""
+        route = self.route
+        return self._replace(key=self.key.partition("#")[0] + route) if route else self
+
+    def page(self, fragments: Fragments) -> Address:
+        """The page that a link to this address is taken for."""
+        if "#" not in self.url:
+            return self
+        route = self.route if fragments == "routes" else ""
+        return self._replace(url=self.asked + route).own
+
 
 @lru_cache(maxsize=65_536)  # shared links come back on every page
 def address_of(text: str) -> Address | None:
@@ -43,14 +76,17 @@ def address_of(text: str) -> Address | None:
     found = _PARTS.match(text) if len(text) <= MAX_URL_CHARS else None
     if found is None:
         return None
-    scheme, authority, path, query = found.groups("")
+    scheme, authority, path, query, fragment = found.groups("")
     origin = _origin(scheme.lower(), authority)
     if origin is None:
         return None
     front = origin + _clean_path(path)
     query = _encoded(query, _QUERY_SAFE)
     url = front + query
-    return Address(url, front + _ordered(query) if "&" in query else url, origin)
+    key = front + _ordered(query) if "&" in query else url
+    if len(fragment) > 1:
+        url += _encoded(fragment, _FRAGMENT_SAFE)
+    return Address(url, key, origin)
 
 
 def link_address(base: str, href: str) -> Address | None:
@@ -163,9 +199,10 @@ def glob_matcher(globs: Iterable[str]) -> Callable[[Address], bool]:
     url = re.compile("|".join(of_url) or r"(?!)", re.DOTALL)
 
     def matches(address: Address) -> bool:
-        if url.fullmatch(address.url):
+        asked = address.asked
+        if url.fullmatch(asked):
             return True
-        return bool(of_path) and path.fullmatch(address.url[len(address.origin) :]) is not None
+        return bool(of_path) and path.fullmatch(asked[len(address.origin) :]) is not None
 
     return matches
 

@@ -69,7 +69,9 @@ class _Crawl:
         self._args, self._ctx, self._loader = args, ctx, loader
         self._scope = args.scope or f"{args.address.origin}/**"
         self._scopes = [self._scope]
-        self._frontier = Frontier(args.max_depth, args.max_pages + SPARE, self._wanted)
+        self._frontier = Frontier(
+            args.max_depth, args.max_pages + SPARE, self._wanted, args.fragments
+        )
         self._pace = Pace(ctx, args.delay_ms / 1_000)
         self._robots: Robots | None = None
         self._tally = Tally()
@@ -173,7 +175,7 @@ class _Crawl:
         try:
             await self._until_due(visit)
             rules = await self._rules(visit.address)
-            if rules is not None and not rules.allows(visit.address.url):
+            if rules is not None and not rules.allows(visit.address.asked):
                 await self._keep_blocked(visit, rules)
                 return
             fetched = await self._load(visit, rules)

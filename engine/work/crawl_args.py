@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from engine.errors import InvalidArguments
-from engine.work.addresses import Address, address_of, credentials_of
+from engine.errors import InvalidArguments, Problem
+from engine.work.addresses import Address, Fragments, address_of, credentials_of
 from engine.work.arguments import (
     Argument,
     OneOf,
@@ -51,12 +51,13 @@ class CrawlArgs(msgspec.Struct, frozen=True):
     timeout_ms: int = 30_000
     retries: int = 2
     fail_on_page: int | None = None
+    fragments: Fragments = "ignore"
 
     @property
     def address(self) -> Address:
         found = address_of(self.url)
         assert found is not None  # parse_crawl saw to it
-        return found
+        return found.own if self.fragments == "routes" else found
 
     @property
     def page_options(self) -> PageOptions:
@@ -89,6 +90,7 @@ PAGE_ARGUMENTS: Table = {
     "wait_for": Argument("wait_for", optional(text)),
     "timeout_ms": Argument("timeout_ms", whole(100, 600_000)),
     "retries": Argument("retries", whole(0, 10)),
+    "fragments": Argument("fragments", one_of("ignore", "routes")),
     "failOnPage": Argument("fail_on_page", optional(whole(1, 1_000_000))),
 }
 ARGUMENTS: Table = {
@@ -112,6 +114,7 @@ def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
     fields, problems = read_all(given, ARGUMENTS, "a crawl")
     if "url" not in given:
         problems.append(missing("url", "the address to start at"))
+    problems.extend(route_problems(fields, fields.get("url", "")))
     if problems:
         raise InvalidArguments(tuple(problems))
     if not fields.pop("same_origin", True) and not fields.get("scope"):
@@ -120,3 +123,16 @@ def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
     address = address_of(typed)
     assert address is not None
     return CrawlArgs(url=address.url, credentials=credentials_of(typed), **fields)
+
+
+def route_problems(fields: Mapping[str, Any], url: str) -> list[Problem]:
+    """What asks for routes of an engine that runs no script: each would be the same page."""
+    if fields.get("engine") != "static":
+        return []
+    needs = "needs a browser: the static engine takes the same page for every fragment"
+    address = address_of(url)
+    asked = {
+        "url": address is not None and address.route,
+        "fragments": fields.get("fragments") == "routes",
+    }
+    return [Problem(name, "not_together", needs) for name, yes in asked.items() if yes]

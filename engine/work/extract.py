@@ -207,7 +207,8 @@ class _Page:
         base = None if self._rendered else self._tree.css_first("base[href]")
         href = "" if base is None else base.attributes.get("href") or ""
         address = link_address(self._fetched.final_url, href) if href else None
-        return self._fetched.final_url if address is None else address.url
+        found = self._fetched.final_url if address is None else address.url
+        return found.partition("#")[0]
 
     def _remove(self, unseen: str) -> None:
         """Take out of the tree what matches, and what closed details hold beside their summary."""
@@ -290,8 +291,8 @@ def _markdown_signs() -> dict[str, Any]:
 
 def _different(addresses: Iterable[Address | None]) -> tuple[Address, ...]:
     """Each address once, in order of appearance; what is no address is left out."""
-    seen = {address.key: address for address in addresses if address is not None}
-    return tuple(seen.values())
+    pages = (address.page("routes") for address in addresses if address is not None)
+    return tuple({page.key: page for page in pages}.values())
 
 
 def _text_of(node: LexborNode | None) -> str:

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from engine.work.addresses import Address
+from engine.work.addresses import Address, Fragments
 from engine.work.left_out import LeftOut, is_repeating
 from engine.work.second_chance import Failure
 from engine.work.seen import SeenKeys
@@ -49,14 +49,22 @@ class Frontier:
         max_depth: links away from the start, which is depth 0.
         max_queued: how many addresses may wait; what exceeds it is counted in `dropped`.
         wanted: is a link inside the scope and the patterns?
+        fragments: which of them stand for pages of their own.
     """
 
-    def __init__(self, max_depth: int, max_queued: int, wanted: Callable[[Address], bool]) -> None:
+    def __init__(
+        self,
+        max_depth: int,
+        max_queued: int,
+        wanted: Callable[[Address], bool],
+        fragments: Fragments = "ignore",
+    ) -> None:
         self.dropped = 0
         self.left = LeftOut()
         self._max_depth = max_depth
         self._max_queued = max_queued
         self._wanted = wanted
+        self._fragments: Fragments = fragments
         self._seen = SeenKeys()
         self._landed: set[str] = set()
         self._queues: dict[int, deque[Visit]] = {}
@@ -82,6 +90,7 @@ class Frontier:
     def start(self, visits: Iterable[Visit]) -> None:
         """Begin here, with each address once; the patterns are not asked."""
         for visit in visits:
+            self._opened(visit.address)
             if self._seen.add(visit.address.key):
                 self._push(visit)
 
@@ -90,7 +99,9 @@ class Frontier:
         if self._max_depth == 0:
             return 0
         before = self._queued
-        for link in links:
+        for given in links:
+            link = given.page(self._fragments)
+            self._count_route(given, depth)
             if link.key in self._seen or link.key in self.left or not self._may(link, depth):
                 continue
             if self._queued >= self._max_queued:
@@ -113,8 +124,22 @@ class Frontier:
             return True
         return False
 
+    def _opened(self, address: Address) -> None:
+        if self._fragments == "ignore" and address.route:
+            self.left.opened(address.own.key)
+
+    def _count_route(self, link: Address, depth: int) -> None:
+        """What nobody follows only because of its fragment is counted as well."""
+        if self._fragments == "routes" or "#" not in link.url or depth >= self._max_depth:
+            return
+        if link.route and self._wanted(link):
+            self.left.add("fragments", link.own.key)
+
     def land(self, address: Address, visit: Visit) -> None:
         """`visit` was redirected to `address`: that one need not be visited any more."""
+        self._opened(address)
+        if self._fragments == "routes":
+            address = address.own
         if address.key != visit.address.key:
             self._landed.add(address.key)
             self._seen.add(address.key)

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from engine.work.seen import SeenKeys
 
-Reason = Literal["outside", "too_deep", "repeating", "not_web"]
+Reason = Literal["outside", "too_deep", "repeating", "not_web", "fragments"]
 
 MOST_KEYS: Final = 1_000_000  # 16 MB; of a site that makes up more, the count is a lower bound
 _FEWEST_SLASHES: Final = 7  # two of the scheme, and five parts of the path
@@ -31,6 +31,10 @@ class LeftOut:
         """`key` is not taken; said twice it counts once."""
         if len(self._seen) < MOST_KEYS and self._seen.add(key):
             self._counts[reason] += 1
+
+    def opened(self, key: str) -> None:
+        """It was opened, and so is not left out, whatever links to it from now on."""
+        self._seen.add(key)
 
     def too_deep(self, key: str) -> None:
         """A link too far from the start; another page may still lead there by a shorter way."""

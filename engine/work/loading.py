@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Self
 
 from engine.errors import PageError
+from engine.work.addresses import address_of
 from engine.work.crawl_args import CrawlArgs
 from engine.work.documents import is_html, is_text
 from engine.work.fetch import EngineName, Fetched, Fetcher
@@ -54,9 +55,11 @@ class Loader:
     async def load(self, url: str) -> Fetched:
         """Load `url`; raises as `Fetcher.fetch` does."""
         engine = self._args.engine
-        if engine == "auto":
-            return await self._static_first(url)
-        return await self._by(engine, url)
+        if engine != "auto":
+            return await self._by(engine, url)
+        if (address := address_of(url)) is not None and address.route:
+            return await self._by("browser", url)  # only a script can tell what it stands for
+        return await self._static_first(url)
 
     async def _static_first(self, url: str) -> Fetched:
         try:

@@ -19,7 +19,7 @@ from engine.work.arguments import (
     text,
     web_address,
 )
-from engine.work.crawl_args import PAGE_ARGUMENTS, CrawlArgs
+from engine.work.crawl_args import PAGE_ARGUMENTS, CrawlArgs, route_problems
 
 MAX_PAGES = 50  # unless told otherwise
 
@@ -59,6 +59,7 @@ def parse_sitemap(given: Mapping[str, Any]) -> SitemapArgs:
     fields, problems = read_all(given, ARGUMENTS, "a sitemap crawl")
     if given.get("url") is None and given.get("sitemap_url") is None:
         problems.append(missing("url", "the address of the site, or sitemap_url"))
+    problems.extend(route_problems(fields, ""))
     if problems:
         raise InvalidArguments(tuple(problems))
     url, sitemap_url = fields.pop("url", None), fields.pop("sitemap_url", None)

@@ -106,7 +106,11 @@ class StaticFetcher:
             await session.close()
 
     async def _follow(self, url: str) -> tuple[ClientResponse, Address]:
-        """The first answer that is no redirect; each hop is judged before its connection."""
+        """The first answer that is no redirect; each hop is judged before its connection.
+
+        A fragment goes along to where a redirect leads, as in a browser.
+        """
+        fragment = url.partition("#")[2]
         for _ in range(MAX_REDIRECTS + 1):
             address = address_of(url)
             if address is None:
@@ -119,7 +123,8 @@ class StaticFetcher:
             if response.status not in _REDIRECTS or not location:
                 return response, address
             response.release()
-            url = _joined(address.url, location)
+            url = _joined(address.asked, location)
+            url += f"#{fragment}" if fragment and "#" not in location else ""
         raise PageError("redirects", "too many redirects")
 
     async def _get(self, address: Address) -> ClientResponse:
@@ -128,7 +133,7 @@ class StaticFetcher:
 
         session = self._session or self._open()
         try:
-            target = URL(address.url, encoded=True)
+            target = URL(address.asked, encoded=True)
             return await session.get(target, allow_redirects=False, headers=self._auth(address))
         except (aiohttp.ClientError, ValueError, OSError) as failed:
             raise _translated(failed) from failed

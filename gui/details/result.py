@@ -144,7 +144,10 @@ def summary_text(head: Mapping[str, Any], kind: str = "") -> str:
         if isinstance(value, Mapping | list) or value in (None, ""):
             continue
         told.append(f"{_named(str(name))} {_words(str(name), value)}")
-    return " · ".join(told[:_MOST])
+    line = " · ".join(told[:_MOST])
+    if facts.get("links_fragments"):
+        line += f"\n{_tr('As pages of their own, addresses with #/ or #! are followed too.')}"
+    return line
 
 
 def _named(name: str) -> str:
@@ -186,6 +189,7 @@ def _links() -> dict[str, str]:
         "links_too_deep": _tr("links too deep"),
         "links_repeating": _tr("links that repeat themselves"),
         "links_not_web": _tr("links to no web page"),
+        "links_fragments": _tr("links with #/ or #!"),
     }
 
 

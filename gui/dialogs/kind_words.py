@@ -159,8 +159,18 @@ class FormWords(QObject):
             Line("settle_ms", self.tr("Quiet before it is taken"), "number", suffix=MS),
             Line("retries", self.tr("Retries of a failed page"), "number", hint=passing),
             Line("screenshot", self.tr("Screenshots"), "choice", options=shots),
+            self._fragments(),
             self._wait_for(),
         )
+
+    def _fragments(self) -> Line:
+        ways = (
+            ("ignore", self.tr("The same page")),
+            ("routes", self.tr("Pages of their own")),
+        )
+        hint = self.tr("Applications that keep their pages behind # have one address otherwise.")
+        name = self.tr("Addresses with #/ or #!")
+        return Line("fragments", name, "choice", hint=hint, options=ways)
 
     def _wait_for(self) -> Line:
         return Line("wait_for", self.tr("Wait for element"), "line", shade=self.tr("main article"))

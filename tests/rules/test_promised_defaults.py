@@ -34,6 +34,7 @@ PAGES = {
     "wait_for": None,
     "timeout_ms": 30_000,
     "fail_on_page": None,
+    "fragments": "ignore",
 }
 CRAWL = {
     "max_depth": 2,

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from engine.errors import InvalidArguments
@@ -42,6 +42,48 @@ def test_levelling_twice_changes_nothing(url):
         assert address_of(once.url) == once
         assert known(once.key).key == once.key
         assert once.url.isascii()
+
+
+@given(URLS)
+def test_a_fragment_is_opened_and_changes_nothing_else_of_an_address(url):
+    plain = url.partition("#")[0]
+    whole, without = address_of(url), address_of(plain)
+    assume(whole and without and plain[-1] > " ")  # else it is trimmed
+    assert whole is not None
+    assert without is not None
+    assert (whole.asked, whole.key, whole.origin) == without
+    assert whole.page("ignore") == without
+    assert whole.page("routes").page("routes") == whole.page("routes")
+    assert whole.own.own == whole.own
+    assert whole.own.key == known(whole.url).page("routes").key == without.key + whole.route
+
+
+@pytest.mark.parametrize(
+    ("fragment", "route"),
+    [
+        ("#/orders", "#/orders"),
+        ("#!/orders/1", "#!/orders/1"),
+        ("#!orders", "#!orders"),
+        ("#/a?b=1", "#/a?b=1"),
+        ("#/a#top", "#/a"),  # a place in the page
+        ("#/caf\u00e9", "#/caf%C3%A9"),
+        *((plain, "") for plain in ("#", "#top", "#top/a", "#?a=/", "#a!/")),
+        *((start, "") for start in ("#/", "#!", "#!/", "#/#top")),  # where it begins
+    ],
+)
+def test_only_what_begins_like_one_is_a_route(fragment, route):
+    found = known(f"http://example.com/app{fragment}")
+    assert found.route == route
+    assert found.page("routes").url == f"http://example.com/app{route}"
+    assert (found.own.key == "http://example.com/app") == (not route)
+
+
+@pytest.mark.parametrize("fragment", ["#/b", "#top", ""])
+def test_globs_do_not_see_a_fragment(fragment):
+    found = known(f"http://example.com/a{fragment}")
+    for glob in ("/a", "http://example.com/a", "**/a", "/?"):
+        assert glob_matcher((glob,))(found)
+    assert not glob_matcher(("**b", "**#**"))(found)
 
 
 @given(PARTS, PARTS)
@@ -144,6 +186,34 @@ def test_a_glob_full_of_stars_takes_no_time():
     started = time.process_time()
     glob_matcher(["**a" * 60 + "b", "*a" * 60 + "*b"])(known("http://a.com/" + "a" * 4_000))
     assert time.process_time() - started < 20
+
+
+def test_routes_are_left_out_and_counted_or_pages_of_their_own():
+    def links(*fragments):
+        return [known(f"http://a.example/{fragment}") for fragment in fragments]
+
+    found = links("#/b", "#!c", "#/b#top", "#top", "#/", "#/start")
+    elsewhere = [known("http://b.example/#/b")]
+
+    def frontier(fragments, typed):
+        made = Frontier(2, 100, lambda one: one.origin == "http://a.example", fragments)
+        made.start([Visit(typed if fragments == "ignore" else typed.own, 0)])
+        visit = made.take()
+        assert visit is not None
+        made.land(known("http://a.example/#/landed"), visit)
+        made.add([*found, *links("#/landed"), *elsewhere], 0)
+        made.add(links("#/too/deep"), 2)
+        made.done(visit)
+        return made
+
+    (typed,) = links("#/start")
+    ignoring = frontier("ignore", typed)
+    assert ignoring.take() is None
+    assert ignoring.left.told() == {"links_fragments": 2, "links_outside": 1}
+    taking = frontier("routes", typed)
+    taken = [visit.address.url for visit in iter(taking.take, None)]
+    assert taken == ["http://a.example/#/b", "http://a.example/#!c", "http://a.example/"]
+    assert taking.left.told() == {"links_outside": 1, "links_too_deep": 1}
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=120), st.randoms())

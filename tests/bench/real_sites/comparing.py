@@ -45,8 +45,9 @@ def is_links_equal(page: Mapping[str, Any], seen: Seen) -> bool:
 
 
 def addresses(links: Iterable[str]) -> set[str]:
-    """Links to web pages, each once, as the program writes addresses."""
-    return {address.url for link in links if (address := address_of(link)) is not None}
+    """Links to web pages, each once, as the program tells pages apart."""
+    found = filter(None, map(address_of, links))
+    return {address.page("routes").url for address in found}
 
 
 def is_empty(page: Mapping[str, Any]) -> bool:

@@ -1,0 +1,15 @@
+"""Many addresses at once: which are the same, which are none."""
+
+from __future__ import annotations
+
+from engine.address_list import sort_out
+
+SITE = "https://a.test/"
+
+
+def test_routes_are_told_apart_and_places_in_a_page_are_not() -> None:
+    lines = [f"{SITE}#/b", f"{SITE}#/c", SITE, f"{SITE}#top", f"{SITE}#/b#top", "a.test"]
+    found = sort_out(enumerate(lines, 1))
+    assert found.urls == (f"{SITE}#/b", f"{SITE}#/c", SITE)
+    assert found.doubles == 2
+    assert [refused.line for refused in found.refused] == [6]
