@@ -1,37 +1,85 @@
-"""What of an ended task is left to try again: its failed pages or commands, as new requests."""
+"""What of an ended task is left to try again: its failed pages or commands, as a new request."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.again import Asked
+from engine.errors import EngineError
 from engine.units import Unit, UnitState
 
-MOST: Final = 100  # new tasks that one retry may become
+MOST: Final = 5_000  # pages that one retry may take
 CRAWLS: Final = frozenset({"crawl", "crawl_sitemap"})
-# How a page is taken; what a crawl follows and leaves out means nothing for a single page.
+_MOST_CHARS: Final = 512 * 1024  # of their addresses, beside the rest of a request
+# How a page is taken; what a crawl follows and leaves out means nothing for a list of pages.
 _PAGE_OPTIONS: Final = frozenset(
-    {"output_format", "respect_robots", "delay_ms", "engine", "block_resources", "screenshot"}
-    | {"settle_ms", "wait_for", "timeout_ms", "retries"}
+    {"output_format", "respect_robots", "delay_ms", "concurrency", "engine", "block_resources"}
+    | {"screenshot", "settle_ms", "wait_for", "timeout_ms", "retries"}
 )
+
+
+class NothingToRetry(EngineError):
+    """Nothing of a task failed, or it is of a kind whose parts cannot be tried on their own."""
+
+    code = "nothing_to_retry"
+    title = "There is nothing to retry"
+    sentence = "Nothing of task {task_id} failed that could be tried again on its own."
+    advice_text = "`octask rerun {task_id}` starts the whole task once more."
+
+
+class NotEnded(EngineError):
+    """A task that still runs was to be retried: it may come to these pages by itself."""
+
+    code = "not_ended"
+    title = "The task has not ended"
+    sentence = "Task {task_id} has not ended."
+    advice_text = "Wait for its end, or cancel it first."
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """What a retry of a task would start, if anything.
+
+    `failed` parts there are, of which `request` takes the first `taken`.
+    """
+
+    task_id: str
+    kind: str
+    request: Asked | None = None
+    failed: int = 0
+    taken: int = 0
 
 
 def failed_urls(units: Iterable[Unit]) -> list[str]:
     """The addresses of the pages that failed, each once, in their order. What robots.txt keeps
     us from is not among them: it would be refused again.
     """
-    found = (unit.name for unit in units if unit.state == UnitState.FAILED)
-    return list(dict.fromkeys(name for name in found if name.startswith(("http://", "https://"))))
+    return web_pages(unit.name for unit in units if unit.state == UnitState.FAILED)
 
 
-def single_pages(asked: Asked, urls: Sequence[str]) -> list[Asked]:
-    """A crawl of one page for each of `urls`, taken as the first one was."""
+def web_pages(names: Iterable[str]) -> list[str]:
+    """Those that are addresses of pages, each once, in their order."""
+    return list(dict.fromkeys(name for name in names if name.startswith(("http://", "https://"))))
+
+
+def remaining_pages(task_id: str, asked: Asked, urls: Sequence[str]) -> Remainder:
+    """A crawl of these pages alone, taken as the first one was; of too many the first ones."""
+    taken: list[str] = []
+    chars = 0
+    for url in urls[:MOST]:
+        chars += len(url)
+        if chars > _MOST_CHARS:
+            break
+        taken.append(url)
+    if not taken:
+        return Remainder(task_id, asked.kind)
     options = {name: value for name, value in asked.args.items() if name in _PAGE_OPTIONS}
-    return [
-        Asked("crawl", {**options, "url": url, "max_depth": 0, "max_pages": 1}, asked.name)
-        for url in urls
-    ]
+    pages = {"url": taken[0], "max_depth": 0, "max_pages": len(taken)}
+    further = {"urls": taken[1:]} if taken[1:] else {}
+    request = Asked("crawl", {**options, **pages, **further}, asked.name)
+    return Remainder(task_id, asked.kind, request, len(urls), len(taken))
 
 
 def remaining_commands(asked: Asked, states: Sequence[object]) -> Asked | None:

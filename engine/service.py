@@ -41,6 +41,16 @@ from engine.errors import (
 )
 from engine.feed import Batch
 from engine.records import ENVELOPE, Health, TaskId, TaskRecord, TaskView, Unreadable
+from engine.remainder import (
+    CRAWLS,
+    NotEnded,
+    NothingToRetry,
+    Remainder,
+    failed_urls,
+    remaining_commands,
+    remaining_pages,
+    web_pages,
+)
 from engine.run.companion import Companion
 from engine.run.executor import Executor
 from engine.run.kind import Tools
@@ -49,6 +59,7 @@ from engine.run.meter import Meter
 from engine.run.runner import Job
 from engine.steering import Records, Steering
 from engine.store.ground import Concern, concerns
+from engine.units import Unit, UnitState
 from engine.work.context import Clock
 
 log = logging.getLogger(__name__)
@@ -158,6 +169,53 @@ class Engine(Steering):
         one = await self.asked(task_id)
         parent = await self.ledger_id(task_id)
         return await self.start(one.kind, one.args, name=one.name, parent=parent, terms=one.terms)
+
+    async def remainder(self, task_id: str) -> Remainder:
+        """What of an ended task failed, or its contract misses, as a request that could be started.
+
+        Raises:
+            CannotRepeat: its request is not known whole.
+            NotEnded: it may still come to these pages by itself.
+            NotATaskId, TaskNotFound, TaskUnreadable.
+        """
+        asked = await self.asked(task_id)
+        record = (await self.get(task_id)).entry
+        if isinstance(record, TaskRecord) and not record.is_terminal:
+            raise NotEnded(task_id=task_id)
+        if asked.kind == "commands":
+            task = await self.command_task(task_id, results=False) or {}
+            states = [one.get("status") for one in task.get("commands", ())]
+            found = remaining_commands(asked, states)
+            return Remainder(
+                task_id, asked.kind, found, states.count("error"), int(found is not None)
+            )
+        if asked.kind not in CRAWLS:
+            return Remainder(task_id, asked.kind)
+        units: list[Unit] = []
+        async for part in self.reading.units(task_id):
+            units += [unit for unit in part.units if unit.state == UnitState.FAILED]
+        urls = failed_urls(units)
+        if isinstance(record, TaskRecord) and record.engine and record.engine.contract_id:
+            contract = await self.contract(record.engine.contract_id)
+            urls = web_pages([*urls, *contract.missing])
+        return remaining_pages(task_id, asked, urls)
+
+    async def retry(self, task_id: str) -> TaskRecord:
+        """Start a new task over what failed in this one, which it names as its parent.
+
+        Raises:
+            NothingToRetry, and whatever `remainder` and `start` raise.
+        """
+        request = (await self.remainder(task_id)).request
+        if request is None:
+            raise NothingToRetry(task_id=task_id)
+        return await self.start(
+            request.kind,
+            request.args,
+            name=request.name,
+            parent=await self.ledger_id(task_id),
+            terms=request.terms,
+        )
 
     @staticmethod
     def problems(

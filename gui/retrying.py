@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from engine.again import Asked
 from engine.errors import EngineError
 from engine.ledger_ids import ledger_label
 from engine.records import TaskRecord, TaskView
-from engine.remainder import CRAWLS, MOST, failed_urls, remaining_commands, single_pages
+from engine.remainder import CRAWLS, Remainder
 from engine.service import Engine
-from engine.units import Unit
 from engine.words import count
 
 if TYPE_CHECKING:
     from gui.main_window import MainWindow
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """What could be started for the failed part of a task; `failed` of its units there are."""
-
-    task_id: str
-    kind: str
-    requests: tuple[Asked, ...] = ()
-    failed: int = 0
 
 
 class Retrying(QObject):
@@ -45,7 +32,9 @@ class Retrying(QObject):
 
     def ask(self, task_id: str) -> None:
         """Look at what failed in this task, and ask before anything is started."""
-        self._bridge.ask(lambda engine: look(engine, task_id), self._decide, name="look at failed")
+        self._bridge.ask(
+            lambda engine: engine.remainder(task_id), self._decide, name="look at failed"
+        )
 
     def _ask_chosen(self) -> None:
         views = self._window.scope.views()
@@ -56,7 +45,7 @@ class Retrying(QObject):
         views = self._window.scope.views() if len(self._window.scope) == 1 else []
         self._action.setEnabled(bool(views) and can_be_retried(views[0]))
 
-    def _decide(self, found: Retry) -> None:
+    def _decide(self, found: Remainder) -> None:
         from gui.dialogs.question import Question
 
         dialog = Question(self._window)
@@ -65,7 +54,7 @@ class Retrying(QObject):
         for text in (*self._sentences(found), elsewhere):
             if text:
                 dialog.add_text(text)
-        if found.requests:
+        if found.request:
             dialog.add_button("start", self.tr("Start"))
             dialog.add_button("keep", self.tr("Leave it"), default=True)
         else:
@@ -73,15 +62,15 @@ class Retrying(QObject):
 
         def act(answer: str) -> None:
             if answer == "start":
-                self._start(found)
+                self._start(found.task_id)
             dialog.deleteLater()
 
         dialog.when_answered(act)
         dialog.open()
 
-    def _headline(self, found: Retry) -> str:
-        number = len(found.requests)
-        if not number:
+    def _headline(self, found: Remainder) -> str:
+        number = found.taken
+        if not found.request:
             return self.tr("There is nothing to retry")
         if found.kind == "commands":
             return self.tr("Run the failed command and those behind it again?")
@@ -89,63 +78,33 @@ class Retrying(QObject):
             return self.tr("Try the failed page again?")
         return self.tr("Try {0} failed pages again?").format(count(number))
 
-    def _sentences(self, found: Retry) -> Sequence[str]:
-        if not found.requests:
+    def _sentences(self, found: Remainder) -> Sequence[str]:
+        if not found.request:
             none = self.tr("Nothing of this task failed that could be tried again on its own.")
             kinds = self.tr("Only pages of a crawl and commands can be retried on their own.")
             return (none if found.kind in CRAWLS or found.kind == "commands" else kinds,)
         if found.kind == "commands":
             last = self.tr("It begins with the last page that was opened before the failed one.")
             return (last, self.tr("It becomes a new task; this one stays as it is."))
-        each = self.tr("Each page becomes a task of its own; the old one stays as it is.")
-        if found.failed > len(found.requests):
+        new = self.tr("It becomes a new task; this one stays as it is.")
+        if found.failed > found.taken:
             text = self.tr("{0} pages failed; only the first {1} are retried at a time.")
-            return (each, text.format(count(found.failed), count(len(found.requests))))
-        return (each,)
+            return (new, text.format(count(found.failed), count(found.taken)))
+        return (new,)
 
-    def _start(self, found: Retry) -> None:
-        parent = None if ledger_label(found.task_id) else found.task_id
-
+    def _start(self, task_id: str) -> None:
         async def start(engine: Engine) -> list[EngineError]:
-            refused: list[EngineError] = []
-            for one in found.requests:
-                try:
-                    await engine.start(
-                        one.kind, one.args, name=one.name, parent=parent, terms=one.terms
-                    )
-                except EngineError as error:
-                    refused.append(error)
-            return refused
+            try:
+                await engine.retry(task_id)
+            except EngineError as error:
+                return [error]
+            return []
 
-        self._bridge.ask(start, self._tell, name=f"retry {found.task_id}")
+        self._bridge.ask(start, self._tell, name=f"retry {task_id}")
 
     def _tell(self, refused: list[EngineError]) -> None:
         if refused:
             self._window.requests.refused.emit(tuple(refused))
-
-
-async def look(engine: Engine, task_id: str) -> Retry:
-    """What of this task failed, as requests that could be started.
-
-    Raises:
-        CannotRepeat: its request is not known whole.
-    """
-    record = (await engine.get(task_id)).entry
-    kind = record.kind if isinstance(record, TaskRecord) else ""
-    if kind == "commands":
-        asked = await engine.asked(task_id)
-        task = await engine.command_task(task_id, results=False) or {}
-        states = [one.get("status") for one in task.get("commands", ())]
-        found = remaining_commands(asked, states)
-        return Retry(task_id, kind, () if found is None else (found,), states.count("error"))
-    if kind not in CRAWLS:
-        return Retry(task_id, kind)
-    units: list[Unit] = []
-    async for part in engine.reading.units(task_id):
-        units += [unit for unit in part.units if unit.state == "failed"]
-    urls = failed_urls(units)
-    asked = await engine.asked(task_id)
-    return Retry(task_id, kind, tuple(single_pages(asked, urls[:MOST])), len(urls))
 
 
 def can_be_retried(view: TaskView) -> bool:

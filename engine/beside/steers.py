@@ -14,12 +14,14 @@ from engine.goals.enforcing import Force
 from engine.goals.views import RunView
 from engine.ledger_ids import ledger_label
 from engine.records import Status, TaskRecord
+from engine.remainder import NothingToRetry
 from engine.service import Engine
 
 
 class SteersBeside(LooksBeside):
-    """The verbs that write. All but `start`, `rerun` and `force_stop` raise LedgerWatchOnly for a
-    ledger that is only to be watched; reaping is for the program that works in a ledger."""
+    """The verbs that write. All but `start`, `rerun`, `retry` and `force_stop` raise
+    LedgerWatchOnly for a ledger that is only to be watched; reaping is for the program that
+    works in a ledger."""
 
     async def start(
         self,
@@ -40,6 +42,15 @@ class SteersBeside(LooksBeside):
             return await super().rerun(task_id)
         one = await self.asked(task_id)
         return await self.start(one.kind, one.args, name=one.name, terms=one.terms)
+
+    async def retry(self, task_id: str) -> TaskRecord:
+        """As `rerun`, of what failed in the task."""
+        if not ledger_label(task_id):
+            return await super().retry(task_id)
+        request = (await self.remainder(task_id)).request
+        if request is None:
+            raise NothingToRetry(task_id=task_id)
+        return await self.start(request.kind, request.args, name=request.name, terms=request.terms)
 
     async def update(
         self, task_id: str, *, phase: str | None = None, note: str | None = None

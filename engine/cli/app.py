@@ -20,7 +20,7 @@ from engine.cli.plain import plainly
 from engine.cli.prune import prune
 from engine.cli.recordings import export as export_recording
 from engine.cli.recordings import stop
-from engine.cli.rerun import rerun
+from engine.cli.rerun import rerun, retry
 from engine.cli.run import run
 from engine.cli.start import start
 from engine.cli.watch import watch
@@ -209,6 +209,7 @@ def doctor(home: Path | None, root: Path | None, as_json: bool) -> None:
 octask.add_command(run)
 octask.add_command(start)
 octask.add_command(rerun)
+octask.add_command(retry)
 octask.add_command(watch)
 octask.add_command(worker)
 for _verb in VERBS.values():

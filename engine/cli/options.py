@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 CRAWL: Final[Mapping[str, str]] = {
+    "urls": "A further address to begin at (again for more).",
     "max_pages": "Stop after so many pages (1 to 1,000,000; 20, of a sitemap 50).",
     "max_depth": "Follow links so deep (0 to 100; 2).",
     "scope": "Only addresses that match this pattern (the start's origin).",
@@ -48,7 +49,15 @@ SNAPSHOT: Final[Mapping[str, str]] = {
 }
 OPTIONS: Final[Mapping[str, str]] = {**CRAWL, **SITEMAP, **EVIDENCE, **SNAPSHOT}
 LISTS: Final = frozenset(
-    {"include_patterns", "exclude_patterns", "include", "next_actions", "completed_steps", "tabs"}
+    {
+        "urls",
+        "include_patterns",
+        "exclude_patterns",
+        "include",
+        "next_actions",
+        "completed_steps",
+        "tabs",
+    }
 )
 
 Command = Callable[..., None]

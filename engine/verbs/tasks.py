@@ -1,4 +1,4 @@
-"""The verbs of tasks: list, get, cancel, wait, rerun, reap."""
+"""The verbs of tasks: list, get, cancel, wait, rerun, retry, reap."""
 
 from __future__ import annotations
 
@@ -71,6 +71,10 @@ async def _rerun(engine: Engine, given: Mapping[str, Any]) -> Any:
     return await engine.rerun(given["task_id"])
 
 
+async def _retry(engine: Engine, given: Mapping[str, Any]) -> Any:
+    return await engine.retry(given["task_id"])
+
+
 async def _reap(engine: Engine, given: Mapping[str, Any]) -> Any:
     return [*engine.reaped, *await engine.reap()]  # opening an accepting engine reaps already
 
@@ -123,6 +127,14 @@ VERBS: tuple[Verb, ...] = (
         _rerun,
         accepts=True,
         faces=("mcp", "http"),  # the command line shows its progress, see cli.rerun
+    ),
+    Verb(
+        "retry",
+        "Start a new task over the failed or missing pages, or commands, of an ended one.",
+        (TASK_ID,),
+        _retry,
+        accepts=True,
+        faces=("mcp", "http"),  # as `rerun`
     ),
     Verb("reap", "End what dead processes left behind.", (), _reap, accepts=True),
 )

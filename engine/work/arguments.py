@@ -12,6 +12,7 @@ from engine.errors import InvalidArguments, Problem
 from engine.work.addresses import address_of, is_blank_in_front
 
 MAX_ENTRIES = 200
+MAX_ADDRESSES = 5_000
 MAX_TEXT_CHARS = 2_048
 BLANK_IN_FRONT = "must not have a space or a line break in its user, password or host"
 ONLY_WEB = "only http and https addresses can be opened"
@@ -174,6 +175,15 @@ class Maybe:
 def optional(read: Reading) -> Maybe:
     """What `read` reads, or null."""
     return Maybe(read)
+
+
+def web_addresses(given: object) -> tuple[str, ...]:
+    """A list of at most 5,000 web addresses."""
+    if not isinstance(given, (list, tuple)):
+        raise ValueError("must be a list of texts")
+    if len(given) > MAX_ADDRESSES:
+        raise ValueError(f"must not have more than {MAX_ADDRESSES:,} entries")
+    return tuple(map(web_address, given))
 
 
 def web_address(given: object) -> str:

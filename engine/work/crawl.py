@@ -54,7 +54,7 @@ async def crawl(args: CrawlArgs, ctx: Context, open_fetcher: OpenFetcher) -> Cra
         EngineError: whatever `ctx` raises when it cannot keep a page.
     """
     async with Loader(args, open_fetcher) as loader:
-        return await crawl_from(args, ctx, loader, [Visit(args.address, 0)])
+        return await crawl_from(args, ctx, loader, [Visit(start, 0) for start in args.starts])
 
 
 async def crawl_from(

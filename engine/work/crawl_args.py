@@ -21,6 +21,7 @@ from engine.work.arguments import (
     text,
     texts,
     web_address,
+    web_addresses,
     whole,
 )
 from engine.work.fetch import Credentials, PageOptions, Screenshot
@@ -30,10 +31,14 @@ CrawlEngine = Literal["browser", "static", "auto"]
 
 
 class CrawlArgs(msgspec.Struct, frozen=True):
-    """What a crawl was asked for, checked. `url` is without credentials."""
+    """What a crawl was asked for, checked. `url` is without credentials.
+
+    `urls` are further addresses to begin at, whatever the scope and the patterns say.
+    """
 
     url: str
     credentials: Credentials | None = None
+    urls: tuple[str, ...] = ()
     max_depth: int = 2
     max_pages: int = 20
     scope: str | None = None
@@ -58,6 +63,11 @@ class CrawlArgs(msgspec.Struct, frozen=True):
         found = address_of(self.url)
         assert found is not None  # parse_crawl saw to it
         return found.own if self.fragments == "routes" else found
+
+    @property
+    def starts(self) -> tuple[Address, ...]:
+        """Where the crawl begins; without credentials, which are the first one's alone."""
+        return (self.address, *filter(None, map(address_of, self.urls)))
 
     @property
     def page_options(self) -> PageOptions:
@@ -95,6 +105,7 @@ PAGE_ARGUMENTS: Table = {
 }
 ARGUMENTS: Table = {
     "url": Argument("url", web_address),
+    "urls": Argument("urls", web_addresses),
     "max_depth": Argument("max_depth", _DEPTH),
     "maxDepth": Argument("max_depth", _DEPTH),
     "scope": Argument("scope", optional(text)),

@@ -103,12 +103,14 @@ class FormWords(QObject):
     def _crawl(self) -> tuple[Line, ...]:
         stars = self.tr("One pattern a line. ** stands for anything, * for anything but a slash.")
         site = self.tr("the address’s own site")
+        further = self.tr("One address a line; the crawl begins at each of them.")
         return (
             self._address(self.tr("Address")),
             Line("max_pages", self.tr("Pages, at most"), "number", "limits"),
             Line("max_depth", self.tr("Links deep, at most"), "number", "limits"),
             *self._engine_and_format(),
             *self._pages(),
+            Line("urls", self.tr("Further addresses"), "lines", hint=further),
             Line("include_patterns", self.tr("Only addresses like"), "lines", hint=stars),
             Line("exclude_patterns", self.tr("Never addresses like"), "lines"),
             Line("scope", self.tr("Stay within"), "line", shade=site),

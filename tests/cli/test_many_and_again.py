@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from engine.records import EngineFields, Status
+from engine.sample.server import Answer
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 from tests.cli.program import FAST, Octask
@@ -271,3 +272,25 @@ def test_the_help_tells_the_exit_codes(octask: Octask) -> None:
 def test_a_dry_run_for_programs_is_refused_as_json_too(octask: Octask) -> None:
     said = octask("cancel", "--all-matching", "stat:us", "--dry-run", "--json", code=2)
     assert json.loads(said)["error"]["code"]
+
+
+def test_what_failed_becomes_one_new_task_that_names_its_parent(octask: Octask, site: Any) -> None:
+    site.answers = {f"/static/{n}": Answer(b"no", 404) for n in (2, 3)}
+    octask("start", "crawl", f"{site.url}/static/", *FAST, "--max-pages", "5", "--max-depth", "1")
+    first = octask.tasks()[0]
+    told = json.loads(octask("get", first["task_id"], "--result", "--json"))["result"]["summary"]
+    assert (told["failed"], told["http_errors"]) == (2, 2)
+    site.answers = {}
+    again = json.loads(octask("retry", first["task_id"], "--json"))
+    assert again["status"] == "COMPLETED"
+    assert again["engine"]["parent_task_id"] == first["task_id"]
+    whole = json.loads(octask("get", again["task_id"], "--result", "--json"))
+    urls = [page["url"].removeprefix(site.url) for page in whole["result"]["pages"]]
+    assert sorted(urls) == ["/static/2", "/static/3"]
+    error = json.loads(octask("retry", again["task_id"], "--json", code=1))["error"]
+    assert error["code"] == "nothing_to_retry"
+    assert "There is no task" in octask("retry", "00000000000000ee", code=4)
+
+
+def test_a_task_that_has_not_ended_is_not_retried(octask: Octask, tasks: Tasks) -> None:
+    assert "has not ended" in octask("retry", tasks.running, code=1)

@@ -29,6 +29,7 @@ IDS = {"task_id", "given", "subject", "run_id", "contract_id", "before", "order"
 BY_WAY_OF_OTHERS = {
     "owns": "nothing of another ledger is this process' own",
     "cancel_all": "asks `cancel` of each",
+    "remainder": "asks `asked`, `get`, `contract` and `reading` of it",
 }
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.again import Asked
-from engine.remainder import failed_urls, remaining_commands, single_pages
+from engine.remainder import failed_urls, remaining_commands, remaining_pages
 from engine.service import Engine
 from engine.units import unit_of
 
@@ -21,16 +21,30 @@ def test_only_failed_pages_of_the_web_are_tried_again_each_once() -> None:
     assert failed_urls(units) == ["http://site.test/2"]
 
 
-def test_a_single_page_is_taken_as_the_crawl_took_its_pages() -> None:
+def test_what_failed_becomes_one_crawl_of_these_pages_taken_as_before() -> None:
     args = {"url": "http://site.test/", "max_pages": 50, "screenshot": "all", "scope": "x/**"}
-    (one,) = single_pages(Asked("crawl", args), ["http://site.test/2"])
-    assert one.args == {
+    urls = ["http://site.test/2", "http://site.test/9"]
+    found = remaining_pages("0" * 16, Asked("crawl_sitemap", args), urls)
+    assert (found.failed, found.taken) == (2, 2)
+    assert found.request is not None
+    assert found.request.kind == "crawl"
+    assert found.request.args == {
         "screenshot": "all",
         "url": "http://site.test/2",
+        "urls": ["http://site.test/9"],
         "max_depth": 0,
-        "max_pages": 1,
+        "max_pages": 2,
     }
-    assert Engine.problems(one.kind, one.args) == ()
+    assert Engine.problems(found.request.kind, found.request.args) == ()
+
+
+def test_of_too_many_pages_the_first_are_retried_within_what_a_request_may_hold() -> None:
+    urls = [f"http://site.test/{number}/{'x' * 200}" for number in range(9_000)]
+    found = remaining_pages("0" * 16, Asked("crawl", {"url": urls[0]}), urls)
+    assert found.failed == 9_000
+    assert 2_000 < found.taken < 5_000
+    assert found.request is not None
+    assert Engine.problems(found.request.kind, found.request.args) == ()
 
 
 def command(tool: str, **args: Any) -> dict[str, Any]:
