@@ -1,9 +1,10 @@
-// Names an element so that it is found again: test id, then role and name, then CSS.
-// Every name is checked to be the only one of its kind at the moment it is given. Runs in a
-// world of its own; what it reads of the page is data.
+// Makes selectors for an element: test id, role and name, text of the nearest item, stable CSS,
+// number among its like, place. Each is the only match at the moment it is made, and none holds
+// a generated id or a state. Runs in a world of its own; what it reads of the page is data.
 function describer() {
   const TEST_IDS = ["data-testid", "data-test-id", "data-test", "data-qa", "data-cy"];
   const MAX_NAME = 80, MAX_ELEMENTS = 20000, MAX_SAME = 2000, MAX_CSS = 300, MAX_ATTR = 100;
+  const MAX_TEXT = 60, MAX_ITEMS = 3, MAX_TRIES = 6, MAX_RUNS = 300, MAX_STEPS = 25;
   const INPUT_ROLES = {
     button: "button", submit: "button", reset: "button", image: "button", file: "button",
     checkbox: "checkbox", radio: "radio", range: "slider", number: "spinbutton",
@@ -28,13 +29,32 @@ function describer() {
     "slider", "spinbutton"]);
   const FIELDS = "input,select,textarea";
   const LABELLED = /^(INPUT|SELECT|TEXTAREA)$/;
-  const MADE_UP = [
-    /\d{3,}/, /^[0-9a-f-]{8,}$/i, /[0-9a-f]{8,}/i, /:/, /\d.*[a-z].*\d/i,
+  const GENERATED = [
+    /\d{3,}/, /^[0-9a-f-]{8,}$/i, /[0-9a-f]{8,}/i, /[^\w\-. ]/, /\d.*[a-z].*\d/i,
     /^(ember|radix|headlessui|mui|ext-gen|gwt|yui|react|__|css-|sc-|jss|emotion|svelte-|chakra-)/i,
+    /^(rc[-_]|el-id|cdk-|mat-|ng-|ui-id-|v-\d|bits-|melt-|reach-|downshift|select2-|j_id|isc_)/i,
+    /^(_r_|jsx-|tss-|makeStyles-|tippy-|popper|floating-ui|field-?:|uid|guid|uuid)/i,
     /[a-z][A-Z][a-z]?[A-Z0-9]|[A-Z]{2}[a-z][A-Z]/,
+    /^_.+_[a-z0-9+]{5,}(_\d+)?$/i, /__(?=[A-Za-z0-9+]*[0-9A-Z+])[A-Za-z0-9+]{5}$/,
   ];
+  // Words of classes that say how an element is now, not which one it is.
+  const STATES = new Set(`active inactive selected unselected checked unchecked indeterminate
+    disabled enabled open opened closed close expanded collapsed collapsing collapse show shown
+    showing hide hidden hiding visible invisible current focus focused focusable hover hovered
+    pressed completed complete done editing edited loading loaded busy pending error invalid valid
+    dirty pristine touched untouched dragging dragged dragover sortable-chosen sortable-ghost
+    blank empty filled fade in out on off leave enter entering leaving entered exited animated
+    animating transition first last odd even highlighted highlight previous next prev sorted
+    asc desc sorting waiting ready running stopped playing paused is has was not`.split(/\s+/));
+  const ITEMS = new Set(["li", "tr", "article"]);
+  const ITEM_ROLES = new Set(["listitem", "row", "option", "treeitem", "article", "gridcell"]);
+  const CONTAINERS = { dialog: "dialog", fieldset: "group", nav: "navigation", form: "form",
+    section: "region", table: "table", main: "main" };
+  const CONTAINER_ROLES = new Set([...Object.values(CONTAINERS), "alertdialog", "toolbar", "menu",
+    "tablist", "tabpanel", "list", "grid", "tree", "radiogroup", "search", "listbox"]);
 
   let roots = null;  // the document and its open shadow trees, for one description
+  let named = new Map();  // role -> the elements that have it, with their names, for one description
 
   function shadowTrees() {
     if (roots) return roots;
@@ -71,7 +91,40 @@ function describer() {
 
   const quoted = (text) => '"' + text.replace(/["\\]/g, "\\$&") + '"';
   const plain = (text) => text.replace(/[\s\u00a0\u200b]+/g, " ").trim();
-  const isMadeUp = (text) => MADE_UP.some((sign) => sign.test(text));
+  const isGenerated = (text) => GENERATED.some((sign) => sign.test(text)) || isScrambled(text);
+  // A form's own properties may be its fields.
+  const typeOf = (element) => (typeof element.type === "string" ? element.type.toLowerCase() : "");
+  const above = (element) => element.parentElement ?? element.getRootNode().host ?? null;
+
+  // The rule of Playwright's own recorder: letters, capitals and digits change too often.
+  function isScrambled(text) {
+    let last = "", changes = 0;
+    for (const sign of text) {
+      if (sign === "-" || sign === "_") continue;
+      const sort = /[a-z]/.test(sign) ? "a" : /[A-Z]/.test(sign) ? "A" : /\d/.test(sign) ? "0" : "?";
+      if (last && last !== sort && !(last === "A" && sort === "a")) changes++;
+      last = sort;
+    }
+    return changes >= text.length / 4 || /(^|[-_])[^aeiouy\d_-]{7,}($|[-_])/i.test(text);
+  }
+
+  function isState(name) {
+    const words = name.replace(/([a-z\d])([A-Z])/g, "$1-$2").toLowerCase().split(/[-_]+/);
+    return STATES.has(name.toLowerCase()) || words.some((word) => STATES.has(word));
+  }
+
+  function isExposed(element) {
+    if (!element.checkVisibility({ visibilityProperty: true })) return false;
+    for (let at = element; at; at = above(at)) {
+      if (at.getAttribute("aria-hidden") === "true") return false;
+    }
+    return true;
+  }
+
+  function isInside(outer, element) {
+    for (let at = element; at; at = above(at)) if (at === outer) return true;
+    return false;
+  }
 
   function attribute(element, name) {
     const value = element.getAttribute(name);
@@ -81,7 +134,7 @@ function describer() {
   function testId(element) {
     for (const name of TEST_IDS) {
       const value = attribute(element, name);
-      if (value && !isMadeUp(value.replace(/\d{1,6}$/, ""))) return `[${name}=${quoted(value)}]`;
+      if (value && !isGenerated(value.replace(/\d{1,6}$/, ""))) return `[${name}=${quoted(value)}]`;
     }
     return null;
   }
@@ -89,7 +142,7 @@ function describer() {
   function roleOf(element) {
     const given = (element.getAttribute("role") || "").trim().split(/\s+/)[0];
     if (given) return EXPLICIT.has(given) ? given : null;
-    const type = (element.type || "").toLowerCase();
+    const type = typeOf(element);
     switch (element.localName) {
       case "button": return "button";
       case "a": case "area": return element.hasAttribute("href") ? "link" : null;
@@ -150,7 +203,7 @@ function describer() {
   }
 
   function nativeName(element, role) {
-    const type = (element.type || "").toLowerCase();
+    const type = typeOf(element);
     if (element.localName === "input" && ["button", "submit", "reset"].includes(type)) {
       return element.value || { submit: "Submit", reset: "Reset" }[type];
     }
@@ -166,40 +219,233 @@ function describer() {
     return element.getAttribute("title") || element.getAttribute("placeholder");
   }
 
+  // Every element that a selector by this role could mean; null where those are too many.
+  function ofRole(role) {
+    if (!named.has(role)) {
+      const all = found([ROLE_SOURCES[role], `[role=${role}]`].filter(Boolean).join(","), MAX_SAME);
+      const like = all.filter((one) => roleOf(one) === role);
+      named.set(role, all.length > MAX_SAME ? null : like.map((one) =>
+        ({ element: one, name: nameOf(one, role), exposed: isExposed(one) })));
+    }
+    return named.get(role);
+  }
+
+  // A name that is not certain may be the same one.
+  function sameName(one, name) {
+    return one.name === null ? (one.element.textContent || "").includes(name) : one.name === name;
+  }
+
+  function isUsable(name) {
+    return name && name.length <= MAX_NAME && !/\d{4,}/.test(name);
+  }
+
   function byRole(element) {
-    const role = roleOf(element);
-    const name = role && nameOf(element, role);
-    if (!name || name.length > MAX_NAME || /\d{4,}/.test(name)) return { role, name, selector: null };
-    const like = [ROLE_SOURCES[role], `[role=${role}]`].filter(Boolean).join(",");
-    const all = found(like, MAX_SAME);
-    const same = (other) => {
-      if (roleOf(other) !== role) return false;
-      const theirs = nameOf(other, role);
-      return theirs === null ? (other.textContent || "").includes(name) : theirs === name;
-    };
-    const sure = all.length <= MAX_SAME && all.every((other) => other === element || !same(other));
+    const role = roleOf(element), name = role && nameOf(element, role);
+    if (!isUsable(name) || !isExposed(element)) return { role, name, selector: null };
+    const same = ofRole(role)?.filter((one) => one.exposed && sameName(one, name));
+    const sure = same?.length === 1 && same[0].element === element;
     return { role, name, selector: sure ? `role=${role}[name=${quoted(name)}]` : null };
   }
 
-  function* ownCss(element) {
+  // Among those of the same role and name, where it is certain which these are.
+  function byNumber(element, role, name) {
+    if (!role || !isExposed(element)) return null;
+    const all = ofRole(role)?.filter((one) => one.exposed);
+    if (!all || all.some((one) => one.element.getRootNode() !== document)) return null;
+    const usable = isUsable(name);
+    if (usable && all.some((one) => one.name === null && sameName(one, name))) return null;
+    const same = usable ? all.filter((one) => one.name === name) : all;
+    const at = same.findIndex((one) => one.element === element);
+    const what = usable ? `role=${role}[name=${quoted(name)}]` : `role=${role}`;
+    return at < 0 || same.length < 2 ? null : `${what} >> nth=${at}`;
+  }
+
+  // What stands in the element itself between its children, as Playwright reads a text.
+  function runsOf(element) {
+    if (/^(SCRIPT|STYLE|NOSCRIPT|TEXTAREA|OPTION)$/.test(element.tagName)) return [];
+    const runs = [];
+    let run = "";
+    for (const child of element.childNodes) {
+      if (child.nodeType === Node.TEXT_NODE) run += child.nodeValue;
+      else if (child.nodeType === Node.ELEMENT_NODE) { runs.push(run); run = ""; }
+    }
+    return [...runs, run].map((one) => one.replace(/[\u200b\u00ad]/g, "").replace(/\s+/g, " ").trim())
+      .filter(Boolean);
+  }
+
+  function* partsOf(element) {
+    const walker = document.createTreeWalker(element, NodeFilter.SHOW_ELEMENT);
+    for (let at = element, n = 0; at && n < MAX_RUNS; at = walker.nextNode(), n++) yield at;
+  }
+
+  function hasRun(element, text) {
+    if (!element.textContent.includes(text.split(" ")[0])) return false;
+    for (const part of partsOf(element)) if (runsOf(part).includes(text)) return true;
+    return false;
+  }
+
+  const isWords = (text) => text.length > 1 && text.length <= MAX_TEXT && /\p{L}/u.test(text);
+
+  function withText(text) {
+    const first = text.split(" ")[0], all = new Set();
+    for (const root of shadowTrees()) {
+      const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+      while (walker.nextNode()) {
+        const holder = walker.currentNode.parentElement;
+        if (!holder || !walker.currentNode.nodeValue.includes(first)) continue;
+        if (runsOf(holder).includes(text)) all.add(holder);
+      }
+    }
+    for (const button of found("input[type=button],input[type=submit],input[type=reset]", MAX_SAME)) {
+      if (plain(button.value) === text) all.add(button);
+    }
+    return all;
+  }
+
+  function byText(element) {
+    if (element.isContentEditable || /^(SELECT|HTML|BODY)$/.test(element.tagName)) return null;
+    const text = runsOf(element).find(isWords);
+    if (!text || document.head.contains(element)) return null;
+    const all = withText(text);
+    return all.size === 1 && all.has(element) ? `text=${quoted(text)}` : null;
+  }
+
+  // An entry of a list or table, or one of several boxes of the same sort: how such are selected.
+  function itemTag(element) {
+    if (ITEMS.has(element.localName)) return element.localName;
+    const role = element.getAttribute("role");
+    if (ITEM_ROLES.has(role)) return `[role=${role}]`;
+    if (!/^(div|section|fieldset|tbody|dl|details|label|p)$/.test(element.localName)) return null;
+    const siblings = [...(element.parentNode?.children ?? [])].filter((one) => one !== element);
+    const shared = stableClasses(element).find((name) => siblings.some((one) =>
+      one.localName === element.localName && one.classList.contains(name)));
+    return shared ? `${element.localName}.${CSS.escape(shared)}` : null;
+  }
+
+  // By a text of its own that no other entry has; never one out of the element that is meant.
+  function byItemText(item, element) {
+    const tag = itemTag(item);
+    if (!tag) return null;
+    const rivals = found(tag, MAX_SAME).filter((one) => one !== item);
+    if (rivals.length >= MAX_SAME) return null;
+    const texts = [];
+    for (const part of partsOf(item)) {
+      if (part.isContentEditable || (element !== item && isInside(element, part))) continue;
+      for (const text of runsOf(part)) if (isWords(text)) texts.push([text, part === item]);
+    }
+    texts.sort(([one], [other]) => /\d/.test(one) - /\d/.test(other));
+    for (const [text, own] of texts.slice(0, MAX_TRIES)) {
+      if (rivals.some((one) => hasRun(one, text))) continue;
+      return own ? `${tag}:text-is(${quoted(text)})` : `${tag}:has(:text-is(${quoted(text)}))`;
+    }
+    return null;
+  }
+
+  function byContainer(element) {
+    const given = element.getAttribute("role"), role = given || CONTAINERS[element.localName];
+    if (!CONTAINER_ROLES.has(role) || !isExposed(element)) return null;
+    const name = containerName(element);
+    if (!isUsable(name)) return null;
+    const tag = Object.keys(CONTAINERS).find((one) => CONTAINERS[one] === role);
+    const all = found([tag, `[role=${role}]`].filter(Boolean).join(","), MAX_SAME);
+    const same = all.filter((one) => one !== element && containerName(one) === name);
+    return same.length ? null : `role=${role}[name=${quoted(name)}]`;
+  }
+
+  function containerName(element) {
+    const legend = element.localName === "fieldset" && element.querySelector(":scope > legend");
+    if (legend && !element.hasAttribute("aria-label") && !element.hasAttribute("aria-labelledby")) {
+      const words = wordsIn(legend, null);
+      return words === null ? null : plain(words);
+    }
+    return nameOf(element, "");
+  }
+
+  // Through its entry in a list or table, or through the nearest part of the page with a name.
+  function within(element, role, name, text) {
+    const ways = [], kinds = new Set();
+    let items = 0, steps = 0;
+    for (let at = element; at && at !== document.body && steps < MAX_STEPS; at = above(at), steps++) {
+      const item = items < MAX_ITEMS ? byItemText(at, element) : null;
+      if (item) items++;
+      if (item && at === element && !text) { kinds.add("item"); ways.push(["item", item]); }
+      if (at === element) continue;
+      for (const [kind, scope] of [["item", item], ["part", stableScope(at)]]) {
+        if (!scope || kinds.has(kind)) continue;
+        const own = ownWithin(at, element, role, name, kind === "item");
+        if (own) { kinds.add(kind); ways.push([kind === "item" ? kind : "role", `${scope} >> ${own}`]); }
+      }
+      if (kinds.size === 2) break;
+    }
+    return ways;
+  }
+
+  function stableScope(element) {
+    const test = testId(element);
+    if (test && only(test, element)) return test;
+    const container = byContainer(element);
+    if (container) return container;
+    const id = attribute(element, "id");
+    return id && !isGenerated(id) && only(`#${CSS.escape(id)}`, element) ? `#${CSS.escape(id)}` : null;
+  }
+
+  function ownWithin(scope, element, role, name, isItem) {
+    const test = testId(element);
+    if (test && onlyWithin(scope, found(test, MAX_SAME), element)) return test;
+    if (role && isExposed(element)) {
+      const all = ofRole(role)?.filter((one) => one.exposed && isInside(scope, one.element));
+      const same = isUsable(name) ? all?.filter((one) => sameName(one, name)) : null;
+      if (same?.length === 1) return `role=${role}[name=${quoted(name)}]`;
+      if (isItem && all?.length === 1) return `role=${role}`;
+    }
+    if (!isItem) return null;
+    for (const css of [...strongCss(element), ...weakCss(element), CSS.escape(element.localName)]) {
+      if (onlyWithin(scope, found(css, MAX_SAME), element)) return css;
+    }
+    return null;
+  }
+
+  function onlyWithin(scope, all, element) {
+    const inside = all.filter((one) => one !== scope && isInside(scope, one));
+    return all.length <= MAX_SAME && inside.length === 1 && inside[0] === element;
+  }
+
+  function stableClasses(element) {
+    return [...element.classList].filter((one) => !isGenerated(one) && !isState(one));
+  }
+
+  // What somebody gave to this element to tell it from all others.
+  function* strongCss(element) {
     const tag = CSS.escape(element.localName);
     const test = testId(element);
     if (test) yield test;
     const id = attribute(element, "id");
-    if (id && !isMadeUp(id)) yield `#${CSS.escape(id)}`;
+    if (id && !isGenerated(id)) yield `#${CSS.escape(id)}`;
     const name = attribute(element, "name");
-    if (name && !isMadeUp(name)) {
+    if (name && !isGenerated(name)) {
       yield `${tag}[name=${quoted(name)}]`;
       const value = ["radio", "checkbox"].includes(element.type) && attribute(element, "value");
       if (value) yield `${tag}[name=${quoted(name)}][value=${quoted(value)}]`;
     }
-    for (const key of ["aria-label", "placeholder", "for", "title", "alt", "href", "type"]) {
+    for (const key of ["aria-label", "placeholder", "for", "title", "alt", "href"]) {
       const value = attribute(element, key);
-      if (value && (key !== "href" || !/[?#]/.test(value))) yield `${tag}[${key}=${quoted(value)}]`;
+      if (!value || (key === "for" && isGenerated(value))) continue;
+      if (key !== "href" || !/[?#]|[0-9a-f]{12}/i.test(value)) yield `${tag}[${key}=${quoted(value)}]`;
     }
-    const classes = [...element.classList].filter((one) => !isMadeUp(one)).slice(0, 4);
+  }
+
+  function* weakCss(element) {
+    const tag = CSS.escape(element.localName);
+    const type = attribute(element, "type");
+    if (type) yield `${tag}[type=${quoted(type)}]`;
+    const classes = stableClasses(element).slice(0, 4);
     for (const one of classes) yield `${tag}.${CSS.escape(one)}`;
     if (classes.length > 1) yield `${tag}.${classes.map((one) => CSS.escape(one)).join(".")}`;
+  }
+
+  function* ownCss(element) {
+    yield* strongCss(element);
+    yield* weakCss(element);
   }
 
   function position(element) {
@@ -228,12 +474,10 @@ function describer() {
 
   // As Playwright reads it: a blank between two steps goes through shadow trees, too.
   function onlyInside(host, css, element) {
-    const isInside = (root) => {
-      for (let at = root; at.host; at = at.host.getRootNode()) if (at.host === host) return true;
-      return false;
-    };
     const all = [...host.querySelectorAll(css)];
-    for (const root of shadowTrees().filter(isInside)) all.push(...root.querySelectorAll(css));
+    for (const root of shadowTrees()) {
+      if (root.host && isInside(host, root.host)) all.push(...root.querySelectorAll(css));
+    }
     return all.length === 1 && all[0] === element;
   }
 
@@ -272,15 +516,21 @@ function describer() {
 
   function describe(element) {
     roots = null;
+    named = new Map();
     const test = testId(element);
-    const role = byRole(element);
+    const { role, name, selector } = byRole(element);
+    const text = byText(element);
     const told = {
       tag: element.localName,
-      type: (element.type || "").toString().slice(0, 20),
-      role: role.role,
-      name: role.name && role.name.slice(0, 200),
+      type: typeOf(element).slice(0, 20),
+      role,
+      name: name && name.slice(0, 200),
       testid: test && only(test, element) ? test : null,
-      byRole: role.selector,
+      byRole: selector,
+      within: within(element, role, name, text),
+      text,
+      strong: [...strongCss(element)].find((css) => only(css, element)) ?? null,
+      number: selector ? null : byNumber(element, role, name),
       css: cssOf(element),
       path: pathOf(element),
       frame: frames(),
@@ -288,8 +538,9 @@ function describer() {
         .map((key) => (element.getAttribute(key) || "").slice(0, MAX_ATTR)),
     };
     roots = null;
+    named = new Map();
     return told;
   }
 
-  return { describe, roleOf };
+  return { describe, roleOf, isGenerated };
 }

@@ -20,8 +20,7 @@ def script(binding: str, max_text: int) -> str:
             _source("describe.js"),
             _source("record.js"),
             f"const send = globalThis[{json.dumps(binding)}];",
-            "const { describe, roleOf } = describer();",
-            f"record((told) => send(JSON.stringify(told)), describe, roleOf, {max_text});",
+            f"record((told) => send(JSON.stringify(told)), describer(), {max_text});",
             "})();",
         )
     )

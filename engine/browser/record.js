@@ -1,7 +1,8 @@
 // Tells of what the operator does with this document. Only what the browser itself says came
 // from a person counts (isTrusted), and a field's value only once a person has touched the
-// field: scripts of the page can fire events, too.
-function record(tell, describe, roleOf, maxText) {
+// field: scripts of the page can fire events, too. An element is described when the pointer goes
+// down on it or a key is pressed in it: later the page has answered, and it may look different.
+function record(tell, { describe, roleOf, isGenerated }, maxText) {
   const KEYS = new Set(["Enter", "Escape", "Tab", "Backspace", "Delete", "F1", "F2", "F3", "F4",
     "F6", "F7", "F8", "F9", "F10"]);
   const ARROWS = new Set(["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End",
@@ -14,7 +15,7 @@ function record(tell, describe, roleOf, maxText) {
     "[role=button],[role=link],[role=tab],[role=menuitem],[role=menuitemcheckbox]," +
     "[role=menuitemradio],[role=option],[role=checkbox],[role=radio],[role=switch]," +
     "[role=treeitem],[contenteditable=''],[contenteditable=true]";
-  const SCROLL_MS = 150, INTENT_MS = 600, LABEL_MS = 60;
+  const SCROLL_MS = 150, INTENT_MS = 600, LABEL_MS = 60, MOVED_PX = 6;
   const ANY_SECRET = /^(cc-|one-time-code|current-password|new-password)/;
 
   const touched = new WeakSet();  // fields that a person has really put a hand on
@@ -22,6 +23,8 @@ function record(tell, describe, roleOf, maxText) {
   const positions = new WeakMap();
   let intent = -1e9, scrolled = null, scrollTimer = 0;
   let pressed = null, label = null, clicked = null, typing = null;
+  let held = null;  // what the pointer went down on: the element, its name at that moment, where
+  let keyed = null;  // what had the focus when the last key went down, and its name at that moment
 
   function say(kind, told) {
     if (kind !== "type") typing = null;
@@ -66,9 +69,46 @@ function record(tell, describe, roleOf, maxText) {
   function onPress(event) {
     touch(event);
     const hit = elementAt(target(event));
-    pressed = null;
-    if (event.isTrusted && hit && onScrollBar(event, hit)) intent = event.timeStamp;
+    pressed = held = keyed = null;
+    if (!event.isTrusted || !hit) return;
+    if (onScrollBar(event, hit)) intent = event.timeStamp;
+    else if (!isWholePage(hit)) held = { ...described(hit), x: event.clientX, y: event.clientY };
   }
+
+  const isWholePage = (hit) => hit === document.documentElement || hit === document.body;
+
+  function described(hit) {
+    const element = actionable(hit);
+    const control = element.localName === "label" ? element.control : null;
+    const shown = control && isBox(control) && isShown(control) ? control : element;
+    const name = describe(element);
+    return { element, name, control, controlName: shown === element ? name : describe(shown) };
+  }
+
+  const isBox = (element) => ["checkbox", "radio"].includes(element.type);
+
+  function isShown(element) {
+    const box = element.getBoundingClientRect(), style = getComputedStyle(element);
+    return box.width > 0 && box.height > 0 && style.visibility === "visible" && style.opacity !== "0";
+  }
+
+  // Some pages take away what was clicked before the browser can tell of the click or the change.
+  function onRelease(event) {
+    const mine = held;
+    if (!event.isTrusted || !mine || isMoved(event)) return;
+    setTimeout(() => {
+      const box = [mine.control, mine.element].find((one) => one && isBox(one));
+      if (held !== mine || (box ?? mine.element).isConnected) return;
+      held = null;
+      clicked = mine.element;
+      flush();
+      if (box) say("check", { target: mine.controlName, on: box.checked });
+      else say("click", { target: mine.name, button: buttonOf(event), count: 1 });
+    }, 0);
+  }
+
+  const isMoved = (event) => Math.hypot(event.clientX - held.x, event.clientY - held.y) > MOVED_PX;
+  const buttonOf = (event) => ["left", "middle", "right"][event.button] ?? "left";
 
   function onScrollBar(event, hit) {
     const down = hit.scrollHeight > hit.clientHeight && event.offsetX > hit.clientWidth;
@@ -79,19 +119,41 @@ function record(tell, describe, roleOf, maxText) {
   function onClick(event) {
     if (!event.isTrusted) return;
     const hit = elementAt(target(event));
-    if (!hit || hit === document.documentElement || hit === document.body) return;
-    const element = actionable(hit);
+    if (!hit || (isWholePage(hit) && !held)) return;
+    const mine = event.detail > 0 ? takeHeld(actionable(hit)) : null;
+    if (!mine && isWholePage(hit)) return;
+    const element = mine?.element ?? actionable(hit);
     if (fromLabel(event, element) || fromKey(event, element)) return;
     clicked = element;
-    if (["checkbox", "radio"].includes(element.type) || element.localName === "option") return;
+    if (isBox(element) || element.localName === "option") return;
     if (element.localName === "select" || element.type === "file") return;
     if (element.localName === "label") {
-      label = { element, control: element.control, at: event.timeStamp };
-      if (["checkbox", "radio", "file"].includes(element.control?.type)) return;
+      const control = mine ? mine.control : element.control;
+      label = { element, control, at: event.timeStamp, name: mine?.controlName };
+      if (["checkbox", "radio", "file"].includes(control?.type)) return;
     }
-    const button = ["left", "middle", "right"][event.button] ?? "left";
+    const name = mine?.name ?? (keyed?.element === element ? keyed.name : describe(element));
     flush();
-    say("click", { target: describe(element), button, count: Math.min(event.detail || 1, 3) });
+    say("click", { target: name, button: buttonOf(event), count: Math.min(event.detail || 1, 3),
+      atEnd: isAtEnd(element) });
+  }
+
+  // The click that follows the press: on the same element, unless the page took that away.
+  function takeHeld(element) {
+    const mine = held;
+    if (!mine || (mine.element !== element && mine.element.isConnected)) return null;
+    if (![mine.control, mine.element].some((one) => one && isBox(one))) held = null;
+    return mine;  // of a box it stays until the change is told of
+  }
+
+  // Where the click put the caret of an editor: a replay clicks the middle of it.
+  function isAtEnd(element) {
+    const field = editable(element), caret = getSelection();
+    if (!field?.isContentEditable || !caret.isCollapsed || !field.contains(caret.focusNode)) return false;
+    const rest = document.createRange();
+    rest.selectNodeContents(field);
+    rest.setStart(caret.focusNode, caret.focusOffset);
+    return !rest.toString().trim();
   }
 
   // A click on a label makes the browser click its field, too: that is one click of a person.
@@ -114,39 +176,112 @@ function record(tell, describe, roleOf, maxText) {
   function onInput(event) {
     const element = editable(elementAt(target(event)));
     if (!event.isTrusted || !element || !touched.has(element)) return;
-    const value = "value" in element ? element.value : element.innerText;
+    if (!("value" in element)) {
+      if (event.inputType === "insertText" && event.data !== owed) write(element, event.data ?? "");
+      owed = null;
+      return;
+    }
     flush();
     // Described once, not with every letter; and before the page answers to what was typed.
-    if (typing?.element !== element) typing = { element, target: describe(element) };
-    say("type", {
-      target: typing.target, secret: isSecret(element),
-      text: value.slice(0, maxText), cut: value.length > maxText,
-    });
+    if (typing?.element !== element) typing = { element, target: nameOfField(element) };
+    const text = element.value;
+    tellTyped(text, false);
+  }
+
+  function nameOfField(element) {
+    return keyed?.element === element ? keyed.name : describe(element);
+  }
+
+  function tellTyped(text, append) {
+    const { element, target } = typing;
+    say("type", { target, secret: isSecret(element), append,
+      text: text.slice(0, maxText), cut: text.length > maxText });
+  }
+
+  // What an editor holds is made by its script out of keys: the keys are kept, not what it holds.
+  let owed = null;  // a letter whose key was told of: the event that follows says it again
+
+  function write(element, text) {
+    if (!text) return;
+    flush();
+    if (typing?.element !== element) typing = { element, target: nameOfField(element), text: "" };
+    typing.text += text.replace(/\r\n?/g, "\n");
+    tellTyped(typing.text, true);
+  }
+
+  function unwrite() {
+    const signs = [...(typing?.text ?? "")];
+    if (!signs.length) return false;
+    typing.text = signs.slice(0, -1).join("");
+    tellTyped(typing.text, true);
+    return true;
+  }
+
+  function onEditorText(event) {
+    const element = editable(elementAt(target(event)));
+    if (!event.isTrusted || !element?.isContentEditable || !touched.has(element)) return;
+    if (event.type === "compositionend") write(element, event.data ?? "");
+    else write(element, event.clipboardData?.getData("text/plain") ?? "");
+  }
+
+  function onPaste(event) {
+    touch(event);
+    onEditorText(event);
+  }
+
+  function onEditorKey(event, field) {
+    const isHeld = (event.ctrlKey || event.metaKey || event.altKey) && !event.getModifierState("AltGraph");
+    owed = null;
+    if (event.key.length === 1 && !isHeld) {
+      write(field, event.key);
+      owed = event.key;
+    } else if (event.key === "Enter" && !isHeld && !event.shiftKey) {
+      write(field, "\n");
+    } else if (event.key !== "Backspace" || isHeld || typing?.element !== field || !unwrite()) {
+      if (!isEditorKey(event, isHeld)) return;
+      flush();
+      say("key", { target: keyed.name, key: keyName(event) });
+    }
+  }
+
+  // Text that comes out of the clipboard is told as typed, and what goes there changes nothing.
+  function isEditorKey(event, isHeld) {
+    if (event.key.length > 1) return KEYS.has(event.key) || ARROWS.has(event.key);
+    const low = event.key.toLowerCase();
+    return isHeld && !BROWSERS_OWN.has(low) && low !== "c" && low !== "v";
   }
 
   function onChange(event) {
     const element = elementAt(target(event));
     if (!event.isTrusted || !element || !touched.has(element)) return;
-    if (["checkbox", "radio"].includes(element.type)) onCheck(element);
+    if (isBox(element)) onCheck(element);
     if (element.localName === "select") {
-      const values = [...element.selectedOptions].slice(0, 50).map((one) => one.value.slice(0, 500));
+      const values = [...element.selectedOptions].slice(0, 50).map(optionValue);
       flush();
-      say("select", { target: describe(element), secret: isSecret(element), values });
+      say("select", { target: nameBefore(element), secret: isSecret(element), values });
     }
     if (element.type === "file") {
       flush();
-      say("upload", { target: describe(element), count: element.files.length });
+      say("upload", { target: nameBefore(element), count: element.files.length });
     }
+  }
+
+  // A value that a program made up is another one the next time; then the option's words count.
+  function optionValue(option) {
+    const isWords = option.label && (!option.value || isGenerated(option.value));
+    return (isWords ? option.label : option.value).slice(0, 500);
+  }
+
+  function nameBefore(element) {
+    return [held, keyed].find((one) => one?.element === element)?.name ?? describe(element);
   }
 
   function onCheck(element) {
     if (clicked !== element && pressed !== element) return;  // a script did it
-    const box = element.getBoundingClientRect();
-    const hidden = !box.width || !box.height || getComputedStyle(element).visibility !== "visible" ||
-      getComputedStyle(element).opacity === "0";
-    const shown = hidden ? (label?.control === element ? label.element : element.labels?.[0]) : null;
+    const name = (label?.control === element && label.name) || nameBefore(element);
+    held = null;
     flush();
-    say("check", { target: describe(shown ?? element), on: element.checked });
+    say("check", { target: name, on: element.checked });
   }
 
   function keyName(event) {
@@ -160,11 +295,18 @@ function record(tell, describe, roleOf, maxText) {
     touch(event);
     if (!event.isTrusted || event.isComposing) return;
     const element = elementAt(target(event));
-    if ((ARROWS.has(event.key) || event.key === " ") && !editable(element)) intent = event.timeStamp;
+    const field = editable(element);
+    const focus = field ?? element;
+    if (focus && (typing?.element !== focus || keyed?.element !== focus)) {
+      keyed = { element: focus, name: isWholePage(focus) ? null : describe(focus) };
+    }
+    if ((ARROWS.has(event.key) || event.key === " ") && !field) intent = event.timeStamp;
+    pressed = null;
+    if (field?.isContentEditable) return onEditorKey(event, field);
     pressed = event.key === "Enter" || event.key === " " ? element : null;
     if (!element || !matters(event, element)) return;
-    const told = { target: element === document.body ? null : describe(element), key: keyName(event) };
-    if (event.key === "Enter" && !event.ctrlKey && isMultiline(element)) {
+    const told = { target: keyed.name, key: keyName(event) };
+    if (event.key === "Enter" && !event.ctrlKey && element.localName === "textarea") {
       // There it is text, unless the page makes something else of it.
       setTimeout(() => { if (event.defaultPrevented) { flush(); say("key", told); } }, 0);
       return;
@@ -172,8 +314,6 @@ function record(tell, describe, roleOf, maxText) {
     flush();
     say("key", told);
   }
-
-  const isMultiline = (element) => element.localName === "textarea" || element.isContentEditable;
 
   function matters(event, element) {
     const held = event.ctrlKey || event.metaKey || event.altKey;
@@ -239,9 +379,10 @@ function record(tell, describe, roleOf, maxText) {
   }
 
   const wheel = (event) => { if (event.isTrusted) intent = event.timeStamp; };
-  const HANDLERS = { pointerdown: onPress, keydown: onKey, click: onClick, auxclick: onOtherClick,
-    input: onInput, change: onChange, scroll: onScroll, wheel, touchmove: wheel, paste: touch,
-    drop: touch, compositionstart: touch, pagehide: flush };
+  const HANDLERS = { pointerdown: onPress, pointerup: onRelease, keydown: onKey, click: onClick,
+    auxclick: onOtherClick, input: onInput, change: onChange, scroll: onScroll, wheel,
+    touchmove: wheel, paste: onPaste, drop: touch, compositionstart: touch,
+    compositionend: onEditorText, pagehide: flush };
 
   function arm() {
     for (const [name, handler] of Object.entries(HANDLERS)) {

@@ -11,21 +11,29 @@ from typing import Final
 
 import msgspec
 
+from engine import redact
 from engine.work.recording_masks import Masks, is_secret_field
 from engine.work.recording_told import BY_PERSON, MAX_TEXT, Heard, How, Target, Told, Went
 
 MAX_URL: Final = 2_048
 MAX_NAME: Final = 120
 MAX_SELECTOR: Final = 1_000
-_ESCAPED: Final = re.compile(r"\\([0-9a-fA-F]{1,5})\s?")
+_ESCAPED: Final = re.compile(r"\\(?:([0-9a-fA-F]{1,5})\s?|(.))", re.DOTALL)
+_QUOTED: Final = re.compile(r'\\.|"((?:\\.|[^"\\])*)"', re.DOTALL)
+# Ids, classes and the names of custom elements: the page's own words without quotation marks.
+_IDENTIFIER: Final = re.compile(
+    r"[#.]((?:\\[0-9a-fA-F]{1,6}\s?|\\.|[\w-]|[^\x00-\x7f])+)|(?<![\w:#.\[-])([a-z]\w*-[\w.-]+)",
+    re.DOTALL,
+)
 
 
 class Action(msgspec.Struct, omit_defaults=True):
     """One action, as it stands in the result; what does not apply is left out.
 
-    `found_by` says which rule named the element: testid, role or css. `frame` are the
-    selectors of the frames around it, outermost first. `navigated` is what came of an
-    action before it, `navigate` what the operator asked the browser for.
+    `found_by` says which rule named the element: testid, role, item (a text of its entry in a
+    list or table), css, text or nth. `frame` are the selectors of the frames around it,
+    outermost first. `navigated` is what came of an action before it, `navigate` what the
+    operator asked the browser for.
     """
 
     n: int
@@ -43,6 +51,7 @@ class Action(msgspec.Struct, omit_defaults=True):
     name: str | None = None
     tag: str | None = None
     text: str | None = None
+    append: bool = False
     variable: str | None = None
     secret: bool = False
     cut: bool = False
@@ -51,6 +60,7 @@ class Action(msgspec.Struct, omit_defaults=True):
     key: str | None = None
     button: str | None = None
     count: int | None = None
+    at_end: bool = False
     dx: int | None = None
     dy: int | None = None
     landmark: str | None = None
@@ -117,6 +127,8 @@ class Scribe:
             return []
         if action.type == "type":
             self._name_text(action)
+            if action.append and not action.text:
+                return []  # it was all taken back again
         self.count += 1
         action.n = self.count
         return [action]
@@ -169,7 +181,7 @@ class Scribe:
 
     def _write(self, action: Action, told: Told) -> None:
         action.secret = action.secret or told.secret  # it may turn into one while it is typed in
-        action.cut = told.cut
+        action.cut, action.append = told.cut, told.append
         self._masked = self._masked or self._masks.masked(told.text, secret=action.secret)
         if self._masked and action.variable is not None:
             self._masks.learn(action.variable, told.text)
@@ -211,6 +223,7 @@ class Scribe:
         if told.kind == "click":
             action.button = told.button if told.button != "left" else None
             action.count = told.count if told.count > 1 else None
+            action.at_end = told.at_end
         elif told.kind == "check":
             action.on = told.on
         elif told.kind == "key":
@@ -237,19 +250,52 @@ class Scribe:
         named = (
             ("testid", target.testid),
             ("role", target.by_role),
+            *target.within,
+            ("css", target.strong),
+            ("text", target.text),
+            ("nth", target.number),
             ("css", target.css),
             ("css", target.path),
         )
         found: dict[str, str] = {}
         for how, selector in named:
-            if selector and len(selector) <= MAX_SELECTOR and self._tells_nothing(selector):
-                found.setdefault(selector, how)
+            safe = self._safe(selector) if selector else None
+            if safe and len(safe) <= MAX_SELECTOR:
+                found.setdefault(safe, how)
         return [(how, selector) for selector, how in found.items()]
 
-    def _tells_nothing(self, selector: str) -> bool:
-        """Is no typed text in it, however CSS spells that?"""
-        plain = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), selector).replace("\\", "")
-        return all(self._masks.hide(form) == form for form in (selector, plain))
+    def _safe(self, selector: str) -> str | None:
+        """`selector` with variables for what was typed; None where that cannot be done.
+
+        Only what the page says is looked at: its words in quotation marks, its ids and classes.
+        A value can only stand between quotation marks, and only one that needs no escapes.
+        """
+        unquoted = _QUOTED.sub(_without_words, selector)
+        words = (_unescaped(found[1] or found[2]) for found in _IDENTIFIER.finditer(unquoted))
+        if any(self._masks.named(word) != word for word in words):
+            return None
+        parts: list[str] = []
+        end = 0
+        for found in _QUOTED.finditer(selector):
+            quoted = found[1]
+            if quoted is None:
+                continue
+            plain = _unescaped(quoted)
+            named = self._masks.named(plain)
+            if named is None or (named != plain and plain != quoted):
+                return None
+            parts += [selector[end : found.start(1)], quoted if named == plain else named]
+            end = found.end(1)
+        safe = "".join([*parts, selector[end:]])
+        return safe if redact.text(safe) == safe else None  # `Password:"` is cut when it is kept
 
     def _address(self, url: str) -> str:
         return self._masks.hide_url(url)[:MAX_URL]
+
+
+def _without_words(found: re.Match[str]) -> str:
+    return found[0] if found[1] is None else " "
+
+
+def _unescaped(css: str) -> str:
+    return _ESCAPED.sub(lambda found: found[2] or chr(int(found[1], 16)), css)

@@ -8,6 +8,7 @@ command can do (a file chosen, another button of the mouse) is left out and said
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from engine.work.command_table import MAX_SCROLL_PX
 from engine.work.command_values import placeholders
 from engine.work.recording_actions import plain_label
 
+_PLAYWRIGHTS_OWN: Final = re.compile(r"^(?:role|text)=|>>|:text-is\(")  # no CSS of a script
 INTO_FRAME: Final = " >> internal:control=enter-frame >> "  # Playwright's own step into a frame
 LANDMARK_MS: Final = 30_000
 MAX_COMMANDS: Final = 1_000  # of one task; a longer recording is cut, and says so
@@ -201,7 +203,7 @@ def _scroll_inside(action: Action, by: str, pixels: int) -> Command:
 
     _refuse(action.get("frame"), "a box inside of a frame cannot be scrolled")
     named = (action.get("selector"), *action.get("alternatives", ()))
-    css = [one for one in named if isinstance(one, str) and not one.startswith("role=")]
+    css = [one for one in named if isinstance(one, str) and not _PLAYWRIGHTS_OWN.search(one)]
     _refuse(not css, "the box has no name that a script knows")
     way = f"scrollBy({pixels if by == 'dx' else 0}, {pixels if by == 'dy' else 0})"
     script = f"document.querySelector({json.dumps(css[0])}).{way}"

@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import unquote, unquote_plus
 
 from engine import redact
-from engine.work.command_values import Scrub
+from engine.work.command_values import Scrub, placeholders
 from engine.work.echoes import Echoes
 from engine.work.recording_told import Target
 
@@ -30,6 +30,7 @@ _SECRET_ASKED: Final = re.compile(
 )
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
+_INSIDE_A_WORD: Final = re.compile(r"\w\{\{|\}\}\w")
 _PART: Final = re.compile(r"(?<=[=/])[^&#=/?]+")
 
 
@@ -102,6 +103,22 @@ class Masks:
     def hide(self, text: str) -> str:
         """`text` without what was typed, and without what looks like a secret."""
         return self._scrub.text(text)
+
+    def named(self, text: str) -> str | None:
+        """`text` with `{{name}}` for each word that was typed and is no secret.
+
+        None where it must not be kept: it repeats a secret, a part of a word, or another
+        spelling of what was typed.
+        """
+        if "{{" in text or "}}" in text:
+            return None  # a page's own braces would pass for a variable
+        named = self._scrub.hide(text)
+        if redact.text(named) != named or _INSIDE_A_WORD.search(named):
+            return None
+        if any(self.variables[name]["secret"] for name in placeholders(named)):
+            return None
+        left = [part for part in re.split(r"\{\{.*?\}\}", named) if part]
+        return None if self.echoes().within(left) else named
 
     def echoes(self, typed: Iterable[str] = ()) -> Echoes:
         """What a picture must not show; `typed` is what was not told here yet."""

@@ -30,6 +30,10 @@ class Target(msgspec.Struct, frozen=True, rename="camel"):
     name: str | None = None
     testid: str | None = None
     by_role: str | None = None
+    within: list[tuple[Literal["item", "role"], str]] = []  # inside of an entry, or a named part
+    strong: str | None = None  # by an id or attribute that somebody gave
+    text: str | None = None
+    number: str | None = None  # its place among those of the same role and name
     css: str | None = None
     path: str | None = None
     frame: list[str] | None = None  # None: in a frame that cannot be named
@@ -42,10 +46,12 @@ class Told(msgspec.Struct, frozen=True, rename="camel"):
     kind: Kind
     target: Target | None = None
     text: str = ""
+    append: bool = False  # typed where the caret stood, beside what the editor held
     cut: bool = False
     secret: bool = False
     button: Literal["left", "middle", "right"] = "left"
     count: int = 1
+    at_end: bool = False  # the click put an editor's caret behind all of its text
     values: list[str] = []
     on: bool = False
     key: str = ""

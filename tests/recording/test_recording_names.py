@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+
+import pytest
 
 from engine.browser.egress import Policy
 from engine.browser.page_script import naming_script
@@ -58,6 +61,56 @@ ALL = """() => {
 }"""
 
 
+ITEMS = """
+<ul class='todo-list'>
+  <li class='completed'><input class='toggle' type='checkbox' checked><label>Buy milk</label>
+    <button class='destroy'></button></li>
+  <li class='editing'><input class='toggle' type='checkbox'><label>Walk "the" dog</label>
+    <button class='destroy'></button></li>
+  <li><ul><li>Buy <b>milk</b></li></ul></li></ul>
+<table><tr><td>Smith</td><td><button>Edit</button></td></tr>
+  <tr><td>Smithson</td><td><button>Edit</button></td></tr></table>
+<div class='card is-open'><h3>Widget</h3><button>Add</button></div>
+<div class='card'><h3>Gadget</h3><button>Add</button></div>
+<dialog open aria-labelledby='title'><h2 id='title'>Settings</h2><button>Close</button></dialog>
+<div role='dialog' aria-label='Other'><button>Close</button>
+  <button aria-hidden='true'>X</button></div>
+<div role='dialog' hidden aria-label='Third'><button>Close</button></div>
+<fieldset><legend>Size</legend><label><input type='checkbox'> Large</label></fieldset>
+<fieldset><legend>Cup</legend><label><input type='checkbox'> Large</label></fieldset>
+<form aria-label='Find'><input name='type' aria-label='Kind'></form>
+<p><button>Same</button><button>Same</button></p><p><i>cell</i> text <i>cell</i></p>
+<style>.destroy::after { content: 'x' }</style>
+"""
+GENERATED = [
+    *("xxoe+qU=", ":r1:", "«r2»", "_r_3_", "ember123", "radix-:r4:-trigger-one"),
+    *(
+        "react-aria-12-tab-one",
+        "mui-417",
+        "headlessui-tabs-tab-3",
+        "mat-input-3",
+        "rc-tabs-0-tab-1",
+    ),
+    *("0b9e2f6c-4f0e-4c1e-9d2c-1a2b3c4d5e6f", "j_id12", "ui-id-4", "el-id-1024-3", "qzxwvbnmk"),
+]
+GENERATED_CLASSES = [
+    *("css-1q2w3e", "sc-bdVaJa", "jsx-2519", "_foo_x1y2z", "_root_1kx9q_12", "Button_root__x7Hd2"),
+    *("makeStyles-root-12", "tss-k2j3", "emotion-0", "svelte-1a2b3c"),
+]
+STATES = [
+    *("completed", "active", "selected", "open", "focus", "hover", "is-loading", "has-error"),
+    *(
+        "ui-state-active",
+        "router-link-active",
+        "tab--selected",
+        "isOpen",
+        "ng-dirty",
+        "Mui-checked",
+    ),
+]
+KEPT = ["account", "sign-in", "tab-2", "mainMenu", "billing_address", "step3", "HTMLView", "nav"]
+
+
 @asynccontextmanager
 async def showing(markup: str) -> AsyncIterator[Any]:
     browser = BrowserSession()
@@ -74,6 +127,50 @@ async def showing(markup: str) -> AsyncIterator[Any]:
 async def named(page: Any, expression: str) -> dict[str, Any]:
     told: dict[str, Any] = await page.evaluate(naming_script(expression))
     return told
+
+
+WITHIN = [
+    ("li.completed .toggle", 'li:has(:text-is("Buy milk")) >> role=checkbox'),
+    ("li.editing .destroy", 'li:has(:text-is("Walk \\"the\\" dog")) >> role=button'),
+    ("tr:nth-of-type(2) button", 'tr:has(:text-is("Smithson")) >> role=button[name="Edit"]'),
+    (".card button", 'div.card:has(:text-is("Widget")) >> role=button[name="Add"]'),
+    ("dialog button", 'role=dialog[name="Settings"] >> role=button[name="Close"]'),
+    ("fieldset input", 'role=group[name="Size"] >> role=checkbox[name="Large"]'),
+]
+
+
+async def test_a_nameless_or_repeated_control_is_named_by_its_entry_or_its_part_of_the_page() -> (
+    None
+):
+    async with showing(ITEMS) as page:
+        for element, selector in WITHIN:
+            told = await named(page, f"document.querySelector({element!r})")
+            assert told["byRole"] is None
+            assert told["within"][0][1] == selector, element
+        same = await named(page, "document.querySelector('p button')")
+        assert same["number"] == 'role=button[name="Same"] >> nth=0'
+        hidden = await named(page, "document.querySelector('[aria-hidden]')")
+        assert not any("role=button" in name for name in every_name(hidden))
+
+
+async def test_no_selector_holds_a_generated_id_or_class_or_one_that_says_a_state() -> None:
+    ids = [f"<button id='{one}'>Same</button><label for='{one}'>L</label>" for one in GENERATED]
+    classes = [f"<button class='{one}'>Same</button>" for one in (*GENERATED_CLASSES, *STATES)]
+    async with showing("".join([*ids, *classes])) as page:
+        for number, bad in enumerate([*GENERATED, *GENERATED_CLASSES, *STATES]):
+            told = await named(page, f"document.querySelectorAll('button')[{number}]")
+            parts = set(re.findall(r"[\w-]{3,}", bad))
+            assert not [one for one in every_name(told) for part in parts if part in one], bad
+        for number in range(len(GENERATED)):
+            told = await named(page, f"document.querySelectorAll('label')[{number}]")
+            assert not [one for one in every_name(told) if "for=" in one], GENERATED[number]
+
+
+async def test_an_id_that_a_person_gave_is_a_selector() -> None:
+    async with showing("".join(f"<button id='{one}'>Same</button>" for one in KEPT)) as page:
+        for number, name in enumerate(KEPT):
+            told = await named(page, f"document.querySelectorAll('button')[{number}]")
+            assert told["strong"] == f"#{name}"
 
 
 ROLES = [
@@ -122,17 +219,22 @@ async def test_css_is_short_and_passes_over_what_looks_generated() -> None:
             assert ":r4:" not in str(told["css"])
 
 
-async def test_every_name_of_every_element_is_found_again_by_playwright_and_means_it_alone() -> (
-    None
-):
-    async with showing(PAGE) as page:
+def every_name(told: dict[str, Any]) -> list[str]:
+    single = (told[key] for key in ("testid", "byRole", "strong", "text", "number", "css", "path"))
+    return [*filter(None, single), *(selector for _, selector in told["within"])]
+
+
+@pytest.mark.parametrize("markup", [PAGE, ITEMS], ids=["page", "items"])
+async def test_every_name_of_every_element_is_found_again_by_playwright_and_means_it_alone(
+    markup: str,
+) -> None:
+    async with showing(markup) as page:
         count = await page.evaluate(f"({ALL})().length")
         assert count > 40
         for number in range(count):
             told = await named(page, f"(({ALL})()[{number}])")
-            names = [told["testid"], told["byRole"], told["css"], told["path"]]
             assert told["css"], told
-            for name in filter(None, names):
+            for name in every_name(told):
                 found = page.locator(name)
                 assert await found.count() == 1, (name, told)
                 same = f"(element) => element === ({ALL})()[{number}]"

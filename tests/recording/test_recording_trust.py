@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engine.browser import recorder
 from engine.browser.recorder import RateCap
-from engine.work.recording_actions import Scribe
+from engine.work.recording_actions import Action, Scribe
 from engine.work.recording_masks import Masks, is_secret_field
 from engine.work.recording_told import Heard, Target, Told, Went, read_told
 from tests.recording.conftest import WAIT_S
@@ -241,7 +241,65 @@ def test_whatever_was_typed_stands_nowhere_in_the_actions(typed: str) -> None:
     if typed not in "http://a.test/?q={{q}} Clear {{q}}":
         assert typed not in found[1].url
         assert typed not in found[2].words()
-        assert found[2].selector is None
+        assert typed not in str(found[2].selector).replace('role=button[name="Clear {{q}}"]', "")
+
+
+def echoing(typed: str) -> Target:
+    """An entry of a list that shows what was typed, with every sort of selector for it."""
+    escaped = typed.replace("\\", "\\\\").replace('"', '\\"')
+    return Target(
+        "button",
+        name=typed,
+        testid=f'[data-testid="{escaped}"]',
+        by_role=f'role=button[name="Delete {escaped}"]',
+        within=[
+            ("item", f'li:has(:text-is("{escaped}")) >> role=button'),
+            ("role", f"#{''.join(map(css_escaped, typed))} >> role=button"),
+            ("item", f'li:has(:text-is("{escaped.upper()}")) >> role=button'),
+        ],
+        strong=f'input[aria-label="x{escaped}y"]',
+        text=f'text="{escaped}"',
+        number=f'role=button[name="{escaped}"] >> nth=1',
+        css=f"li.{''.join(map(css_escaped, typed))} > p",
+        path="body > ul > li > button",
+        frame=[],
+    )
+
+
+def clicked_after(typed: str, *, secret: bool, keep_text: bool) -> Action:
+    """The click on an element that shows what was typed before."""
+    scribe = Scribe(Masks(keep_text=keep_text))
+    field = Target("input", type="password" if secret else "text", hints=["q"], frame=[])
+    told = Told("type", target=field, text=typed)
+    echo = Told("click", target=echoing(typed))
+    found = [scribe.take(Heard(1, 0, "http://a.test/", one)) for one in (told, echo)]
+    return found[1][1]
+
+
+@given(
+    typed=WORD.filter(lambda text: text.strip() == text and len(set(text)) > 2), keep=st.booleans()
+)
+def test_a_typed_secret_is_in_no_selector_and_no_alternative(typed: str, keep: bool) -> None:
+    click = clicked_after(typed, secret=True, keep_text=keep)
+    kept = [str(click.selector), *click.alternatives]
+    if typed.casefold() not in "body > ul > li > button role=button nth=1":
+        assert [one for one in kept if typed.casefold() in one.casefold()] == []
+    assert [one for one in kept if "{{" in one] == []
+    assert kept[-1] == "body > ul > li > button"
+
+
+def test_a_selector_names_the_variable_where_the_page_repeats_plain_text() -> None:
+    click = clicked_after("Buy milk", secret=False, keep_text=False)
+    assert [click.selector, *click.alternatives] == [
+        '[data-testid="{{q}}"]',
+        'role=button[name="Delete {{q}}"]',
+        'li:has(:text-is("{{q}}")) >> role=button',
+        'text="{{q}}"',
+        'role=button[name="{{q}}"] >> nth=1',
+        "body > ul > li > button",
+    ]
+    kept = clicked_after("Buy milk", secret=False, keep_text=True)
+    assert kept.selector == '[data-testid="Buy milk"]'
 
 
 async def test_a_page_that_floods_its_history_neither_fills_the_recording_nor_holds_its_end_up(
