@@ -60,14 +60,14 @@ class CrawlArgs(msgspec.Struct, frozen=True):
 
     @property
     def address(self) -> Address:
-        found = address_of(self.url)
-        assert found is not None  # parse_crawl saw to it
-        return found.own if self.fragments == "routes" else found
+        return self.starts[0]
 
     @property
     def starts(self) -> tuple[Address, ...]:
         """Where the crawl begins; without credentials, which are the first one's alone."""
-        return (self.address, *filter(None, map(address_of, self.urls)))
+        given = (address_of(url) for url in (self.url, *self.urls))
+        found = [address for address in given if address is not None]  # parse_crawl saw to it
+        return tuple(one.own if self.fragments == "routes" else one for one in found)
 
     @property
     def page_options(self) -> PageOptions:

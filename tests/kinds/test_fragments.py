@@ -12,7 +12,6 @@ from engine.admission import Terms
 from engine.errors import InvalidArguments
 from engine.export.exporter import Order
 from engine.records import TaskRecord
-from engine.remainder import failed_urls, single_pages
 from engine.sample.server import Answer
 from engine.sample.site import Site
 from engine.service import Engine
@@ -149,10 +148,9 @@ async def test_a_route_that_failed_is_tried_again_as_itself(
         typed = f"{start}#/about"
         asked = {"url": typed, "fragments": "routes", **PAGES, "respect_robots": True}
         found = await done(engine, "crawl", **asked)
-        parts = [part async for part in engine.reading.units(found["task_id"])]
         site.answers.update(answers())
-        kept = await engine.asked(found["task_id"])
-        (again,) = single_pages(kept, failed_urls(unit for part in parts for unit in part.units))
+        again = (await engine.remainder(found["task_id"])).request
+        assert again is not None
         (page,) = (await done(engine, "crawl", **again.args))["pages"]
         entry = (await engine.get(found["task_id"])).entry
     assert isinstance(entry, TaskRecord)
