@@ -11,6 +11,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.command_failures import too_slow
 from engine.browser.command_stage import Call, Tool, script
+from engine.browser.command_tabs import close_tab, open_tab, switch_tab, tabs
 from engine.browser.command_target import document, element, every, whole_selector
 from engine.browser.egress import without_credentials
 from engine.work.command_errors import CommandFailed
@@ -20,6 +21,7 @@ from engine.work.url_glob import Glob
 if TYPE_CHECKING:
     from playwright.async_api import Locator, Page, Response
 
+KEPT: Final = "the page asked whether to leave it, and its dialog was dismissed"
 DRAG_STEPS: Final = 10  # moves of the mouse: pages begin a drag only after some pixels
 SLOWLY: Final = 1_000  # characters: longer texts are put in at once, not key by key
 _DETACHED: Final = "Element is not attached"
@@ -57,6 +59,11 @@ async def back(call: Call) -> Any:
 
 async def forward(call: Call) -> Any:
     return await _through_history(call, 1, "there is no page to go forward to")
+
+
+async def new_tab(call: Call) -> Any:
+    page = await open_tab(call)
+    return await goto(call) if "url" in call.args else await _where(page, None)
 
 
 async def wait_for(call: Call) -> Any:
@@ -168,12 +175,26 @@ async def drag(call: Call) -> Any:
     return _done(call, page)
 
 
+async def dialog(call: Call) -> Any:
+    """How dialogs are answered from now on; the default is to dismiss them."""
+    await call.stage.page()
+    assert call.stage.instance is not None  # whoever has a page has an instance
+    dialogs = call.stage.instance.dialogs
+    dialogs.accept = call.args["answer"] == "accept"
+    dialogs.text = call.args.get("text")
+    return {"answer": call.args["answer"]}
+
+
 NAVIGATE: Final[Mapping[str, Tool]] = {
     "goto": goto,
     "reload": reload,
     "back": back,
     "forward": forward,
     "wait_for": wait_for,
+    "tabs": tabs,
+    "new_tab": new_tab,
+    "switch_tab": switch_tab,
+    "close_tab": close_tab,
 }
 INTERACT: Final[Mapping[str, Tool]] = {
     "click": click,
@@ -186,6 +207,7 @@ INTERACT: Final[Mapping[str, Tool]] = {
     "select": select,
     "hover": hover,
     "drag": drag,
+    "dialog": dialog,
 }
 
 
@@ -266,6 +288,8 @@ def _done(call: Call, page: Page) -> dict[str, Any]:
 
 def _unmade(call: Call, page: Page) -> CommandFailed | None:
     """Why the page did not come, where it was refused or nothing answered."""
+    if call.stage.instance is not None and call.stage.instance.dialogs.kept_the_page:
+        return CommandFailed(KEPT)
     known = call.stage.instance.why(page) if call.stage.instance else None
     return CommandFailed(str(known)) if known is not None else None
 

@@ -50,20 +50,24 @@ class Stage:
         if self.instance is None or not self.instance.alive:
             raise gone()
         try:
-            return await self.instance.page()
+            page = await self.instance.page()
         except BrowserGone:
             raise gone() from None
+        if self.instance.options.windows:
+            self.instance.select(page)  # windows that it opens do not take its place
+        return page
 
     async def drop_hung_page(self) -> None:
         """Close the page if it does not answer: another task may have left it in a loop."""
-        pages = self.instance.pages if self.instance is not None and self.instance.alive else []
-        if not pages:
+        is_there = self.instance is not None and self.instance.alive
+        page = self.instance.current if self.instance is not None and is_there else None
+        if page is None:
             return
         try:
             async with asyncio.timeout(ANSWER_S):
-                await pages[-1].evaluate("1")
+                await page.evaluate("1")
         except (TimeoutError, Error):
-            await _close(pages[-1])
+            await _close(page)
 
 
 async def _close(page: Page) -> None:

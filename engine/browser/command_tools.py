@@ -35,19 +35,23 @@ async def run_command(step: Step, stage: Stage, number: int) -> Any:
             return await tool(call)
         stage.instance.crash = None
         async with stage.instance.within(step.timeout_ms / 1000 + GRACE_S):
-            return _with_warning(call, await tool(call))
+            return _with_notes(call, await tool(call))
     except TimeoutError:
         raise await _late(stage, step, _subject(call)) from None
     except Error as failed:
         raise await _broken(stage, failed, step, _subject(call)) from failed
 
 
-def _with_warning(call: Call, result: dict[str, Any]) -> dict[str, Any]:
-    """The result, and how many elements the selector met where that were several."""
-    if call.matches <= 1:
-        return result
-    warning = f"{call.matches:,} elements match the selector; the first was used"
-    return {**result, "matches": call.matches, "warning": warning}
+def _with_notes(call: Call, result: dict[str, Any]) -> dict[str, Any]:
+    """The result, what dialogs said, and how many elements the selector met if several."""
+    told = dict(result)
+    instance = call.stage.instance
+    if instance is not None and (dialogs := instance.dialogs.take()):
+        told["dialogs"] = dialogs
+    if call.matches > 1:
+        told["matches"] = call.matches
+        told["warning"] = f"{call.matches:,} elements match the selector; the first was used"
+    return told
 
 
 def _subject(call: Call) -> str:
@@ -100,6 +104,7 @@ async def _launch(call: Call) -> Any:
     options = InstanceOptions(
         policy=call.stage.policy,
         headed=call.args.get("headed", False),
+        windows=call.args.get("windows", False),
         width=call.args.get("width", 1280),
         height=call.args.get("height", 800),
     )

@@ -1,8 +1,9 @@
 """A browser of one's own: a context with tabs that stay open, for work that acts on pages.
 
 Crawls share tabs (`pool`); a command task, a recording, an evidence bundle or an agent gets
-an instance: fresh profile, every connection judged by its policy, dialogs dismissed, downloads
-refused. Windows that pages open are closed, except where a person looks on (`headed`).
+an instance: fresh profile, every connection judged by its policy, dialogs answered (`dialogs`),
+downloads refused. Windows that pages open are kept as tabs where a person looks on (`headed`)
+or the work asks for them (`windows`), else closed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from playwright.async_api import Error
 
 from engine.browser.closing import close_context
 from engine.browser.contexts import open_context
+from engine.browser.dialogs import Dialogs
 from engine.browser.failures import PageTooHeavy
 from engine.browser.gate import Ward, frames_of
 from engine.browser.launch import Chromium
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 OPEN_S = 15.0
 OPEN_TRIES = 2
 CLOSE_S = 2.0
+MAX_WINDOWS = 20  # that pages may keep open at a time
 LATE_S = 10.0  # a page that floods the browser holds its end up; others live in there, too
 
 
@@ -68,6 +71,8 @@ class Instance:
         self.gone = asyncio.Event()
         self._tabs: dict[Page, _Tab] = {}
         self._dead: set[Page] = set()
+        self._selected: Page | None = None
+        self.dialogs = Dialogs()
         self._opening = asyncio.Lock()
         self._ours = 0  # pages that `new_page` is opening right now
         self._closing: asyncio.Task[None] | None = None
@@ -90,14 +95,33 @@ class Instance:
         """The open tabs, oldest first; a dead one that still closes is none of them."""
         return [page for page in self._tabs if page not in self._dead and not page.is_closed()]
 
+    @property
+    def keeps_windows(self) -> bool:
+        return self.options.headed or self.options.windows
+
+    @property
+    def current(self) -> Page | None:
+        """The selected tab, else the newest open one."""
+        pages = self.pages
+        if self._selected in pages:
+            return self._selected
+        return pages[-1] if pages else None
+
+    def forget_dialogs(self) -> None:
+        """Dismiss dialogs from now on: the answers of one task do not hold for the next."""
+        self.dialogs = Dialogs()
+
+    def select(self, page: Page) -> None:
+        """Make `page` the current tab for as long as it is open."""
+        self._selected = page
+
     async def page(self) -> Page:
-        """The newest open tab; one is opened where there is none.
+        """The current tab; one is opened where there is none.
 
         Raises:
             BrowserGone: the browser died.
         """
-        pages = self.pages
-        return pages[-1] if pages else await self.new_page()
+        return self.current or await self.new_page()
 
     async def new_page(self) -> Page:
         """Another tab, judged by the gate before it can open anything.
@@ -179,12 +203,12 @@ class Instance:
         told = await wire.send("Target.getTargetInfo")
         frame_id = str(told["targetInfo"]["targetId"])
         # A window that a page opens asks for its document before it is ours to admit.
-        context = str(told["targetInfo"].get("browserContextId", "")) if self.headed else ""
+        context = str(told["targetInfo"].get("browserContextId", "")) if self.keeps_windows else ""
         policy, known = self.options.policy, self.options.credentials
         ward = Ward(policy, known, lambda: frames_of(wire), context, self._lane)
         self._tabs[page] = _Tab(page, wire, frame_id, ward)
         self.chromium.gate.admit(frame_id, ward)
-        page.on("dialog", _dismiss)
+        page.on("dialog", self._on_dialog)
         page.on("close", self._on_closed)
         page.on("crash", self._on_crash)
 
@@ -192,13 +216,17 @@ class Instance:
         """A tab appeared: ours, a person's, or one that a page opened."""
         if self._ours and page not in self._tabs:
             return  # `new_page` adopts it
-        self._do_aside(self._adopt_stray(page) if self.headed else _close_page(page))
+        wanted = self.headed or (self.options.windows and len(self.pages) < MAX_WINDOWS)
+        self._do_aside(self._adopt_stray(page) if wanted else _close_page(page))
 
     async def _adopt_stray(self, page: Page) -> None:
         try:
             await self._adopt(page)
         except Error:
             return  # closed again already
+
+    async def _on_dialog(self, dialog: Dialog) -> None:
+        await self.dialogs.answer(dialog)
 
     def _on_gone(self, _: object) -> None:
         self.gone.set()
@@ -248,14 +276,6 @@ async def open_instance(
         else:
             return Instance(options, chromium, context, lane)
     raise BrowserGone(url="a new window") from failed
-
-
-async def _dismiss(dialog: Dialog) -> None:
-    try:
-        async with asyncio.timeout(CLOSE_S):
-            await dialog.dismiss()
-    except (TimeoutError, Error):
-        return  # answered by the page's own end
 
 
 async def _close_page(page: Page) -> None:

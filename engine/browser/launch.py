@@ -25,6 +25,8 @@ from engine.errors import BrowserFailed
 if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession
 
+    from engine.browser.session import Flavour
+
 LAUNCH_S = 20.0
 TRIES = 3
 CLOSE_S = 2.0
@@ -168,9 +170,7 @@ class Chromium:
         return self.family is not None and await asyncio.to_thread(self.family.end_busiest)
 
 
-async def launch(
-    driver: Driver, found: Found, proxy: Proxy, *, lean: bool, headed: bool = False
-) -> Chromium:
+async def launch(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour) -> Chromium:
     """Start `found`, with a fresh profile, our flags, and no way out but `proxy`; three tries.
 
     Raises:
@@ -180,12 +180,12 @@ async def launch(
     reason = ""
     for _ in range(TRIES):
         try:
-            return await _try(driver, found, proxy, lean=lean, headed=headed)
+            return await _try(driver, found, proxy, flavour)
         except TimeoutError:
             reason = _SLOW
             break
         except Error as failed:
-            if headed and _NO_SCREEN.search(failed.message):
+            if flavour.headed and _NO_SCREEN.search(failed.message):
                 raise NoScreen() from None  # its log of many lines says no more than that
             reason = _reason(failed.message)
             if _is_final(failed.message):
@@ -193,12 +193,12 @@ async def launch(
     raise BrowserFailed(reason=f"{found.path}: {reason}")
 
 
-async def _try(driver: Driver, found: Found, proxy: Proxy, *, lean: bool, headed: bool) -> Chromium:
-    browser = await _browser(driver, found, proxy, lean=lean, headed=headed)
+async def _try(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour) -> Chromium:
+    browser = await _browser(driver, found, proxy, flavour)
     chromium: Chromium | None = None
     try:
         async with asyncio.timeout(LAUNCH_S):
-            gate = await Gate.open(browser, without_media=lean)
+            gate = await Gate.open(browser, without_media=flavour.lean)
             known = Chromium(browser, gate, found, driver, proxy)
             await known.know()
             chromium = known
@@ -208,15 +208,14 @@ async def _try(driver: Driver, found: Found, proxy: Proxy, *, lean: bool, headed
     return chromium
 
 
-async def _browser(
-    driver: Driver, found: Found, proxy: Proxy, *, lean: bool, headed: bool
-) -> Browser:
+async def _browser(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour) -> Browser:
     nowhere = await proxy.nowhere()
+    windows = () if flavour.headed or flavour.windows else (NO_WINDOWS,)
     launching = asyncio.ensure_future(
         driver.playwright.chromium.launch(
             executable_path=found.path,
-            headless=not headed,
-            args=[*FLAGS, *(LEAN_FLAGS if lean else ()), *(() if headed else (NO_WINDOWS,))],
+            headless=not flavour.headed,
+            args=[*FLAGS, *(LEAN_FLAGS if flavour.lean else ()), *windows],
             # Of what belongs to no context; the bypass takes away what Chromium excepts by itself.
             proxy=nowhere.settings(),
             ignore_default_args=_dropped_defaults(),

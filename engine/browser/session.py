@@ -56,10 +56,12 @@ class FetcherOptions(msgspec.Struct, frozen=True):
 
 
 class InstanceOptions(msgspec.Struct, frozen=True):
-    """What an instance is for: where it may go, and whether a person looks on."""
+    """What an instance is for: where it may go, whether a person looks on, and whether windows
+    that pages open are kept as tabs."""
 
     policy: Policy
     headed: bool = False
+    windows: bool = False
     credentials: Credentials | None = None
     width: int = 1280
     height: int = 800
@@ -71,6 +73,7 @@ class Flavour(NamedTuple):
 
     lean: bool
     headed: bool = False
+    windows: bool = False  # that pages may open, where nobody looks on
 
 
 class BrowserSession:
@@ -133,7 +136,8 @@ class BrowserSession:
         await asyncio.to_thread(_import_playwright)
         from engine.browser.instance import open_instance
 
-        flavour = Flavour(lean=False, headed=options.headed)
+        windows = options.windows and not options.headed
+        flavour = Flavour(lean=False, headed=options.headed, windows=windows)
         opened = await open_instance(options, lambda: self._chromium(flavour))
         self.showing.show(options.task_id, opened)
         return opened
@@ -270,9 +274,7 @@ class BrowserSession:
             self._expect_open()
             self._driver = await Driver.start()
         self._expect_open()
-        return await launch(
-            self._driver, found, self.proxy, lean=flavour.lean, headed=flavour.headed
-        )
+        return await launch(self._driver, found, self.proxy, flavour)
 
 
 def _import_playwright() -> None:

@@ -133,7 +133,11 @@ async def _start(
     shared: dict[str, str] = {}
     if given["one_instance"]:
         places = [place for task in tasks for place in task.places]
-        options = InstanceOptions(Policy(None, places), headed=given["headed"])
+        options = InstanceOptions(
+            Policy(None, places),
+            headed=given["headed"],
+            windows=any(task.uses_tabs for task in tasks),
+        )
         shared = {"instanceId": (await engine.instances.launch(options)).id}
     return [
         await engine.start(KIND, {**task.document, **shared}, name=given["name"]) for task in tasks

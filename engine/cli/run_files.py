@@ -17,11 +17,13 @@ STANDARD_INPUT: Final = "-"
 
 @dataclass(frozen=True, slots=True)
 class TaskFile:
-    """One file: how it was named, the task in it, and the addresses it may reach."""
+    """One file: how it was named, the task in it, the addresses it may reach, and whether it
+    works in several tabs."""
 
     name: str
     document: dict[str, Any]
     places: tuple[str, ...]
+    uses_tabs: bool = False
 
 
 def read_task_files(
@@ -41,7 +43,7 @@ def read_task_files(
         try:
             document = _with_variables(read_document(_bytes(name), _shown(name)), given)
             plan = check(document, environ=environ, living=lambda _: False)
-            found.append(TaskFile(_shown(name), document, plan.places))
+            found.append(TaskFile(_shown(name), document, plan.places, plan.uses_tabs))
         except InvalidArguments as error:
             problems += [_of(_shown(name), each, len(names)) for each in error.problems]
     if problems:

@@ -152,6 +152,7 @@ class _CommandRun:
         stage.hidden = known.keys()
         stage.hide = self._scrub.text
         if stage.instance is not None:
+            stage.instance.forget_dialogs()
             unshown = Unshown(stage.hidden, stage.masked)
             self._tools.browser.showing.show(self._context.task_id, stage.instance, unshown)
         self._task.instance_id = instance_id
@@ -194,7 +195,10 @@ class _CommandRun:
         """An instance of the task's own, before the first command that needs one."""
         if stage.instance is not None or self._plan.instance_id:
             return
-        options = InstanceOptions(stage.policy, credentials=self._plan.credentials)
+        plan = self._plan
+        options = InstanceOptions(
+            stage.policy, windows=plan.uses_tabs, credentials=plan.credentials
+        )
         try:
             async with self._context.unit("open the browser", OPEN_S):
                 opened = await self._tools.instances.launch(options)

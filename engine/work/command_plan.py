@@ -10,6 +10,7 @@ import msgspec
 
 from engine import redact
 from engine.work.addresses import address_of, credentials_of
+from engine.work.command_table import TAB_ACTIONS
 from engine.work.command_values import Scrub
 from engine.work.commands import Task, TaskCommand, command_id
 from engine.work.fetch import Credentials
@@ -58,6 +59,11 @@ class CommandPlan(msgspec.Struct, frozen=True):
         """User and password of the first address that has them."""
         urls = (step.args["url"] for step in self.steps if "url" in step.args)
         return next(filter(None, map(credentials_of, urls)), None)
+
+    @property
+    def uses_tabs(self) -> bool:
+        """Whether windows that pages open are to be kept as tabs."""
+        return any(step.action in TAB_ACTIONS for step in self.steps)
 
     @property
     def places(self) -> tuple[str, ...]:

@@ -73,6 +73,19 @@ _MAYBE_TEXT = _text(MAX_TYPED, required=False)
 _ANY_TEXT = Arg(_typed, text=True)  # an empty one is a text as well
 _FRAME = Arg(_one_or_more(arguments.long_text(MAX_SELECTOR), MAX_FRAMES))
 _IN_FRAME: Final[Action] = {"selector": _SELECTOR, "frame": _FRAME}
+
+
+def _tab(given: object) -> int | str:
+    """A tab: its number from 0, its title, or a pattern of its address."""
+    if isinstance(given, str) and given.strip():
+        text = arguments.text(given)
+        return int(text) if text.isascii() and text.isdigit() else text
+    try:
+        return arguments.whole(0, MAX_COUNT)(given)
+    except ValueError:
+        raise ValueError("must be a number from 0, a title or an address") from None
+
+
 _OFFSET = Arg(arguments.whole(-MAX_SCROLL_PX, MAX_SCROLL_PX))
 _KEY = Arg(read_key, True, text=True)
 
@@ -103,6 +116,10 @@ TOOLS: Final[Mapping[str, Mapping[str, Action]]] = {
             "load_state": Arg(arguments.one_of(*LOAD_STATES)),
             "frame": _FRAME,
         },
+        "tabs": {},
+        "new_tab": {"url": Arg(arguments.web_address, text=True)},
+        "switch_tab": {"tab": Arg(_tab, True)},
+        "close_tab": {"tab": Arg(_tab)},
     },
     "browser_interact": {
         "click": {
@@ -132,6 +149,11 @@ TOOLS: Final[Mapping[str, Mapping[str, Action]]] = {
             "index": Arg(arguments.whole(0, MAX_COUNT)),
         },
         "hover": _IN_FRAME,
+        "dialog": {
+            "answer": Arg(arguments.one_of("accept", "dismiss"), True),
+            "text": _ANY_TEXT,
+            "keep_text": _KEEP_TEXT,
+        },
         "drag": {**_IN_FRAME, "target": _MAYBE_SELECTOR, "x": _OFFSET, "y": _OFFSET},
     },
     "browser_content": {
@@ -154,7 +176,12 @@ TOOLS: Final[Mapping[str, Mapping[str, Action]]] = {
     "browser_execute": {"evaluate": {"script": _text(MAX_SCRIPT), "frame": _FRAME}},
     "browser_instance": {
         "list": {},
-        "launch": {"headed": Arg(arguments.flag), "width": _SIZE, "height": _SIZE},
+        "launch": {
+            "headed": Arg(arguments.flag),
+            "windows": Arg(arguments.flag),
+            "width": _SIZE,
+            "height": _SIZE,
+        },
         "close": {"instanceId": _INSTANCE_ID},
         "status": {"instanceId": _MAYBE_INSTANCE_ID},
     },
@@ -189,4 +216,11 @@ def default_timeout_ms(action: str) -> int:
 
 
 # What a command types is kept as its length only, unless it says `keep_text`.
-TYPED: Final[Mapping[str, str]] = {"type": "text", "keyboard": "key", "press": "key"}
+TYPED: Final[Mapping[str, str]] = {
+    "type": "text",
+    "keyboard": "key",
+    "press": "key",
+    "dialog": "text",
+}
+# A task with one of these has the windows that its pages open as tabs.
+TAB_ACTIONS: Final = frozenset({"tabs", "new_tab", "switch_tab", "close_tab"})

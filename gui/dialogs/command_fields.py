@@ -17,7 +17,7 @@ from gui.dialogs.field import Field, number_or_none
 from gui.dialogs.fold import grid_of
 
 ACTIONS: Final = {(tool, action): args for tool, action, args in actions()}
-FLAGS: Final = ("keep_text", "headed")
+FLAGS: Final = ("keep_text", "headed", "windows")
 LONG: Final = ("script",)
 
 
@@ -184,6 +184,9 @@ class CommandFields(QWidget):
             "instanceId": self.tr("Instance"),
             "keep_text": self.tr("Keep what is typed"),
             "headed": self.tr("With a visible window"),
+            "windows": self.tr("Keep windows that pages open, as tabs"),
+            "tab": self.tr("Tab: number from 0, title or address"),
+            "answer": self.tr("Answer to dialogs"),
             "width": self.tr("Width"),
             "height": self.tr("Height"),
             "timeout": self.tr("Time for it"),

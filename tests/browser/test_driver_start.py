@@ -206,7 +206,7 @@ async def test_a_browser_without_its_gate_is_closed_again(
     driver, proxy = await Driver.start(), Proxy()
     try:
         with pytest.raises(BrowserFailed):
-            await launch.launch(driver, locate(), proxy, lean=True)
+            await launch.launch(driver, locate(), proxy, Flavour(lean=True))
         assert len(opened) == (1 if slow else launch.TRIES)
         # They were told to close; a busy browser needs its time for it.
         await until(lambda: not any(browser.is_connected() for browser in opened))

@@ -74,6 +74,8 @@ REQUIRED = {
     "scroll": ["direction"],
     "select": ["selector", "value"],
     "hover": ["selector"],
+    "dialog": ["answer"],
+    "switch_tab": ["tab"],
     "drag": ["selector", "target"],
     "expect": ["state"],
     "get_text": ["selector"],
