@@ -7,6 +7,8 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from engine.work.fetch import MAX_LINK_CHARS
+
 if TYPE_CHECKING:
     from engine.work.fetch import PageOptions
 
@@ -36,6 +38,7 @@ def question(
         "settleMs": options.settle_ms,
         "waitFor": options.wait_for,
         "maxLinks": options.max_links,
+        "maxLinkChars": MAX_LINK_CHARS,
         "maxText": min(options.max_bytes, MAX_TEXT),
         "maxHtml": min(options.max_bytes, MAX_HTML),
         "maxTexts": MAX_TEXTS,

@@ -114,13 +114,19 @@
   };
 
   let skipped = 0;
+  const over = new Set();
   const links = () => {
     const found = new Set();
+    let chars = 0;
     for (const anchor of pageDoes("querySelectorAll", "a[href], area[href]")) {
-      if (found.size >= ask.maxLinks) break;
       const address = web(typeof anchor.href === "string" ? anchor.href : "");
-      if (address && address.length <= 8192) found.add(address);
-      else skipped += 1;
+      if (!address || address.length > 8192) {
+        skipped += 1;
+      } else if (!found.has(address)) {
+        chars += address.length;
+        const fits = found.size < ask.maxLinks && chars <= ask.maxLinkChars;
+        (fits ? found : over).add(address);
+      }
     }
     return [...found];
   };
@@ -217,6 +223,7 @@
     truncated: wasCut || !isWhole || html.length > ask.maxHtml || text.length > ask.maxText,
     links: found,
     skipped,
+    over: over.size,
     windows: windows(),
     settled,
     contentType: page("contentType"),

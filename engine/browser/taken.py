@@ -23,6 +23,7 @@ class Taken(msgspec.Struct, rename="camel"):
     truncated: bool
     links: list[str]
     skipped: int
+    over: int
     windows: int
     settled: bool
     content_type: str
@@ -45,6 +46,7 @@ def as_fetched(taken: Taken, url: str, status: int, headers: Mapping[str, str]) 
         text=taken.text if html or is_text(taken.content_type) else "",
         links=taken.links[:MAX_LINKS] if html else [],
         links_skipped=taken.skipped if html else 0,
+        links_over=taken.over if html else 0,
         windows=taken.windows,
         response_ms=round(taken.response_ms, 1),
         render_ms=round(taken.render_ms, 1),

@@ -2,7 +2,8 @@
 
 A page that was taken is completed, one that failed is failed, one that robots.txt keeps back
 is skipped. A crawl that has visited all that it found, and was not cut off, says itself that
-its stop condition is met. Source: seed 001 ("one representative long-running tool path").
+its stop condition is met; one that met a page with more links than are kept has not.
+Source: seed 001 ("one representative long-running tool path").
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ log = logging.getLogger(__name__)
 KINDS: Final = frozenset({"crawl", "crawl_sitemap"})
 SHORT_S: Final = 0.25  # a crawl that is told to stop has to end within 2 s
 PASSING: Final = (LockTimeout, LedgerWriteFailed)  # in a while it may be possible after all
+_OVER: Final = "{0} links of pages with too many were not followed."
 NOTHING: Final[Mapping[str, Any]] = {}
 
 
@@ -119,13 +121,16 @@ class ContractCompanion:
     def refuses(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
         """The guard's word, as the error of the task; said once, and kept for a second try."""
         if self._refusal is None:
-            self._record(TIMEOUT_S, {"stop_satisfied": True} if _visited_all(head) else {})
+            over = _over_limit(head)
+            whole = _visited_all(head) and not over
+            self._record(TIMEOUT_S, {"stop_satisfied": True} if whole else {})
             link = {"task_id": self._task_id, "engine": {"contract_id": self._contract_id}}
             error = self._completing.guards(link)
             if isinstance(error, PASSING):
                 raise error
             if error is not None:
-                self._refusal = ErrorInfo(message=_sentence(error), code=BULK_INCOMPLETE)
+                message = " ".join((_sentence(error), *([_OVER.format(over)] if over else [])))
+                self._refusal = ErrorInfo(message=message, code=BULK_INCOMPLETE)
         return self._refusal
 
     def ended(self) -> None:
@@ -179,6 +184,13 @@ def _key(item: object) -> object:
 def _visited_all(head: Mapping[str, Any] | None) -> bool:
     summary = (head or {}).get("summary")
     return isinstance(summary, Mapping) and summary.get("stopped_by") == "frontier"
+
+
+def _over_limit(head: Mapping[str, Any] | None) -> int:
+    """How many links were not followed because their page has too many."""
+    summary = (head or {}).get("summary")
+    count = summary.get("links_over_limit") if isinstance(summary, Mapping) else 0
+    return count if isinstance(count, int) else 0
 
 
 def _sentence(error: EngineError) -> str:

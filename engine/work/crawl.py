@@ -115,7 +115,8 @@ class _Crawl:
     def _stopped_by(self) -> StoppedBy:
         if self._ctx.stopping:
             return why_stopped(self._ctx)
-        return "frontier" if self._frontier.is_empty else "max_pages"
+        whole = self._frontier.is_empty and not self._frontier.dropped
+        return "frontier" if whole else "max_pages"
 
     async def _work(self) -> None:
         try:
@@ -291,6 +292,8 @@ class _Crawl:
         if error is None:
             self._frontier.add(found.links, visit.depth)
             self._frontier.left.count("not_web", found.links_skipped)
+            if visit.depth < self._args.max_depth:
+                self._frontier.left.count("over_limit", found.links_over)
         page = page_record(visit, fetched, found)
         if fetched.screenshot is not None:
             name = f"page-{self._tally.total + 1:06d}.png"

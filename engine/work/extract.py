@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -19,7 +19,7 @@ import msgspec
 from engine.work.addresses import Address, address_of, link_address
 from engine.work.bounds import bounded
 from engine.work.crawl_args import OutputFormat
-from engine.work.fetch import MAX_LINKS, Fetched
+from engine.work.fetch import MAX_LINK_CHARS, MAX_LINKS, Fetched
 from engine.work.rendered_text import rendered_text
 from engine.work.text_blocks import rendered_blocks
 
@@ -62,7 +62,7 @@ _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 class Extracted(msgspec.Struct, frozen=True):
     """`content` is text, or for `structured` an object; `links_found` counts before the cap.
 
-    `links_skipped` counts those that lead to no web page.
+    `links_skipped` counts those that lead to no web page, `links_over` those that were cut off.
     """
 
     title: str
@@ -71,6 +71,7 @@ class Extracted(msgspec.Struct, frozen=True):
     links_found: int
     truncated: bool
     links_skipped: int = 0
+    links_over: int = 0
 
 
 async def extract(fetched: Fetched, form: OutputFormat) -> Extracted:
@@ -130,7 +131,7 @@ class _Page:
 
     def extracted(self, content: str | dict[str, Any], cut: bool) -> Extracted:
         cut = cut or self._fetched.truncated or len(self._html) < len(self._fetched.html)
-        told = (self.links, self.links_found, cut, self.links_skipped)
+        told = (self.links, self.links_found, cut, self.links_skipped, self.links_over)
         return Extracted(self.title, content, *told)
 
     def markdown(self) -> str:
@@ -200,7 +201,9 @@ class _Page:
             given = [link_address(self._base, href) for href in hrefs]
             self.links_skipped = given.count(None)
             found = _different(given)
-        return found[:MAX_LINKS], len(found)
+        kept = found[: _most(found)]
+        self.links_over = len(found) - len(kept) + self._fetched.links_over
+        return kept, len(found) + self._fetched.links_over
 
     def _base_url(self) -> str:
         """What relative links start from: `<base href>`, else where the page came from."""
@@ -234,6 +237,16 @@ class _Page:
     def _lang(self) -> str:
         root = self._tree.css_first("html")
         return clean("" if root is None else root.attributes.get("lang") or "").strip()[:64]
+
+
+def _most(addresses: Sequence[Address]) -> int:
+    """How many of these links are kept of one page."""
+    chars = 0
+    for number, address in enumerate(addresses[:MAX_LINKS]):
+        chars += len(address.url)
+        if chars > MAX_LINK_CHARS:
+            return number
+    return MAX_LINKS
 
 
 def parse_html(html: str) -> LexborHTMLParser:

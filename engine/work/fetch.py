@@ -11,7 +11,8 @@ Screenshot = Literal["none", "failed", "all"]
 EngineName = Literal["browser", "static"]
 
 MAX_PAGE_BYTES = 10 * 1024 * 1024  # of one document's body; the rest is cut off and said
-MAX_LINKS = 2_000  # of one page; a page with more is a generator, not a directory
+MAX_LINKS = 20_000  # of one page; what is beyond is counted
+MAX_LINK_CHARS = 4 * 1024 * 1024  # of all its links: as much as is parsed of a page's markup
 
 
 class Credentials(msgspec.Struct, frozen=True):
@@ -55,7 +56,8 @@ class Fetched(msgspec.Struct):
     `bytes` counts the document's body, decoded. `truncated` says that it was cut, `cut_off`
     that the connection broke in the middle of it.
     `retry_after_s` is the Retry-After header of a 429 or 503, in seconds from now.
-    `links_skipped` counts links that lead to no web page; `windows` those that the page wanted
+    `links_skipped` counts links that lead to no web page, and `links_over` those beyond what is
+    kept of one page; `windows` those that the page wanted
     to open, and `dialogs` its alerts and questions: none of them was let stand.
     `needs_browser` is the static engine's word: a script could run, or too little text.
     """
@@ -70,6 +72,7 @@ class Fetched(msgspec.Struct):
     text: str = ""
     links: list[str] = msgspec.field(default_factory=list)
     links_skipped: int = 0
+    links_over: int = 0
     windows: int = 0
     dialogs: int = 0
     response_ms: float = 0.0

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from engine.work.seen import SeenKeys
 
-Reason = Literal["outside", "too_deep", "repeating", "not_web", "fragments"]
+Reason = Literal["outside", "too_deep", "repeating", "not_web", "over_limit", "fragments"]
 
 MOST_KEYS: Final = 1_000_000  # 16 MB; of a site that makes up more, the count is a lower bound
 _FEWEST_SLASHES: Final = 7  # two of the scheme, and five parts of the path

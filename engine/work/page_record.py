@@ -33,6 +33,8 @@ def page_record(visit: Visit, fetched: Fetched, found: Extracted) -> dict[str, A
         page["attempts"] = visit.attempts
     if visit.lastmod:
         page["lastmod"] = visit.lastmod
+    if found.links_over:
+        page["links_over_limit"] = found.links_over
     if found.truncated:
         page["truncated"] = True
     if fetched.windows:

@@ -189,6 +189,7 @@ def _links() -> dict[str, str]:
         "links_too_deep": _tr("links too deep"),
         "links_repeating": _tr("links that repeat themselves"),
         "links_not_web": _tr("links to no web page"),
+        "links_over_limit": _tr("links beyond the limit of a page"),
         "links_fragments": _tr("links with #/ or #!"),
     }
 

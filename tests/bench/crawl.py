@@ -104,7 +104,8 @@ class Bare:
             "limitMs": 30_000,
             "settleMs": 100,
             "waitFor": None,
-            "maxLinks": 2_000,
+            "maxLinks": 20_000,
+            "maxLinkChars": 4 * 1024 * 1024,
         }
         self.ask |= {
             "pending": "bench",

@@ -111,6 +111,20 @@ async def test_a_crawl_says_itself_that_it_has_visited_all(
     assert record.status == status
 
 
+async def test_a_crawl_that_left_links_out_of_a_long_list_has_not_visited_all(
+    home: Path, site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.work.extract.MAX_LINKS", 5)
+    async with opened(home) as engine:
+        terms = {"stop_condition": "no page is left"}
+        record = await crawl(engine, site.url, terms, max_pages=60, max_depth=1)
+        assert contract_of(engine, record).stop_satisfied is False
+    assert record.status == Status.FAILED
+    assert record.error is not None
+    assert record.error.code == "bulk_incomplete"
+    assert "links of pages with too many were not followed" in record.error.message
+
+
 async def test_named_items_are_levelled_as_the_crawl_does(home: Path, site: Any) -> None:
     items = [site.url, f"{site.url.upper().replace('HTTP', 'http')}/page/1#part", "not visited"]
     async with opened(home) as engine:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine.work.documents import decode
 from engine.work.extract import MAX_CONTENT_BYTES, clip, extract_now
-from engine.work.fetch import Fetched
+from engine.work.fetch import MAX_LINK_CHARS, Fetched
 from engine.work.static import needs_browser
 from tests.work.random_pages import random_page
 
@@ -46,8 +46,15 @@ def test_links_in_markdown_are_absolute():
 
 
 def test_a_page_with_too_many_links_keeps_the_first_and_counts_all():
-    page = taken("".join(f"<a href='/{n}'>x</a>" for n in range(5_000)))
-    assert (len(page.links), page.links_found) == (2_000, 5_000)
+    page = taken("".join(f"<a href='/{n}'>x</a>" for n in range(21_000)))
+    assert (len(page.links), page.links_found, page.links_over) == (20_000, 21_000, 1_000)
+
+
+def test_the_links_of_a_page_with_an_endless_base_take_no_more_than_their_share():
+    base = f"<base href='http://example.com/{'x' * 4_000}/'>"
+    page = taken(base + "".join(f"<a href='{n}'>x</a>" for n in range(9_000)))
+    assert sum(len(link.url) for link in page.links) <= MAX_LINK_CHARS
+    assert len(page.links) + page.links_over == page.links_found == 9_000
 
 
 @pytest.mark.parametrize("form", FORMS)
