@@ -21,7 +21,8 @@ from typing import Any
 
 from aiohttp import web
 
-_NO_STORE = {"Cache-Control": "no-store"}
+# As sites do it: data is asked for anew, and what has a version in its name is kept.
+_FRESH, _KEPT = {"Cache-Control": "no-cache"}, {"Cache-Control": "max-age=3600"}
 
 
 @dataclass
@@ -125,7 +126,7 @@ class _Handler:
         for prefix, folder in sorted(self._site.folders.items(), key=lambda one: -len(one[0])):
             place = Path(folder) / path.removeprefix(prefix)
             if path.startswith(prefix) and ".." not in path and place.is_file():
-                return web.FileResponse(place, headers=_NO_STORE)
+                return web.FileResponse(place, headers=_headers(path))
         if self._site.fallback and "." not in path.rpartition("/")[2]:
             return self._made("/index.html", self._site.files[self._site.fallback])
         if self._site.fallback and path.endswith("/index.html"):
@@ -142,8 +143,12 @@ class _Handler:
         }
         content_type = kind.get(path.rpartition(".")[2], "text/plain")
         return web.Response(
-            text=body, content_type=content_type, charset="utf-8", headers=_NO_STORE
+            text=body, content_type=content_type, charset="utf-8", headers=_headers(path)
         )
+
+
+def _headers(path: str) -> dict[str, str]:
+    return _KEPT if path.endswith((".js", ".css")) else _FRESH
 
 
 async def _serve(sites: Sequence[dict[str, Any]]) -> None:
