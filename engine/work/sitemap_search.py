@@ -1,7 +1,8 @@
 """Where a site's sitemap is, and which of its pages to take.
 
-Asked in this order: the sitemap that was named, else what robots.txt names, else
-`/sitemap.xml`, else `/sitemap_index.xml`; the first that lists anything is the source.
+Asked in this order: the sitemap that was named, else the address that was given (unless it is
+the root of its site), else what robots.txt names, else `/sitemap.xml`, else
+`/sitemap_index.xml`; the first that lists anything is the source.
 
 Decisions where the contract is silent. Of an index, files of other sites are read only where
 robots.txt names them or other sites were asked for (the sitemap protocol's own rule); pages
@@ -28,7 +29,7 @@ from engine.work.fetch import Fetched, PageOptions
 from engine.work.frontier import SPARE, Visit
 from engine.work.loading import Loader
 from engine.work.pace import Pace
-from engine.work.robots import ROBOTS_S
+from engine.work.robots import ROBOTS_S, Rules
 from engine.work.second_chance import patiently
 from engine.work.seen import SeenKeys
 from engine.work.sitemap import MAX_BYTES, Listing, NotASitemap, read_sitemap
@@ -38,7 +39,7 @@ FILE_S = 60.0  # what one file may take
 MAX_FILES = 1_000  # of one task; an index without end stops here
 MAX_DEPTH = 4  # indexes within each other; the protocol knows one
 _USUAL = ("/sitemap.xml", "/sitemap_index.xml")
-_ENDINGS = (".xml", ".xml.gz")  # of a start address that is taken for a sitemap's own
+_ENDINGS = (".xml", ".gz", ".txt")  # of a given address that is meant to be a sitemap's
 
 
 class SitemapMissing(EngineError):
@@ -69,10 +70,11 @@ class Found(msgspec.Struct):
     listed: int = 0
     elsewhere: int = 0
     filtered: int = 0
+    fragments: int = 0
 
     def summary(self) -> dict[str, object]:
         """For the head of the result."""
-        return {
+        told: dict[str, object] = {
             "sitemap_source": self.source,
             "sitemap_files": self.files,
             "sitemap_files_damaged": self.damaged,
@@ -80,13 +82,15 @@ class Found(msgspec.Struct):
             "urls_elsewhere": self.elsewhere,
             "urls_filtered": self.filtered,
         }
+        return {**told, "links_fragments": self.fragments} if self.fragments else told
 
 
 class _File(NamedTuple):
-    """A sitemap to be read, so many indexes below the first."""
+    """A sitemap to be read, so many indexes below the first. A `guess` may be none."""
 
     address: Address
     depth: int = 0
+    guess: bool = False
 
 
 class Search:
@@ -100,6 +104,7 @@ class Search:
         self._pace = Pace(ctx, args.pages.delay_ms / 1_000)
         self._seen_files: set[str] = set()
         self._seen = SeenKeys()
+        self._routes = SeenKeys()  # that are left out
         self._tried: list[str] = []
         self._problem = ""
 
@@ -119,30 +124,41 @@ class Search:
 
     async def _find(self) -> bool:
         if self._args.sitemap is not None:
-            return await self._read_from([self._args.sitemap])
-        if self._site.url.lower().endswith(_ENDINGS) and await self._read_from([self._site]):
-            return True
-        if await self._read_from(await self._named_by_robots()):
+            return await self._read_from([_File(self._args.sitemap)])
+        if await self._read_given() or await self._read_from(await self._named_by_robots()):
             return True
         for path in _USUAL:
             usual = address_of(self._site.origin + path)
-            if usual is not None and await self._read_from([usual]):
+            if usual is not None and await self._read_from([_File(usual)]):
                 return True
         return False
 
-    async def _named_by_robots(self) -> list[Address]:
+    async def _read_given(self) -> bool:
+        """Is the address that was given a sitemap itself, whatever its name?"""
+        asked = self._site.asked
+        if asked == f"{self._site.origin}/":
+            return False
+        guess = not urlsplit(asked).path.lower().endswith(_ENDINGS)
+        if guess and self._args.pages.respect_robots and not (await self._rules()).allows(asked):
+            return False
+        return await self._read_from([_File(self._site, guess=guess)])
+
+    async def _rules(self) -> Rules:
         robots = await self._loader.robots()
+        async with self._ctx.unit(f"{self._site.origin}/robots.txt", ROBOTS_S):
+            return await robots.rules(self._site)
+
+    async def _named_by_robots(self) -> list[_File]:
         place = f"{self._site.origin}/robots.txt"
-        async with self._ctx.unit(place, ROBOTS_S):
-            rules = await robots.rules(self._site)
-        named = [link_address(place, line) for line in rules.sitemaps[:MAX_FILES]]
+        sitemaps = (await self._rules()).sitemaps[:MAX_FILES]
+        named = [link_address(place, line) for line in sitemaps]
         if not named:
             self._tried.append("robots.txt names none")
-        return [address for address in named if address is not None]
+        return [_File(address) for address in named if address is not None]
 
-    async def _read_from(self, places: Iterable[Address]) -> bool:
+    async def _read_from(self, files: Iterable[_File]) -> bool:
         """Read these and whatever they lead to; was there any sitemap?"""
-        waiting = deque(_File(place) for place in places)
+        waiting = deque(files)
         before = self.found.files
         while waiting and not self._is_enough():
             file = waiting.popleft()
@@ -161,7 +177,7 @@ class Search:
         try:
             fetched, listing = await self._fetch(file.address)
         except (PageError, UnitTimeout, NotASitemap) as failed:
-            self.found.damaged += 1
+            self.found.damaged += not file.guess
             self._tried.append(f"{display(redact.url(file.address.url), 200)}: {failed}")
             await self._ctx.log("sitemap", f"{file.address.url}: {failed}")
             return []
@@ -206,8 +222,12 @@ class Search:
 
     def _take(self, listing: Listing, base: str) -> None:
         for entry in listing.entries:
-            address = link_address(base, entry.loc)
-            if address is None or "\ufffd" in entry.loc or not self._seen.add(address.key):
+            given = link_address(base, entry.loc)
+            if given is None or "\ufffd" in entry.loc:
+                continue
+            address = given.page(self._args.pages.fragments)
+            self._count_route(given, address)
+            if not self._seen.add(address.key):
                 continue
             self.found.listed += 1
             if not self._args.other_origins and not same_site(self._site, address):
@@ -216,6 +236,14 @@ class Search:
                 self.found.filtered += 1
             elif not self._is_enough():
                 self.found.visits.append(Visit(address, 0, lastmod=entry.lastmod))
+
+    def _count_route(self, given: Address, taken: Address) -> None:
+        """What is left out only because of its fragment is counted, as a crawl counts it."""
+        if taken.url == given.url or not given.route:
+            return
+        here = self._args.other_origins or same_site(self._site, given)
+        left = given.own.key != taken.key and self._routes.add(given.own.key)
+        self.found.fragments += left and here and self._matches(given)
 
     def _why_none(self) -> str:
         found = self.found

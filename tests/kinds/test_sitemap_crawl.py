@@ -1,6 +1,7 @@
 """The kind `crawl_sitemap` on the sample site: where its list comes from, and what is taken."""
 
 import asyncio
+import gzip
 import json
 from contextlib import asynccontextmanager
 
@@ -15,9 +16,10 @@ from engine.sample.site import Site
 from engine.sample.sitemaps import ELSEWHERE, index, urlset
 from engine.service import Engine
 from engine.work.context import MemoryContext
+from engine.work.loading import Loader
 from engine.work.sitemap_args import ARGUMENTS, parse_sitemap
 from engine.work.sitemap_crawl import crawl_sitemap, head
-from engine.work.sitemap_search import MAX_FILES, SitemapMissing, SitemapUnmatched
+from engine.work.sitemap_search import MAX_FILES, Search, SitemapMissing, SitemapUnmatched
 from engine.work.static import open_static
 
 QUICK = {"engine": "static", "delay_ms": 0}
@@ -59,6 +61,40 @@ async def test_without_a_line_in_robots_the_usual_places_are_tried_in_order(site
     told, pages = await taken(url=f"{site.url}/static/7")
     assert told["sitemap_source"] == f"{site.url}/sitemap_index.xml"
     assert paths(pages, site) == ["/static/1", "/static/2"]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+async def test_the_address_that_was_given_is_looked_at_first_whatever_its_name(site, pack):
+    listed = [f"{site.url}/static/{number}" for number in (3, 4)]
+    for path, body in (("/all-pages.txt", "\n".join(listed).encode()), ("/map", urlset(listed))):
+        site.answers[path] = Answer(pack(body), content_type="application/octet-stream")
+        told, pages = await taken(url=site.url + path)
+        assert told["sitemap_source"] == site.url + path
+        assert paths(pages, site) == ["/static/3", "/static/4"]
+        assert told["summary"]["sitemap_files_damaged"] == 0
+
+
+async def test_a_page_that_was_given_is_no_damaged_sitemap_and_robots_keeps_it_back(site):
+    told, _ = await taken(url=f"{site.url}/static/7", max_pages=1)
+    assert told["sitemap_source"] == f"{site.url}/sitemap.xml"
+    assert told["summary"]["sitemap_files_damaged"] == 0
+    await taken(url=f"{site.url}/private/secret", max_pages=1)
+    assert (site.hits["/static/7"], site.hits["/private/secret"]) == (1, 0)
+
+
+async def test_entries_with_routes_are_counted_or_pages_of_their_own(site):
+    front = f"{site.url}/static/1"
+    entries = [f"{front}{fragment}" for fragment in ("#!/a", "#/b", "#top", "#/b#top")]
+    site.answers["/sitemap.xml"] = Answer(urlset([*entries, f"{ELSEWHERE}#/c"]))
+    told, pages = await taken(url=site.url)
+    assert (paths(pages, site), told["summary"]["links_fragments"]) == (["/static/1"], 2)
+    args = parse_sitemap({"url": site.url, "fragments": "routes", "delay_ms": 0})
+    policy = Policy.for_start(site.url)
+    async with Loader(args.pages, lambda *_: open_static(policy)) as loader:
+        found = await Search(args, MemoryContext(), loader).run()
+    urls = [visit.address.url for visit in found.visits]
+    assert urls == [f"{front}#!/a", f"{front}#/b", front]
+    assert "links_fragments" not in found.summary()
 
 
 async def test_no_sitemap_is_an_error_that_says_what_was_tried(site):
@@ -154,7 +190,7 @@ async def test_of_a_list_that_is_too_long_the_first_pages_are_taken(site):
 
 async def test_bytes_that_are_no_text_cost_only_their_entry(site):
     _, pages = await taken(sitemap_url=f"{site.url}/sitemaps/odd-bytes.xml")
-    assert paths(pages, site) == ["/static/1"]
+    assert paths(pages, site) == ["/static/1", "/static/2?a=1&b=2"]
 
 
 async def test_a_stop_while_searching_is_no_error(site):
