@@ -1,16 +1,22 @@
 """The one redactor, for every sink: what is stored, logged, shown or exported passes here.
 
-It knows secrets by their key (`password`, `Authorization`, …), by their place in an
-address (`user:pass@`, `?token=…`), also when the address stands inside a longer text, and by
-the look of keys that services give out. A secret given by reference, `{"secret": "env:NAME"}`,
-holds nothing and is kept. Redacting twice changes nothing.
+It has two rules. `text`, `value` and `url` are for our own words: arguments, events, errors,
+logs, addresses. They know secrets by their key (`password`, `Authorization`, …), by their
+place in an address (`user:pass@`, `?token=…`), also when the address stands inside a longer
+text, and by the look of keys that services give out. `content` and `page` are for what a site
+published: it stays as it is but for strict key shapes and for the exact values that a task was
+given (`work.given_secrets`), and what is taken out is counted.
+
+A secret given by reference, `{"secret": "env:NAME"}`, holds nothing and is kept. Redacting
+twice changes nothing.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from base64 import urlsafe_b64decode
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote_plus
@@ -106,6 +112,37 @@ _LIKE_ASSIGNED = re.compile(
 )
 
 
+# Of page content only what is a key beyond doubt is taken out: each form as its service
+# documents it. A key may stand behind an escape (`%3D`, `\n`), where no word begins.
+_STRICT_KEY = re.compile(
+    r"(?:\b|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))(?:(?:AKIA|ASIA)[A-Z0-9]{16}\b"
+    r"|gh[oprsu]_(?=[A-Za-z_]*\d)\w{30,}|github_pat_(?=[A-Za-z_]*\d)\w{30,}"
+    r"|glpat-[\w-]{20,}|xox[abeoprs]-\d[\w-]{9,}|xapp-\d-[\w-]{10,}"
+    r"|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"
+    r"|sk-(?:ant|proj|svcacct|admin|or)-(?=[\w-]*\d)[\w-]{24,}|sk-(?=[A-Za-z]*\d)[A-Za-z0-9]{32,}"
+    r"|AIza[\w-]{35}|npm_(?=[A-Za-z]*\d)[A-Za-z0-9]{36}\b)"
+)
+_STRICT_JWT = re.compile(r"eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*){1,3}")
+# A line of a key block, between white space, marks of a program, or tags of markup.
+_KEY_DATA = re.compile(r"(?<![\w+/])[A-Za-z0-9+/]{16,}={0,2}(?![\w+/])")
+_CUT_BLOCK = re.compile(
+    r"(?:(?:\s|\\[nr])*(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash):[^\n\\]*"
+    r"|[A-Za-z0-9+/]{16,}={0,2}))*(?:(?:\s|\\[nr])*[A-Za-z0-9+/]{1,15}={1,2}|\n[A-Za-z0-9+/]{1,15}\Z)?"
+)
+_BLOCK_CHARS: Final = 32 * 1024  # what two lines enclose that stand further apart is no key
+# Where the destination of a Markdown link begins, and its address.
+_LINK_TO = re.compile(r"(?<=\]\()<?(?P<address>[^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*)")
+# Where an element of markup leads, as a browser writes it down.
+_LEADS_TO = re.compile(r'(?<=\s)(?:href|src|action|formaction|cite|poster)="(?P<address>[^"]*)"')
+# What of a record (a page, an action, a command, a tab) the page itself said; in it, what leads
+# somewhere. All else in a record is ours.
+CONTENT: Final = frozenset(
+    {"title", "description", "content", "links", "result"}
+    | {"name", "text", "values", "selector", "alternatives", "frame", "landmark"}
+)
+ADDRESSES: Final = frozenset({"url", "final_url", "href", "src"})
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """Arguments as they may be stored.
@@ -179,6 +216,171 @@ def text(given: str) -> str:
     return clean
 
 
+Clean = Callable[[str], tuple[str, int]]
+"""Takes something out of a text: the text without it, and how often it stood there."""
+
+
+def content(given: str) -> tuple[str, int]:
+    """A page's own text without strict key shapes, and how many were taken out of it."""
+    count = 0
+    if any(sign in given for sign in _KEY_SIGNS):
+        given, count = _STRICT_KEY.subn(MARK, given)
+    if "eyJ" in given:
+        given, found = _without(_STRICT_JWT, _is_jwt, given)
+        count += found
+    if " PRIVATE KEY" in given:
+        given, found = _without_published_blocks(given)
+        count += found
+    return given, count
+
+
+def page(given: Mapping[str, Any], clean: Clean = content) -> tuple[dict[str, Any], int]:
+    """The record of a page (an action, a command, …), and how much of its content was taken out.
+
+    Content passes `clean`. All else is judged by the stricter rule as well, which is not counted.
+    """
+    walk, ours, kept = _Published(clean), _Published(clean), {}
+    for name, item in given.items():
+        published = name in CONTENT
+        kept[name] = walk.value(item) if published else ours.value(value(item, name), name)
+    return kept, walk.count
+
+
+def published(given: Any, clean: Clean = content) -> tuple[Any, int]:
+    """Any JSON value that a page gave, and how much was taken out of it; else as `page`."""
+    walk = _Published(clean)
+    return walk.value(given), walk.count
+
+
+class _Published:
+    """One walk through what a page gave; `count` is what was taken out of it so far."""
+
+    def __init__(self, clean: Clean) -> None:
+        self.count = 0
+        self._clean = clean
+        self._names: dict[str, str] = {}  # a list of links has the same two 20,000 times
+
+    def value(self, given: Any, key: str = "", depth: int = 0) -> Any:
+        if key and is_secret_key(key) and not _holds_nothing(given):
+            return MARK  # the name that a script gave to a value, never a text of the page
+        if isinstance(given, str):
+            if key in ADDRESSES:
+                return self._clean(text(given))[0]
+            if key == "html":
+                given = markup_targets(given)[0]
+            return self._counted(given)
+        if not isinstance(given, Mapping | list | tuple):
+            return given
+        if depth > _MAX_DEPTH:
+            return MARK
+        if isinstance(given, Mapping):
+            return {
+                self._name(str(name)): self.value(item, str(name), depth + 1)
+                for name, item in given.items()
+            }
+        return [self.value(item, key, depth + 1) for item in given]
+
+    def _name(self, name: str) -> str:
+        if name not in self._names:
+            self._names[name] = self._counted(name)
+        return self._names[name]
+
+    def _counted(self, given: str) -> str:
+        kept, count = self._clean(given)
+        self.count += count
+        return kept
+
+
+def head(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The head of a result: ours, but for the title of a page, which passed its rule before."""
+    ours: dict[str, Any] = value({name: item for name, item in given.items() if name != "title"})
+    return {name: given["title"] if name == "title" else ours[name] for name in given}
+
+
+def stored(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A page's record whose content passed its rule before: only the rest is judged."""
+    return page(given, lambda text: (text, 0))[0]
+
+
+def link_targets(given: str) -> tuple[str, int]:
+    """Markdown whose links lead to addresses without secrets, and how many had one."""
+    return _strict_addresses(_LINK_TO, given) if "](" in given else (given, 0)
+
+
+def markup_targets(given: str) -> tuple[str, int]:
+    """Markup whose elements lead to addresses without secrets, and how many had one."""
+    return _strict_addresses(_LEADS_TO, given) if "<" in given else (given, 0)
+
+
+def _strict_addresses(pattern: re.Pattern[str], given: str) -> tuple[str, int]:
+    count = 0
+
+    def strict(found: re.Match[str]) -> str:
+        nonlocal count
+        before = found["address"]
+        after = url(before) if "=" in before or "@" in before else before
+        count += after != before
+        return found[0].replace(before, after, 1)
+
+    return pattern.sub(strict, given), count
+
+
+def secret_values(address: str) -> list[str]:
+    """What stands under secret names in an address' query and fragment, as it stands there."""
+    return [found["value"] for found in _PAIR.finditer(address) if _is_secret_pair(found)]
+
+
+def _without(
+    pattern: re.Pattern[str], is_one: Callable[[str], bool], given: str
+) -> tuple[str, int]:
+    count = 0
+
+    def instead(found: re.Match[str]) -> str:
+        nonlocal count
+        if not is_one(found[0]):
+            return found[0]
+        count += 1
+        return MARK
+
+    return pattern.sub(instead, given), count
+
+
+def _is_jwt(given: str) -> bool:
+    """Does its header say how it is signed or encrypted?"""
+    header = given.partition(".")[0]
+    try:
+        told = json.loads(urlsafe_b64decode(header + "=" * (-len(header) % 4)))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(told, dict) and ("alg" in told or "typ" in told)
+
+
+def _without_published_blocks(given: str) -> tuple[str, int]:
+    """`given` without private keys, and their number; a mere mention of the lines stays."""
+    parts: list[str] = []
+    at = count = 0
+    for begin in _BEGIN.finditer(given):
+        if begin.start() < at:
+            continue
+        until = _block_end(given, begin.end())
+        if until:
+            parts += [given[at : begin.start()], MARK]
+            at, count = until, count + 1
+    return "".join([*parts, given[at:]]), count
+
+
+def _block_end(given: str, at: int) -> int:
+    """Where the key ends that begins at `at`; 0 where there is none."""
+    end = _END.search(given, at, at + _BLOCK_CHARS)
+    again = _BEGIN.search(given, at, at + _BLOCK_CHARS)
+    if end is not None and (again is None or end.start() < again.start()):
+        return end.end() if _KEY_DATA.search(given, at, end.start()) else 0
+    cut = _CUT_BLOCK.match(given, at)
+    if cut is None or _KEY_DATA.search(given, at, cut.end()) is None:
+        return 0
+    return cut.end()
+
+
 def _without_key_blocks(given: str) -> str:
     """`given` without private keys, each from its first line to its last or as far as it goes."""
     parts: list[str] = []
@@ -219,12 +421,16 @@ def _without_typed_user(given: str) -> str:
 
 
 def _pair(found: re.Match[str]) -> str:
-    plain = _NOT_WORD.sub("", unquote_plus(found["name"])).lower()
-    secret = plain in _QUERY_NAMES or any(word in plain for word in _QUERY_WORDS)
-    secret = secret or (plain in _MAYBE_NAMES and _RANDOM.fullmatch(found["value"]) is not None)
-    if not secret or not found["value"]:
+    if not found["value"] or not _is_secret_pair(found):
         return found[0]
     return f"{found['lead']}{found['name']}={MARK}"
+
+
+def _is_secret_pair(found: re.Match[str]) -> bool:
+    plain = _NOT_WORD.sub("", unquote_plus(found["name"])).lower()
+    if plain in _QUERY_NAMES or any(word in plain for word in _QUERY_WORDS):
+        return True
+    return plain in _MAYBE_NAMES and _RANDOM.fullmatch(found["value"]) is not None
 
 
 def _assigned(found: re.Match[str]) -> str:

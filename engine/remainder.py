@@ -17,6 +17,7 @@ _MOST_CHARS: Final = 512 * 1024  # of their addresses, beside the rest of a requ
 _PAGE_OPTIONS: Final = frozenset(
     {"output_format", "respect_robots", "delay_ms", "concurrency", "engine", "block_resources"}
     | {"screenshot", "settle_ms", "wait_for", "timeout_ms", "retries", "fragments"}
+    | {"redact_content"}
 )
 
 

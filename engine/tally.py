@@ -25,7 +25,9 @@ OTHER_UNITS: Final = "pages"  # of a kind that is not ours
 
 
 class CrawlOutcome(msgspec.Struct, frozen=True):
-    """The `summary` of result.json. `left_out` counts links that were not followed, by reason."""
+    """The `summary` of result.json. `left_out` counts links that were not followed, by reason;
+    `redacted` what was taken out of pages' content.
+    """
 
     total_pages: int
     succeeded: int
@@ -38,13 +40,16 @@ class CrawlOutcome(msgspec.Struct, frozen=True):
     http_errors: int = 0
     not_loaded: int = 0
     retried: int = 0
+    redacted: int = 0
     left_out: Mapping[str, int] = {}
 
     def summary(self) -> dict[str, Any]:
         told = msgspec.structs.asdict(self)
         del told["first_error"]  # it stands with its page
         left_out = told.pop("left_out")
-        counts = {name: told.pop(name) for name in ("http_errors", "not_loaded", "retried")}
+        counts = {
+            name: told.pop(name) for name in ("http_errors", "not_loaded", "retried", "redacted")
+        }
         return {**told, **{name: count for name, count in counts.items() if count}, **left_out}
 
 
@@ -58,6 +63,7 @@ class Tally:
         self.retried = 0
         self.deepest = 0
         self.first_error = ""
+        self.redacted = 0
         for page in pages:
             self.add(page)
 
@@ -67,6 +73,8 @@ class Tally:
         self.http_errors += page.get("error_code") == "http"
         self.retried += "attempts" in page
         self.first_error = self.first_error or str(page.get("error", ""))
+        redacted = page.get("redacted")
+        self.redacted += redacted if isinstance(redacted, int) else 0
         depth = page.get("depth")
         if isinstance(depth, int):
             self.deepest = max(self.deepest, depth)
@@ -84,6 +92,7 @@ class Tally:
             http_errors=self.http_errors,
             not_loaded=self.failed - self.http_errors,
             retried=self.retried,
+            redacted=self.redacted,
         )
 
 

@@ -66,6 +66,6 @@ async def _hits(tab: AgentTab, items: Sequence[dict[str, Any]], at: list[int]) -
         item = items[place]
         found = element({**item, "ref": number}, tab.number, tab.veil)
         text = str(item.get("text", ""))
-        told = "" if plain(text) == plain(str(item["name"])) else tab.veil.text(text, 200)
+        told = "" if plain(text) == plain(str(item["name"])) else tab.veil.content(text, 200)
         hits.append(Hit(found, told))
     return hits

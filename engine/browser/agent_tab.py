@@ -24,6 +24,7 @@ from engine.browser.refusals import NoHistory, PageUnreadable, StaleReference, T
 from engine.browser.veil import Veil
 from engine.browser.world import World
 from engine.errors import BrowserGone, PageError
+from engine.work.given_secrets import of_address, of_credentials
 
 if TYPE_CHECKING:
     from playwright.async_api import Dialog, Frame, Page, Request, Response
@@ -78,6 +79,7 @@ class AgentTab:
 
     async def prepare(self) -> None:
         """Put our scripts in, and listen to what happens to the page."""
+        self.veil.keep_from(of_credentials(self.instance.options.credentials))
         self.world = await World.open(self.instance.wire(self.page), self.veil)
         await self.page.add_init_script(first_script())
         self.page.on("dialog", self._on_dialog)
@@ -121,6 +123,7 @@ class AgentTab:
         Raises:
             PageError: refused, or it could not be loaded.
         """
+        self.veil.keep_from(of_address(url))
         await self.fence.check(url)
         address = without_credentials(url)
         try:
@@ -169,7 +172,7 @@ class AgentTab:
         told = await self.world.ask("page")
         return Visit(
             url=self.veil.text(without_credentials(str(told["url"])), 2_048),
-            title=self.veil.text(str(told["title"]), 500),
+            title=self.veil.content(str(told["title"]), 500),
             status=int(told["status"]),
             settled=self._settled,
         )
@@ -178,7 +181,7 @@ class AgentTab:
         """The page's title; nothing where the page does not tell it in time."""
         try:
             async with asyncio.timeout(limit_s):
-                return self.veil.text(await self.page.title(), 500)
+                return self.veil.content(await self.page.title(), 500)
         except (TimeoutError, Error):
             return ""
 
@@ -250,7 +253,7 @@ class AgentTab:
     async def _on_dialog(self, dialog: Dialog) -> None:
         # The instance dismisses it; here it is only told.
         if len(self.dialogs) < MOST_DIALOGS:
-            self.dialogs.append(self.veil.text(f"{dialog.type}: {dialog.message}", 300))
+            self.dialogs.append(self.veil.content(f"{dialog.type}: {dialog.message}", 300))
 
     def _on_crash(self) -> None:
         self._crashed = True

@@ -22,11 +22,14 @@ MAX_TEXT: Final = 2_000
 class ConsoleLog:
     """Watches a page from now on; times are ms since the beginning."""
 
-    def __init__(self, page: Page, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self, page: Page, monotonic: Callable[[], float], *, key_shapes: bool = True
+    ) -> None:
         self._page = page
         self._monotonic = monotonic
         self._began = monotonic()
         self._lines: deque[dict[str, Any]] = deque(maxlen=MAX_LINES)
+        self._key_shapes = key_shapes
         self.total = 0
         page.on("console", self._on_console)
         page.on("pageerror", self._on_error)
@@ -34,6 +37,11 @@ class ConsoleLog:
     @property
     def is_cut(self) -> bool:
         return self.total > len(self._lines)
+
+    @property
+    def redacted(self) -> int:
+        """How many key shapes were taken out of the lines that are kept."""
+        return sum(line.get("redacted", 0) for line in self._lines)
 
     def close(self) -> None:
         """Watch no longer; a living tab goes on."""
@@ -46,20 +54,23 @@ class ConsoleLog:
 
     def _on_console(self, message: ConsoleMessage) -> None:
         place = message.location
-        line = {"type": display(message.type, 20), "text": _plain(message.text, MAX_TEXT)}
+        line = {"type": display(message.type, 20), **self._said(message.text)}
         if place.get("url"):
-            line["url"] = _plain(str(place["url"]), 500)
+            line["url"] = display(redact.text(str(place["url"])), 500)
         self._add(line, place.get("lineNumber"))
 
     def _on_error(self, failure: PageFailure) -> None:
         told = f"{failure.name}: {failure.message}"
-        self._add({"type": "uncaught", "text": _plain(told, MAX_TEXT)}, None)
+        self._add({"type": "uncaught", **self._said(told)}, None)
+
+    def _said(self, text: str) -> dict[str, Any]:
+        """A page's own words; addresses in them, which the browser writes there too, lose more."""
+        kept, count = redact.url(text), 0
+        if self._key_shapes:
+            kept, count = redact.content(kept)
+        return {"text": display(kept, MAX_TEXT), **({"redacted": count} if count else {})}
 
     def _add(self, line: dict[str, Any], number: int | None) -> None:
         at_ms = round((self._monotonic() - self._began) * 1_000, 1)
         self.total += 1
         self._lines.append({"at_ms": at_ms, **line, **({"line": number} if number else {})})
-
-
-def _plain(text: str, limit: int) -> str:
-    return display(redact.text(text), limit)

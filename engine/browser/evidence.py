@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -48,7 +48,7 @@ class TabCamera:
         self._tab = tab
         self._args = args
         self._network = NetworkLog(tab.page, args.network_window_ms, monotonic)
-        self._console = ConsoleLog(tab.page, monotonic)
+        self._console = ConsoleLog(tab.page, monotonic, key_shapes=args.redact_content)
         self._opened = False
         self._picture: Picture | None = None
 
@@ -81,10 +81,12 @@ class TabCamera:
             await self._tab.world.ask("page")  # learns what stands in fields for secrets
             told = await evaluate(self._tab.instance.wire(self._tab.page), _DOM % MAX_DOM)
         html = without_secret_values(str(told["html"]))
-        whole = self._tab.veil.lines(html.encode("utf-8", "replace"))
+        key_shapes = self._args.redact_content
+        clean, count = await asyncio.to_thread(self._tab.veil.markup, html, key_shapes=key_shapes)
+        whole = clean.encode("utf-8", "replace")
         data = whole[:MAX_DOM].decode("utf-8", "ignore").encode()
         cut = len(data) < len(whole) or int(told["length"]) > MAX_DOM
-        return Piece(data, cut)
+        return Piece(data, cut, _redacted(count))
 
     async def _screenshot(self) -> Piece:
         taken = await self._take_picture()
@@ -138,10 +140,13 @@ class TabCamera:
         return Piece(data, self._network.is_cut, {"entries": self._network.total})
 
     async def _said(self) -> Piece:
-        cut = self._console.is_cut
-        return Piece(
-            self._tab.veil.lines(self._console.encoded()), cut, {"lines": self._console.total}
-        )
+        console = self._console
+        told = {"lines": console.total, **_redacted(console.redacted)}
+        return Piece(self._tab.veil.lines(console.encoded()), console.is_cut, told)
+
+
+def _redacted(count: int) -> dict[str, Any]:
+    return {"redacted": count} if count else {}
 
 
 @asynccontextmanager

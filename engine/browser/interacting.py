@@ -183,9 +183,9 @@ async def _select(target: Target, option: str) -> str:
         reason = "is no select field; click it, and then the option that it shows."
         raise WrongElement(element=found.called, reason=reason)
     if "why" in told:
-        offered = ", ".join(target.tab.veil.text(str(one), 100) for one in told["options"])
+        offered = ", ".join(target.tab.veil.content(str(one), 100) for one in told["options"])
         raise NoSuchOption(element=found.called, reason=told["why"], options=offered or "none")
-    return f'Selected "{target.tab.veil.text(str(told["chosen"]), 100)}" in {found.called}.'
+    return f'Selected "{target.tab.veil.content(str(told["chosen"]), 100)}" in {found.called}.'
 
 
 async def _check(target: Target, _: str) -> str:

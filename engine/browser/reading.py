@@ -71,16 +71,16 @@ def element(told: dict[str, Any], tab: int, veil: Veil) -> Element:
     secret = "secret" in told
     return Element(
         ref=reference(tab, int(told.get("ref", 0))),
-        role=_quoted(veil.text(str(told.get("role", "")), 40)),
-        name=_quoted(veil.text(str(told.get("name", "")), NAME_CHARS)),
-        value="" if secret else _quoted(veil.text(str(told.get("value", "")), VALUE_CHARS)),
+        role=_quoted(veil.content(str(told.get("role", "")), 40)),
+        name=_quoted(veil.content(str(told.get("name", "")), NAME_CHARS)),
+        value="" if secret else _quoted(veil.content(str(told.get("value", "")), VALUE_CHARS)),
         hidden=bool(secret and told["secret"]),
         states=tuple(map(str, told.get("states", ()))),
         level=int(told.get("level", 0)),
         href=veil.text(str(told.get("href", "")), 500),
-        type=veil.text(str(told.get("type", "")), 40),
+        type=veil.content(str(told.get("type", "")), 40),
         options=tuple(
-            _quoted(veil.text(str(one), 100)) for one in told.get("options", ())[:MOST_OPTIONS]
+            _quoted(veil.content(str(one), 100)) for one in told.get("options", ())[:MOST_OPTIONS]
         ),
     )
 
@@ -120,7 +120,7 @@ def page(told: dict[str, Any], tab: int, veil: Veil, offset: int, most: int) -> 
         at += size
     return Page(
         url=veil.text(str(told["url"]), 2_048),
-        title=veil.text(str(told["title"]), 500),
+        title=veil.content(str(told["title"]), 500),
         text="\n".join(texts),
         elements=tuple(shown),
         total_chars=at,
@@ -135,7 +135,7 @@ def _line(parts: Sequence[str | int], elements: list[Element], veil: Veil) -> st
 
 def _part(part: str | int, elements: list[Element], veil: Veil) -> str:
     if isinstance(part, str):
-        return _FORGED.sub("(", veil.text(part))
+        return _FORGED.sub("(", veil.content(part))
     one = elements[part]
     return f" {'#' * one.level + ' ' if one.level else ''}{one} "
 

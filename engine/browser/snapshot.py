@@ -62,7 +62,7 @@ async def _look(tab: AgentTab, args: SnapshotArgs, status: int | None) -> Look:
     shot = await picture(tab, ref=None, full_page=False) if args.screenshot else None
     return Look(
         url=tab.veil.text(without_credentials(url), 2_048),
-        title=tab.veil.text(str(here["title"]), 500),
+        title=tab.veil.content(str(here["title"]), 500),
         scroll_x=int(here["x"]),
         scroll_y=int(here["y"]),
         status=status,
@@ -95,6 +95,8 @@ async def visited(instance: Instance, policy: Policy, args: SnapshotArgs) -> Liv
         BrowserGone: the browser died.
     """
     tab = await open_tab(1, instance, policy)
+    for given in args.tabs or ():
+        tab.veil.keep_from(given.secrets)
 
     @asynccontextmanager
     async def taken(_: float) -> AsyncIterator[AgentTab]:

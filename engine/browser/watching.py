@@ -16,7 +16,7 @@ import msgspec
 
 from engine import redact
 from engine.display import display
-from engine.work.command_values import Scrub
+from engine.work.given_secrets import Scrub
 
 if TYPE_CHECKING:
     from playwright.async_api import Page

@@ -26,6 +26,7 @@ CRAWL: Final[Mapping[str, str]] = {
     "wait_for": "A page is ready when this CSS selector is there.",
     "timeout_ms": "Take a page as it is after so many ms (30000).",
     "retries": "Try a page that failed for a moment again so often (0 to 10; 2).",
+    "redact_content": "true or false: take keys of services out of page content (true).",
 }
 SITEMAP: Final[Mapping[str, str]] = {
     "sitemap_url": "Its own address (robots.txt, else /sitemap.xml tell).",

@@ -20,7 +20,7 @@ from engine.export.output import new_file
 from engine.export.report import write_html
 from engine.export.sheet import write_xlsx
 from engine.export.table import Row, Table, Tally, about
-from engine.records import TaskRecord, Unreadable
+from engine.records import PAGES_NAME, TaskRecord, Unreadable
 from engine.store.findings import Findings
 from engine.store.json_stream import Damaged
 from engine.store.look import LedgerLook
@@ -141,6 +141,8 @@ class _Export:
         record = ledger.read(order.task_id)
         kind = "" if isinstance(record, Unreadable) else record.kind
         self._findings = Findings(ledger, order.task_id, kind)
+        ours = isinstance(record, TaskRecord) and record.engine is not None
+        self._is_ours = ours and self._findings.place == PAGES_NAME
         self._about = about(record, self._findings.head(), time.time() * 1000)
         if not self._findings.place:
             raise _nothing(record)
@@ -183,7 +185,11 @@ class _Export:
         return found
 
     def _rows(self) -> Iterator[Row]:
-        """The rows, redacted as everything that leaves the house, each with its task."""
+        """The rows, redacted as everything that leaves the house, each with its task.
+
+        What we kept of pages passed their rule before; of what others wrote nobody knows.
+        """
+        clean = redact.stored if self._is_ours else redact.value
         added = {}
         if self._format.task_columns or self._order.columns:
             added = {"task_id": self._about.task_id, "task_status": self._about.status}
@@ -196,7 +202,7 @@ class _Export:
                 continue
             if known is not None and not row.keys() <= known:
                 tally.fields_left.update(row.keys() - known)
-            yield redact.value(row) | added
+            yield clean(row) | added
             tally.rows += 1
             if (now_s := time.monotonic()) - told_s > TELL_S:
                 told_s = now_s

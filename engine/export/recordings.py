@@ -95,7 +95,7 @@ class _Source:
         """What has the shape of an action; anybody may have written these files."""
         for row in self._findings.rows():
             with suppress(msgspec.ValidationError):
-                yield msgspec.to_builtins(msgspec.convert(redact.value(row), Action))
+                yield msgspec.to_builtins(msgspec.convert(redact.stored(row), Action))
 
     def _artifact(self, path: str) -> bytes | None:
         folder, _, name = path.partition("/")

@@ -35,9 +35,9 @@ from engine.work.command_errors import (
     InstanceDisconnected,
 )
 from engine.work.command_plan import CommandPlan, Step
-from engine.work.command_values import Scrub
 from engine.work.commands import CommandError, Task, TaskError, finished, new_task_id
 from engine.work.context import Clock, Context, UnitStopped, UnitTimeout
+from engine.work.given_secrets import Scrub
 
 if TYPE_CHECKING:
     from engine.browser.command_stage import Stage
@@ -136,7 +136,7 @@ class _CommandRun:
         settings, typed = self._tools.settings, self._plan.places
         outside = settings.route in FROM_OUTSIDE
         policy = Policy(None, settings.allow_private if outside else typed)
-        hidden = [value for value, _ in self._plan.hidden]
+        hidden = [value for value, _ in self._plan.secrets]
         stage = Stage(self._tools.instances, policy, self._context.artifact, hidden=hidden)
         if self._plan.instance_id:
             self._use(stage, self._plan.instance_id)
@@ -146,7 +146,7 @@ class _CommandRun:
         stage.instance = self._tools.instances.get(instance_id)
         stage.masked = self._tools.instances.covered(instance_id)
         known = self._tools.instances.hidden(instance_id)  # the tasks before may have typed there
-        mine = self._plan.hidden  # first: its own names say more than that something was hidden
+        mine = self._plan.secrets  # first: its own names say more than that something was hidden
         self._scrub = Scrub([*mine, *known.items()])
         known.update((value, redact.MARK) for value, _ in mine)
         stage.hidden = known.keys()
@@ -169,7 +169,7 @@ class _CommandRun:
         command.move("running", self._context.now_ms())
         await self._tell(number)
         try:
-            command.result = self._scrub.value(await self._done(step, stage, number))
+            command.result = self._scrub.published(await self._done(step, stage, number))
             command.warning = command.result.get("warning", msgspec.UNSET)
         except CommandFailed as failed:
             reason = self._scrub.text(str(failed))

@@ -53,7 +53,9 @@ async def _tab_for(args: EvidenceArgs, context: Context, tools: Tools) -> AsyncI
     async with tools.browser.instance(options) as instance:
         from engine.browser.agent_tab import open_tab  # Playwright: with the first need only
 
-        yield await open_tab(1, instance, policy)
+        tab = await open_tab(1, instance, policy)
+        tab.veil.keep_from(args.secrets)
+        yield tab
 
 
 def _held(tab_id: str, tools: Tools) -> HeldTab:

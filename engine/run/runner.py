@@ -216,7 +216,7 @@ class Runner:
         whole = outcome.status is Status.COMPLETED  # which has a result, be it an empty one
         if whole or outcome.head is not None or self._context.units.done:
             # A start address may hold a password, and the scope is made of it.
-            ledger.write_result(task_id, self._chunks(redact.value(head)))
+            ledger.write_result(task_id, self._chunks(redact.head(head)))
         record = ledger.finish(
             task_id, outcome.status, error=outcome.error, units=self._units(outcome)
         )

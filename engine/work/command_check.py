@@ -25,6 +25,7 @@ from engine.work.command_table import (
     Arg,
     default_timeout_ms,
 )
+from engine.work.given_secrets import Scrub
 
 MAX_COMMANDS: Final = 1_000
 MAX_WORDS: Final = 2_000  # characters of a name or an intention
@@ -74,7 +75,7 @@ class _Reader:
 
     def told(self) -> tuple[Problem, ...]:
         """The mistakes, without a secret that one of them may quote."""
-        scrub = values.Scrub(self._hidden())
+        scrub = Scrub(self._hidden())
         return tuple(
             Problem(each.path, each.code, scrub.hide(each.message)) for each in self.problems
         )

@@ -11,9 +11,9 @@ import msgspec
 from engine import redact
 from engine.work.addresses import address_of, credentials_of
 from engine.work.command_table import TAB_ACTIONS
-from engine.work.command_values import Scrub
 from engine.work.commands import Task, TaskCommand, command_id
 from engine.work.fetch import Credentials
+from engine.work.given_secrets import Scrub, of_address
 
 _ADDRESS: Final = re.compile(r"https?://[^\s\"'<>\\`]+", re.IGNORECASE)
 _PORTS: Final = {"http": "80", "https": "443"}
@@ -50,9 +50,15 @@ class CommandPlan(msgspec.Struct, frozen=True):
         return f"CommandPlan({self.task_id or 'new'}, {len(self.steps)} commands)"
 
     @property
+    def secrets(self) -> list[tuple[str, str]]:
+        """Every value that this task was given as a secret, also inside of an address."""
+        urls = [str(step.args["url"]) for step in self.steps if "url" in step.args]
+        return [*self.hidden, *(one for url in urls for one in of_address(url))]
+
+    @property
     def scrub(self) -> Scrub:
         """Takes out of what a page says whatever this task must not repeat."""
-        return Scrub(self.hidden)
+        return Scrub(self.secrets)
 
     @property
     def credentials(self) -> Credentials | None:

@@ -2,17 +2,15 @@
 
 `{{name}}` in an argument stands for a variable; `{"secret": "env:NAME"}` in the place of a
 text names where a secret is. The stored form of a task keeps both as they were written and
-of typed text only its length; whatever a page says back passes through `Scrub`.
+of typed text only its length; whatever a page says back passes `given_secrets.Scrub`.
 """
 
 from __future__ import annotations
 
-import html
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
-from urllib.parse import quote, quote_plus
 
 from engine import redact
 from engine.work.command_keys import is_typing
@@ -21,7 +19,6 @@ from engine.work.command_table import TYPED
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _PLACE = re.compile(r"\{\{\s*([^{}]{0,120}?)\s*\}\}")
 _REFERENCE = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]{0,199})", re.ASCII)
-_SHORT: Final = 4  # characters: shorter values are only hidden where they stand as a word
 
 
 def placeholders(text: str) -> list[str]:
@@ -91,65 +88,3 @@ def stored_document(given: Mapping[str, Any], variables: Mapping[str, str]) -> d
 def _names_only(text: str) -> bool:
     """`{{password}}` alone gives nothing away, and tells a reader what was typed."""
     return bool(_PLACE.search(text)) and not _PLACE.sub("", text).strip()
-
-
-class Scrub:
-    """Replaces values that must not be kept, wherever a page or an error repeats them."""
-
-    def __init__(self, hidden: Iterable[tuple[str, str]]) -> None:
-        """`hidden`: pairs of a value and what is put in its place."""
-        forms: dict[str, str] = {}
-        for value, instead in hidden:
-            for form in _spellings(value):
-                forms.setdefault(form, instead)
-        self._forms = forms
-        # The longest first: of two values that begin alike the longer must not leave its end.
-        ordered = sorted(forms, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(_pattern, ordered))) if ordered else None
-
-    def hide(self, given: str) -> str:
-        """`given` without any hidden value."""
-        if self._pattern is None:
-            return given
-        return self._pattern.sub(lambda found: self._forms[found[0]], given)
-
-    def text(self, given: str) -> str:
-        """`given` without any hidden value, and without what else a secret looks like."""
-        return redact.text(self.hide(given))
-
-    def value(self, given: Any) -> Any:
-        """The same for every text in a JSON value, however deep."""
-        return redact.value(self._walk(given))
-
-    def _walk(self, given: Any) -> Any:
-        if isinstance(given, str):
-            return self.text(given)
-        if isinstance(given, Mapping):
-            return {self.text(str(key)): self._walk(item) for key, item in given.items()}
-        if isinstance(given, list | tuple):
-            return [self._walk(item) for item in given]
-        return given
-
-
-def _spellings(value: str) -> Iterable[str]:
-    """How a page may spell `value`: as it is, in an address, in markup, in JSON."""
-    yield value
-    stripped = value.strip()
-    if not stripped:
-        return
-    for form in (stripped, " ".join(stripped.split())):
-        yield form
-        yield quote(form, safe="", errors="replace")
-        yield quote(form, errors="replace")
-        yield quote_plus(form, errors="replace")
-        yield html.escape(form)
-        yield html.escape(form, quote=False)
-        yield json.dumps(form)[1:-1]
-        yield json.dumps(form, ensure_ascii=False)[1:-1]
-
-
-def _pattern(form: str) -> str:
-    plain = re.escape(form)
-    if not form.strip():
-        return r"(?!)"  # blanks alone are no secret, and would eat every text
-    return plain if len(form) >= _SHORT else rf"(?<!\w){plain}(?!\w)"

@@ -28,9 +28,10 @@ from engine.work.addresses import Address, address_of, glob_matcher, same_site
 from engine.work.awake import Awake
 from engine.work.context import Context, UnitStopped, UnitTimeout
 from engine.work.crawl_args import CrawlArgs
-from engine.work.extract import extract
+from engine.work.extract import THREAD_FROM_CHARS, extract
 from engine.work.fetch import EngineName, Fetched
 from engine.work.frontier import SPARE, Frontier, Visit
+from engine.work.given_secrets import Scrub
 from engine.work.loading import Loader, OpenFetcher
 from engine.work.pace import Pace
 from engine.work.page_record import NOTHING, page_record, refusal
@@ -75,6 +76,7 @@ class _Crawl:
         self._pace = Pace(ctx, args.delay_ms / 1_000)
         self._robots: Robots | None = None
         self._tally = Tally()
+        self._scrub = Scrub(args.secrets, key_shapes=args.redact_content)
         self._loaded = 0
         self._blocked = 0
         self._changed = asyncio.Condition()
@@ -320,9 +322,17 @@ class _Crawl:
         self._frontier.done(visit)
 
     async def _keep(self, page: dict[str, Any]) -> None:
+        size = len(page["content"]) if isinstance(page["content"], str) else 0
+        if size > THREAD_FROM_CHARS:
+            page = await asyncio.to_thread(self._redacted, page)
+        else:
+            page = self._redacted(page)
         self._tally.add(page)
         error = page.get("error")
         await self._ctx.page(page, self._units(f"{page['url']}: {error}" if error else page["url"]))
+
+    def _redacted(self, page: dict[str, Any]) -> dict[str, Any]:
+        return self._scrub.page(page, markdown=self._args.output_format == "markdown")
 
     def _units(self, message: str) -> Units:
         """Done, and what is known to come; faces show no 100 % before the task has ended."""

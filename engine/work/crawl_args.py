@@ -25,6 +25,7 @@ from engine.work.arguments import (
     whole,
 )
 from engine.work.fetch import Credentials, PageOptions, Screenshot
+from engine.work.given_secrets import Hidden, of_address
 
 OutputFormat = Literal["markdown", "text", "structured"]
 CrawlEngine = Literal["browser", "static", "auto"]
@@ -34,6 +35,7 @@ class CrawlArgs(msgspec.Struct, frozen=True):
     """What a crawl was asked for, checked. `url` is without credentials.
 
     `urls` are further addresses to begin at, whatever the scope and the patterns say.
+    `secrets` is what stood in the addresses as typed, and is taken out of what pages repeat.
     """
 
     url: str
@@ -57,6 +59,8 @@ class CrawlArgs(msgspec.Struct, frozen=True):
     retries: int = 2
     fail_on_page: int | None = None
     fragments: Fragments = "ignore"
+    redact_content: bool = True
+    secrets: tuple[Hidden, ...] = ()
 
     @property
     def address(self) -> Address:
@@ -101,6 +105,7 @@ PAGE_ARGUMENTS: Table = {
     "timeout_ms": Argument("timeout_ms", whole(100, 600_000)),
     "retries": Argument("retries", whole(0, 10)),
     "fragments": Argument("fragments", one_of("ignore", "routes")),
+    "redact_content": Argument("redact_content", flag),
     "failOnPage": Argument("fail_on_page", optional(whole(1, 1_000_000))),
 }
 ARGUMENTS: Table = {
@@ -130,10 +135,15 @@ def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
         raise InvalidArguments(tuple(problems))
     if not fields.pop("same_origin", True) and not fields.get("scope"):
         fields["scope"] = "**"
-    typed = fields.pop("url")
+    typed, urls = fields.pop("url"), fields.get("urls") or ()
     address = address_of(typed)
     assert address is not None
-    return CrawlArgs(url=address.url, credentials=credentials_of(typed), **fields)
+    return CrawlArgs(
+        url=address.url,
+        credentials=credentials_of(typed),
+        secrets=tuple(secret for one in (typed, *urls) for secret in of_address(one)),
+        **fields,
+    )
 
 
 def route_problems(fields: Mapping[str, Any], url: str) -> list[Problem]:

@@ -108,7 +108,7 @@ class _Bundle:
         self._opened: Opened | None = None
         self._unopened: EngineError | None = None
         self._errors: list[EngineError] = []
-        self._size = 0
+        self._size = self._redacted = 0
         # One page's parts share a limit: one that hangs would take it for each of them.
         self._page_s = min(PART_S, max(LEAST_S, args.timeout_ms / 1_000))
         self._page_until = 0.0
@@ -160,6 +160,7 @@ class _Bundle:
     async def _file(self, part: Part, piece: Piece) -> dict[str, Any]:
         file = await self._ctx.artifact(FILES[part], piece.data)
         self._size += len(piece.data)
+        self._redacted += int(piece.told.get("redacted", 0))
         record = {
             "file": file,
             "bytes": len(piece.data),
@@ -171,6 +172,8 @@ class _Bundle:
     def head(self) -> dict[str, Any]:
         told = bundle_head(self._ctx.task_id, self._args, self._size)
         told["captured_at"] = self._taken_at
+        if self._redacted:
+            told["redacted"] = self._redacted
         if self._opened is not None:
             told |= {
                 "final_url": self._opened.url,

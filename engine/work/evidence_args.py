@@ -23,6 +23,7 @@ from engine.work.arguments import (
     whole,
 )
 from engine.work.fetch import Credentials
+from engine.work.given_secrets import Hidden, of_address
 
 Part = Literal["dom", "screenshot", "phash", "network", "console"]
 PARTS: Final[tuple[Part, ...]] = get_args(Part)
@@ -45,6 +46,8 @@ class EvidenceArgs(msgspec.Struct, frozen=True):
     wait_for: str | None = None
     timeout_ms: int = 30_000
     label: str | None = None
+    redact_content: bool = True
+    secrets: tuple[Hidden, ...] = ()
 
 
 def _include(given: object) -> tuple[str, ...]:
@@ -72,6 +75,7 @@ ARGUMENTS: Table = {
     "wait_for": Argument("wait_for", optional(text)),
     "timeout_ms": Argument("timeout_ms", whole(100, 600_000)),
     "label": Argument("label", optional(text)),
+    "redact_content": Argument("redact_content", flag),
 }
 
 
@@ -93,4 +97,7 @@ def parse_evidence(given: Mapping[str, Any]) -> EvidenceArgs:
     address = address_of(typed) if typed else None
     if address is None:
         return EvidenceArgs(**fields)
-    return EvidenceArgs(url=address.url, credentials=credentials_of(typed), **fields)
+    secrets = tuple(of_address(typed))
+    return EvidenceArgs(
+        url=address.url, credentials=credentials_of(typed), secrets=secrets, **fields
+    )

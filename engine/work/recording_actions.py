@@ -198,7 +198,7 @@ class Scribe:
 
     def _choose(self, action: Action, told: Told) -> None:
         target = told.target or Target("")
-        action.values = [self._masks.hide(value) for value in told.values]
+        action.values = [self._masks.hide_content(value) for value in told.values]
         if told.secret or is_secret_field(target):
             action.secret = True
             action.variable = self._masks.begin(target, secret=True)
@@ -238,7 +238,7 @@ class Scribe:
         action.tag = target.tag[:40]
         action.role = target.role
         if target.name:
-            action.name = self._masks.hide(plain_label(target.name[:MAX_NAME]))
+            action.name = self._masks.hide_content(plain_label(target.name[:MAX_NAME]))
         found = self._selectors(target) if target.frame is not None else []
         if found:
             action.found_by, action.selector = found[0]
@@ -287,7 +287,7 @@ class Scribe:
             parts += [selector[end : found.start(1)], quoted if named == plain else named]
             end = found.end(1)
         safe = "".join([*parts, selector[end:]])
-        return safe if redact.text(safe) == safe else None  # `Password:"` is cut when it is kept
+        return safe if redact.url(safe) == safe == redact.content(safe)[0] else None
 
     def _address(self, url: str) -> str:
         return self._masks.hide_url(url)[:MAX_URL]

@@ -22,6 +22,7 @@ from engine.work.arguments import (
     whole,
 )
 from engine.work.fetch import Credentials
+from engine.work.given_secrets import Hidden, of_address
 
 Screenshots = Literal["each", "navigation", "none"]
 MAX_DURATION_MS = 24 * 3_600_000
@@ -42,6 +43,7 @@ class RecordingArgs(msgspec.Struct, frozen=True):
     screenshots: Screenshots = "navigation"
     width: int = 1280
     height: int = 800
+    secrets: tuple[Hidden, ...] = ()
 
 
 ARGUMENTS: Table = {
@@ -74,4 +76,7 @@ def parse_recording(given: Mapping[str, Any]) -> RecordingArgs:
     typed = fields.pop("url")
     address = address_of(typed)
     assert address is not None  # web_address saw to it
-    return RecordingArgs(url=address.url, credentials=credentials_of(typed), **fields)
+    secrets = tuple(of_address(typed))
+    return RecordingArgs(
+        url=address.url, credentials=credentials_of(typed), secrets=secrets, **fields
+    )

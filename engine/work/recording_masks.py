@@ -14,8 +14,9 @@ from typing import Any, Final
 from urllib.parse import unquote, unquote_plus
 
 from engine import redact
-from engine.work.command_values import Scrub, placeholders
+from engine.work.command_values import placeholders
 from engine.work.echoes import Echoes
+from engine.work.given_secrets import Hidden, Scrub
 from engine.work.recording_told import Target
 
 SHORTEST: Final = 3  # shorter values are only looked for as a whole value in an address
@@ -54,18 +55,19 @@ def _names_a_secret(hint: str) -> bool:
 class Masks:
     """The variables of one recording. `hide` is for everything that is stored or shown."""
 
-    def __init__(self, *, keep_text: bool) -> None:
+    def __init__(self, *, keep_text: bool, given: Iterable[Hidden] = ()) -> None:
         self.keep_text = keep_text
         self.variables: dict[str, dict[str, Any]] = {}
         self._values: dict[str, str] = {}  # variable -> what it stands for now
         self._seen: dict[str, str] = {}  # every value on the way there -> its variable
-        self._scrub = Scrub(())
+        self._given = tuple(given)
+        self._scrub = Scrub(self._given)
 
     def begin(self, target: Target, *, secret: bool) -> str:
         """A name for what is about to be typed into a field."""
         name = self._fresh(_slug(target))
         self.variables[name] = {"name": name, "secret": secret}
-        if target.name and self.hide(target.name) == target.name:
+        if target.name and self.hide_content(target.name) == target.name:
             self.variables[name]["field"] = target.name
         return name
 
@@ -101,7 +103,7 @@ class Masks:
         return secret or not self.keep_text or self.hide(text) != text
 
     def hide(self, text: str) -> str:
-        """`text` without what was typed, and without what looks like a secret."""
+        """What was typed, or stands in an address: without all that looks like a secret."""
         return self._scrub.text(text)
 
     def named(self, text: str) -> str | None:
@@ -113,12 +115,18 @@ class Masks:
         if "{{" in text or "}}" in text:
             return None  # a page's own braces would pass for a variable
         named = self._scrub.hide(text)
-        if redact.text(named) != named or _INSIDE_A_WORD.search(named):
+        if redact.MARK in named or _INSIDE_A_WORD.search(named):
+            return None
+        if redact.url(named) != named or redact.content(named)[1]:
             return None
         if any(self.variables[name]["secret"] for name in placeholders(named)):
             return None
         left = [part for part in re.split(r"\{\{.*?\}\}", named) if part]
         return None if self.echoes().within(left) else named
+
+    def hide_content(self, text: str) -> str:
+        """A page's own words without what was typed or given, and without strict key shapes."""
+        return self._scrub.content(text)[0]
 
     def echoes(self, typed: Iterable[str] = ()) -> Echoes:
         """What a picture must not show; `typed` is what was not told here yet."""
@@ -140,7 +148,8 @@ class Masks:
 
     def _rebuild(self) -> None:
         long = ((value, name) for name, value in self._values.items() if len(value) >= SHORTEST)
-        self._scrub = Scrub((value, "{{" + name + "}}") for value, name in long)
+        typed = ((value, "{{" + name + "}}") for value, name in long)
+        self._scrub = Scrub([*typed, *self._given])
 
     def _base(self, name: str) -> str:
         return re.sub(r"_\d+$", "", name)

@@ -20,6 +20,7 @@ from engine.work.arguments import (
     web_address,
 )
 from engine.work.crawl_args import PAGE_ARGUMENTS, CrawlArgs, route_problems
+from engine.work.given_secrets import of_address
 
 MAX_PAGES = 50  # unless told otherwise
 
@@ -70,6 +71,7 @@ def parse_sitemap(given: Mapping[str, Any]) -> SitemapArgs:
     pages = CrawlArgs(
         url=site.url,
         credentials=credentials_of(url or sitemap_url),
+        secrets=(*of_address(url), *of_address(sitemap_url)),
         max_depth=0,  # what a page links is not followed: the sitemap is the list
         scope="**" if own.get("other_origins") else f"{site.origin}/**",
         **fields,

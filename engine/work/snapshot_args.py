@@ -22,15 +22,20 @@ from engine.work.arguments import (
     web_address,
     whole,
 )
+from engine.work.given_secrets import Hidden, of_address
 
 MAX_MEMO: Final = 4_096  # characters of one text of the memo, as OpenChrome's goals have
 
 
 class GivenTab(msgspec.Struct, frozen=True):
-    """A tab that was named by its address; credentials in it are dropped."""
+    """A tab that was named by its address; credentials in it are dropped.
+
+    `secrets` is what stood in the address as typed, and is taken out of what pages repeat.
+    """
 
     url: str
     title: str | None = None
+    secrets: tuple[Hidden, ...] = ()
 
 
 class SnapshotArgs(msgspec.Struct, frozen=True):
@@ -76,12 +81,17 @@ def _tabs(given: object) -> tuple[GivenTab, ...]:
 
 def _tab(given: object) -> GivenTab:
     if not isinstance(given, Mapping):
-        return GivenTab(_plain(given))
+        return GivenTab(_plain(given), secrets=_secrets(given))
     unknown = [name for name in given if name not in ("url", "title")]
     if unknown or "url" not in given:
         raise ValueError("must have addresses, or objects with url and title")
     title = given.get("title")
-    return GivenTab(_plain(given["url"]), None if title is None else str(text(title)))
+    read = None if title is None else str(text(title))
+    return GivenTab(_plain(given["url"]), read, _secrets(given["url"]))
+
+
+def _secrets(given: object) -> tuple[Hidden, ...]:
+    return tuple(of_address(given)) if isinstance(given, str) else ()
 
 
 def _plain(given: object) -> str:

@@ -164,6 +164,7 @@ def _facts() -> dict[str, str]:
         "http_errors": _tr("answered with an error"),
         "not_loaded": _tr("not loaded"),
         "retried": _tr("tried more than once"),
+        "redacted": _tr("redacted in content"),
         "skipped": _tr("skipped"),
         "max_depth_reached": _tr("deepest link"),
         "duration_ms": _tr("duration"),

@@ -181,7 +181,13 @@ class FormWords(QObject):
         return (
             Line("respect_robots", self.tr("Obey robots.txt"), "check"),
             Line("block_resources", self.tr("Leave out pictures, fonts and media"), "check"),
+            self._redact_content(),
         )
+
+    def _redact_content(self) -> Line:
+        hint = self.tr("Private keys, signed tokens and keys of well-known services, counted.")
+        text = self.tr("Redact keys in page content")
+        return Line("redact_content", text, "check", hint=hint)
 
     def _recording(self) -> tuple[Line, ...]:
         shots = (
@@ -218,6 +224,7 @@ class FormWords(QObject):
             Line("timeout_ms", self.tr("Time for the page"), "number", suffix=MS),
             self._wait_for(),
             Line("full_page", self.tr("The whole page, not only what fits a screen"), "check"),
+            self._redact_content(),
         )
 
     def _snapshot(self) -> tuple[Line, ...]:

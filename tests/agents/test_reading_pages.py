@@ -8,6 +8,7 @@ from engine.browser.refusals import StaleReference
 from engine.sample.server import Answer
 from tests.agents.conftest import Opening
 
+AWS_KEY = "AKIAZQ7XW4PLM2K9RTVB"
 FORM = """
 <h1>Order <em>now</em></h1>
 <p>Read the <a href="/manual">manual</a> first.</p><p style="display:none">unseen</p>
@@ -169,12 +170,17 @@ async def test_a_secret_in_a_plain_field_shows_as_dots_in_a_picture(desk: Openin
         assert await made.script("k.getAttribute('style') || ''") == ""
 
 
-async def test_what_looks_like_a_secret_in_the_pages_words_is_taken_out(desk: Opening) -> None:
+async def test_a_page_is_told_as_published_but_for_keys_and_for_where_its_links_lead(
+    desk: Opening,
+) -> None:
     async with desk() as made:
-        await made.show('<p>token=abcdef12345</p><a href="/x?api_key=zyx987654">go</a>')
+        link = f'<a href="/x?api_key=zyx987654">AuthType Basic AuthName {AWS_KEY}</a>'
+        await made.show(f"<p>password1 != password2: raise X</p>{link}")
         text = await made.read()
-        assert "abcdef12345" not in text
+        assert "password1 != password2: raise X" in text
+        assert 'link "AuthType Basic AuthName [redacted]"' in text
         assert "zyx987654" not in text
+        assert AWS_KEY not in text
 
 
 async def test_a_page_cannot_forge_an_element(desk: Opening) -> None:

@@ -20,8 +20,8 @@ from engine.lifecycle import COMMAND, COMMAND_TASK, Machine
 from engine.store.naming import is_command_task_id
 from engine.work.command_check import check
 from engine.work.command_file import MAX_BYTES, read_document
-from engine.work.command_values import Scrub
 from engine.work.commands import base36, new_task_id
+from engine.work.given_secrets import Scrub
 from tests.commands.conftest import do, task
 
 
@@ -179,7 +179,7 @@ def test_a_hidden_value_gets_through_in_no_spelling(secret: str, before: str, af
         html.escape(secret),
         json.dumps(secret)[1:-1],
     ):
-        said = scrub.value({"a": [f"{before}{spelt}{after}"], f"k {spelt}": 1})
+        said = scrub.published({"a": [f"{before}{spelt}{after}"], f"k {spelt}": 1})
         assert spelt not in json.dumps(said, ensure_ascii=False).replace("{{x}}", "")
 
 

@@ -1,4 +1,8 @@
-"""G13: secrets of two dozen kinds are planted, everything is run, and every sink is searched."""
+"""G13: secrets of two dozen kinds are planted, everything is run, and every sink is searched.
+
+Pages repeat what they were given in several spellings, and publish what only looks like a
+secret: that has to be kept.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +23,16 @@ import psutil
 from engine.sample.site import Site
 from tests.commands.conftest import do, task
 from tests.hard.figures import Figures
-from tests.trust.planted import PLANTED, SECRETS, Walk
+from tests.trust.planted import PLANTED, PUBLISHED, SECRETS, Walk
 from tests.trust.plays import ANSWERS, STATIC, VARIABLE, WORDS, address
 
 REPO: Final = Path(__file__).resolve().parents[2]
 FAST: Final = ("--engine", "static", "--delay-ms", "0", "--respect-robots", "false")
 LIMIT_S: Final = 240
 MOST_TASKS: Final = 3  # that are looked at one by one from the command line
-# What is promised to hold what a page shows: the markup of an evidence bundle, but for fields
-# of secrets. What the user exported himself is in the environment of what he starts.
-MARKUP: Final = frozenset(
-    {"key of a title", "Authorization of a text", "cookie that a text repeats"}
-    | {"signature of a link", "password of a console"}
-    | {"AWS key", "GitHub token", "Slack token", "signed token", "private key"}
-)
+# Markup is kept with where its links lead. What the user exported himself is in the environment
+# of what he starts.
+MARKUP: Final = frozenset({"signature of a link"})
 EXPORTED: Final = frozenset({"secret of the environment", "proxy password"})
 
 
@@ -195,6 +195,8 @@ def search(scene: Scene) -> None:
     for name, words, environ in scene.bystander.others():
         walk.look("command lines of children", words)
         walk.look(f"environment of {name}", environ, EXPORTED)
+    for sink in ("the home", "exports", "stdout of octask get"):
+        walk.found += walk.lost(sink)
 
 
 def measure(*, short: bool) -> Figures:
@@ -221,6 +223,7 @@ def told(walk: Walk, bystander: Bystander) -> Figures:
         "planted": len(SECRETS),
         "spellings": sum(len(one.spellings) for one in SECRETS),
         "files searched": sum(n for sink, n in looked.items() if not sink.startswith("std")),
+        "published": len(PUBLISHED),
         "outputs searched": sum(n for sink, n in looked.items() if sink.startswith("std")),
         "processes seen": len(bystander.seen),
         "occurrences": len(walk.found),

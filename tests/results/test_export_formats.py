@@ -300,11 +300,14 @@ def test_rows_beyond_one_sheet_go_on_in_the_next(ledger, crawled, tmp_path, monk
 SECRETS = {
     "url": "http://site.test/?token=PLANTEDsecret1",
     "final_url": "http://user:PLANTEDsecret2@site.test/",
-    "title": "Authorization: Bearer PLANTEDsecret3xyz",
-    "content": "password=PLANTEDsecret4 and eyJPLANTEDsecret5.eyJPLANTED6.PLANTEDsig",
+    "links": [{"href": "http://site.test/?sid=PLANTEDsecret6", "text": "here"}],
     "error": "api_key: PLANTEDsecret7",
     "cookies": ["PLANTEDsecret8"],
     "headers": {"Set-Cookie": "sid=PLANTEDsecret9"},
+}
+PUBLISHED = {
+    "title": "AuthType Basic AuthName",
+    "content": "password=PLANTEDsecret4, Authorization: Bearer PLANTEDsecret3xyz",
 }
 
 
@@ -318,10 +321,18 @@ def test_no_planted_secret_comes_through(
     if shape == "pages.jsonl":
         task_id = crawled(bad, head=head)
     else:
-        task_id = with_result("crawl", wrapped({**head, "pages": [bad]}))
+        task_id = with_result("crawl", wrapped({**head, "pages": [bad | PUBLISHED]}))
     if form == "xlsx":
         told = repr(workbook(ledger, task_id, tmp_path / "a.xlsx"))
     else:
         told = streamed(ledger, task_id, form)
     assert "PLANTED" not in told
     assert "[redacted]" in told
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "jsonl"])
+def test_what_a_page_published_is_exported_as_it_is(ledger, crawled, form) -> None:
+    task_id = crawled(page(1, **PUBLISHED))
+    told = streamed(ledger, task_id, form)
+    assert PUBLISHED["title"] in told
+    assert PUBLISHED["content"] in told

@@ -33,6 +33,7 @@ PAGES = {
     "settle_ms": 100,
     "wait_for": None,
     "timeout_ms": 30_000,
+    "redact_content": True,
     "fail_on_page": None,
     "fragments": "ignore",
 }

@@ -19,17 +19,13 @@ from urllib.parse import quote, quote_plus
 
 HEAD: Final = "MIIEpAIBAAKCAQEAx7"
 PLANTED: Final[Mapping[str, str]] = {
-    "password of the address": "Uv4hWk9sQz2m",
+    "password of the address": "Uv4h&Wk9s<Qz2m",
     "token of the address": "Tk8rBq5xNw3jLd",
     "token of the fragment": "Fg6yHc1vKp7tSe",
     "signature of a link": "Sg3nJx8bVd5kRw",
     "token of a redirect": "Rd9mPz4cGf2hYt",
     "Authorization of a text": "Ah7wEk3qLs9vXn2b",
     "cookie of the server": "Ck5tMj8yDf4gQr1p",
-    "cookie that a text repeats": "Cr2bNv7kWx9hZs6d",
-    "key of a title": "Ti6gRp1mHy8cBw4v",
-    "password of a console": "Co3xKd9tVn5jLq7f",
-    "token of an error text": "Er8cSh2wGm6zPb4y",
     "typed password": "Pw5&k<T9\"q'é%2b",
     "typed text": "Tx1vFz7nRb4jWm8k",
     "secret of the environment": "En9hYc3tQx6wDs2g",
@@ -44,6 +40,19 @@ PLANTED: Final[Mapping[str, str]] = {
     "signed token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4NzQ5MiJ9.Zk3vQx8mLp2wRt6y",
     "private key": f"{HEAD}Qw9kLmZ2Vb5nRt8yPs3dGh6jXc1fKe4u",
 }
+# What pages publish that looks like a secret and is none: it has to be kept as it stands there.
+PUBLISHED: Final[Mapping[str, str]] = {
+    "title": "Notes, api_key=Ti6gRp1mHy8cBw4v",
+    "header": "Authorization: Bearer Pu2hWk7tZx5qNb9d",
+    "cookie": "Cookie: session=Cr2bNv7kWx9hZs6d; theme=dark",
+    "console": "password=Co3xKd9tVn5jLq7f",
+    "error text": "Error: token=Er8cSh2wGm6zPb4y is wrong",
+    "directive": "AuthType Basic AuthName",
+    "comparison": "password1 != password2: raise X",
+    "form of an address": "ssh://[user@]host",
+    "mention of a key": "It begins with -----BEGIN PRIVATE KEY----- and a line end.",
+}
+NEVER_TOLD: Final = ("events.jsonl", "meta.json", ".log")  # ours: nothing that looks like one
 # Those that stand in texts without a word before them that would tell what they are.
 BARE: Final = ("AWS key", "GitHub token", "Slack token", "signed token", "private key")
 
@@ -91,6 +100,17 @@ def leaks_in(data: bytes, but: Iterable[str] = ()) -> set[str]:
     return found
 
 
+_HARMLESS: Final = frozenset({"mention of a key", "form of an address", "comparison"})
+
+
+def published_in(data: bytes) -> set[str]:
+    """The names of what pages published that stands in `data`, packed or not."""
+    parts = list(unpacked(data))
+    return {
+        name for name, text in PUBLISHED.items() if any(text.encode() in part for part in parts)
+    }
+
+
 def unpacked(data: bytes, depth: int = 3) -> Iterator[bytes]:
     """`data`, and whatever is packed in it: gzip, zip (xlsx, traces), texts of pictures."""
     yield data
@@ -114,6 +134,7 @@ class Walk:
     """A walk over every sink: what was found where, and how much was looked at."""
 
     found: list[str] = field(default_factory=list)
+    kept: dict[str, set[str]] = field(default_factory=dict)  # sink -> what of PUBLISHED is in it
     looked: dict[str, int] = field(default_factory=dict)
 
     def look(self, sink: str, data: bytes, but: Iterable[str] = ()) -> None:
@@ -121,6 +142,12 @@ class Walk:
         self.looked[sink] = self.looked.get(sink, 0) + 1
         for name in sorted(leaks_in(data, but)):
             self.found.append(f"the {name} stands in {sink}")
+        self.kept.setdefault(sink, set()).update(published_in(data))
+
+    def lost(self, sink: str) -> list[str]:
+        """What pages published and this sink does not have."""
+        names = sorted(PUBLISHED.keys() - self.kept.get(sink, set()))
+        return [f"the published {name} was lost in {sink}" for name in names]
 
     def folder(self, sink: str, folder: Path, spared: Mapping[str, Iterable[str]]) -> None:
         """Search every file below `folder` and every name; `spared` by the end of its path."""
@@ -130,5 +157,9 @@ class Walk:
             if path.is_file() and not path.is_symlink():
                 but = [one for end, names in spared.items() if here.endswith(end) for one in names]
                 before = len(self.found)
-                self.look(sink, path.read_bytes(), but)
+                data = path.read_bytes()
+                self.look(sink, data, but)
+                if here.endswith(NEVER_TOLD):
+                    told = sorted(published_in(data) - _HARMLESS)
+                    self.found += [f"the published {name} stands in {sink}" for name in told]
                 self.found[before:] = [f"{one}: {here}" for one in self.found[before:]]

@@ -6,12 +6,16 @@ It prints what each call answered, errors with all their fields: that is a sink 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
 
@@ -25,7 +29,7 @@ from engine.logs import log_to_file
 from engine.sample.server import Answer
 from engine.service import Engine
 from tests.commands.conftest import do, task
-from tests.trust.planted import BARE, PLANTED
+from tests.trust.planted import BARE, PLANTED, PUBLISHED
 
 P: Final = PLANTED
 STATIC: Final = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 4}
@@ -36,14 +40,22 @@ KEY_BLOCK: Final = (
 )
 VARIABLE: Final = "TRUST_RIG_SECRET"
 FIELD: Final = P["field of a page"]
-PAGE: Final = f"""<!doctype html><title>Notes, api_key={P["key of a title"]}</title>
-<h1>Notes</h1><p>Authorization: Bearer {P["Authorization of a text"]}</p>
-<p>Cookie: session={P["cookie that a text repeats"]}; theme=dark</p>
+# A page that says again what it was given, as pages do.
+GIVEN: Final = P["password of the address"]
+BASIC: Final = b64encode(f"ann:{GIVEN}".encode()).decode()
+TOKENS: Final = f"{P['token of the address']} {P['token of the fragment']}"
+ECHO: Final = f"""<p title="{escape(GIVEN)}">Hello ann, {escape(GIVEN)}, Basic {BASIC}: {TOKENS}</p>
+<a href="/static/2?q={quote(GIVEN)}&amp;r={P["token of the address"]}">{quote(GIVEN)}</a>
+<script>const me = {json.dumps({"pass": GIVEN}).replace("<", chr(92) + "u003c")};
+console.log("for " + me.pass, "{TOKENS}")</script>"""
+SAID: Final = "".join(f"<p>{text}</p>" for text in PUBLISHED.values())
+PAGE: Final = f"""<!doctype html><title>{PUBLISHED["title"]}, {P["token of the address"]}</title>
+<h1>Notes</h1>{SAID}{ECHO}
 <p>Found here: {BARE_TEXT}</p><pre>{KEY_BLOCK}</pre>
 <form><input type=password name=pin value="{FIELD}"><input type=text name=who></form>
 <a href="/static/1?X-Amz-Signature={P["signature of a link"]}">one</a> <a href="/moved">two</a>
 <a href="/broken">three</a>
-<script>console.log("password={P["password of a console"]}")</script>"""
+<script>console.log("{PUBLISHED["console"]}")</script>"""
 FORM: Final = """<!doctype html><title>Form</title><input id=f><input id=p type=password>
 <p id=echo>-</p><script>
 for (const one of [f, p]) one.oninput = () => { echo.textContent = one.value;
@@ -55,13 +67,13 @@ ANSWERS: Final = {
     "/moved": Answer(
         status=302, headers=(("Location", f"/static/2?access_token={P['token of a redirect']}"),)
     ),
-    "/broken": Answer(f"Error: token={P['token of an error text']} is wrong".encode(), 500),
+    "/broken": Answer(PUBLISHED["error text"].encode(), 500),
 }
 
 
 def address(site: str, path: str = "/notes") -> str:
     """The start address with all that one can hold."""
-    front = site.replace("http://", f"http://ann:{P['password of the address']}@")
+    front = site.replace("http://", f"http://ann:{quote(GIVEN, safe='')}@")
     query = f"token={P['token of the address']}&x=1"
     return f"{front}{path}?{query}#access_token={P['token of the fragment']}"
 
@@ -97,6 +109,8 @@ class Play:
         contract = {"expected_total": 9, "stop_condition": WORDS}
         terms = Terms(objective=WORDS, contract=contract, policy={"maxToolCalls": 2})
         await self.run("crawl", {"url": address(site), **STATIC}, name=WORDS, terms=terms)
+        await self.run("crawl", {"url": address(site), **STATIC, "output_format": "text"})
+        await self.run("crawl", {"url": address(site), **STATIC, "output_format": "structured"})
         await self.run("crawl", {"url": address(site, "/broken"), **STATIC})
         await self.run("crawl", {"url": address(site, "/moved"), **STATIC, "failOnPage": 2})
         held = await engine.start("crawl", {"url": address(site, "/hang"), **STATIC})
@@ -143,6 +157,10 @@ class Play:
 
     async def with_more_browsers(self) -> None:
         """The rest of what browsers do."""
+        reading = (do("get_text", selector="body"), do("get_html"), do("get_viewport_dom"))
+        script = do("evaluate", script="document.body.innerText")
+        seen = task(do("goto", url=address(self.site)), *reading, script)
+        await self.run("commands", seen)
         failing = task(do("goto", url=address(self.site)), do("click", selector="#no", timeout=300))
         await self.run("commands", failing)
         notes = {"objective": WORDS, "notes": BARE_TEXT, "next_actions": [WORDS]}
@@ -179,6 +197,10 @@ class Play:
             ("act", {"instruction": f"type '{P['typed password']}' into #p"}),
             ("javascript_tool", {"code": code}),
             ("navigate", {"url": address(self.site, "/broken")}),
+            ("navigate", {"url": address(self.site)}),
+            ("read_page", {}),
+            ("find", {"query": "Hello ann"}),
+            ("javascript_tool", {"code": "document.body.innerText"}),
         ):
             given = {**args, "taskId": envelope.task_id}
             await self.ask(agents.call(tool, given, agent_id="ada"))
