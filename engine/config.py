@@ -26,6 +26,7 @@ class Settings:
     `host_pid` is the process that envelopes belong to, where that is not this one.
     `allow_private` are the `host:port` that are private and that agents' browser tools may
     open all the same (the operator's list).
+    `allow_files` is the folder whose files command tasks may upload; without it none may.
     `environ` is where a face lets tasks look up their secrets; it is never written anywhere.
     """
 
@@ -38,6 +39,7 @@ class Settings:
     agent_id: str | None = None
     host_pid: int | None = None
     allow_private: tuple[str, ...] = ()
+    allow_files: Path | None = None
     environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt
@@ -21,7 +22,13 @@ def as_chosen(settings: Settings, preferences: Preferences) -> Settings:
     """The engine's settings with what a person chose; what was asked for at the start wins."""
     slots = preferences.get("engine.slots", int)
     path = settings.browser_path or preferences.get("browser.path", str) or None
-    return replace(settings, slots=slots if slots > 0 else settings.slots, browser_path=path)
+    files = preferences.get("commands.allow_files", str)
+    return replace(
+        settings,
+        slots=slots if slots > 0 else settings.slots,
+        browser_path=path,
+        allow_files=settings.allow_files or (Path(files) if files else None),
+    )
 
 
 def attach(window: MainWindow) -> Backstage:

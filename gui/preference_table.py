@@ -11,6 +11,7 @@ DEFAULTS: dict[str, object] = {
     "shortcuts.keys": {},  # action -> its keys, where they are not the usual ones
     "engine.slots": 0,  # tasks at once; 0 is as many as suit this machine
     "browser.path": "",  # the program; empty: look for one
+    "commands.allow_files": "",  # the folder whose files command tasks may upload; empty: none
     "retention.days": 30,  # what is offered to be cleared away: older than so many days …
     "retention.keep": 0,  # … but never the newest so many
     "retention.gigabytes": 0,  # … and what is over so many; 0 is no limit

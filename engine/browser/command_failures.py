@@ -38,6 +38,7 @@ _HINDRANCES: Final[Mapping[str, str]] = {
     "element is not visible": "it is hidden",
     "to be visible": "it is not there or hidden",
     "did not find some options": "it has no such option",
+    'event "filechooser"': "it asked for no file",
 }
 _BAD_SELECTOR = (
     "is not a valid selector",
@@ -56,6 +57,7 @@ _BAD_TARGET = {
     "Cannot type text into input[type=number]": "the field takes numbers only",
     "Unknown key": "the browser knows no such key",
     "Element is not attached": "the element went away",
+    "Non-multiple file input": "the field takes one file only",
     "Not a checkbox or radio button": "the element is nothing that can be checked",
     "Cannot uncheck radio button": "a radio button is unchecked by checking another one",
     "Clicking the checkbox did not change its state": "it was clicked and did not change",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import mimetypes
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from playwright.async_api import Error
+from playwright.async_api import Error, FilePayload
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.command_failures import too_slow
@@ -16,6 +19,7 @@ from engine.browser.command_target import document, element, every, whole_select
 from engine.browser.egress import without_credentials
 from engine.work.command_errors import CommandFailed
 from engine.work.command_keys import is_typing
+from engine.work.command_uploads import MAX_BYTES, UploadRefused
 from engine.work.url_glob import Glob
 
 if TYPE_CHECKING:
@@ -24,6 +28,10 @@ if TYPE_CHECKING:
 KEPT: Final = "the page asked whether to leave it, and its dialog was dismissed"
 DRAG_STEPS: Final = 10  # moves of the mouse: pages begin a drag only after some pixels
 SLOWLY: Final = 1_000  # characters: longer texts are put in at once, not key by key
+_TAKES_FILES: Final = """(node) => {
+  const field = node.tagName === "LABEL" && node.control || node;
+  return field.tagName === "INPUT" && field.type === "file";
+}"""
 _DETACHED: Final = "Element is not attached"
 # Of an element that the page took out of the document: `is_checked` refuses those.
 _IS_CHECKED: Final = """(node) => {
@@ -185,6 +193,28 @@ async def dialog(call: Call) -> Any:
     return {"answer": call.args["answer"]}
 
 
+async def upload(call: Call) -> Any:
+    """Choose files in a field for files, or in the chooser that a click on the element opens."""
+    page = await _cleared(call)
+    files, chosen = [], 0
+    for name in call.args["files"]:
+        try:
+            data = await asyncio.to_thread(call.stage.uploads.read, name, MAX_BYTES - chosen)
+        except UploadRefused as refused:
+            raise CommandFailed(f"{name}: {refused}") from refused
+        kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        files.append(FilePayload(name=PurePath(name).name, mimeType=kind, buffer=data))
+        chosen += len(data)
+    field = await element(call)
+    if await field.evaluate(_TAKES_FILES, timeout=call.left_ms):
+        await field.set_input_files(files, timeout=call.left_ms)
+    else:
+        async with page.expect_file_chooser(timeout=call.left_ms) as opening:
+            await field.click(timeout=call.left_ms)
+        await (await opening.value).set_files(files, timeout=call.left_ms)
+    return {"files": list(call.args["files"]), "bytes": chosen, "url": page.url}
+
+
 NAVIGATE: Final[Mapping[str, Tool]] = {
     "goto": goto,
     "reload": reload,
@@ -207,6 +237,7 @@ INTERACT: Final[Mapping[str, Tool]] = {
     "select": select,
     "hover": hover,
     "drag": drag,
+    "upload": upload,
     "dialog": dialog,
 }
 

@@ -17,6 +17,7 @@ from engine.browser.command_failures import gone
 from engine.browser.egress import Policy
 from engine.browser.instances import Instances
 from engine.errors import BrowserGone
+from engine.work.command_uploads import Uploads
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -39,6 +40,7 @@ class Stage:
     instance: Instance | None = None
     masked: list[str] = field(default_factory=list)
     hidden: Collection[str] = ()
+    uploads: Uploads = field(default_factory=Uploads)
     hide: Callable[[str], str] = redact.text  # for what is cut before it leaves the browser
 
     async def page(self) -> Page:

@@ -35,6 +35,7 @@ def detach(settings: Settings, request: dict[str, Any]) -> dict[str, Any]:
         "root": str(settings.root),
         "browser": settings.browser_path,
         "agent": settings.agent_id,
+        "files": str(settings.allow_files) if settings.allow_files else None,
     }
     worker = subprocess.Popen(
         worker_command(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,11 +25,16 @@ from engine.config import Settings
 from engine.errors import EngineError, InvalidArguments, Problem
 from engine.records import TaskRecord
 from engine.service import Engine
+from engine.work.command_uploads import Uploads
 
 LOOK_S: Final = 0.1
 KIND: Final = "commands"
 _WORST_FIRST: Final = (FAILED, CANCELLED, OK)
 _ALONE: Final = ("junit", "one_instance")  # nobody would be there to do these
+
+
+def _absolute(given: str) -> Path:
+    return Path(given).absolute()
 
 
 @click.command()
@@ -37,6 +43,12 @@ _ALONE: Final = ("junit", "one_instance")  # nobody would be there to do these
 @click.option("--junit", metavar="FILE", type=Path, help="Write a JUnit report there.")
 @click.option("--one-instance", is_flag=True, help="All files in one browser, one after another.")
 @click.option("--headed", is_flag=True, help="With --one-instance: show that browser's window.")
+@click.option(
+    "--allow-files",
+    metavar="DIR",
+    type=_absolute,
+    help="The folder whose files the tasks may upload (none without it).",
+)
 @click.option("--name", help="A name for the list (the task's own).")
 @click.option("--detach", "detached", is_flag=True, help="Run in the background; print the ids.")
 @place_options
@@ -49,8 +61,11 @@ def run(files: tuple[str, ...], **given: Any) -> None:
     as_json = given["as_json"]
     try:
         _check_options(given)
-        settings = settings_from(given["home"], given["root"])
-        tasks = read_task_files(files, given["variables"], settings.environ)
+        settings = replace(
+            settings_from(given["home"], given["root"]), allow_files=given["allow_files"]
+        )
+        uploads = Uploads(settings.allow_files)
+        tasks = read_task_files(files, given["variables"], settings.environ, uploads)
         if given["detached"]:
             _detach(settings, tasks, given["name"], as_json)
             return
@@ -85,6 +100,9 @@ def _check_options(given: dict[str, Any]) -> None:
     folder = given["junit"].absolute().parent if given["junit"] else None
     if folder is not None and not folder.is_dir():
         problems.append(Problem("--junit", "no_folder", f"there is no folder {folder}"))
+    allowed = given["allow_files"]
+    if allowed is not None and not allowed.is_dir():
+        problems.append(Problem("--allow-files", "no_folder", f"there is no folder {allowed}"))
     if given["junit"] and given["junit"].is_dir():
         problems.append(Problem("--junit", "no_file", "is a folder: give the name of a file"))
     if problems:

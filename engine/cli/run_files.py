@@ -11,6 +11,7 @@ from typing import Any, Final
 from engine.errors import InvalidArguments, Problem
 from engine.work.command_check import check
 from engine.work.command_file import MAX_BYTES, read_document
+from engine.work.command_uploads import Uploads
 
 STANDARD_INPUT: Final = "-"
 
@@ -27,7 +28,10 @@ class TaskFile:
 
 
 def read_task_files(
-    names: Sequence[str], variables: str | None, environ: Mapping[str, str]
+    names: Sequence[str],
+    variables: str | None,
+    environ: Mapping[str, str],
+    uploads: Uploads | None = None,
 ) -> list[TaskFile]:
     """Every task of `names` (`-` is standard input), with its variables.
 
@@ -42,7 +46,7 @@ def read_task_files(
     for name in names:
         try:
             document = _with_variables(read_document(_bytes(name), _shown(name)), given)
-            plan = check(document, environ=environ, living=lambda _: False)
+            plan = check(document, environ=environ, living=lambda _: False, uploads=uploads)
             found.append(TaskFile(_shown(name), document, plan.places, plan.uses_tabs))
         except InvalidArguments as error:
             problems += [_of(_shown(name), each, len(names)) for each in error.problems]

@@ -37,6 +37,7 @@ def worker() -> None:
         settings,
         browser_path=place["browser"],
         agent_id=place["agent"],
+        allow_files=Path(place["files"]) if place.get("files") else None,
         route="cli",
         environ=os.environ,
     )

@@ -35,6 +35,7 @@ from engine.work.command_errors import (
     InstanceDisconnected,
 )
 from engine.work.command_plan import CommandPlan, Step
+from engine.work.command_uploads import Uploads
 from engine.work.commands import CommandError, Task, TaskError, finished, new_task_id
 from engine.work.context import Clock, Context, UnitStopped, UnitTimeout
 from engine.work.given_secrets import Scrub
@@ -56,8 +57,9 @@ def parse(given: Mapping[str, Any]) -> CommandPlan:
 
 def parse_here(given: Mapping[str, Any], tools: Tools) -> CommandPlan:
     """The same, with this process' secrets and instances. Raises InvalidArguments."""
-    living = tools.instances.lives
-    return _accepted(check(given, environ=tools.settings.environ, living=living))
+    settings, living = tools.settings, tools.instances.lives
+    uploads = Uploads(settings.allow_files)
+    return _accepted(check(given, environ=settings.environ, living=living, uploads=uploads))
 
 
 def _accepted(plan: CommandPlan) -> CommandPlan:
@@ -137,7 +139,13 @@ class _CommandRun:
         outside = settings.route in FROM_OUTSIDE
         policy = Policy(None, settings.allow_private if outside else typed)
         hidden = [value for value, _ in self._plan.secrets]
-        stage = Stage(self._tools.instances, policy, self._context.artifact, hidden=hidden)
+        stage = Stage(
+            self._tools.instances,
+            policy,
+            self._context.artifact,
+            uploads=Uploads(settings.allow_files),
+            hidden=hidden,
+        )
         if self._plan.instance_id:
             self._use(stage, self._plan.instance_id)
         return stage

@@ -25,6 +25,7 @@ from engine.work.command_table import (
     Arg,
     default_timeout_ms,
 )
+from engine.work.command_uploads import UploadRefused, Uploads
 from engine.work.given_secrets import Scrub
 
 MAX_COMMANDS: Final = 1_000
@@ -40,6 +41,7 @@ def check(
     *,
     environ: Mapping[str, str] | None = None,
     living: Callable[[str], bool] | None = None,
+    uploads: Uploads | None = None,
 ) -> CommandPlan:
     """Read a task document.
 
@@ -47,13 +49,14 @@ def check(
         given: anything; JSON of any shape is answered with its mistakes.
         environ: where secrets are looked up; without it their names alone are checked.
         living: is there an instance of this id? Without it the id's shape alone is checked.
+        uploads: what may be uploaded; without it the names of files alone are checked.
 
     Raises:
         InvalidArguments: with a `Problem` for every mistake.
     """
     if not isinstance(given, Mapping):
         raise InvalidArguments((Problem("", "wrong_type", "a task must be a JSON object"),))
-    reader = _Reader(environ=environ, living=living)
+    reader = _Reader(environ=environ, living=living, uploads=uploads)
     plan = reader.task(given)
     if reader.problems or plan is None:
         raise InvalidArguments(reader.told())
@@ -66,6 +69,7 @@ class _Reader:
 
     environ: Mapping[str, str] | None
     living: Callable[[str], bool] | None
+    uploads: Uploads | None
     problems: list[Problem] = field(default_factory=list)
     variables: dict[str, str] | None = None
     hidden: list[tuple[str, str]] = field(default_factory=list)
@@ -187,6 +191,7 @@ class _Reader:
         if not action:
             return None
         read = self._args(args, TOOLS[tool][action], f"{path}.args", f"{tool} {action}")
+        self._check_uploads(read.get("files", ()), f"{path}.args.files")
         self._needs(args, action, f"{path}.args", f"{tool} {action}")
         timeout_ms = read.pop("timeout", default_timeout_ms(action))
         self._remember_typed(args, read)
@@ -224,6 +229,16 @@ class _Reader:
             elif row.required:
                 self.wrong(f"{path}.{name}", "missing", f"is needed for {of}")
         return read
+
+    def _check_uploads(self, names: Iterable[str], path: str) -> None:
+        """The files that may not be uploaded, or are not there."""
+        if self.uploads is None:
+            return
+        for at, name in enumerate(names):
+            try:
+                self.uploads.check(name)
+            except UploadRefused as refused:
+                self.wrong(f"{path}[{at}]", refused.code, str(refused))
 
     def _needs(self, args: Mapping[str, Any], action: str, path: str, of: str) -> None:
         """The mistakes that lie between the arguments of an action."""

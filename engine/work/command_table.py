@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from engine.work import arguments
 from engine.work.command_keys import MODIFIERS, read_key
+from engine.work.command_uploads import MAX_FILES, read_name
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
 EXPECT_TIMEOUT_MS: Final = 5_000  # as Playwright's assertions
@@ -154,6 +155,7 @@ TOOLS: Final[Mapping[str, Mapping[str, Action]]] = {
             "text": _ANY_TEXT,
             "keep_text": _KEEP_TEXT,
         },
+        "upload": {**_IN_FRAME, "files": Arg(_one_or_more(read_name, MAX_FILES), True)},
         "drag": {**_IN_FRAME, "target": _MAYBE_SELECTOR, "x": _OFFSET, "y": _OFFSET},
     },
     "browser_content": {

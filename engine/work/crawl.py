@@ -79,6 +79,7 @@ class _Crawl:
         self._scrub = Scrub(args.secrets, key_shapes=args.redact_content)
         self._loaded = 0
         self._blocked = 0
+        self._keeping = 0  # pages that are over, and are being written down right now
         self._changed = asyncio.Condition()
         self._awake = Awake()
         self._suspects: set[str] = set()  # under which a browser died; they come again
@@ -329,7 +330,12 @@ class _Crawl:
             page = self._redacted(page)
         self._tally.add(page)
         error = page.get("error")
-        await self._ctx.page(page, self._units(f"{page['url']}: {error}" if error else page["url"]))
+        self._keeping += 1
+        try:
+            units = self._units(f"{page['url']}: {error}" if error else page["url"])
+            await self._ctx.page(page, units)
+        finally:
+            self._keeping -= 1
 
     def _redacted(self, page: dict[str, Any]) -> dict[str, Any]:
         return self._scrub.page(page, markdown=self._args.output_format == "markdown")
@@ -337,7 +343,8 @@ class _Crawl:
     def _units(self, message: str) -> Units:
         """Done, and what is known to come; faces show no 100 % before the task has ended."""
         done, most = self._tally.total, self._args.max_pages
-        to_come = max(0, self._frontier.known - 1)  # the page just kept still counts there
+        # The pages that are being kept still count there: this one, and those of other workers.
+        to_come = max(0, self._frontier.known - self._keeping)
         coming = min(to_come, max(0, most + min(self._blocked, most) - done))
         # Blocked pages are kept beside `max_pages`: only as they come may the total pass it.
         total = min(done + coming, max(most, done + (coming > 0)))

@@ -12,13 +12,14 @@ from engine.errors import Problem
 from engine.forms import Input, actions
 from engine.words import count
 from gui.dialogs.command_rows import tool_of
-from gui.dialogs.editors import Prose, SecretLine
+from gui.dialogs.editors import Patterns, Prose, SecretLine
 from gui.dialogs.field import Field, number_or_none
 from gui.dialogs.fold import grid_of
 
 ACTIONS: Final = {(tool, action): args for tool, action, args in actions()}
 FLAGS: Final = ("keep_text", "headed", "windows")
 LONG: Final = ("script",)
+SEVERAL: Final = ("files",)
 
 
 class CommandFields(QWidget):
@@ -116,6 +117,8 @@ class CommandFields(QWidget):
             if facts.default is not None:
                 usual = self.tr("{0} ms (as usual)").format(count(facts.default))
             return number_or_none(facts.low, facts.high, usual)
+        if name in SEVERAL:
+            return Patterns(2)
         if name in LONG:
             return Prose(4)
         edit = SecretLine() if facts.secret else QLineEdit()
@@ -186,6 +189,7 @@ class CommandFields(QWidget):
             "headed": self.tr("With a visible window"),
             "windows": self.tr("Keep windows that pages open, as tabs"),
             "tab": self.tr("Tab: number from 0, title or address"),
+            "files": self.tr("Files in the allowed folder, one a line"),
             "answer": self.tr("Answer to dialogs"),
             "width": self.tr("Width"),
             "height": self.tr("Height"),

@@ -65,10 +65,11 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """The path of a program."""
+    """The path of a program, or of a folder."""
 
     empty: str
     browse: str
+    is_folder: bool = False
 
 
 Control = Switch | Choice | Number | Clock | File
@@ -199,7 +200,8 @@ def _file(control: File, key: str, preferences: Preferences, parent: QWidget) ->
 
     def ask() -> None:
         dialog = QFileDialog(both, control.empty)
-        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        modes = QFileDialog.FileMode
+        dialog.setFileMode(modes.Directory if control.is_folder else modes.ExistingFile)
         dialog.fileSelected.connect(lambda path: preferences.set(key, path))
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()

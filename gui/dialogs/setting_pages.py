@@ -144,9 +144,15 @@ class SettingPages(QObject):
                 tr("The program that opens pages. Empty: the first one that is found."),
             ),
             Item("", "", BrowserTest),
+            Item(
+                "commands.allow_files",
+                tr("Files for uploads"),
+                File(tr("No folder: tasks upload nothing"), tr("Browse…"), is_folder=True),
+                tr("The folder whose files command tasks may upload."),
+            ),
             Item("", "", OpenAgain),
         )
-        return Page(tr("Engine and browser"), ("engine.", "browser."), items)
+        return Page(tr("Engine and browser"), ("engine.", "browser.", "commands."), items)
 
     def _notices(self) -> Page:
         tr = self.tr

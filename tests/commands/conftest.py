@@ -36,6 +36,7 @@ _TOOL_OF = {
     "switch_tab": "browser_navigate",
     "close_tab": "browser_navigate",
     "dialog": "browser_interact",
+    "upload": "browser_interact",
     "click": "browser_interact",
     "check": "browser_interact",
     "uncheck": "browser_interact",

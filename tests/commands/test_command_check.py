@@ -74,6 +74,7 @@ REQUIRED = {
     "scroll": ["direction"],
     "select": ["selector", "value"],
     "hover": ["selector"],
+    "upload": ["selector", "files"],
     "dialog": ["answer"],
     "switch_tab": ["tab"],
     "drag": ["selector", "target"],

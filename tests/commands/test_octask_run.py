@@ -334,3 +334,20 @@ def test_a_detached_task_looks_its_secrets_up_itself_and_takes_its_variables_by_
     kept = octask.everything()
     assert b"password123" not in kept
     assert b"user@example.com" not in kept
+
+
+def test_the_operator_names_the_folder_whose_files_may_be_uploaded(
+    octask: Octask, site: Site
+) -> None:
+    site.answers["/form"] = Answer(b"<!doctype html><title>t</title><input type=file>")
+    (octask.folder / "files").mkdir()
+    (octask.folder / "files" / "a.txt").write_text("first")
+    upload = do("upload", selector="input", files="a.txt")
+    document = octask.file("up.json", task(do("goto", url=f"{site.url}/form"), upload))
+    refused = octask("run", document, code=2).stderr
+    assert "commands[1].args.files[0]" in refused
+    assert "--allow-files" in refused
+    allowed = ("--allow-files", str(octask.folder / "files"))
+    assert "2 of 2 commands" in octask("run", document, *allowed).stdout
+    (detached,) = octask("run", document, *allowed, "--detach").stdout.split()
+    assert "COMPLETED" in octask("wait", detached).stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -17,9 +18,17 @@ from engine.work.static import open_static
 ROBOTS = "User-agent: *\nDisallow: /static/1\n"  # and 10 to 19, as far as they are linked
 
 
-async def told(url: str, **more: Any) -> list[Units]:
+class SlowContext(MemoryContext):
+    """Writes so slowly that several workers keep their pages at the same time."""
+
+    async def page(self, page: dict[str, Any], units: Units) -> None:
+        await asyncio.sleep(0.05)
+        await super().page(page, units)
+
+
+async def told(url: str, context: MemoryContext | None = None, **more: Any) -> list[Units]:
     args = parse_crawl({"url": url, "engine": "static", "delay_ms": 0, **more})
-    context = MemoryContext()
+    context = context or MemoryContext()
 
     @asynccontextmanager
     async def open_fetcher(engine: Any, asked: Any) -> Any:
@@ -51,6 +60,13 @@ async def test_with_more_to_come_nothing_looks_finished(site: Any) -> None:
     assert len(progress) > 9  # nine, and what robots.txt forbids
     assert all(units.total is not None and units.done < units.total for units in progress[:-1])
     assert progress[3].total == 9
+
+
+async def test_pages_that_are_kept_at_the_same_time_are_not_still_to_come(site: Any) -> None:
+    url = f"{site.url}/static/"
+    progress = await told(url, SlowContext(), max_pages=40, max_depth=1, concurrency=5)
+    last = max(progress, key=lambda units: units.done)
+    assert (last.done, last.total) == (len(progress), len(progress))
 
 
 async def test_without_blocked_pages_the_total_is_the_limit_at_most(site: Any) -> None:
