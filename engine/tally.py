@@ -24,6 +24,9 @@ UNITS_KEY: Final[Mapping[str, str]] = {
 OTHER_UNITS: Final = "pages"  # of a kind that is not ours
 
 
+_SELDOM: Final = ("http_errors", "not_loaded", "retried", "redacted", "compared")
+
+
 class CrawlOutcome(msgspec.Struct, frozen=True):
     """The `summary` of result.json. `left_out` counts links that were not followed, by reason;
     `redacted` what was taken out of pages' content.
@@ -41,15 +44,14 @@ class CrawlOutcome(msgspec.Struct, frozen=True):
     not_loaded: int = 0
     retried: int = 0
     redacted: int = 0
+    compared: int = 0
     left_out: Mapping[str, int] = {}
 
     def summary(self) -> dict[str, Any]:
         told = msgspec.structs.asdict(self)
         del told["first_error"]  # it stands with its page
         left_out = told.pop("left_out")
-        counts = {
-            name: told.pop(name) for name in ("http_errors", "not_loaded", "retried", "redacted")
-        }
+        counts = {name: told.pop(name) for name in _SELDOM}
         return {**told, **{name: count for name, count in counts.items() if count}, **left_out}
 
 
@@ -61,6 +63,7 @@ class Tally:
         self.failed = 0
         self.http_errors = 0
         self.retried = 0
+        self.compared = 0
         self.deepest = 0
         self.first_error = ""
         self.redacted = 0
@@ -72,6 +75,7 @@ class Tally:
         self.failed += "error" in page
         self.http_errors += page.get("error_code") == "http"
         self.retried += "attempts" in page
+        self.compared += page.get("compared") is True
         self.first_error = self.first_error or str(page.get("error", ""))
         redacted = page.get("redacted")
         self.redacted += redacted if isinstance(redacted, int) else 0
@@ -93,6 +97,7 @@ class Tally:
             not_loaded=self.failed - self.http_errors,
             retried=self.retried,
             redacted=self.redacted,
+            compared=self.compared,
         )
 
 

@@ -88,9 +88,13 @@ class TabPool:
     async def _open(self) -> Berth:
         chromium = await self._browser()
         async with chromium.within(OPEN_S):
-            policy, locale = self._options.policy, self._options.locale
+            policy, options = self._options.policy, self._options
             context, lane = await open_context(
-                chromium, policy, script=first_script(), locale=locale
+                chromium,
+                policy,
+                script=first_script(),
+                locale=options.locale,
+                user_agent=options.user_agent,
             )
         known = self._options.credentials
         return Berth(chromium, context, lambda frames: Ward(policy, known, frames, lane=lane))

@@ -52,6 +52,7 @@ class FetcherOptions(msgspec.Struct, frozen=True):
     credentials: Credentials | None = None
     block_resources: bool = True
     locale: str | None = None
+    user_agent: str | None = None  # None: Chromium's own
     task_id: str = ""  # of the task that may be watched at it
 
 

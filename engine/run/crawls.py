@@ -20,7 +20,7 @@ from engine.work.crawl import crawl
 from engine.work.crawl_args import CrawlArgs, parse_crawl
 from engine.work.fetch import EngineName, Fetcher
 from engine.work.loading import OpenFetcher
-from engine.work.static import open_static
+from engine.work.static import SHARED_AGENT, USER_AGENT, open_static
 
 
 def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
@@ -34,15 +34,16 @@ def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
         policy = fence
 
     def open_fetcher(engine: EngineName, args: CrawlArgs) -> AbstractAsyncContextManager[Fetcher]:
+        both, clock = args.engine == "auto", context.monotonic
         if engine == "static":
-            judge = args.engine == "auto"
-            clock = context.monotonic
-            return open_static(policy, args.credentials, judge=judge, monotonic=clock)
+            agent = SHARED_AGENT if both else USER_AGENT
+            return open_static(policy, args.credentials, judge=both, agent=agent, monotonic=clock)
         options = FetcherOptions(
             policy=policy,
             pages=args.concurrency,
             credentials=args.credentials,
             block_resources=args.block_resources,
+            user_agent=SHARED_AGENT if both else None,
             task_id=context.task_id,
         )
         return tools.browser.fetcher(options)

@@ -268,10 +268,15 @@ class _Crawl:
 
     async def _load(self, visit: Visit, rules: Rules | None) -> Fetched:
         host = urlsplit(visit.address.origin).netloc
-        await self._pace.turn(host, rules.delay_s if rules is not None else 0.0)
-        limit_s = self._args.timeout_ms / 1_000 * (2 if self._args.engine == "auto" else 1)
-        async with self._ctx.unit(visit.address.url, limit_s + SLACK_S):
+        crawl_delay_s = rules.delay_s if rules is not None else 0.0
+        await self._pace.turn(host, crawl_delay_s)
+        limit_s = self._args.timeout_ms / 1_000 + SLACK_S
+        async with self._ctx.unit(visit.address.url, limit_s):
             fetched = await self._loader.load(visit.address.url)
+        if self._loader.needs_second(fetched):
+            await self._pace.turn(host, crawl_delay_s)
+            async with self._ctx.unit(visit.address.url, limit_s):
+                fetched = await self._loader.second(fetched)
         if fetched.status in _NAMES_A_TIME and fetched.retry_after_s is not None:
             self._pace.hold(host, fetched.retry_after_s)
         return fetched

@@ -59,7 +59,9 @@ class Fetched(msgspec.Struct):
     `links_skipped` counts links that lead to no web page, and `links_over` those beyond what is
     kept of one page; `windows` those that the page wanted
     to open, and `dialogs` its alerts and questions: none of them was let stand.
-    `needs_browser` is the static engine's word: a script could run, or too little text.
+    `needs_browser` is the static engine's word: a script could run, or too little text; `runs`
+    names what could, and is empty where there is too little text. `compared` says that both
+    engines took the page.
     """
 
     url: str
@@ -84,6 +86,8 @@ class Fetched(msgspec.Struct):
     cut_off: bool = False
     screenshot: builtins.bytes | None = None
     needs_browser: bool = False
+    runs: str = ""
+    compared: bool = False
     retry_after_s: float | None = None
     body: builtins.bytes = b""
 

@@ -1,4 +1,4 @@
-"""Which engine loads a page: the one that was asked for, or for `auto` the cheapest that can."""
+"""Which engine loads a page: the one that was asked for, or for `auto` the one that was learned."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from engine.errors import PageError
 from engine.work.addresses import address_of
 from engine.work.crawl_args import CrawlArgs
 from engine.work.documents import is_html, is_text
+from engine.work.engine_choice import EngineChoice, is_same
+from engine.work.extract import off_the_loop
 from engine.work.fetch import EngineName, Fetched, Fetcher
 from engine.work.robots import Robots
 
@@ -31,6 +33,7 @@ class Loader:
         self._opening = asyncio.Lock()
         self._options = args.page_options
         self._robots: Robots | None = None
+        self._choice = EngineChoice()
 
     async def __aenter__(self) -> Self:
         return self
@@ -53,30 +56,56 @@ class Loader:
         return self._robots
 
     async def load(self, url: str) -> Fetched:
-        """Load `url`; raises as `Fetcher.fetch` does."""
+        """Load `url`; raises as `Fetcher.fetch` does.
+
+        With `auto` the answer may be half of it: see `needs_second`.
+        """
         engine = self._args.engine
         if engine != "auto":
             return await self._by(engine, url)
         if (address := address_of(url)) is not None and address.route:
             return await self._by("browser", url)  # only a script can tell what it stands for
-        return await self._static_first(url)
-
-    async def _static_first(self, url: str) -> Fetched:
+        plan = self._choice.plan(url)
+        if plan == "browser":
+            return await self._by("browser", url)
         try:
             fetched = await self._by("static", url)
         except PageError as failed:
             if failed.kind in _FINAL:
                 raise
-            return await self._by("browser", url)
-        if not fetched.needs_browser or not _could_render(fetched):
-            return fetched
-        return await self._by("browser", url)
+            return Fetched(url, url, 0, engine="static", needs_browser=True)
+        if _is_final(fetched):
+            fetched.needs_browser = False
+        elif not fetched.needs_browser:
+            if plan == "both":
+                self._choice.learn(fetched, equal=True)
+        elif plan == "static":
+            fetched.needs_browser = self._choice.needs_comparing(fetched)
+        return fetched
+
+    def needs_second(self, fetched: Fetched) -> bool:
+        """Has the browser to take this page as well, once its host may be asked again?"""
+        return self._args.engine == "auto" and fetched.needs_browser
+
+    async def second(self, static: Fetched) -> Fetched:
+        """The same page by the browser, and what both engines tell of it; raises as `load`."""
+        rendered = await self._by("browser", static.url)
+        if static.status == 0:
+            return rendered
+        size = len(static.html) + len(rendered.html)
+        equal = bool(static.runs) and await off_the_loop(size, is_same, static, rendered)
+        self._choice.learn(static, equal=equal)
+        # An equal page is told as all the pages are that it speaks for.
+        found = static if equal and rendered.screenshot is None else rendered
+        found.compared = True
+        return found
 
     async def _by(self, engine: EngineName, url: str) -> Fetched:
         fetcher = self._fetchers.get(engine) or await self.fetcher(engine)
         return await fetcher.fetch(url, self._options)
 
 
-def _could_render(fetched: Fetched) -> bool:
-    """A PDF or a picture becomes no page in a browser either."""
-    return is_html(fetched.content_type) or is_text(fetched.content_type)
+def _is_final(fetched: Fetched) -> bool:
+    """An error stays one in a browser, and a PDF or a picture becomes no page there either."""
+    page = is_html(fetched.content_type) or is_text(fetched.content_type)
+    return not page or not 200 <= fetched.status < 300

@@ -29,6 +29,8 @@ def page_record(visit: Visit, fetched: Fetched, found: Extracted) -> dict[str, A
         "engine_used": fetched.engine,
         "settled": fetched.settled,
     }
+    if fetched.compared:
+        page["compared"] = True
     if visit.attempts > 1:
         page["attempts"] = visit.attempts
     if visit.lastmod:

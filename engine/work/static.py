@@ -7,7 +7,7 @@ import importlib
 import re
 import time
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin
@@ -17,19 +17,35 @@ from engine.errors import AddressBlocked, EngineError, PageError
 from engine.work import documents
 from engine.work.addresses import Address, address_of
 from engine.work.bounds import MAX_HTML_CHARS, bounded
-from engine.work.extract import THREAD_FROM_CHARS, off_the_loop, parse_html
+from engine.work.extract import THREAD_FROM_CHARS, off_the_loop, parse_html, parse_static
 from engine.work.fetch import Credentials, Fetched, PageOptions
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
+    from selectolax.lexbor import LexborHTMLParser
 
 MAX_REDIRECTS = 10
 MAX_HEADERS, MAX_HEADER_CHARS = 1_000, 64 * 1024  # browsers take more than the library's 128
+MAX_RUNS_CHARS = 2_000
+REFRESH_CHARS = 64 * 1024  # of a page, in which it must say that it sends its readers on
 ENOUGH_TEXT_CHARS = 200  # below, a static page is taken for a shell that a script fills
 USER_AGENT = "Mozilla/5.0 (compatible; OpenChromeMonitor/0.1)"
-_HEADERS = {"User-Agent": USER_AGENT, "Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+# Of both engines where a crawl may use both: a page must not depend on which of them asked. It
+# names us, and is otherwise a browser's, because many sites answer by that.
+SHARED_AGENT = (
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko; compatible; "
+    "OpenChromeMonitor/0.1) Chrome/140.0.0.0 Safari/537.36"
+)
+_ACCEPT = "text/html,application/xhtml+xml,*/*;q=0.8"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _JSON_SCRIPT = re.compile(r"\s*application/(?:ld\+)?json\s*(?:;.*)?", re.IGNORECASE)
+_REFRESH = re.compile(r"http-equiv\s*=\s*[\"']?\s*refresh", re.IGNORECASE)
+# Only what a browser does before the page comes to rest: `0; url=…`, `0.5, '…'`.
+_REFRESH_TO = re.compile(
+    r"\s*(?:0+(?:\.\d*)?|\.\d+)\s*[;,\s]\s*(?:url\s*=)?\s*"
+    r"(?:[\"'](?P<quoted>[^\"']+)[\"'].*|(?P<bare>[^\"'\s].*))",
+    re.IGNORECASE | re.DOTALL,
+)
 _ON_ATTRIBUTE = re.compile(r"<[a-z][^>]*[\s\"'/]on[a-z]+\s*=", re.IGNORECASE)
 _SCRIPT_LINK = re.compile(
     r"[\x00-\x20]*j[\t\n\r]*a[\t\n\r]*v[\t\n\r]*a[\t\n\r]*script[\t\n\r]*:", re.IGNORECASE
@@ -42,14 +58,16 @@ async def open_static(
     credentials: Credentials | None = None,
     *,
     judge: bool = False,
+    agent: str = USER_AGENT,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[StaticFetcher]:
     """A static engine for one crawl; `judge` makes it say whether a page needs a browser.
 
-    `monotonic` (seconds) is the clock that the durations of its pages are taken from.
+    `agent` is what it calls itself. `monotonic` (seconds) is the clock that the durations of its
+    pages are taken from.
     """
     await asyncio.to_thread(importlib.import_module, "aiohttp")  # 0.5 s that no loop should wait
-    fetcher = StaticFetcher(policy, credentials, judge=judge, monotonic=monotonic)
+    fetcher = StaticFetcher(policy, credentials, judge=judge, agent=agent, monotonic=monotonic)
     try:
         yield fetcher
     finally:
@@ -72,11 +90,13 @@ class StaticFetcher:
         credentials: Credentials | None,
         *,
         judge: bool,
+        agent: str = USER_AGENT,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._policy = policy
         self._credentials = credentials
         self._judge = judge
+        self._agent = agent
         self._monotonic = monotonic
         # A number stays what it is, and a name is judged again at each connection (resolver).
         self._judged: set[str] = set()
@@ -85,16 +105,25 @@ class StaticFetcher:
     async def fetch(self, url: str, options: PageOptions) -> Fetched:
         started = self._monotonic()
         deadline = asyncio.get_running_loop().time() + options.timeout_ms / 1_000
-        try:
-            async with asyncio.timeout_at(deadline):
-                response, final = await self._follow(url)
-        except TimeoutError as late:
-            raise PageError(
-                "timeout", f"no answer within {options.timeout_ms / 1_000:g} s"
-            ) from late
-        answered = self._monotonic()
-        async with response:
-            fetched = await self._read(response, options, deadline)
+        asked = url
+        for _ in range(MAX_REDIRECTS + 1):
+            try:
+                async with asyncio.timeout_at(deadline):
+                    response, final = await self._follow(asked)
+            except TimeoutError as late:
+                raise PageError(
+                    "timeout", f"no answer within {options.timeout_ms / 1_000:g} s"
+                ) from late
+            answered = self._monotonic()
+            async with response:
+                fetched = await self._read(response, options, deadline)
+            to = refresh_of(fetched.html) if 200 <= fetched.status < 300 else ""
+            onward = address_of(_joined(final.asked, to)) if to else None
+            if onward is None or onward.asked == final.asked:
+                break
+            asked = onward.url
+        else:
+            raise PageError("redirects", "too many redirects")
         fetched.url, fetched.final_url = url, final.url
         fetched.response_ms = _ms(answered - started)
         fetched.render_ms = _ms(self._monotonic() - answered)
@@ -153,7 +182,7 @@ class StaticFetcher:
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
-            headers=_HEADERS,
+            headers={"User-Agent": self._agent, "Accept": _ACCEPT},
             timeout=aiohttp.ClientTimeout(total=None),  # the deadline is ours
             max_line_size=MAX_HEADER_CHARS,
             max_field_size=MAX_HEADER_CHARS,
@@ -204,8 +233,8 @@ class StaticFetcher:
         else:
             fetched.text = text[:MAX_HTML_CHARS]
         fetched.truncated |= len(text) > MAX_HTML_CHARS
-        if self._judge:
-            fetched.needs_browser = not 200 <= fetched.status < 300 or needs_browser(fetched.html)
+        if self._judge and (fetched.html or not fetched.text):
+            fetched.needs_browser, fetched.runs = judged(fetched.html)
 
 
 async def _body(response: ClientResponse, limit: int, deadline: float) -> _Body:
@@ -237,25 +266,49 @@ def _is_download(disposition: str) -> bool:
     return disposition.lstrip().lower().startswith("attachment")
 
 
-def needs_browser(html: str) -> bool:
-    """Could a script run in `html`, or is there too little text for a page?"""
-    if not html or _ON_ATTRIBUTE.search(html):
-        return True
+def judged(html: str) -> tuple[bool, str]:
+    """Whether a browser could show more of `html`, and what could run in it; that is empty
+    where there is too little text for a page.
+    """
+    if not html:
+        return True, ""
     tree = parse_html(bounded(html))
-    for script in tree.css("script"):
-        if not _JSON_SCRIPT.fullmatch(script.attributes.get("type") or ""):
-            return True
+    runs = set(_scripts(tree))
+    if _ON_ATTRIBUTE.search(html):
+        runs.add("on-")
     if tree.css_first("iframe[src], iframe[srcdoc], frame[src], object[data], embed[src]"):
-        return True
+        runs.add("frame")
     for node in tree.css("[href], [action], [formaction]"):
         values = (node.attributes.get(name) or "" for name in ("href", "action", "formaction"))
         if any(_SCRIPT_LINK.match(value) for value in values):
-            return True
+            runs.add("javascript:")
+            break
     for node in tree.css("style, template, noscript, script, [hidden]"):
         node.decompose()
     body = tree.body
     text = "" if body is None else body.text(deep=True, separator=" ")
-    return len(" ".join(text.split())) < ENOUGH_TEXT_CHARS
+    if len(" ".join(text.split())) < ENOUGH_TEXT_CHARS:
+        return True, ""
+    return bool(runs), " ".join(sorted(runs))[:MAX_RUNS_CHARS]
+
+
+def _scripts(tree: LexborHTMLParser) -> Iterator[str]:
+    """The names of the scripts, whose folders and versions make no other page."""
+    for script in tree.css("script"):
+        if not _JSON_SCRIPT.fullmatch(script.attributes.get("type") or ""):
+            source = (script.attributes.get("src") or "").partition("?")[0]
+            yield source.rstrip("/").rpartition("/")[2][:100] or "inline"
+
+
+def refresh_of(html: str) -> str:
+    """Where a page sends its readers at once by `<meta http-equiv=refresh>`; empty for most."""
+    if not _REFRESH.search(html, 0, REFRESH_CHARS):
+        return ""
+    for meta in parse_static(html[:REFRESH_CHARS]).css('meta[http-equiv="refresh" i]'):
+        found = _REFRESH_TO.fullmatch(meta.attributes.get("content") or "")
+        if found is not None:
+            return (found["quoted"] or found["bare"] or "").strip()
+    return ""
 
 
 def retry_after(header: str) -> float | None:

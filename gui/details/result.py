@@ -165,6 +165,7 @@ def _facts() -> dict[str, str]:
         "not_loaded": _tr("not loaded"),
         "retried": _tr("tried more than once"),
         "redacted": _tr("redacted in content"),
+        "compared": _tr("taken by both engines"),
         "skipped": _tr("skipped"),
         "max_depth_reached": _tr("deepest link"),
         "duration_ms": _tr("duration"),

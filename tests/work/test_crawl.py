@@ -331,7 +331,7 @@ async def test_a_missing_browser_ends_the_crawl(site):
         ("/handler", ["static", "browser"]),
         ("/script-link", ["static", "browser"]),
         ("/iframe", ["static", "browser"]),
-        ("/status/404", ["static", "browser"]),
+        ("/status/404", ["static"]),
         ("/files/doc.pdf", ["static"]),
     ],
 )

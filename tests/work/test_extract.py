@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engine.work.documents import decode
 from engine.work.extract import MAX_CONTENT_BYTES, clip, extract_now
 from engine.work.fetch import MAX_LINK_CHARS, Fetched
-from engine.work.static import needs_browser
+from engine.work.static import judged
 from tests.work.random_pages import random_page
 
 FORMS = ("markdown", "text", "structured")
@@ -237,4 +237,4 @@ def test_no_body_breaks_the_decoding(body, label):
     ],
 )
 def test_the_judgement_whether_a_page_needs_a_browser(html, needs):
-    assert needs_browser(html) is needs
+    assert judged(html)[0] is needs

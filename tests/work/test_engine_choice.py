@@ -1,0 +1,221 @@
+"""`auto` learns where static pages are the browser's, and asks for the others once."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.browser.egress import Policy
+from engine.errors import PageError
+from engine.sample.server import Answer, Request, Server
+from engine.work.context import MemoryContext
+from engine.work.crawl import crawl
+from engine.work.crawl_args import parse_crawl
+from engine.work.engine_choice import EngineChoice, is_same
+from engine.work.fetch import Fetched, PageOptions
+from engine.work.static import judged, open_static, refresh_of
+from tests.engines import opened
+
+PAGES = 60
+PROSE = "The heron stands in the shallow water and waits for a long time. " * 6
+
+
+def page(path: str, scripts: str = "<script src=/page.js></script>", more: str = "") -> str:
+    numbers = range(1, PAGES) if path.endswith("/0") else ()
+    links = "".join(f'<a href="{path[:-1]}{n}">{n}</a> ' for n in numbers)
+    return f"<!doctype html><title>{path}</title>{scripts}<p>{path} {PROSE}{more}</p>{links}"
+
+
+class Both:
+    """The far ends of both engines; `rendered` says what scripts make of a page."""
+
+    def __init__(self, rendered: Callable[[str], str] = page, status: int = 200) -> None:
+        self.rendered, self.status = rendered, status
+        self.hits: dict[str, Counter[str]] = {"static": Counter(), "browser": Counter()}
+        self.at: list[float] = []
+
+    def engine(self, name: str) -> Any:
+        outer = self
+
+        class End:
+            async def fetch(self, url: str, options: Any) -> Fetched:
+                path = url.removeprefix("http://site.test")
+                outer.hits[name][path] += 1
+                outer.at.append(time.monotonic())
+                if name == "static":
+                    html = page(path)
+                    found = Fetched(url, url, outer.status, "text/html", html=html, engine="static")
+                    found.needs_browser, found.runs = judged(html)
+                    return found
+                html = outer.rendered(path)
+                links = [f"{url[:-1]}{n}" for n in range(1, PAGES)] if path.endswith("/0") else []
+                return Fetched(
+                    url, url, 200, "text/html", html=html, text=_shown(html), links=links
+                )
+
+            async def close(self) -> None:
+                pass
+
+        return End()
+
+
+def _shown(html: str) -> str:
+    from engine.work.extract import static_text
+
+    return static_text(html)
+
+
+async def crawled(ends: Both, start: str = "/a/0", **more: Any) -> tuple[Any, list[dict[str, Any]]]:
+    @asynccontextmanager
+    async def open_fetcher(engine: Any, args: Any) -> AsyncIterator[Any]:
+        yield ends.engine(engine)
+
+    given = {"url": f"http://site.test{start}", "engine": "auto", "delay_ms": 0, "max_pages": 100}
+    args = parse_crawl({**given, "respect_robots": False, "output_format": "text", **more})
+    ctx = MemoryContext()
+    return (await crawl(args, ctx, open_fetcher)).summary(), ctx.pages
+
+
+async def test_pages_that_scripts_do_not_change_are_taken_once_but_for_a_sample() -> None:
+    ends = Both()
+    summary, pages = await crawled(ends)
+    assert {one["engine_used"] for one in pages} == {"static"}
+    assert set(ends.hits["static"].values()) == {1}
+    compared = ends.hits["browser"].total()
+    assert 2 <= compared <= 8
+    assert summary["compared"] == compared == sum(one.get("compared", False) for one in pages)
+
+
+async def test_pages_that_scripts_change_are_the_browsers_and_soon_asked_of_it_alone() -> None:
+    ends = Both(lambda path: page(path, more="and then it flies"))
+    summary, pages = await crawled(ends)
+    assert {one["engine_used"] for one in pages} == {"browser"}
+    assert all("flies" in one["content"] for one in pages)
+    assert set(ends.hits["browser"].values()) == {1}
+    assert summary["compared"] == ends.hits["static"].total() <= 12
+
+
+async def test_one_part_of_a_site_may_need_the_browser_and_another_not() -> None:
+    choice = EngineChoice()
+    for n in range(4):
+        choice.learn(_static(f"http://site.test/app/{n}"), equal=False)
+        choice.learn(_static(f"http://site.test/docs/{n}"), equal=True)
+    assert choice.plan("http://site.test/app/9") == "browser"
+    assert choice.plan("http://site.test/docs/9") == "static"
+
+
+def test_after_a_difference_the_browser_is_compared_again_later_and_ever_more_rarely() -> None:
+    choice, url = EngineChoice(), "http://site.test/app/1"
+    choice.learn(_static(url), equal=False)
+    waited = []
+    for _ in range(3):
+        plans = []
+        while (plan := choice.plan(url)) == "browser":
+            plans.append(plan)
+        assert plan == "both"
+        waited.append(len(plans))
+        choice.learn(_static(url), equal=False)
+    assert waited == [5, 10, 20]
+    while choice.plan(url) != "both":
+        pass
+    for _ in range(2):
+        choice.learn(_static(url), equal=True)
+    assert choice.plan(url) == "static"
+
+
+def test_pages_that_run_other_scripts_are_compared_for_themselves() -> None:
+    choice = EngineChoice()
+    for n in range(3):
+        choice.learn(_static(f"http://site.test/docs/{n}", "page.js"), equal=True)
+    assert not choice.needs_comparing(_static("http://site.test/docs/7", "page.js"))
+    assert choice.needs_comparing(_static("http://site.test/docs/8", "chart.js page.js"))
+    assert choice.needs_comparing(_static("http://site.test/docs/9", ""))  # an empty shell
+
+
+def _static(url: str, runs: str = "page.js") -> Fetched:
+    return Fetched(url, url, 200, "text/html", engine="static", needs_browser=True, runs=runs)
+
+
+async def test_an_error_of_the_site_is_asked_for_once() -> None:
+    ends = Both(status=404)
+    await crawled(ends)
+    assert (ends.hits["static"].total(), ends.hits["browser"].total()) == (1, 0)
+
+
+async def test_both_engines_keep_the_distance_between_two_requests_together() -> None:
+    ends, began = Both(), time.monotonic()
+    await crawled(ends, max_pages=3, delay_ms=80)
+    assert len(ends.at) >= 5  # three pages, two of them by both
+    assert ends.at[4] - began >= 4 * 0.08  # a busy machine can only make that later
+
+
+def test_what_is_the_same_has_the_same_words_and_links() -> None:
+    one = Fetched("http://a/", "http://a/", 200, html="<p>x y <a href=/z>z</a>", engine="static")
+    other = Fetched(
+        "http://a/", "http://a/", 200, html="<p>x", text="x\ny  z", links=["http://a/z"]
+    )
+    assert is_same(one, other)
+    other.links = []
+    assert not is_same(one, other)
+    other.links, other.text = ["http://a/z"], "x y z w"
+    assert not is_same(one, other)
+
+
+@pytest.mark.parametrize(
+    ("content", "to"),
+    [
+        ("0; url=/b", "/b"),
+        ("0;URL='/b'", "/b"),
+        ('0, url="/b" ', "/b"),
+        ("0.0 /b", "/b"),
+        ("0", ""),
+        ("5; url=/b", ""),
+        ("url=/b", ""),
+    ],
+)
+def test_a_page_that_sends_its_readers_on_at_once_is_known(content: str, to: str) -> None:
+    quote = "'" if '"' in content else '"'
+    assert (
+        refresh_of(f"<meta http-equiv={quote}Refresh{quote} content={quote}{content}{quote}>") == to
+    )
+    assert refresh_of(f"<noscript><meta http-equiv=refresh content={quote}{content}{quote}>") == ""
+
+
+async def test_the_static_engine_follows_a_page_that_sends_its_readers_on(site: Any) -> None:
+    site.answers["/old"] = Answer(b'<meta http-equiv=refresh content="0; url=/static/1">')
+    site.answers["/round"] = Answer(b'<meta http-equiv=refresh content="0; url=/turn">')
+    site.answers["/turn"] = Answer(b'<meta http-equiv=refresh content="0; url=/round">')
+    async with open_static(Policy.for_start(site.url)) as fetcher:
+        found = await fetcher.fetch(f"{site.url}/old", PageOptions())
+        assert (found.url, found.final_url) == (f"{site.url}/old", f"{site.url}/static/1")
+        with pytest.raises(PageError, match="too many redirects"):
+            await fetcher.fetch(f"{site.url}/round", PageOptions())
+
+
+async def test_a_site_sees_one_user_agent_whichever_engine_asks(home: Path) -> None:
+    seen: list[tuple[str, str]] = []
+
+    def answer(request: Request) -> Answer:
+        seen.append((request.path, request.headers.get("user-agent", "")))
+        return Answer(page(request.path).encode())
+
+    server = Server(answer, "127.0.0.1", 0)
+    server.start()
+    try:
+        async with opened(home) as engine:
+            url = f"http://127.0.0.1:{server.port}/a/9"
+            args = {"url": url, "engine": "auto", "max_pages": 1, "delay_ms": 0}
+            started = await engine.start("crawl", {**args, "respect_robots": False})
+            await engine.wait(started.task_id, 60_000)
+    finally:
+        server.stop()
+    agents = [agent for path, agent in seen if path == "/a/9"]
+    assert len(agents) == 2
+    assert len(set(agents)) == 1
+    assert "OpenChromeMonitor/" in agents[0]
