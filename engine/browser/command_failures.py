@@ -93,7 +93,7 @@ def as_failure(
         return InstanceDisconnected("the page was closed while the command ran")
     if any(sign in message for sign in _PAGE_CRASH):
         return CommandFailed(CRASHED)
-    if any(sign in message for sign in _BAD_SELECTOR):
+    if is_bad_selector(error):
         return BadCommand("the selector is not one that the browser can read")
     for sign, sentence in _BAD_TARGET.items():
         if sign in message:
@@ -102,6 +102,11 @@ def as_failure(
         return CommandFailed("the address is a download, and downloads are refused")
     net = net_failure(message)
     return CommandFailed(str(net) if net else one_line(message))
+
+
+def is_bad_selector(error: Error) -> bool:
+    """Could the browser not read the selector?"""
+    return any(sign in error.message for sign in _BAD_SELECTOR)
 
 
 def one_line(message: str) -> str:

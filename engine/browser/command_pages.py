@@ -38,6 +38,15 @@ _IS_CHECKED: Final = """(node) => {
   const box = node.tagName === "LABEL" && node.control || node;
   return box.tagName === "INPUT" ? box.checked : box.getAttribute("aria-checked") === "true";
 }"""
+# The caret of a field that has the focus stays where it is; else it goes behind the text.
+_CARET: Final = """(node) => {
+  const root = node.getRootNode();
+  if (root.activeElement === node || node.contains(root.activeElement)) return;
+  node.focus();
+  if ("value" in node) return node.setSelectionRange(node.value.length, node.value.length);
+  getSelection().selectAllChildren(node);
+  getSelection().collapseToEnd();
+}"""
 # Fields whose value is not what the keys say: a date is typed in another order in each country.
 _SET_AT_ONCE: Final = ["date", "time", "month", "week", "datetime-local", "color", "range"]
 
@@ -117,25 +126,36 @@ async def uncheck(call: Call) -> Any:
 
 async def press(call: Call) -> Any:
     page = await _cleared(call)
-    if not call.args.get("keep_text") and is_typing(call.args["key"]):
-        call.stage.masked.append(whole_selector(call, call.selector))
-    await (await element(call)).press(call.args["key"], timeout=call.left_ms)
+    typing = not call.args.get("keep_text") and is_typing(call.args["key"])
+    field = await _typed_into(call, secret=typing)
+    await field.press(call.args["key"], timeout=call.left_ms)
     return _done(call, page)
 
 
 async def type_text(call: Call) -> Any:
-    """The field then holds exactly the text, whatever stood in it before."""
+    """The field then holds exactly the text, whatever stood in it before; or it is appended."""
     text = str(call.args["text"])
-    if not call.args.get("keep_text"):
-        call.stage.masked.append(whole_selector(call, call.selector))
-    field = await element(call)
+    field = await _typed_into(call, secret=not call.args.get("keep_text"))
     kind = str(await field.get_attribute("type", timeout=call.left_ms) or "").lower()
-    if len(text) > SLOWLY or kind in _SET_AT_ONCE:
+    if call.args.get("append"):
+        await field.evaluate(_CARET, timeout=call.left_ms)
+        await field.press_sequentially(text, timeout=call.left_ms)
+    elif len(text) > SLOWLY or kind in _SET_AT_ONCE:
         await field.fill(text, timeout=call.left_ms)
     else:
         await field.fill("", timeout=call.left_ms)
         await field.press_sequentially(text, timeout=call.left_ms)
     return {"typed": len(text)}
+
+
+async def _typed_into(call: Call, *, secret: bool) -> Locator:
+    """The field of the command, covered in pictures from now on if what is typed is `secret`."""
+    if secret:
+        call.stage.masked.append(whole_selector(call, call.selector))
+    field = await element(call)
+    if secret and call.used:
+        call.stage.masked.append(whole_selector(call, call.used))
+    return field
 
 
 async def keyboard(call: Call) -> Any:

@@ -85,7 +85,8 @@ class Call:
     """One command on the stage: its arguments as they are used, and its number in the task.
 
     `matches` is the number of elements that its selector met, 0 as long as that is not known;
-    `about` is what it waits for where that is no selector.
+    `about` is what it waits for where that is no selector. `used` is the alternative that took
+    the selector's place, `met` how many elements the selector itself met then.
     """
 
     stage: Stage
@@ -94,6 +95,8 @@ class Call:
     number: int
     matches: int = 0
     about: str = ""
+    used: str = ""
+    met: int = 0
     started_s: float = field(default_factory=time.monotonic)
 
     @property

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
+from playwright.async_api import Error
+from playwright.async_api import TimeoutError as PlaywrightTimeout
+
+from engine.browser.command_failures import is_bad_selector
 from engine.browser.command_stage import Call
 from engine.work.command_errors import CommandFailed
 
@@ -11,6 +16,8 @@ if TYPE_CHECKING:
     from playwright.async_api import Frame, Locator, Page
 
 ENTER_FRAME: Final = " >> internal:control=enter-frame >> "  # what Playwright's frame_locator adds
+PATIENCE_MS: Final = 5_000  # a page may still be loading: then an alternative would be premature
+LOOK_S: Final = 0.1
 NO_FRAME: Final = "the frame selector met an element that is no frame"
 
 
@@ -32,9 +39,53 @@ async def element(call: Call) -> Locator:
     """
     page = await call.stage.page()
     found = every(page, call)
-    await found.first.wait_for(state="attached", timeout=call.left_ms)
-    call.matches = await found.count()
-    return found.first
+    others: tuple[str, ...] = call.args.get("alternatives", ())
+    patience_ms = min(PATIENCE_MS, call.left_ms / 2) if others else call.left_ms
+    try:
+        await found.first.wait_for(state="attached", timeout=patience_ms)
+        call.matches = await found.count()
+    except Error as failed:
+        if not others or not (isinstance(failed, PlaywrightTimeout) or is_bad_selector(failed)):
+            raise
+    if call.matches == 1 or not others:
+        return found.first
+    return await _alternative(page, call, found, others)
+
+
+async def _alternative(page: Page, call: Call, found: Locator, others: tuple[str, ...]) -> Locator:
+    """The element of the first alternative that means one only.
+
+    Where the selector met several, it must be one of these, else the first of them counts.
+    """
+    first_met = call.matches
+    while True:
+        for each in others:
+            other = every(page, call, each)
+            if await _count(other) == 1 and (not first_met or await _is_among(other, found)):
+                call.used, call.met, call.matches = each, first_met, 1
+                return other
+        if first_met:
+            return found.first
+        if (now := await _count(found)) or call.left_ms <= LOOK_S * 2_000:
+            await found.first.wait_for(state="attached", timeout=call.left_ms)
+            call.matches = now
+            return found.first
+        await asyncio.sleep(LOOK_S)
+
+
+async def _count(found: Locator) -> int:
+    """How many elements match; none where the browser cannot read the selector."""
+    try:
+        return await found.count()
+    except Error as failed:
+        if is_bad_selector(failed):
+            return 0
+        raise
+
+
+async def _is_among(one: Locator, several: Locator) -> bool:
+    node = await one.element_handle()
+    return bool(await several.evaluate_all("(all, one) => all.includes(one)", node))
 
 
 async def frame_element(call: Call) -> Locator | None:

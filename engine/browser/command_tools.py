@@ -43,12 +43,19 @@ async def run_command(step: Step, stage: Stage, number: int) -> Any:
 
 
 def _with_notes(call: Call, result: dict[str, Any]) -> dict[str, Any]:
-    """The result, what dialogs said, and how many elements the selector met if several."""
+    """The result, what dialogs said, and what is to be known of the selector.
+
+    That is which alternative was used, or how many elements it met where those were several.
+    """
     told = dict(result)
     instance = call.stage.instance
     if instance is not None and (dialogs := instance.dialogs.take()):
         told["dialogs"] = dialogs
-    if call.matches > 1:
+    if call.used:
+        met = f"{call.met:,} elements" if call.met else "nothing"
+        told["used_selector"] = call.used
+        told["warning"] = f"the first selector met {met}; used {call.used}"
+    elif call.matches > 1:
         told["matches"] = call.matches
         told["warning"] = f"{call.matches:,} elements match the selector; the first was used"
     return told

@@ -179,6 +179,8 @@ class _CommandRun:
         try:
             command.result = self._scrub.published(await self._done(step, stage, number))
             command.warning = command.result.get("warning", msgspec.UNSET)
+            if "used_selector" in command.result:
+                await self._context.log("command", f"Command {number + 1}: {command.warning}")
         except CommandFailed as failed:
             reason = self._scrub.text(str(failed))
             command.error = CommandError(failed.code, reason)

@@ -22,6 +22,7 @@ MAX_TYPED: Final = 100_000
 MAX_SCRIPT: Final = 500_000
 MAX_SCROLL_PX: Final = 1_000_000
 MAX_FRAMES: Final = 10  # nested ones
+MAX_ALTERNATIVES: Final = 20
 MAX_CLICKS: Final = 3
 MAX_COUNT: Final = 1_000_000
 BUTTONS: Final = ("left", "right", "middle")
@@ -73,7 +74,12 @@ _MAYBE_SELECTOR = _text(MAX_SELECTOR, required=False)
 _MAYBE_TEXT = _text(MAX_TYPED, required=False)
 _ANY_TEXT = Arg(_typed, text=True)  # an empty one is a text as well
 _FRAME = Arg(_one_or_more(arguments.long_text(MAX_SELECTOR), MAX_FRAMES))
-_IN_FRAME: Final[Action] = {"selector": _SELECTOR, "frame": _FRAME}
+_ALTERNATIVES = Arg(_one_or_more(arguments.long_text(MAX_SELECTOR), MAX_ALTERNATIVES))
+_IN_FRAME: Final[Action] = {
+    "selector": _SELECTOR,
+    "frame": _FRAME,
+    "alternatives": _ALTERNATIVES,
+}
 
 
 def _tab(given: object) -> int | str:
@@ -135,6 +141,7 @@ TOOLS: Final[Mapping[str, Mapping[str, Action]]] = {
         "type": {
             **_IN_FRAME,
             "text": Arg(_typed, True, text=True),
+            "append": Arg(arguments.flag),
             "keep_text": _KEEP_TEXT,
         },
         "keyboard": {"key": _KEY, "keep_text": _KEEP_TEXT},

@@ -1,8 +1,8 @@
 """A recording as a command task (seed 002) that does the same again on the same site.
 
-What was typed stands as `{{variable}}`; whoever runs the task gives the values. What no
-command can do (a file chosen, another button of the mouse) is left out and said in
-`metadata.notReplayed`.
+What was typed stands as `{{variable}}`; whoever runs the task gives the values. Each command
+carries the other selectors that the recording knows as `alternatives`. What no command can do
+(a file chosen) is left out and said in `metadata.notReplayed`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from engine.work.command_keys import read_key
-from engine.work.command_table import MAX_SCROLL_PX
+from engine.work.command_table import MAX_ALTERNATIVES, MAX_SCROLL_PX
 from engine.work.command_values import placeholders
 from engine.work.recording_actions import plain_label
 
 _PLAYWRIGHTS_OWN: Final = re.compile(r"^(?:role|text)=|>>|:text-is\(")  # no CSS of a script
-INTO_FRAME: Final = " >> internal:control=enter-frame >> "  # Playwright's own step into a frame
 LANDMARK_MS: Final = 30_000
 MAX_COMMANDS: Final = 1_000  # of one task; a longer recording is cut, and says so
 MAX_INTENTION: Final = 300
@@ -38,8 +37,10 @@ class Replay:
         self.commands: list[Command] = []
         self.left_out: list[dict[str, Any]] = []
         self._acted: int | None = None  # where the commands of the last action in a page begin
+        self._tab = 0
+        self._tabs = {0}  # those that were seen so far
         self.variables: dict[str, dict[str, Any]] = {}
-        for action in actions:
+        for action in _folded(actions):
             if not self._add(action):
                 break
             self._note_variable(action)
@@ -47,7 +48,7 @@ class Replay:
     def _add(self, action: Action) -> bool:
         """False when the task is full."""
         try:
-            made = list(_commands(action))
+            made = [*self._to_tab(action), *_commands(action)]
         except ValueError as refused:
             self.left_out.append({"action": action.get("n"), "why": str(refused)})
             return True
@@ -60,6 +61,20 @@ class Replay:
         self._acted = None if moves or not made else len(self.commands)
         self.commands += made
         return True
+
+    def _to_tab(self, action: Action) -> Iterator[Command]:
+        """Go on in the tab of this action; one that the operator opened is opened here, too."""
+        tab = int(action.get("tab") or 0)
+        if tab == self._tab:
+            return
+        self._acted = None  # nothing is to be marked in another tab
+        opened = action.get("type") == "navigate" and action.get("how") == "typed"
+        if tab not in self._tabs and opened:
+            yield _command("browser_navigate", "Open a tab", action="new_tab")
+        else:
+            yield _command("browser_navigate", f"Go to tab {tab + 1}", action="switch_tab", tab=tab)
+        self._tab = tab
+        self._tabs.add(tab)
 
     def _note_variable(self, action: Action) -> None:
         """What a value is for: whoever gives it sees the field's name."""
@@ -109,8 +124,10 @@ def command_task(head: Mapping[str, Any], actions: Iterable[Action]) -> dict[str
 def variables_in(commands: Iterable[Command]) -> list[str]:
     """The names of the variables that the commands need, in the order of their first use."""
 
-    texts = (text for each in commands for text in each["args"].values() if isinstance(text, str))
-    return list(dict.fromkeys(name for text in texts for name in placeholders(text)))
+    values = (value for each in commands for value in each["args"].values())
+    texts = (text for value in values for text in (value if isinstance(value, list) else [value]))
+    found = (placeholders(text) for text in texts if isinstance(text, str))
+    return list(dict.fromkeys(name for names in found for name in names))
 
 
 def template(task: Mapping[str, Any]) -> dict[str, str]:
@@ -150,25 +167,74 @@ def _wait(intention: str, selector: str) -> Command:
     )
 
 
+def _folded(actions: Iterable[Action]) -> Iterator[Action]:
+    """The actions, with the clicks of a double or triple click as one of them.
+
+    The first of them names the element: the others were made when the page had answered.
+    """
+    first: Action | None = None
+    for action in actions:
+        if first is not None and _follows(first, action):
+            first = {**first, "count": action["count"], "alternatives": _names(first, action)[1:]}
+            continue
+        if first is not None:
+            yield first
+        first = action if action.get("type") == "click" else None
+        if first is None:
+            yield action
+    if first is not None:
+        yield first
+
+
+def _follows(first: Action, action: Action) -> bool:
+    same = all(first.get(key) == action.get(key) for key in ("type", "tab", "button", "frame"))
+    return same and action.get("count", 1) == first.get("count", 1) + 1
+
+
+def _names(*actions: Action) -> list[str]:
+    """Every selector of these, the first one's first."""
+    named = ([one.get("selector"), *one.get("alternatives", ())] for one in actions)
+    return list(dict.fromkeys(name for names in named for name in names if name))
+
+
 def _click(action: Action) -> Iterator[Command]:
-    _refuse(action.get("button"), "only the left button can be clicked")
-    yield _interact("click", action, f"Click {_what(action)}")
+    count, button = int(action.get("count") or 1), action.get("button")
+    how = {2: "Double-click", 3: "Triple-click"}.get(count, "Click")
+    made = _interact("click", action, f"{how} {_what(action)}")
+    if count > 1:
+        made["args"]["count"] = count
+    if button:
+        made["args"]["button"] = button
+        made["intention"] = f"{how} {_what(action)} with the {button} button"[:MAX_INTENTION]
+    yield made
+    if action.get("at_end"):
+        yield _press(action, "Control+End")
 
 
 def _check(action: Action) -> Iterator[Command]:
     word = "Check" if action.get("on") else "Uncheck"
-    yield _interact("click", action, f"{word} {_what(action)}")
+    yield _interact(word.lower(), action, f"{word} {_what(action)}")
 
 
 def _key(action: Action) -> Iterator[Command]:
-    key = read_key(action.get("key"))
-    yield _command("browser_interact", f"Press {key}", action="keyboard", key=key)
+    yield _press(action, read_key(action.get("key")))
+
+
+def _press(action: Action, key: str) -> Command:
+    """In its element; a key of the whole page goes to what has the focus."""
+    if not action.get("selector"):
+        return _command("browser_interact", f"Press {key}", action="keyboard", key=key)
+    made = _interact("press", action, f"Press {key} in {_what(action)}")
+    made["args"]["key"] = key
+    return made
 
 
 def _typing(action: Action) -> Iterator[Command]:
     _refuse(action.get("cut"), "its text was too long to be kept")
     made = _interact("type", action, f"Type into {_what(action)}")
     made["args"]["text"] = str(action.get("text", ""))
+    if action.get("append"):
+        made["args"]["append"] = True
     if "variable" not in action:
         made["args"]["keep_text"] = True  # the operator has had it kept already
     yield made
@@ -225,8 +291,14 @@ _MAKERS: Final[Mapping[str, Callable[[Action], Iterator[Command]]]] = {
 def _interact(tool_action: str, action: Action, intention: str) -> Command:
     selector = action.get("selector")
     _refuse(not selector, "its element could not be named")
-    whole = INTO_FRAME.join([*action.get("frame", ()), str(selector)])
-    return _command("browser_interact", intention, action=tool_action, selector=whole)
+    made = _command("browser_interact", intention, action=tool_action, selector=str(selector))
+    others = [str(one) for one in action.get("alternatives") or ()][:MAX_ALTERNATIVES]
+    if others:
+        made["args"]["alternatives"] = others
+    frames = [str(one) for one in action.get("frame") or ()]
+    if frames:
+        made["args"]["frame"] = frames
+    return made
 
 
 def _command(tool: str, intention: str, **args: Any) -> Command:

@@ -17,9 +17,9 @@ from gui.dialogs.field import Field, number_or_none
 from gui.dialogs.fold import grid_of
 
 ACTIONS: Final = {(tool, action): args for tool, action, args in actions()}
-FLAGS: Final = ("keep_text", "headed", "windows")
+FLAGS: Final = ("keep_text", "append", "headed", "windows")
 LONG: Final = ("script",)
-SEVERAL: Final = ("files",)
+SEVERAL: Final = ("files", "alternatives")
 
 
 class CommandFields(QWidget):
@@ -153,7 +153,7 @@ class CommandFields(QWidget):
             return
         args, value = self._args, self._fields[name].value
         args[name] = value
-        if not facts.required and value in ("", None, False):
+        if not facts.required and value in ("", None, False, []):
             del args[name]
         self._command = {**self._command, "args": args}
         self.edited.emit(self._command)
@@ -185,6 +185,8 @@ class CommandFields(QWidget):
             "value": self.tr("Value"),
             "script": self.tr("Script"),
             "instanceId": self.tr("Instance"),
+            "alternatives": self.tr("Other selectors, one a line"),
+            "append": self.tr("Append to what the field holds"),
             "keep_text": self.tr("Keep what is typed"),
             "headed": self.tr("With a visible window"),
             "windows": self.tr("Keep windows that pages open, as tabs"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.browser import command_target
 from engine.cli.junit import report
 from engine.cli.run_show import Lines
 from engine.errors import InvalidArguments
@@ -155,6 +157,55 @@ async def test_several_matches_are_told_and_the_first_is_used(opened: Opening, s
     assert (click["result"]["matches"], click["result"]["warning"]) == (3, warning)
     assert out["result"] == {"text": "0"}
     assert [one.get("warning") for one in light["commands"][:3]] == [None, warning, None]
+
+
+async def test_an_alternative_is_used_where_the_selector_meets_nothing_or_several(
+    opened: Opening, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_target, "PATIENCE_MS", 200)
+    rows = "".join(f"<li class=n{n} onclick='out.textContent={n}'>row {n}</li>" for n in range(3))
+    site.answers["/rows"] = page(f"<ul>{rows}</ul><p id=out></p><b class=n9>other</b>")
+    others = ["li[[", "li", ".n9", '.n{{number}}:text-is("row 2")']
+    async with opened() as booth:
+        done = await booth.run(
+            do("goto", url=f"{site.url}/rows"),
+            do("click", selector="#gone", alternatives=[".no", *others[:2], others[3]]),
+            do("get_text", selector="#out"),
+            do("click", selector="li", alternatives=[".n9", ".n1"]),
+            do("get_text", selector="#out", alternatives=[".n9"]),
+            do("click", selector="li", alternatives=[".n9"]),
+            do("click", selector="#gone", alternatives=["#away"], timeout=900),
+            variables={"number": 2},
+        )
+        lines = next(booth.home.glob("tasks/*/events.jsonl")).read_text().splitlines()
+    told = [json.loads(line).get("data", {}) for line in lines]
+    events = [one["note"] for one in told if one.get("phase") == "command"]
+    found = [one.get("result") for one in done["commands"]]
+    used = '.n2:text-is("row {{number}}")'
+    assert found[1]["used_selector"] == used
+    assert found[1]["warning"] == f"the first selector met nothing; used {used}"
+    assert found[2] == {"text": "{{number}}"}
+    assert found[3]["warning"] == "the first selector met 3 elements; used .n1"
+    assert found[4] == {"text": "1"}  # the selector met one: no alternative is looked at
+    assert "used_selector" not in found[5]  # what an alternative means is none of the three
+    assert found[5]["matches"] == 3
+    assert done["commands"][6]["error"]["code"] == "COMMAND_TIMEOUT"
+    assert events == [
+        f"Command 2: the first selector met nothing; used {used}",
+        "Command 4: the first selector met 3 elements; used .n1",
+    ]
+
+
+async def test_appended_text_stands_behind_what_a_field_holds(opened: Opening, site: Site) -> None:
+    site.answers["/held"] = page("<input id=f value=one><div id=e contenteditable>two</div>")
+    async with opened() as booth:
+        done = await booth.run(
+            do("goto", url=f"{site.url}/held"),
+            do("type", selector="#f", text=" more", append=True, keep_text=True),
+            do("type", selector="#e", text=" more", append=True, keep_text=True),
+            do("evaluate", script="f.value + ', ' + e.textContent"),
+        )
+    assert done["commands"][3]["result"] == {"value": "one more, two more"}
 
 
 def test_a_warning_is_shown_in_the_report_and_on_the_command_line(tmp_path: Path) -> None:

@@ -249,8 +249,8 @@ def test_actions_of_no_use_are_left_out_of_an_export(tmp_path: Path) -> None:
     right = {**action, "n": 3, "button": "right"}
     ledger = written_by_others(tmp_path, [*odd, action, upload, right])
     made = export_recording(ledger, "00000000000000aa", "task", tmp_path / "task.json")
-    assert made.commands == 1
-    assert [one["action"] for one in made.not_replayed] == [2, 3]
+    assert made.commands == 2
+    assert [one["action"] for one in made.not_replayed] == [2]
     export_recording(ledger, "00000000000000aa", "trace", tmp_path / "trace.zip")
 
 
@@ -374,3 +374,46 @@ def test_the_command_line_exports_and_says_what_a_replay_needs(tmp_path: Path) -
     assert json.loads(again.output)["error"]["code"] == "export_exists"
     wrong = CliRunner().invoke(octask, [*asked, "--format", "pdf"])
     assert wrong.exit_code == 2
+
+
+def actions_to_commands(*actions: dict[str, Any]) -> list[dict[str, Any]]:
+    task = command_task({}, ({"url": "http://a.test/", **one} for one in actions))
+    assert task is not None
+    return [{**one["args"], "tool": one["tool_name"]} for one in task["commands"]]
+
+
+def test_the_clicks_of_a_double_click_become_one_with_the_names_of_both() -> None:
+    first = {"n": 1, "type": "click", "selector": "#a", "alternatives": ["div > p"]}
+    second = {**first, "n": 2, "count": 2, "selector": "#a", "alternatives": [".b"]}
+    alone = {"n": 3, "type": "click", "selector": "#c", "button": "right"}
+    double, right = actions_to_commands(first, second, alone)
+    assert (double["selector"], double["count"]) == ("#a", 2)
+    assert double["alternatives"] == ["div > p", ".b"]
+    assert (right["selector"], right["button"], "count" in right) == ("#c", "right", False)
+
+
+def test_boxes_keys_frames_and_tabs_become_commands_of_their_own() -> None:
+    box = {"type": "check", "selector": "#a", "frame": ["#f", "iframe"]}
+    commands = actions_to_commands(
+        {**box, "on": True},
+        {**box, "on": False},
+        {"type": "key", "key": "Enter", "selector": "#q"},
+        {"type": "key", "key": "F2"},
+        {"type": "click", "selector": "#b", "tab": 1},
+        {"type": "navigate", "how": "typed", "tab": 2},
+        {"type": "click", "selector": "#b"},
+    )
+    assert [one["action"] for one in commands] == [
+        *("check", "uncheck", "press", "keyboard", "switch_tab", "click"),
+        *("new_tab", "goto", "switch_tab", "click"),
+    ]
+    assert commands[0]["frame"] == ["#f", "iframe"]
+    assert (commands[4]["tab"], commands[8]["tab"]) == (1, 0)
+    check(command_task({}, [{**box, "on": True}]))
+
+
+def test_a_variable_that_only_an_alternative_holds_is_asked_for() -> None:
+    click = {"type": "click", "selector": "#a", "alternatives": ['text="{{todo}}"']}
+    task = command_task({}, [click])
+    assert task is not None
+    assert list(template(task)) == ["todo"]

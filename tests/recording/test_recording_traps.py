@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.recording.conftest import Operator
+from tests.recording.test_recording_export import exported, replayed, state_of
 from tests.recording.trap_pages import PAGES, served
 
 
@@ -63,3 +66,82 @@ async def test_what_the_page_takes_away_at_the_press_is_clicked_nevertheless(
         'text="blue"',
     ]
     assert not [one for one in actions if "+9" in str(one) or "r1" in str(one)]
+
+
+async def use_the_tabs(operator: Operator) -> None:
+    await operator.click("text=Billing")
+    await operator.click("text=Choose")
+    await operator.click("text=blue")
+    await operator.recorded("click", 3)
+
+
+async def use_the_modals(operator: Operator) -> None:
+    await operator.click("text=Settings")
+    await operator.click("b >> nth=0")
+    await operator.page.locator("select").focus()
+    await operator.page.keyboard.press("ArrowDown")
+    await operator.click(".close >> nth=0")
+    await operator.click("#other")
+    await operator.click("b >> nth=1")
+    await operator.click(".close >> nth=1")
+    await operator.page.locator("#said").click(button="right")
+    await operator.recorded("click", 5)
+
+
+async def use_the_editor(operator: Operator) -> None:
+    await operator.click(".editor")
+    keys = operator.page.keyboard
+    await keys.type("# Titel")
+    await keys.press("Enter")
+    await keys.type("plain wrog")
+    await keys.press("Backspace")
+    await keys.type("ng ")
+    await keys.press("Control+b")
+    await keys.insert_text("über")
+    await keys.press("Control+b")
+    await keys.type(" end")
+    await keys.press("Home")
+    await keys.type("so ")
+    await operator.heard()
+
+
+TYPED = {
+    "todo": ["Buy milk", "Walk the dog", "Call Ada", "Buy milk and bread"],
+    "editor": ["# Titel\nplain wrong ", "über", " end", "so "],
+}
+
+
+END = {
+    "todo": "Buy milk and bread",
+    "tabs": "Settings of Billing",
+    "modal": "closed Settings true 1a2b3c4d5e6f closed Account true menu",
+    "editor": "<h2>Titel</h2><p>so plain wrong <b>über</b>&nbsp;end</p>",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "script"),
+    [
+        ("todo", use_the_list),
+        ("tabs", use_the_tabs),
+        ("modal", use_the_modals),
+        ("editor", use_the_editor),
+    ],
+)
+async def test_what_an_operator_did_on_a_page_with_traps_is_done_again_with_the_same_end(
+    recording: Any,
+    pages: str,
+    tmp_path: Path,
+    name: str,
+    script: Callable[[Operator], Awaitable[None]],
+) -> None:
+    async with recording(f"{pages}/{name}") as running:
+        await script(running.operator)
+        wanted = await state_of(running.operator.page)
+        assert END[name] in json.dumps(wanted, ensure_ascii=False)
+        await running.stop()
+        task = exported(running, tmp_path)
+        assert "notReplayed" not in task["metadata"]
+        known = [one["name"] for one in task["metadata"].get("variables", ())]
+        given = dict(zip(known, TYPED.get(name, ()), strict=True))
+        assert await replayed(running, {**task, "variables": given}) == wanted

@@ -93,7 +93,59 @@ menu.addEventListener("pointerdown", (event) => {
 close();
 </script>"""
 
-PAGES: Final = {"todo": TODO, "tabs": TABS}
+# A dialog that is there twice, one of them hidden; the box of a switch is not to be seen, and the
+# names of what is chosen are made up by a program.
+MODAL: Final = """<h1>Modal</h1><style>.switch input { opacity: 0; width: 0; height: 0; }</style>
+<button id="open">Settings</button> <button id="other">Account</button><p id="said"></p>
+<div role="dialog" aria-labelledby="t1" class="modal fade" hidden><h2 id="t1">Settings</h2>
+<label class="switch"><input type="checkbox" id="radix-:r9:"> <b>Mails</b></label>
+<select><option value="9f8e7d6c5b4a">English</option>
+<option value="1a2b3c4d5e6f">Deutsch</option></select>
+<button class="close">Close</button></div>
+<div role="dialog" aria-labelledby="t2" class="modal fade" hidden><h2 id="t2">Account</h2>
+<label class="switch"><input type="checkbox" id="radix-:r10:"> <b>Mails</b></label>
+<button class="close">Close</button></div>
+<script>
+const [settings, account] = document.querySelectorAll(".modal");
+document.querySelector("#open").onclick = () => { settings.hidden = false; };
+document.querySelector("#other").onclick = () => { account.hidden = false; };
+for (const modal of [settings, account]) modal.querySelector(".close").onclick = () => {
+  modal.hidden = true;
+  const [title, box, list] = ["h2", "input", "select"].map((css) => modal.querySelector(css));
+  document.querySelector("#said").textContent +=
+    ` closed ${title.textContent} ${box.checked} ${list?.value ?? ""}`;
+};
+document.querySelector("#said").oncontextmenu = (event) => {
+  event.preventDefault();
+  document.querySelector("#said").textContent += " menu";
+};
+</script>"""
+
+# The editor makes what it holds out of keys: a line begun by "# " becomes a heading.
+EDITOR: Final = """<h1>Editor</h1><div class="editor is-empty" contenteditable></div>
+<p id="held"></p><script>
+const editor = document.querySelector(".editor");
+editor.innerHTML = "<p><br></p>";
+const tell = () => { document.querySelector("#held").textContent = editor.innerHTML; };
+editor.addEventListener("keydown", (event) => {
+  editor.classList.toggle("is-empty", !editor.textContent);
+  if (event.key === "Enter") {
+    event.preventDefault();
+    document.execCommand("insertParagraph");
+    document.execCommand("formatBlock", false, "p");
+  }
+  const block = getSelection().anchorNode?.parentElement;
+  if (event.key === " " && block?.textContent === "#") {
+    event.preventDefault();
+    document.execCommand("delete");
+    document.execCommand("formatBlock", false, "h2");
+  }
+  setTimeout(tell, 0);
+});
+editor.addEventListener("input", tell);
+</script>"""
+
+PAGES: Final = {"todo": TODO, "tabs": TABS, "modal": MODAL, "editor": EDITOR}
 
 
 @contextmanager
