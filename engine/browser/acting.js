@@ -1,5 +1,5 @@
 // Getting an element ready to be acted on, and the few acts no mouse or key can do. See `elements.js`.
-((el) => {
+((el, settle) => {
   // The next moment to look: was a frame painted by then? A crowded machine may take its time.
   const frameTurn = () => new Promise((resolve) => {
     const limit = setTimeout(() => resolve(false), 60);
@@ -245,40 +245,22 @@
     return { y: Math.round(part.scrollTop), most: Math.max(0, part.scrollHeight - part.clientHeight) };
   };
 
-  // Ready: loaded, and neither DOM nor resources changed for `settleMs` (the rule of `take.js`).
-  const settle = (ask) => new Promise((resolve) => {
+  // Ready: loaded, and at rest by the rule of `settle.js`; or what is waited for is there.
+  const LOOK_MS = 50;
+  const settled = async (ask) => {
     const until = performance.now() + ask.limitMs;
-    let last = performance.now();
-    const touch = () => { last = performance.now(); };
-    const dom = new MutationObserver(touch);
-    const resources = new PerformanceObserver(touch);
-    dom.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
-    resources.observe({ type: "resource" });
-    const end = (settled) => {
-      dom.disconnect();
-      resources.disconnect();
-      resolve({ settled });
-    };
-    const busy = () => {
-      let told = false;
-      const hear = () => { told = true; };
-      document.addEventListener(ask.pending, hear, { once: true });
-      document.dispatchEvent(new Event(`${ask.pending}?`));
-      document.removeEventListener(ask.pending, hear);
-      return told;
-    };
-    const turn = () => {
-      const now = performance.now();
-      if (ask.waitFor && document.querySelector(ask.waitFor)) return end(true);
-      if (now >= until) return end(false);
-      if (document.readyState !== "complete" || busy()) touch();
-      const rest = ask.settleMs - (now - last);
-      if (rest <= 0 && !ask.waitFor) return end(true);
-      setTimeout(turn, Math.min(Math.max(rest, 10), Math.max(until - now, 1), 50));
-    };
-    if (ask.waitFor) document.querySelector(ask.waitFor); // a selector that is none fails at once
-    turn();
-  });
+    const left = () => until - performance.now();
+    const there = () => ask.waitFor && document.querySelector(ask.waitFor);
+    while (!there() && (ask.waitFor || document.readyState !== "complete")) {
+      if (left() <= 0) return { settled: false, held: [] };
+      await new Promise((then) => setTimeout(then, Math.min(LOOK_MS, Math.max(left(), 1))));
+    }
+    if (ask.waitFor) return { settled: true, held: [] };
+    const rest = settle(ask, left, setTimeout);
+    const found = await rest.atRest();
+    rest.tell("seen"); // what comes after this is new
+    return found;
+  };
 
-  return { point, describe, edit, set, choose, focus, scroll, settle };
+  return { point, describe, edit, set, choose, focus, scroll, settle: settled };
 })

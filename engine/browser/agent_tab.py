@@ -15,9 +15,11 @@ import msgspec
 from playwright.async_api import Error
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
+from engine.browser import question
 from engine.browser.egress import Policy, without_credentials
 from engine.browser.failures import PageTooHeavy, net_failure
 from engine.browser.fence import Fence
+from engine.browser.held_open import HeldOpen
 from engine.browser.instance import Instance
 from engine.browser.page import BLANK, PENDING, first_script
 from engine.browser.refusals import NoHistory, PageUnreadable, StaleReference, ToolTimeout
@@ -57,6 +59,7 @@ class AgentTab:
         self.veil = Veil()
         self.world: World
         self.dialogs: list[str] = []  # what the page said in dialogs, since the call began
+        self._held = HeldOpen()
         self._settled = True
         self._crashed = False
         self._scope: asyncio.Timeout | None = None
@@ -190,8 +193,16 @@ class AgentTab:
         until = asyncio.get_running_loop().time() + limit_ms / 1000
         while True:
             left_ms = max(0.0, (until - asyncio.get_running_loop().time()) * 1000)
-            ask = {"limitMs": left_ms, "settleMs": SETTLE_MS, "pending": PENDING}
-            told = await self.world.ask("settle", **ask, waitFor=wait_for)
+            told = await self.world.ask(
+                "settle",
+                limitMs=left_ms,
+                settleMs=SETTLE_MS,
+                requestMs=question.REQUEST_MS,
+                pending=PENDING,
+                held=self._held.known,
+                waitFor=wait_for,
+            )
+            self._held.note(told["held"])
             self._settled = self._arrived.is_set() and bool(told["settled"])
             if self._arrived.is_set():
                 return self._settled

@@ -16,6 +16,7 @@ from playwright.async_api import Error
 from engine.browser.closing import close_context
 from engine.browser.failures import PageTooHeavy
 from engine.browser.gate import Ward
+from engine.browser.held_open import HeldOpen
 from engine.browser.page import Tab
 from engine.errors import BrowserGone, PageError
 
@@ -40,12 +41,15 @@ class NoTab(Exception):
 class Berth:
     """See the module. Made by `TabPool`, which opens another one when this one is worn."""
 
-    def __init__(self, chromium: Chromium, context: BrowserContext, ward: MakeWard) -> None:
+    def __init__(
+        self, chromium: Chromium, context: BrowserContext, ward: MakeWard, held: HeldOpen
+    ) -> None:
         self.chromium = chromium
         self.context = context
         self.free: list[Tab] = []
         self.busy = 0
         self._ward = ward
+        self._held = held
         self._doomed: list[Tab] = []
         self._left = PAGES_PER_CONTEXT
 
@@ -133,7 +137,7 @@ class Berth:
         page = await self.context.new_page()
         wire = await self.context.new_cdp_session(page)
         told = await wire.send("Target.getTargetInfo")
-        tab = Tab(page, wire, str(told["targetInfo"]["targetId"]))
+        tab = Tab(page, wire, str(told["targetInfo"]["targetId"]), self._held)
         tab.ward = self._ward(tab.frames)
         self.chromium.gate.admit(tab.frame_id, tab.ward)
         return tab

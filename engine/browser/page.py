@@ -11,7 +11,6 @@ import contextlib
 import json
 import secrets
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,7 +20,8 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 from engine.browser.egress import without_credentials
 from engine.browser.failures import net_failure, no_answer
 from engine.browser.gate import Ward, frames_of
-from engine.browser.question import question
+from engine.browser.held_open import HeldOpen
+from engine.browser.question import question, script
 from engine.browser.taken import Taken, as_fetched
 from engine.errors import PageError
 from engine.work.fetch import Fetched, PageOptions
@@ -48,25 +48,22 @@ _GOING_AWAY = ("context was destroyed", "context with specified id", "navigated"
 
 
 @cache
-def _script(name: str) -> str:
-    return files("engine.browser").joinpath(name).read_text("utf-8").strip()
-
-
 def first_script() -> str:
     """What a context puts into every document before the page's own scripts."""
-    return f"{_script('pending.js')}({json.dumps(PENDING)});"
+    return f"{script('pending')}({json.dumps(PENDING)});"
 
 
 class Tab:
     """A page of the browser that takes one address after another until it is spoiled."""
 
-    def __init__(self, page: Page, wire: CDPSession, frame_id: str) -> None:
+    def __init__(self, page: Page, wire: CDPSession, frame_id: str, held: HeldOpen) -> None:
         self.frame_id = frame_id
         self.spoiled: str | None = None  # why it may not be used again
         self.taken = 0
         self.ward: Ward | None = None
         self._page = page
         self._wire = wire
+        self._held = held
         self._scope: asyncio.Timeout | None = None
         self._told = {"frameId": frame_id, "worldName": WORLD}
         self._world = 0
@@ -111,6 +108,7 @@ class Tab:
         self._dialogs = self._windows = 0
         response = await self._open(address, options)
         taken = await self._extract(deadline, options)
+        self._held.note(taken.held)
         if not taken.settled:
             self._spoil("unsettled")  # what it still does would go on until the next page
         headers = response.headers if response else {}
@@ -207,7 +205,7 @@ class Tab:
     async def _ask(self, left_ms: float, options: PageOptions) -> Taken:
         world = await self._wire.send("Page.createIsolatedWorld", self._told)
         self._world = world["executionContextId"]
-        asked = question(left_ms, options, PENDING, cut_off=self._cut_off)
+        asked = question(left_ms, options, PENDING, self._held.known, cut_off=self._cut_off)
         asked["contextId"] = self._world
         answer = await self._wire.send("Runtime.evaluate", asked)
         if "exceptionDetails" in answer:

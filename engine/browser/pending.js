@@ -1,55 +1,238 @@
 // Put into every document before its own scripts run: knows which requests these have under way,
-// whether the page is on its way to another one, and how many windows they wanted to open. While
-// a page waits for an answer, no observer can tell it from one that is ready, so `take.js` asks
-// here. Only requests younger than a second count: an answer that is held open on purpose never
-// ends. The next page gets ten: what it leads to is what was asked for, not what is left behind.
+// which timers, what the page said when its markup was read, whether it is on its way to another
+// one, and how many windows it wanted to open. While a page waits for an answer, no observer can
+// tell it from one that is ready, so `settle.js` asks here. Nothing is judged here, only told.
 ((name) => {
-  const begun = new Set();
-  const track = () => {
-    const request = { at: performance.now() };
-    begun.add(request);
-    return () => begun.delete(request);
-  };
-  const young = () => [...begun].some((request) => performance.now() - request.at < 1000);
-  let leftAt = -Infinity;
-  const leaving = () => performance.now() - leftAt < 10_000;
-  const stays = () => { leftAt = -Infinity; };
-  window.navigation?.addEventListener("navigate", (event) => {
-    const { sameDocument, url } = event.destination;
-    if (sameDocument || event.downloadRequest !== null || !/^https?:/.test(url)) return;
-    leftAt = performance.now();
-    // whether a listener of the page takes it over or calls it off is known after all were asked
-    setTimeout(() => { if (event.defaultPrevented || event.signal.aborted) stays(); });
-  });
-  for (const end of ["navigatesuccess", "navigateerror", "currententrychange"]) {
-    window.navigation?.addEventListener(end, stays);
-  }
+  const { apply, get } = Reflect;
+  const { stringify } = JSON;
+  const later = window.setTimeout.bind(window);
+  const now = performance.now.bind(performance);
+  const [Url, Told, Weak] = [window.URL, window.CustomEvent, window.WeakRef];
+  const textOf = Object.getOwnPropertyDescriptor(Node.prototype, "textContent").get;
+  const within = (type, node, key, ...given) => apply(get(type.prototype, key), node, given);
+  const MOST = 1000; // of what is remembered of each sort
 
+  // --- requests: fetch, XMLHttpRequest, and scripts that a script asks for ---
+  const begun = new Set();
+  const answered = new Set(); // what was answered once: only the first answer of each is news
+  let endedAt = -Infinity;
+  let newsAt = -Infinity;
+  const withoutQuery = (address) => address.replace(/[?#].*/s, "");
+  const track = (kind, method, address, body) => {
+    const given = typeof body === "string" ? body.slice(0, 2000) : "";
+    const request = { at: now(), kind, method, address: `${address}`, given, isOn: () => true };
+    if (begun.size < MOST) begun.add(request);
+    request.end = () => {
+      if (!begun.delete(request)) return;
+      endedAt = now();
+      const name = `${method} ${withoutQuery(request.address)} ${given.slice(0, 300)}`;
+      if (answered.has(name) || answered.size >= MOST) return;
+      answered.add(name);
+      newsAt = endedAt;
+    };
+    return request;
+  };
+
+  // The answer's head settles the promise; its body has come when the browser measures it. What
+  // the page makes of that comes a little later.
+  const SOON_MS = 80;
+  const soon = (request) => later(request.end, SOON_MS);
+  const plain = (address) => new Url(address, document.baseURI).href.replace(/#.*/s, "");
+  const measured = (entry) => {
+    for (const request of begun) {
+      const known = request.kind === "fetch" && !request.whole && entry.startTime >= request.at - 5;
+      if (!known || plain(request.address) !== plain(entry.name)) continue;
+      request.whole = true;
+      if (request.answered) soon(request);
+      return;
+    }
+  };
+  new PerformanceObserver((list) => {
+    if (begun.size) list.getEntries().forEach(measured);
+  }).observe({ type: "resource" });
+  const begin = ([asked, options]) => {
+    const one = asked instanceof Request ? asked : null;
+    if (options?.keepalive ?? one?.keepalive) return null; // sent for its own sake
+    const method = options?.method ?? one?.method ?? "GET";
+    const request = track("fetch", method, one ? one.url : asked, options?.body);
+    const signal = options?.signal ?? one?.signal;
+    if (signal) within(EventTarget, signal, "addEventListener", "abort", request.end);
+    return request;
+  };
   window.fetch = new Proxy(window.fetch, {
     apply(target, self, given) {
-      const done = track();
-      const answer = Reflect.apply(target, self, given);
-      // That is the head of the answer; its body, and what the page makes of it, come after.
-      const soon = () => setTimeout(done, 80);
-      answer.then(soon, soon);
+      let request = null;
+      try { request = begin(given); } catch { /* what is no request fails by itself */ }
+      const answer = apply(target, self, given);
+      if (request) {
+        const come = () => {
+          request.answered = true;
+          if (request.whole || !/^https?:/.test(plain(request.address))) soon(request);
+        };
+        answer.then(come, () => soon(request));
+      }
+      return answer;
+    },
+  });
+
+  const opened = new WeakMap();
+  const listen = (target, event, then) =>
+    within(EventTarget, target, "addEventListener", event, then, { once: true });
+  XMLHttpRequest.prototype.open = new Proxy(XMLHttpRequest.prototype.open, {
+    apply(target, self, given) {
+      const answer = apply(target, self, given);
+      opened.set(self, given);
       return answer;
     },
   });
   XMLHttpRequest.prototype.send = new Proxy(XMLHttpRequest.prototype.send, {
     apply(target, self, given) {
-      self.addEventListener("loadend", track(), { once: true });
-      return Reflect.apply(target, self, given);
+      const [method, address] = opened.get(self) ?? [];
+      if (method) listen(self, "loadend", track("xhr", method, address, given[0]).end);
+      return apply(target, self, given);
     },
+  });
+
+  // Of those in the markup the load event tells; one that `innerHTML` makes never runs.
+  const source = Object.getOwnPropertyDescriptor(HTMLScriptElement.prototype, "src");
+  const isConnected = Object.getOwnPropertyDescriptor(Node.prototype, "isConnected").get;
+  Object.defineProperty(HTMLScriptElement.prototype, "src", {
+    ...source,
+    set: new Proxy(source.set, {
+      apply(target, self, given) {
+        apply(target, self, given);
+        const request = track("script", "GET", apply(source.get, self, []));
+        request.isOn = () => apply(isConnected, self, []);
+        for (const end of ["load", "error"]) listen(self, end, request.end);
+      },
+    }),
+  });
+
+  // --- timers: when each is due ---
+  const timers = new Map();
+  const due = (id, ms) => {
+    const at = now();
+    if (timers.size >= MOST) {
+      for (const [old, then] of timers) if (then < at) timers.delete(old);
+    }
+    if (timers.size < MOST) timers.set(id, at + ms);
+  };
+  const lasting = (known, lasts) => (target, self, given) => {
+    const id = apply(target, self, given);
+    due(`${known}${id}`, lasts(given[1]));
+    return id;
+  };
+  const ended = (known) => (target, self, given) => {
+    timers.delete(`${known}${given[0]}`);
+    return apply(target, self, given);
+  };
+  const number = (ms) => (typeof ms === "number" ? ms : 0);
+  const watched = {
+    setTimeout: lasting("", number),
+    setInterval: lasting("", () => Infinity),
+    requestIdleCallback: lasting("idle", (options) => number(options?.timeout) || 500),
+    clearTimeout: ended(""),
+    clearInterval: ended(""),
+    cancelIdleCallback: ended("idle"),
+  };
+  for (const [one, watch] of Object.entries(watched)) {
+    window[one] = new Proxy(window[one], { apply: watch });
+  }
+  // In how many ms the next one is due; 0 for one that comes again and again.
+  const nextDue = (at) => {
+    let next = null;
+    for (const then of timers.values()) {
+      const left = then === Infinity ? 0 : then - at;
+      if (left > -50 && (next === null || left < next)) next = left;
+    }
+    return next;
+  };
+
+  // --- where the page goes ---
+  let leftAt = -Infinity;
+  let movedAt = -Infinity; // within its document, to another address
+  const stays = () => { leftAt = -Infinity; };
+  window.navigation?.addEventListener("navigate", (event) => {
+    const { sameDocument, url } = event.destination;
+    if (sameDocument || event.downloadRequest !== null || !/^https?:/.test(url)) return;
+    leftAt = now();
+    // whether a listener of the page takes it over or calls it off is known after all were asked
+    later(() => { if (event.defaultPrevented || event.signal.aborted) stays(); });
+  });
+  for (const end of ["navigatesuccess", "navigateerror", "currententrychange"]) {
+    window.navigation?.addEventListener(end, stays);
+  }
+  const routeOf = (url) => (url ?? "").replace(/#(?![/!]).*/s, "");
+  window.navigation?.addEventListener("currententrychange", ({ from, navigationType }) => {
+    if (navigationType && routeOf(from?.url) !== routeOf(location.href)) movedAt = now();
   });
   let windows = 0;
   window.open = new Proxy(window.open, {
     apply(target, self, given) {
       windows += 1;
-      return Reflect.apply(target, self, given);
+      return apply(target, self, given);
     },
   });
-  document.addEventListener(`${name}?`, () => {
-    if (young() || leaving()) document.dispatchEvent(new Event(name));
-    if (windows) document.dispatchEvent(new CustomEvent(`${name}+`, { detail: windows }));
+
+  // --- what the page says: how many characters, without white space, scripts and styles ---
+  const roots = [];
+  let shadowAt = -Infinity; // when something changed where no observer of a document looks
+  const shadows = new MutationObserver(() => { shadowAt = now(); });
+  Element.prototype.attachShadow = new Proxy(Element.prototype.attachShadow, {
+    apply(target, self, given) {
+      const root = apply(target, self, given);
+      if (roots.length < MOST) {
+        roots.push(new Weak(root));
+        shadows.observe(root, { subtree: true, childList: true, characterData: true });
+      }
+      return root;
+    },
   });
+  const letters = (node) => apply(textOf, node, []).replace(/\s+/g, "").length;
+  const UNSEEN = "script, style, template, noscript";
+  const lettersOf = (type, root) => {
+    let length = letters(root);
+    for (const one of within(type, root, "querySelectorAll", UNSEEN)) length -= letters(one);
+    return length;
+  };
+  const lettersSaid = () => {
+    const body = get(Document.prototype, "body", document);
+    if (!body) return 0;
+    let length = lettersOf(Element, body);
+    for (const known of roots) {
+      const root = known.deref();
+      if (root && apply(isConnected, root, [])) length += lettersOf(DocumentFragment, root);
+    }
+    return length;
+  };
+  let first = 0; // when all of the markup was there and none of its deferred scripts had run
+  let loadedAt = -Infinity;
+  const read = () => { try { first = lettersSaid(); } catch { first = 0; } };
+  const state = () => get(Document.prototype, "readyState", document);
+  document.addEventListener("readystatechange", () => { if (state() === "interactive") read(); });
+  window.addEventListener("load", () => { loadedAt = now(); }, { capture: true, once: true });
+
+  const tell = (ask) => {
+    const at = now();
+    const open = [...begun].filter((request) => request.isOn()).map((request) => {
+      const { kind, method, given } = request;
+      const told = { age: at - request.at, kind, method };
+      if (told.age < 1000) return told;
+      return { ...told, address: plain(request.address), given };
+    });
+    const ago = { ended: endedAt, news: newsAt, left: leftAt, moved: movedAt, shadow: shadowAt };
+    for (const key in ago) ago[key] = ago[key] === -Infinity ? null : at - ago[key];
+    const age = at - Math.max(loadedAt, 0);
+    return { open, ago, age, due: nextDue(at), windows, first, said: ask ? lettersSaid() : null };
+  };
+  const answer = (event) => {
+    if (event.detail === "seen") { // what comes from now on is new
+      movedAt = -Infinity;
+      return read();
+    }
+    let told = "";
+    try { told = stringify(tell(event.detail === "said")); } catch { /* it then counts as still */ }
+    document.dispatchEvent(new Told(name, { detail: told }));
+  };
+  document.addEventListener(`${name}?`, answer);
 })

@@ -16,6 +16,7 @@ from playwright.async_api import Error
 from engine.browser.berth import OPEN_S, Berth, NoTab
 from engine.browser.contexts import open_context
 from engine.browser.gate import Ward
+from engine.browser.held_open import HeldOpen
 from engine.browser.page import first_script
 from engine.errors import BrowserGone
 from engine.work.fetch import Fetched, PageOptions
@@ -37,6 +38,7 @@ class TabPool:
         self._browser = browser
         self._room = asyncio.Semaphore(options.pages)
         self._opening = asyncio.Lock()
+        self._held = HeldOpen()
         self._berth: Berth | None = None  # where new pages go
         self._leaving: list[Berth] = []
 
@@ -97,4 +99,9 @@ class TabPool:
                 user_agent=options.user_agent,
             )
         known = self._options.credentials
-        return Berth(chromium, context, lambda frames: Ward(policy, known, frames, lane=lane))
+        return Berth(
+            chromium,
+            context,
+            lambda frames: Ward(policy, known, frames, lane=lane),
+            self._held,
+        )

@@ -3,39 +3,55 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.work.fetch import MAX_LINK_CHARS
 
 if TYPE_CHECKING:
     from engine.work.fetch import PageOptions
 
+REQUEST_MS: Final = 10_000  # how long a page waits for the answer to a request of its own
 MAX_TEXT = 512 * 1024  # characters; twice of what a crawl keeps
 MAX_HTML = 4 * 1024 * 1024  # characters
 MAX_TEXTS = 100_000  # pieces of text; a page with more is cut there
 MAX_ELEMENTS = 50_000  # likewise; each costs a layout, a copy and a look
 
 
+def script(name: str) -> str:
+    """One of the scripts that run inside pages, as an expression."""
+    return files("engine.browser").joinpath(f"{name}.js").read_text("utf-8").strip()
+
+
 @cache
-def _script() -> str:
-    return files("engine.browser").joinpath("take.js").read_text("utf-8").strip()
+def taking_script() -> str:
+    """A function that takes what is asked, waits for the page, and hands it over."""
+    return f"((settle) => {script('take')})({script('settle')})"
 
 
 def question(
-    left_ms: float, options: PageOptions, pending: str, *, cut_off: bool
+    left_ms: float,
+    options: PageOptions,
+    pending: str,
+    held: Sequence[str] = (),
+    *,
+    cut_off: bool,
 ) -> dict[str, Any]:
     """For `Runtime.evaluate`: `take.js` with what is asked of it.
 
     Args:
         left_ms: of the page's limit.
         pending: the name under which the page's scripts tell what they wait for.
+        held: requests that are known to be held open.
         cut_off: nothing more of the document will come.
     """
     ask = {
         "limitMs": left_ms,
         "settleMs": options.settle_ms,
+        "requestMs": REQUEST_MS,
+        "held": list(held),
         "waitFor": options.wait_for,
         "maxLinks": options.max_links,
         "maxLinkChars": MAX_LINK_CHARS,
@@ -47,7 +63,7 @@ def question(
         "cutOff": cut_off,
     }
     return {
-        "expression": f"{_script()}({json.dumps(ask)})",
+        "expression": f"{taking_script()}({json.dumps(ask)})",
         "awaitPromise": True,
         "returnByValue": True,
     }

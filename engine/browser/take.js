@@ -36,7 +36,7 @@
 
   let cutOff = ask.cutOff;
 
-  // Ready: the load event has fired and neither DOM nor resources changed for `settleMs`.
+  // Ready: the load event has fired and the page is at rest, by the rule of `settle.js`.
   // Before the load event nothing is observed: a parser's thousands of changes would all be told.
   const loaded = () => new Promise((resolve) => {
     if (page("readyState") === "complete") return resolve(!cutOff);
@@ -55,41 +55,6 @@
     addEventListener("load", () => end(true), { once: true });
     const stopped = () => { cutOff = true; end(false); };
     pageDoes("addEventListener", `${ask.pending}!`, stopped, { once: true });
-  });
-
-  // Does a request of the page's scripts wait for its answer? (asked of `pending.js`)
-  const pending = () => {
-    let told = false;
-    const hear = () => { told = true; };
-    pageDoes("addEventListener", ask.pending, hear, { once: true });
-    pageDoes("dispatchEvent", new Event(`${ask.pending}?`));
-    pageDoes("removeEventListener", ask.pending, hear);
-    return told;
-  };
-
-  const quiet = () => new Promise((resolve) => {
-    let last = performance.now();
-    const touch = () => { last = performance.now(); };
-    const dom = new MutationObserver(touch);
-    dom.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
-    const resources = new PerformanceObserver(touch);
-    resources.observe({ type: "resource" });
-    const end = (settled) => {
-      dom.disconnect();
-      resources.disconnect();
-      resolve(settled);
-    };
-    const look = () => {
-      if (left() <= 0) return end(false);
-      let rest = ask.settleMs - (performance.now() - last);
-      if (rest <= 0) {
-        if (!pending()) return end(true);
-        touch();
-        rest = ask.settleMs;
-      }
-      later(look, Math.min(left(), Math.max(rest, 1)));
-    };
-    look();
   });
 
   const there = () => new Promise((resolve) => {
@@ -158,16 +123,6 @@
     return tooMany;
   };
 
-  // How many windows did the page want to open? (likewise)
-  const windows = () => {
-    let told = 0;
-    const hear = (event) => { told = Number(event.detail) || 0; };
-    pageDoes("addEventListener", `${ask.pending}+`, hear, { once: true });
-    pending();
-    pageDoes("removeEventListener", `${ask.pending}+`, hear);
-    return Math.min(told, 1e6);
-  };
-
   const LOOK_MS = 100;
   const LEFT_OUT = new Set([
     "SCRIPT", "STYLE", "TEMPLATE", "NOSCRIPT", "IFRAME", "OBJECT", "TEXTAREA", "VIDEO", "AUDIO",
@@ -206,12 +161,17 @@
     return Reflect.get(Element.prototype, "outerHTML", copy);
   };
 
-  const settled = await (ask.waitFor ? there() : loaded().then((yes) => yes && quiet()));
+  const rest = settle(ask, left, later);
+  const unready = (settled) => ({ settled, held: [] });
+  const { settled, held } = await (ask.waitFor
+    ? there().then(unready)
+    : loaded().then((yes) => (yes ? rest.atRest() : unready(false))));
   const isWhole = !cutOff && page("readyState") !== "loading";
   const [timing] = performance.getEntriesByType("navigation");
   const found = links();
   const body = page("body");
   const root = page("documentElement");
+  const isShowing = rest.showing();
   const wasCut = body ? cut(body) : false;
   const text = body ? body.innerText : "";
   const html = root ? visible(root) : "";
@@ -224,8 +184,10 @@
     links: found,
     skipped,
     over: over.size,
-    windows: windows(),
+    windows: Math.min(Number(rest.tell("")?.windows) || 0, 1e6),
     settled,
+    held,
+    empty: !isShowing && !found.length && !text.trim(),
     contentType: page("contentType"),
     status: timing ? timing.responseStatus : 0,
     bytes: (timing && timing.decodedBodySize) || (settled ? 0 : html.length),

@@ -26,6 +26,8 @@ class Taken(msgspec.Struct, rename="camel"):
     over: int
     windows: int
     settled: bool
+    held: list[str]
+    empty: bool
     content_type: str
     status: int
     bytes: float
@@ -52,6 +54,7 @@ def as_fetched(taken: Taken, url: str, status: int, headers: Mapping[str, str]) 
         render_ms=round(taken.render_ms, 1),
         bytes=int(taken.bytes),
         settled=taken.settled,
+        empty=taken.empty,
         truncated=taken.truncated,
         retry_after_s=retry_after(headers.get("retry-after", ""))
         if status in _ASKS_TO_WAIT

@@ -32,12 +32,13 @@ _SHOWN_FAILURE = "chrome-error:"
 def _setup() -> str:
     parts = [
         files("engine.browser").joinpath(f"{name}.js").read_text("utf-8").strip().removesuffix(";")
-        for name in ("elements", "looking", "acting")
+        for name in ("elements", "looking", "acting", "settle")
     ]
-    elements, looking, acting = parts
+    elements, looking, acting, settle = parts
     return (
         f"((first) => {{ const el = ({elements})(); el.start(first);"
-        f" return {{ ...({looking})(el), ...({acting})(el), following: el.following }}; }})"
+        f" const settle = {settle}; return {{ ...({looking})(el), ...({acting})(el, settle),"
+        " following: el.following }; })"
     )
 
 

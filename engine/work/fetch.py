@@ -29,9 +29,12 @@ class Credentials(msgspec.Struct, frozen=True):
 class PageOptions(msgspec.Struct, frozen=True):
     """How one page is to be taken.
 
-    A page is taken when its load event has fired and neither DOM nor resources have
-    changed for `settle_ms`, or when the selector `wait_for` is there, or at `timeout_ms`
-    with what there is (`settled` is then false). `raw` asks for the body's bytes in
+    A page is taken when its load event has fired, neither DOM nor resources have changed for
+    `settle_ms`, and no request of its own waits for an answer that is younger than 10 s. One
+    that scripts wrote must have stayed as it is for 500 ms besides, and one that shows neither
+    text nor picture waits for its timers too. Or it is taken when the selector `wait_for` is
+    there, or at `timeout_ms`. `settled` is false when it was taken while it still waited for
+    something. `raw` asks for the body's bytes in
     `Fetched.body`, whatever they are; only the static engine can.
     """
 
@@ -56,6 +59,7 @@ class Fetched(msgspec.Struct):
     `bytes` counts the document's body, decoded. `truncated` says that it was cut, `cut_off`
     that the connection broke in the middle of it.
     `retry_after_s` is the Retry-After header of a 429 or 503, in seconds from now.
+    `empty` says that a reader of it sees neither text nor link nor picture.
     `links_skipped` counts links that lead to no web page, and `links_over` those beyond what is
     kept of one page; `windows` those that the page wanted
     to open, and `dialogs` its alerts and questions: none of them was let stand.
@@ -81,6 +85,7 @@ class Fetched(msgspec.Struct):
     render_ms: float = 0.0
     bytes: int = 0
     settled: bool = True
+    empty: bool = False
     engine: EngineName = "browser"
     truncated: bool = False
     cut_off: bool = False

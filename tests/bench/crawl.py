@@ -20,12 +20,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from engine.browser.question import REQUEST_MS, script, taking_script
 from tests.bench.report import report
 from tests.bench.sides import Race
 
@@ -99,10 +99,12 @@ class Bare:
 
     def __init__(self, url: str, pages: int, kept: Path) -> None:
         self.scope, self.pages, self.kept = f"{url}/js/", pages, kept
-        self.script = files("engine.browser").joinpath("take.js").read_text("utf-8").strip()
+        self.script = taking_script()
         self.ask: dict[str, Any] = {
             "limitMs": 30_000,
             "settleMs": 100,
+            "requestMs": REQUEST_MS,
+            "held": [],
             "waitFor": None,
             "maxLinks": 20_000,
             "maxLinkChars": 4 * 1024 * 1024,
@@ -158,8 +160,7 @@ async def bare_side(url: str, pages: int) -> dict[str, float]:
             )
             clock = Clock()
             context = await browser.new_context()
-            first = files("engine.browser").joinpath("pending.js").read_text("utf-8").strip()
-            await context.add_init_script(f"{first}('bench');")
+            await context.add_init_script(f"{script('pending')}('bench');")
             tabs = [await context.new_page() for _ in range(CONCURRENCY)]
             workers = [asyncio.create_task(bare.work(tab)) for tab in tabs]
             await bare.queue.join()

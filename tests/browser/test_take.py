@@ -113,17 +113,6 @@ async def test_a_page_that_stays_where_it_is_is_ready_when_it_is_still(
         assert page.render_ms < 40_000
 
 
-async def test_an_answer_that_is_held_open_is_not_waited_for(
-    browsing: Making, pages: Pages
-) -> None:
-    pages["/"] = "<p>all there</p><script>fetch('/poll')</script>"
-    pages["/poll"] = Answer(b"", stops="before")
-    async with browsing(pages.url) as made:
-        page = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=60_000))
-        assert page.settled
-        assert page.render_ms < 40_000
-
-
 async def test_a_page_that_is_never_still_is_taken_at_the_limit(
     browsing: Making, site: Site
 ) -> None:

@@ -1,0 +1,181 @@
+// Runs inside the page, in a world of our own: waits until a page whose load event has fired is
+// at rest. `take.js` and the tabs of agents share this rule, and `pending.js` knows what it asks.
+//
+// A page whose text was there with its markup is at rest when nothing changed for `settleMs`. One
+// that scripts wrote, or whose address they changed, needs `RENDERED_MS` without new text or a
+// first answer. No page is at rest while a request of its own waits for an answer that is younger
+// than `requestMs`, nor, for as long, while it shows nothing and something may still come.
+((ask, left, later) => {
+  const RENDERED_MS = 500;
+  const HELD_MS = 1_000; // for answers that are known to be held open, or beside the matter
+  const THIN = 200; // letters; a page with fewer may be a frame that waits for its content
+  const LOOK_MS = 50;
+  const MOST = 5_000;
+  const NOT_TEXT = new Set(["SCRIPT", "STYLE", "TEMPLATE", "NOSCRIPT"]);
+  const PICTURES = "img, svg, canvas, video, picture, object, embed, iframe, frame, input[type=image]";
+  const BUSY = "[aria-busy=true], [role=progressbar]";
+
+  const page = (name) => Reflect.get(Document.prototype, name, document);
+  const pageDoes = (name, ...given) => page(name).apply(document, given);
+
+  // Asks `pending.js`; null where it does not run, as in a sandbox without scripts.
+  const tell = (detail) => {
+    let told = null;
+    const hear = (event) => {
+      try { told = JSON.parse(event.detail); } catch { told = null; }
+    };
+    pageDoes("addEventListener", ask.pending, hear, { once: true });
+    pageDoes("dispatchEvent", new CustomEvent(`${ask.pending}?`, { detail }));
+    pageDoes("removeEventListener", ask.pending, hear);
+    return told;
+  };
+
+  // The names of a form's fields hide the form's own properties, in every world.
+  const does = (element, name, ...given) =>
+    Reflect.get(Element.prototype, name, element).apply(element, given);
+  const property = (name) => Object.getOwnPropertyDescriptor(Element.prototype, name).get;
+  const [tagOf, shadowOf] = [property("tagName"), property("shadowRoot")];
+  const tag = (element) => tagOf.call(element);
+  const seen = (element) => does(element, "checkVisibility", { visibilityProperty: true });
+  const hasSize = (element) => {
+    const { width, height } = does(element, "getBoundingClientRect");
+    // one whose picture is not loaded may have no size; a counting pixel says that it has none
+    const unknown = tag(element) === "IMG" && !width && !height && !does(element, "hasAttribute", "width");
+    return unknown || (width > 1 && height > 1);
+  };
+  const showsText = (root) => {
+    const texts = pageDoes("createTreeWalker", root, NodeFilter.SHOW_TEXT);
+    for (let count = 0; texts.nextNode() && count < MOST; count += 1) {
+      const { data, parentElement } = texts.currentNode;
+      if (!/\S/.test(data)) continue;
+      if (!parentElement || (!NOT_TEXT.has(tag(parentElement)) && seen(parentElement))) return true;
+    }
+    return false;
+  };
+  const showsPicture = (root) => {
+    for (const one of root.querySelectorAll(PICTURES)) if (seen(one) && hasSize(one)) return true;
+    return false;
+  };
+  const showsBackground = (root) => {
+    for (const one of [root, ...[...root.querySelectorAll("*")].slice(0, 200)]) {
+      if (one instanceof Element && seen(one) && getComputedStyle(one).backgroundImage !== "none") return true;
+    }
+    return false;
+  };
+  const inShadows = (root) => [...root.querySelectorAll("*")].slice(0, MOST)
+    .some((one) => shadowOf.call(one) !== null && shows(shadowOf.call(one)));
+  const shows = (root) =>
+    showsText(root) || showsPicture(root) || showsBackground(root) || inShadows(root);
+  // Does a reader see text or a picture?
+  const showing = () => {
+    const root = page("body") ?? page("documentElement");
+    return root !== null && (!(root instanceof HTMLElement) || tag(root) === "FRAMESET" || shows(root));
+  };
+
+  const isMore = (before, after) =>
+    Math.abs(after - before) > 20 + Math.max(before, after) / 10;
+
+  const site = (host) => host.split(".").slice(-2).join(".");
+  const isOwn = ({ address }) => {
+    try {
+      return site(new URL(address).hostname) === site(location.hostname);
+    } catch {
+      return true;
+    }
+  };
+  // Under which a request is known again on other pages: numbers and keys in it may differ.
+  const shape = (text) => text.replace(/[\w-]*\d[\w-]*/g, "*");
+  const sum = (text) => {
+    let found = 0;
+    for (let at = 0; at < text.length; at += 1) found = (Math.imul(found, 31) + text.charCodeAt(at)) | 0;
+    return found;
+  };
+  const nameOf = ({ kind, method, address, given }) => {
+    let url;
+    try { url = new URL(address); } catch { return ""; }
+    const asked = [...new Set(url.searchParams.keys())].sort().join("&");
+    const path = `${url.origin}${shape(url.pathname)}`;
+    return `${kind} ${method} ${path}?${asked} ${sum(shape(given))}`.slice(0, 500);
+  };
+
+  const atRest = () => new Promise((resolve, reject) => {
+    const began = performance.now();
+    let last = began;
+    let said = null; // letters, when they were counted last
+    let saidAt = began; // when they changed
+    let rendered = false;
+    let dirty = true;
+    const touch = () => { last = performance.now(); dirty = true; };
+    const dom = new MutationObserver(touch);
+    dom.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+    const resources = new PerformanceObserver(touch);
+    resources.observe({ type: "resource" });
+    const end = (settled, held = []) => {
+      dom.disconnect();
+      resources.disconnect();
+      resolve({ settled, held });
+    };
+
+    // What changed in what the page says, since it was asked for the last time.
+    const listen = (told) => {
+      if (told.said === null) return;
+      if (said === null ? told.said !== told.first : told.said !== said) saidAt = last;
+      said = told.said;
+      rendered ||= told.first === 0 && said > 0 || isMore(told.first, said);
+    };
+    // The requests that are still waited for, and those that ran over their limit.
+    const sorted = (told, isShowing) => {
+      const isWhole = isShowing && !rendered && said >= THIN;
+      const shown = isShowing && !pageDoes("querySelector", BUSY);
+      const waited = [];
+      const over = [];
+      for (const request of told.open) {
+        const beside = isWhole && (request.age >= HELD_MS && !isOwn(request));
+        const known = shown && request.age >= HELD_MS && ask.held.includes(nameOf(request));
+        if (beside || known) continue;
+        (request.age < ask.requestMs ? waited : over).push(request);
+      }
+      return { waited, over };
+    };
+    // What is open that long while the text stays as it is, is held open on purpose.
+    const learnt = (over) => {
+      const held = performance.now() - saidAt >= ask.requestMs / 2 && !pageDoes("querySelector", BUSY);
+      return held ? over.filter(({ address }) => address).map(nameOf) : [];
+    };
+
+    const look = () => {
+      if (left() <= 0) return end(false);
+      const wait = (ms) => later(guarded, Math.min(left(), Math.max(ms, 1)));
+      const still = ask.settleMs - (performance.now() - last);
+      if (still > 0) return wait(still);
+      const told = tell(dirty ? "said" : "");
+      if (told === null) return end(true);
+      dirty = false;
+      const { ago } = told;
+      const since = (ms) => (ms === null ? Infinity : ms);
+      if (since(ago.shadow) + 5 < performance.now() - last) {
+        last = performance.now() - ago.shadow;
+        dirty = true;
+        return wait(1);
+      }
+      listen(told);
+      const isShowing = showing();
+      const { waited, over } = sorted(told, isShowing);
+      const hopes = !isShowing && told.due !== null && told.due < ask.requestMs - told.age;
+      if (waited.length || hopes || since(ago.left) < ask.requestMs) return wait(LOOK_MS);
+      if (since(ago.ended) < ask.settleMs) return wait(ask.settleMs - ago.ended);
+      const written = rendered || ago.moved !== null || (!isShowing && page("scripts").length > 0);
+      const news = Math.min(performance.now() - saidAt, since(ago.news), since(ago.moved));
+      const missing = Math.max(ask.settleMs, RENDERED_MS) - news;
+      if (written && missing > 0) return wait(missing);
+      const isOpen = over.length > 0 || (!isShowing && told.due !== null);
+      end(!isOpen, isShowing ? learnt(over) : []);
+    };
+    const guarded = () => {
+      try { look(); } catch (wrong) { reject(wrong); }
+    };
+    guarded();
+  });
+
+  return { atRest, tell, showing };
+})

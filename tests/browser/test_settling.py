@@ -1,0 +1,148 @@
+"""When a page is at rest: small applications of the kinds that are met, in real Chromium."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from engine.sample.server import Answer
+from engine.work.fetch import PageOptions
+from tests.browser.conftest import Making, Pages
+
+PATIENT = PageOptions(timeout_ms=100_000)
+PROSE = "<p>" + "All of this text came with the markup of the page. " * 8 + "</p>"
+# An application as bundlers make them: its frame first, its content when the answer is there.
+SHOP = """
+const root = document.getElementById('root');
+const go = path => { history.pushState({}, '', path); show() };
+const show = async () => {
+  root.innerHTML = '<nav><b>Shop</b></nav><div aria-busy=true>Loading…</div>';
+  const answer = await fetch('/api' + location.pathname);
+  const item = await answer.json();
+  setTimeout(() => { root.querySelector('div').outerHTML =
+    `<h1>${item.name}</h1>` + item.links.map(n => `<a href=${n}>${n}</a>`).join(' ') }, 150);
+};
+if (location.pathname === '/') go('/items'); else show();
+"""
+
+
+def data(delay_s: float = 0.0, **told: object) -> Answer:
+    return Answer(json.dumps(told).encode(), 200, "application/json", delay_s=delay_s)
+
+
+def late(script: str) -> str:
+    return f"<div id=root></div><script>{script}</script>"
+
+
+async def test_an_application_is_taken_with_what_its_slow_interface_answers(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/"] = pages["/items"] = pages["/b"] = late(SHOP)
+    pages["/api/items"] = data(1.3, name="All items", links=["/b", "/c"])
+    pages["/api/b"] = data(0.02, name="Item b", links=["/items"])
+    async with browsing(pages.url) as made:
+        first = await made.fetcher.fetch(pages.url, PATIENT)
+        assert ("All items" in first.text, first.settled, first.empty) == (True, True, False)
+        assert (first.final_url, len(first.links)) == (f"{pages.url}/items", 2)
+        other = await made.fetcher.fetch(f"{pages.url}/b", PATIENT)
+        assert ("Item b" in other.text, other.settled) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        # the head of the answer is there long before its body
+        "fetch('/slow').then(a => a.text()).then(t => root.append(t))",
+        "const x = new XMLHttpRequest(); x.open('GET', '/slow');"
+        "x.onload = () => root.append(x.responseText); x.send()",
+        # one step after the other, each on a timer: 1.2 s until something shows
+        "let n = 0; const step = () => ++n < 4 ? setTimeout(step, 300) : root.append('words');"
+        "step()",
+        "setTimeout(() => requestIdleCallback(() => root.append('words')), 700)",
+        # a script that a script asks for, after the load event
+        "onload = () => { window.shown = t => root.append(t); const s ="
+        " document.createElement('script'); s.src = '/part.js'; document.head.append(s) }",
+        # where no observer of the document looks
+        "const s = document.body.appendChild(document.createElement('div'))"
+        ".attachShadow({mode: 'open'});"
+        "setTimeout(() => s.append('in the shadow'), 700);"
+        "setTimeout(() => root.append('words'), 1100)",
+    ],
+)
+async def test_a_page_that_shows_nothing_yet_is_not_at_rest(
+    browsing: Making, pages: Pages, script: str
+) -> None:
+    pages["/"] = late(f"const root = document.getElementById('root'); {script}")
+    pages["/slow"] = Answer(b"words" * 20, 200, "text/plain", spread_s=1.2)
+    pages["/part.js"] = Answer(b"shown('words')", 200, "text/javascript", delay_s=0.9)
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+        assert ("words" in page.text, page.settled, page.empty) == (True, True, False)
+
+
+async def test_what_has_nothing_to_show_says_so(browsing: Making, pages: Pages) -> None:
+    pages["/"] = "<div style='display: none'>hidden</div><svg width=0 height=0></svg>"
+    pages["/script"] = late("1 + 1")
+    pages["/picture"] = "<img src=/a.png>"
+    pages["/canvas"] = "<canvas width=50 height=50></canvas>"
+    pages["/link"] = "<a href=/></a>"
+    pages["/drawn"] = "<style>div { background: url(/a.png); height: 90px }</style><div></div>"
+    async with browsing(pages.url) as made:
+        for path, empty in (
+            ("/", True),
+            ("/script", True),
+            ("/picture", False),
+            ("/canvas", False),
+            ("/link", False),
+            ("/drawn", False),
+        ):
+            page = await made.fetcher.fetch(pages.url + path, PATIENT)
+            assert (page.empty, page.settled) == (empty, True), path
+
+
+async def test_a_page_that_stays_empty_while_something_may_come_is_not_settled(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.browser.question.REQUEST_MS", 1_200)
+    pages["/"] = late("setInterval(() => window.data, 100)")
+    pages["/waits"] = late("fetch('/never')")
+    pages["/never"] = Answer(b"", stops="before")
+    async with browsing(pages.url) as made:
+        for path in ("/", "/waits"):
+            page = await made.fetcher.fetch(pages.url + path, PATIENT)
+            assert (page.empty, page.settled) == (True, False), path
+
+
+async def test_an_answer_that_is_held_open_costs_the_first_pages_only(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.browser.question.REQUEST_MS", 2_500)
+    for number in range(3):
+        pages[f"/{number}"] = (
+            f"{PROSE}<script>fetch('/poll/{number}?since={number}'); fetch('/stream');"
+            "new EventSource('/events')</script>"
+        )
+        pages[f"/poll/{number}"] = Answer(b"", stops="before")
+    pages["/stream"] = Answer(b"row\n" * 99, stops="midway")
+    pages["/events"] = Answer(b": still there\n\n" * 9, 200, "text/event-stream", stops="midway")
+    async with browsing(pages.url) as made:
+        taken = [await made.fetcher.fetch(f"{pages.url}/{n}", PATIENT) for n in range(3)]
+        assert [page.settled for page in taken] == [False, False, True]
+        assert taken[0].render_ms > 2_000 > taken[2].render_ms
+        assert len({page.text for page in taken}) == 1
+
+
+async def test_a_page_that_was_whole_with_its_markup_is_not_kept_waiting(
+    browsing: Making, pages: Pages
+) -> None:
+    # What it counts elsewhere, and what it sends for its own sake, is not waited for.
+    pages["/"] = (
+        f"{PROSE}<script>fetch('/count', {{method: 'POST', keepalive: true}});"
+        "document.body.className = 'ready';"
+        "onload = () => setTimeout(() => document.body.append('late'), 480)</script>"
+    )
+    pages["/count"] = Answer(b"", stops="before")
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions(settle_ms=0))
+        assert ("late" in page.text, page.settled) == (False, True)
