@@ -24,7 +24,15 @@ UNITS_KEY: Final[Mapping[str, str]] = {
 OTHER_UNITS: Final = "pages"  # of a kind that is not ours
 
 
-_SELDOM: Final = ("http_errors", "not_loaded", "retried", "redacted", "compared")
+_SELDOM: Final = (
+    "http_errors",
+    "not_loaded",
+    "retried",
+    "redacted",
+    "compared",
+    "empty_pages",
+    "unsettled_pages",
+)
 
 
 class CrawlOutcome(msgspec.Struct, frozen=True):
@@ -45,6 +53,8 @@ class CrawlOutcome(msgspec.Struct, frozen=True):
     retried: int = 0
     redacted: int = 0
     compared: int = 0
+    empty_pages: int = 0
+    unsettled_pages: int = 0
     left_out: Mapping[str, int] = {}
 
     def summary(self) -> dict[str, Any]:
@@ -64,6 +74,8 @@ class Tally:
         self.http_errors = 0
         self.retried = 0
         self.compared = 0
+        self.empty = 0
+        self.unsettled = 0
         self.deepest = 0
         self.first_error = ""
         self.redacted = 0
@@ -76,6 +88,8 @@ class Tally:
         self.http_errors += page.get("error_code") == "http"
         self.retried += "attempts" in page
         self.compared += page.get("compared") is True
+        self.empty += page.get("empty") is True
+        self.unsettled += page.get("settled") is False and "error" not in page
         self.first_error = self.first_error or str(page.get("error", ""))
         redacted = page.get("redacted")
         self.redacted += redacted if isinstance(redacted, int) else 0
@@ -98,6 +112,8 @@ class Tally:
             retried=self.retried,
             redacted=self.redacted,
             compared=self.compared,
+            empty_pages=self.empty,
+            unsettled_pages=self.unsettled,
         )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from engine.records import ENVELOPE, TASK_RUN, Units
 from engine.saying import count, say
@@ -17,6 +18,18 @@ UNIT_NOUNS: Final = {
     ENVELOPE: "calls",
     TASK_RUN: "items",
 }
+REMARKS: Final = ("empty", "unsettled")  # of pages that were kept
+
+
+def remarks(summary: Mapping[str, Any]) -> list[str]:
+    """What a crawl's summary says of pages that were kept and may not be what they should."""
+    told = []
+    for kind in REMARKS:
+        number = summary.get(f"{kind}_pages")
+        if isinstance(number, int) and number > 0:
+            message = f"pages.{kind}.one" if number == 1 else f"pages.{kind}"
+            told.append(say(message, count=count(number)))
+    return told
 
 
 def unit_word(kind: str, number: int) -> str:

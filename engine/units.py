@@ -42,7 +42,9 @@ class UnitState(StrEnum):
 class Unit(msgspec.Struct, frozen=True, gc=False):
     """`number` counts from 0; `at` is the byte where its line begins, -1 in a result.
 
-    Times in ms, sizes in bytes; None is what it does not say. All texts are safe to show.
+    `remark` is a word for a page that was kept and may not be what it should: `empty` or
+    `unsettled`. Times in ms, sizes in bytes; None is what it does not say. All texts are safe
+    to show.
     """
 
     number: int
@@ -56,6 +58,7 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     render_ms: float | None = None
     size_bytes: int | None = None
     shot: str = ""
+    remark: str = ""
     at: int = -1
 
     @property
@@ -81,6 +84,7 @@ def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:
         render_ms=_number(row.get("render_ms")),
         size_bytes=_whole(row.get("bytes")),
         shot=_shot(row),
+        remark="" if reason else _remark(row),
         at=at,
     )
 
@@ -126,6 +130,12 @@ def _state(row: Mapping[str, Any], reason: str) -> str:
         return UnitState.FAILED
     status = row.get("status")
     return _STATES.get(status, UnitState.DONE) if isinstance(status, str) else UnitState.DONE
+
+
+def _remark(row: Mapping[str, Any]) -> str:
+    if row.get("empty") is True:
+        return "empty"
+    return "unsettled" if row.get("settled") is False else ""
 
 
 def _reason(error: object) -> str:

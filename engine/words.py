@@ -20,6 +20,7 @@ from engine.saying import retold as retold
 from engine.saying import say as say
 from engine.unit_words import progress as progress
 from engine.unit_words import progress_spoken as progress_spoken
+from engine.unit_words import remarks as remarks
 from engine.unit_words import unit_word as unit_word
 
 NONE: Final = "–"

@@ -168,8 +168,8 @@
       const news = Math.min(performance.now() - saidAt, since(ago.news), since(ago.moved));
       const missing = Math.max(ask.settleMs, RENDERED_MS) - news;
       if (written && missing > 0) return wait(missing);
-      const isOpen = over.length > 0 || (!isShowing && told.due !== null);
-      end(!isOpen, isShowing ? learnt(over) : []);
+      const hoped = !isShowing && told.due !== null && told.due < ask.requestMs;
+      end(!over.length && !hoped, isShowing ? learnt(over) : []);
     };
     const guarded = () => {
       try { look(); } catch (wrong) { reject(wrong); }

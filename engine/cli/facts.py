@@ -103,7 +103,9 @@ async def _recording(engine: Engine, task_id: str) -> list[str]:
 
 
 async def _crawl(engine: Engine, task_id: str) -> list[str]:
-    """Whether a crawl ended at its limit of pages, and which it could have followed as well."""
+    """Whether a crawl ended at its limit of pages, which links it could have followed as well,
+    and which of its pages may not be what they should.
+    """
     try:
         summary = (await engine.head(task_id)).get("summary")
     except EngineError as error:
@@ -117,7 +119,7 @@ async def _crawl(engine: Engine, task_id: str) -> list[str]:
     if isinstance(left, int) and left:
         message = "crawl.routes.one" if left == 1 else "crawl.routes"
         lines.append(_line("left out", say(message, count=words.count(left))))
-    return lines
+    return lines + [_line("noticed", remark) for remark in words.remarks(summary)]
 
 
 async def _refused(engine: Engine, task_id: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from engine.work.documents import is_html, is_text, media_type
@@ -11,6 +12,7 @@ from engine.work.frontier import Visit
 from engine.work.second_chance import Failure
 
 NOTHING = Extracted("", "", (), 0, False)
+_PICTURE = re.compile(r"<(img|svg|canvas|video|picture|object|embed|iframe|frame)\b", re.IGNORECASE)
 
 
 def page_record(visit: Visit, fetched: Fetched, found: Extracted) -> dict[str, Any]:
@@ -31,6 +33,8 @@ def page_record(visit: Visit, fetched: Fetched, found: Extracted) -> dict[str, A
     }
     if fetched.compared:
         page["compared"] = True
+    if _is_empty(fetched, found):
+        page["empty"] = True
     if visit.attempts > 1:
         page["attempts"] = visit.attempts
     if visit.lastmod:
@@ -44,6 +48,19 @@ def page_record(visit: Visit, fetched: Fetched, found: Extracted) -> dict[str, A
     if fetched.dialogs:
         page["dialogs_dismissed"] = fetched.dialogs
     return page
+
+
+def _is_empty(fetched: Fetched, found: Extracted) -> bool:
+    """Is it a page that shows neither text nor link nor picture?"""
+    if refusal(fetched) is not None or found.links_found:
+        return False
+    if fetched.engine == "browser":
+        return fetched.empty
+    if isinstance(found.content, dict):
+        says = any(found.content.get(part) for part in ("headings", "paragraphs", "blocks"))
+    else:
+        says = bool(found.content.strip())
+    return not says and not _PICTURE.search(fetched.html)
 
 
 def refusal(fetched: Fetched) -> Failure | None:

@@ -18,6 +18,7 @@ from engine.errors import EngineError
 from engine.goals.views import ContractView
 from engine.records import TaskRecord, TaskView
 from engine.service import Engine
+from engine.words import remarks
 from gui import language
 from gui.desk import Desk
 
@@ -33,6 +34,7 @@ class Extra:
     contract: ContractView | None = None
     problem: str = ""
     stopped_by: str = ""
+    remarks: tuple[str, ...] = ()
     picture: QImage | None = None
 
 
@@ -76,10 +78,13 @@ class Extras(QObject):
 
         async def work(engine: Engine) -> Extra:
             contract, problem = await _contract(engine, record)
+            summary = await _summary(engine, record)
+            stopped_by = summary.get("stopped_by")
             return Extra(
                 contract,
                 problem,
-                await _ended_by(engine, record),
+                stopped_by if isinstance(stopped_by, str) else "",
+                tuple(remarks(summary)),
                 await _picture(engine, record, ratio),
             )
 
@@ -107,17 +112,16 @@ async def _contract(engine: Engine, record: TaskRecord) -> tuple[ContractView | 
         return None, language.told(error)
 
 
-async def _ended_by(engine: Engine, record: TaskRecord) -> str:
-    """The word in the result for what ended the task; empty where there is none."""
+async def _summary(engine: Engine, record: TaskRecord) -> Mapping[str, Any]:
+    """What the result says of the whole task; nothing where there is none."""
     if not record.is_terminal:
-        return ""
+        return {}
     try:
         head: Mapping[str, Any] = await engine.head(record.task_id)
     except EngineError:
-        return ""
+        return {}
     summary = head.get("summary")
-    inner = summary.get("stopped_by") if isinstance(summary, Mapping) else head.get("stopped_by")
-    return inner if isinstance(inner, str) else ""
+    return summary if isinstance(summary, Mapping) else head
 
 
 async def _picture(engine: Engine, record: TaskRecord, ratio: float) -> QImage | None:

@@ -35,6 +35,7 @@ FIELDS = (
     "objective",
     "progress",
     "ended_by",
+    "remarks",
     "refused",
     "budget",
     "advice",

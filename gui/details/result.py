@@ -166,6 +166,8 @@ def _facts() -> dict[str, str]:
         "retried": _tr("tried more than once"),
         "redacted": _tr("redacted in content"),
         "compared": _tr("taken by both engines"),
+        "empty_pages": _tr("empty pages"),
+        "unsettled_pages": _tr("not come to rest"),
         "skipped": _tr("skipped"),
         "max_depth_reached": _tr("deepest link"),
         "duration_ms": _tr("duration"),

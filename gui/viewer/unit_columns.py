@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from PySide6.QtCore import QCoreApplication
 
-from engine.saying import retold
+from engine.saying import retold, say
 from engine.sizes import size_words
 from engine.units import Unit, UnitState
 from engine.words import count, took
@@ -81,8 +81,13 @@ def title_of(key: str, *, of_steps: bool = False) -> str:
 
 def spoken(unit: Unit) -> str:
     """One unit as a sentence for a screen reader."""
-    parts = (kind_word(unit.state)[2:], unit.name, unit.title, retold(unit.reason))
+    parts = (kind_word(unit.state)[2:], unit.name, unit.title, said_of(unit))
     return ", ".join(part for part in parts if part)
+
+
+def said_of(unit: Unit) -> str:
+    """Why a page failed, or what there is to say of one that was kept."""
+    return retold(unit.reason) or (say(f"page.{unit.remark}") if unit.remark else "")
 
 
 def _tr(text: str) -> str:
@@ -147,5 +152,5 @@ PAGE_COLUMNS: Final = (
         9,
         is_number=True,
     ),
-    UnitColumn("error", lambda unit: retold(unit.reason), lambda unit: unit.reason.casefold()),
+    UnitColumn("error", said_of, lambda unit: (unit.reason.casefold(), unit.remark)),
 )

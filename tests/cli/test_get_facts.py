@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from engine.sample.server import Answer, Server
 from tests.cli.program import Octask
 
 CONTRACT = '{"expected_total": 9, "item_key": "url", "stop_condition": "all of them"}'
@@ -45,3 +46,15 @@ def test_a_crawl_tells_when_its_limit_of_pages_ended_it(
     words = ("--engine", "static", "--max-depth", "1", "--max-pages", str(most), "--json")
     ended = json.loads(octask("start", "crawl", site.url, *words))
     assert ("ended by:  its limit of pages" in octask("get", ended["task_id"])) is told
+
+
+def test_a_crawl_tells_of_pages_that_show_nothing(octask: Octask) -> None:
+    server = Server(lambda _: Answer(b"<html><body></body></html>"), "127.0.0.1", 0)
+    server.start()
+    try:
+        words = ("--engine", "static", "--max-pages", "1", "--json")
+        ended = json.loads(octask("start", "crawl", f"http://127.0.0.1:{server.port}", *words))
+    finally:
+        server.stop()
+    said = octask("get", ended["task_id"])
+    assert "noticed:   1 page shows neither text nor link nor picture" in said

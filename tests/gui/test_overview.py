@@ -154,6 +154,20 @@ async def test_what_ended_a_crawl_is_told(tmp_path: Path, word: str, said: str) 
         assert overview.text_of("ended_by") == said
 
 
+async def test_pages_that_may_not_be_what_they_should_are_told(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    folder = write_meta(home / "tasks", 1, "COMPLETED", kind="crawl")
+    summary = {"stopped_by": "frontier", "empty_pages": 1, "unsettled_pages": 3}
+    (folder / "result.json").write_text(json.dumps({"summary": summary, "pages": []}))
+    async with looking_at(home, 1) as (_, details):
+        overview = details.overview
+        await until(lambda: overview._extra.stopped_by, overview._extras.changed)
+        assert overview.text_of("remarks").splitlines() == [
+            "1 page shows neither text nor link nor picture",
+            "3 pages were taken before they came to rest",
+        ]
+
+
 async def test_a_picture_fits_and_one_that_is_none_is_not_shown(tmp_path: Path) -> None:
     home = tmp_path / "home"
     for number, data in ((1, None), (2, b"\x89PNG no picture")):

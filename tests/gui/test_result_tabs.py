@@ -12,12 +12,14 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QToolButton
 
+from engine.units import unit_of
 from gui.details.commands_tab import Commands
 from gui.details.items import Items
 from gui.details.raw import Raw
 from gui.details.result import Result, summary_text
 from gui.details.screenshots import Screenshots
 from gui.session import Session
+from gui.viewer.unit_columns import said_of
 from tests.gui.result_ledgers import page, put_pages, put_picture, put_task
 from tests.gui.windows import WAIT_S, opened, press
 
@@ -91,6 +93,16 @@ async def test_a_running_task_adds_its_new_items(home: Path) -> None:
         assert view is not None
         items.show_task(view)
         await settled(lambda: items.list.model.total == 2)
+
+
+def test_a_page_that_was_kept_and_may_not_be_what_it_should_says_so() -> None:
+    told = {"empty": {"empty": True}, "unsettled": {"settled": False}, "": {"settled": True}}
+    for remark, fields in told.items():
+        assert unit_of(page(1, **fields), 0).remark == remark
+    failed = unit_of(page(1, settled=False, error="it broke"), 0)
+    assert (failed.remark, said_of(failed)) == ("", "it broke")
+    empty = unit_of(page(1, empty=True, settled=False), 0)
+    assert said_of(empty) == "shows neither text nor link nor picture"
 
 
 def test_what_ended_a_task_is_told_in_words_and_not_twice() -> None:

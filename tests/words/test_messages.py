@@ -13,7 +13,7 @@ from engine.budget import BUDGETS
 from engine.budget.fold import NEXT
 from engine.budget.policy import DOMAINS
 from engine.messages import ENGLISH
-from engine.unit_words import UNIT_NOUNS
+from engine.unit_words import REMARKS, UNIT_NOUNS
 from gui.cells import CONTRACTS
 from gui.columns import COLUMNS
 from gui.details.event_model import TITLES
@@ -31,6 +31,11 @@ BUILT = {
     *(f"attention.{reason.value}" for reason in Reason),
     *(f"column.{column.key}{more}" for column in COLUMNS for more in ("", ".long")),
     *(f"unit.{noun}.{number}" for noun in NOUNS for number in ("one", "many")),
+    *(
+        message.format(one)
+        for one in REMARKS
+        for message in ("page.{}", "pages.{}", "pages.{}.one")
+    ),
     *(f"field.{field}" for field in FIELDS),
     *(f"events.{title}" for title in TITLES),
     *(f"budget.{status}" for status in ("ok", "warning")),

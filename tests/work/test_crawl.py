@@ -9,6 +9,7 @@ import pytest
 from engine.browser.egress import Policy
 from engine.errors import BrowserGone, BrowserMissing, InjectedFault
 from engine.sample.pages import marker
+from engine.sample.server import Answer, Server
 from engine.sample.site import Site
 from engine.tally import Tally
 from engine.work.context import MemoryContext
@@ -346,6 +347,30 @@ async def test_pages_can_be_counted_again_from_what_was_kept(site):
     outcome, pages = await crawled(f"{site.url}/static/", max_pages=7)
     again = Tally(pages).outcome(outcome.scope, outcome.duration_ms, outcome.stopped_by)
     assert again == outcome
+
+
+@pytest.mark.parametrize("form", ["markdown", "structured"])
+@pytest.mark.parametrize(
+    ("body", "empty"),
+    [("<div> </div>", True), ("<p>words</p>", False), ("<img src=/a>", False), ("", True)],
+)
+async def test_a_page_with_nothing_to_see_is_counted(form, body, empty):
+    html = f"<!doctype html><html><body>{body}</body></html>"
+    server = Server(lambda request: Answer(html.encode()), "127.0.0.1", 0)
+    server.start()
+    try:
+        url = f"http://127.0.0.1:{server.port}/"
+        outcome, pages = await crawled(url, output_format=form, respect_robots=False)
+    finally:
+        server.stop()
+    assert pages[0].get("empty", False) is empty
+    assert outcome.summary().get("empty_pages", 0) == empty
+
+
+async def test_pages_that_were_taken_too_early_are_counted(site):
+    outcome, pages = await crawled(f"{site.url}/hang-body", max_pages=1, timeout_ms=400)
+    assert pages[0]["settled"] is False
+    assert outcome.summary()["unsettled_pages"] == 1
 
 
 async def test_the_three_forms_of_content(site):
