@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Locator, Page
 
 MAX_SHOWN: Final = 200  # characters of an expected or a found text
-LOOK_MS: Final = 1_000  # one look at an element that was there a moment ago
+LOOK_MS: Final = 2_000  # one look at an element that was there a moment ago
 WAITS_S: Final = (0.1, 0.25, 0.5, 1.0)  # between two looks, as Playwright's assertions wait
 MISSING: Final = "there is no such element"
 _NEGATIONS: Final[Mapping[str, str]] = {
@@ -73,7 +73,7 @@ def _sentence(call: Call, name: str, wanted: object, found: str) -> str:
 
 def _shown(call: Call, text: str) -> str:
     """A text in quotes, on one line; what must not be told is hidden before it is cut."""
-    line = " ".join(call.stage.hide(text).split())
+    line = " ".join(call.stage.scrub.text(text).split())
     return f'"{line if len(line) <= MAX_SHOWN else line[: MAX_SHOWN - 1] + "…"}"'
 
 

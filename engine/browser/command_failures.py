@@ -118,7 +118,9 @@ def one_line(message: str) -> str:
 
 def _hindrance(message: str, hide: Callable[[str], str]) -> str:
     """The last hindrance in the call log: the one that it gave up at."""
-    found = {message.rfind(sign): told for sign, told in _HINDRANCES.items()}
+    # What Playwright waits for before it acts is no hindrance: it may have met none yet.
+    log = message.replace("waiting for element to be visible", "")
+    found = {log.rfind(sign): told for sign, told in _HINDRANCES.items()}
     found.pop(-1, None)
     if found:
         hindrance = found[max(found)]

@@ -266,7 +266,7 @@ async def _address(call: Call, page: Page, wanted: Glob) -> None:
     try:
         await page.wait_for_url(wanted.matches, timeout=call.left_ms)
     except PlaywrightTimeout:
-        at = call.stage.hide(page.url)
+        at = call.stage.scrub.text(page.url)
         raise too_slow(call.timeout_ms, wanted.pattern, f"the address is {at}") from None
 
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from playwright.async_api import Error
 
-from engine import redact
 from engine.browser.command_failures import gone
 from engine.browser.egress import Policy
 from engine.browser.instances import Instances
 from engine.errors import BrowserGone
 from engine.work.command_uploads import Uploads
+from engine.work.given_secrets import Scrub
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -41,7 +41,7 @@ class Stage:
     masked: list[str] = field(default_factory=list)
     hidden: Collection[str] = ()
     uploads: Uploads = field(default_factory=Uploads)
-    hide: Callable[[str], str] = redact.text  # for what is cut before it leaves the browser
+    scrub: Scrub = field(default_factory=lambda: Scrub(()))  # for what is cut before it is kept
 
     async def page(self) -> Page:
         """The page that commands act on.

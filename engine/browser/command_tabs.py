@@ -72,7 +72,7 @@ async def close_tab(call: Call) -> Any:
         closing = found
     address = closing.url
     await closing.close()
-    return {"closed": address, "tabs": len(_instance(call).pages)}
+    return {"closed": True, "url": address, "tabs": len(_instance(call).pages)}
 
 
 def _instance(call: Call) -> Instance:

@@ -20,6 +20,7 @@ from engine.work.command_plan import Step
 
 # Playwright's own limit comes first, because it knows what it was waiting for.
 GRACE_S: Final = 0.2
+LAST_LOOK_S: Final = 4.0  # an assertion fails with what it saw, so its last look may end
 
 
 async def run_command(step: Step, stage: Stage, number: int) -> Any:
@@ -34,7 +35,8 @@ async def run_command(step: Step, stage: Stage, number: int) -> Any:
         if stage.instance is None or step.tool == "browser_instance":
             return await tool(call)
         stage.instance.crash = None
-        async with stage.instance.within(step.timeout_ms / 1000 + GRACE_S):
+        grace_s = LAST_LOOK_S if step.action == "expect" else GRACE_S
+        async with stage.instance.within(step.timeout_ms / 1000 + grace_s):
             return _with_notes(call, await tool(call))
     except TimeoutError:
         raise await _late(stage, step, _subject(call)) from None
@@ -49,7 +51,7 @@ def _with_notes(call: Call, result: dict[str, Any]) -> dict[str, Any]:
     """
     told = dict(result)
     instance = call.stage.instance
-    if instance is not None and (dialogs := instance.dialogs.take()):
+    if instance is not None and (dialogs := instance.dialogs.take(call.stage.scrub.hide)):
         told["dialogs"] = dialogs
     if call.used:
         met = f"{call.met:,} elements" if call.met else "nothing"
@@ -85,7 +87,7 @@ async def _late(stage: Stage, step: Step, subject: str) -> CommandFailed:
 async def _broken(stage: Stage, failed: Error, step: Step, subject: str) -> CommandFailed:
     if _is_gone(stage):
         return gone()
-    failure = _crash(stage) or as_failure(failed, step.timeout_ms, subject, stage.hide)
+    failure = _crash(stage) or as_failure(failed, step.timeout_ms, subject, stage.scrub.text)
     if str(failure) != CRASHED:
         return failure
     await stage.drop_hung_page()  # the command may hear of its death before the instance does

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
 
 ANSWER_S: Final = 2.0
 MAX_KEPT: Final = 20  # of one command; a page may ask without end
-MAX_MESSAGE: Final = 1_000  # characters
+MAX_HELD: Final = 20_000  # characters of one message, until it is taken
+MAX_MESSAGE: Final = 1_000  # characters that are told of it
 LEAVING: Final = "beforeunload"
 
 
@@ -28,7 +30,7 @@ class Dialogs:
     async def answer(self, dialog: Dialog) -> None:
         """Answer one dialog; it may be gone with its page already."""
         if len(self._seen) < MAX_KEPT:
-            said = dialog.message[:MAX_MESSAGE]
+            said = dialog.message[:MAX_HELD]
             answered = "accepted" if self.accept else "dismissed"
             self._seen.append({"type": dialog.type, "message": said, "answer": answered})
         try:
@@ -48,7 +50,7 @@ class Dialogs:
         refused = (each["answer"] == "dismissed" for each in self._seen if each["type"] == LEAVING)
         return any(refused)
 
-    def take(self) -> list[dict[str, Any]]:
-        """What was said since the last call."""
+    def take(self, hide: Callable[[str], str]) -> list[dict[str, Any]]:
+        """What was said since the last call; `hide` sees a message before it is cut."""
         seen, self._seen = self._seen, []
-        return seen
+        return [{**each, "message": hide(each["message"])[:MAX_MESSAGE]} for each in seen]

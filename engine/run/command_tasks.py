@@ -158,7 +158,7 @@ class _CommandRun:
         self._scrub = Scrub([*mine, *known.items()])
         known.update((value, redact.MARK) for value, _ in mine)
         stage.hidden = known.keys()
-        stage.hide = self._scrub.text
+        stage.scrub = self._scrub
         if stage.instance is not None:
             stage.instance.forget_dialogs()
             unshown = Unshown(stage.hidden, stage.masked)

@@ -213,7 +213,9 @@ class _Reader:
         elif not isinstance(value, str):
             self.wrong(path, "wrong_type", f"must be one of {', '.join(known)}")
         else:
-            hint = f"{_hint(value, known)}; there are {', '.join(known)}"
+            other = next((tool for tool, table in TOOLS.items() if value in table), "")
+            near = f"; it is an action of {other}" if other else _hint(value, known)
+            hint = f"{near}; there are {', '.join(known)}"
             self.wrong(path, f"unknown_{what}", f"there is no {what} '{_shown(value)}'{hint}")
         return ""
 

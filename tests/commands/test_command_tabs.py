@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.sample.server import Answer
 from engine.sample.site import Site
 from tests.commands.conftest import Opening, do
-from tests.commands.test_command_journeys import failure, page, results
+from tests.commands.test_command_journeys import failure, page, results, too_late
 
 OPENER = """<title>Opener</title><a id=blank href=/popup target=_blank>popup</a>
 <button id=script onclick="window.open('/popup?by=script')">open</button>
@@ -46,7 +46,8 @@ async def test_a_window_that_a_click_opens_is_reached_read_and_closed(
         ("Popup", None),
         ("Popup", True),
     ]
-    assert done[10] == {"closed": f"{site.url}/popup?by=script", "tabs": 2}
+    address = f"{site.url}/popup?by=script"
+    assert done[10] == {"closed": True, "url": address, "tabs": 2}
     assert done[13]["status"] == 200
     assert [one["title"] for one in done[15]["tabs"]] == ["Opener", "Field notes 1"]
 
@@ -89,9 +90,8 @@ async def test_without_a_word_of_tabs_a_page_opens_no_window(opened: Opening, si
 async def test_a_tab_that_is_not_there_is_told(opened: Opening, site: Site) -> None:
     async with opened() as booth:
         goto = do("goto", url=f"{site.url}/static/1")
-        code, said = await failure(booth, goto, do("switch_tab", tab="Nowhere", timeout=300))
-        assert code == "COMMAND_TIMEOUT"
-        assert said.endswith("Nowhere (no tab has this number, title or address)")
+        why = "Nowhere (no tab has this number, title or address)"
+        await too_late(booth, goto, do("switch_tab", tab="Nowhere"), why)
         closing = await failure(booth, goto, do("close_tab", tab=4))
         assert closing == ("EXECUTION_ERROR", "no tab has this number, title or address")
 

@@ -283,8 +283,12 @@ def test_an_element_that_was_found_is_not_said_to_be_missing() -> None:
     log = 'Timeout 500ms exceeded.\nCall log:\n  - waiting for locator("#b")\n'
     missing = as_failure(PlaywrightTimeout(log), 500, "#b")
     assert str(missing) == "not done within 0.5 s: #b (there is no such element)"
-    found = as_failure(PlaywrightTimeout(f"{log}    - locator resolved to <b id=b>"), 500, "#b")
+    log += "    - locator resolved to <b id=b>\n"
+    found = as_failure(PlaywrightTimeout(log), 500, "#b")
     assert str(found) == "not done within 0.5 s: #b"
+    log += "    - <p>x</p> intercepts pointer events\n    - waiting for element to be visible\n"
+    covered = as_failure(PlaywrightTimeout(log), 500, "#b")
+    assert str(covered).endswith("(something else lies over it: <p>x</p>)")
 
 
 @pytest.mark.parametrize(

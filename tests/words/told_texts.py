@@ -56,6 +56,7 @@ PARTS = frozenset(
         *("there is no variable '{0}'{1}", "there is no {0} '{1}'{2}", "a field of a task"),
         *("a field of a command", "an argument of {}", "must be {0}", "an object", "true or false"),
         "{0}; there are {1}",
+        "; it is an action of {0}",
         *("not done within {0} s{1}{2}", "it is {0}", "no regular file", "{0} twice"),
         *(
             "Complete at least {0} more {1} item(s), {2}",
