@@ -124,9 +124,9 @@ class Looking:
         return await asyncio.to_thread(lambda: Findings(self._ledger, found, kind).head())
 
     async def result(self, task_id: str) -> BinaryIO | None:
-        """The result file, open for reading, or None while there is none."""
+        """The result with all of its units, open for reading, or None while there is none."""
         try:
-            return await asyncio.to_thread(self._ledger.open_result, await self.ledger_id(task_id))
+            return await asyncio.to_thread(self._ledger.whole_result, await self.ledger_id(task_id))
         except ResultMissing:
             return None
 

@@ -11,7 +11,7 @@ from PySide6.QtGui import QGuiApplication
 
 from engine.errors import EngineError
 from engine.ledger_ids import plain_id
-from engine.records import RESULT_NAME, TaskRecord
+from engine.records import PAGES_NAME, RESULT_NAME, TaskRecord
 from engine.service import Engine
 from engine.words import count
 from gui.dragging import Grip, carried, carry
@@ -108,4 +108,7 @@ async def _results(engine: Engine, task_ids: Sequence[str]) -> list[Path]:
             continue
         if place is not None:
             found.append(place)
+            if "pages_file" in await engine.head(one):  # that result is the head alone
+                pages = await engine.reading.place(one, PAGES_NAME)
+                found += [] if pages is None else [pages]
     return found

@@ -179,6 +179,8 @@ def _copy_result(source: BinaryIO | None, checked: bool = False) -> bool:
 
 def _is_json(source: BinaryIO) -> bool:
     """Judged piece by piece, and beyond `CHECKED_BYTES` not at all: it would take too long."""
+    if not source.seekable():
+        return True  # it is put together while it is read, and larger than that
     if source.seek(0, io.SEEK_END) <= CHECKED_BYTES:
         source.seek(0)
         if not is_json(source):

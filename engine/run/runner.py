@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,6 @@ from engine.records import ErrorInfo, Status, TaskId, TaskRecord, Units, Unreada
 from engine.run.companion import Companion
 from engine.run.kind import Head, Kind, Tools
 from engine.run.task_context import TaskContext
-from engine.store.assemble import assemble
 from engine.store.changes import BUDGET_EXCEEDED
 from engine.store.ledger import Ledger
 from engine.tally import StoppedBy, own_id
@@ -216,7 +215,7 @@ class Runner:
         whole = outcome.status is Status.COMPLETED  # which has a result, be it an empty one
         if whole or outcome.head is not None or self._context.units.done:
             # A start address may hold a password, and the scope is made of it.
-            ledger.write_result(task_id, self._chunks(redact.head(head)))
+            ledger.write_units(task_id, redact.head(head), self._job.kind.units_key)
         record = ledger.finish(
             task_id, outcome.status, error=outcome.error, units=self._units(outcome)
         )
@@ -255,10 +254,6 @@ class Runner:
         duration_ms = round((time.monotonic() - self._began) * 1000)
         head = self._job.kind.partial(self._job.args, pages, stopped_by, duration_ms)
         return {**head, **own_id(self._job.kind.name, self._job.task_id)}
-
-    def _chunks(self, head: Head) -> Iterator[bytes]:
-        units = self._ledger.raw_pages(self._job.task_id)
-        return assemble(head, self._job.kind.units_key, units)
 
     async def _tell_lost(self) -> None:
         status = self._lost.status if self._lost else "ended"

@@ -33,6 +33,7 @@ from engine.records import (
     Units,
 )
 from engine.store import changes, journal, meta, opening, outcome
+from engine.store.assemble import APART_BYTES, apart, assemble
 from engine.store.commit import Change, Commit, Commits, How
 from engine.store.files import Folder, writing
 from engine.store.lease import Lease, momentary
@@ -211,6 +212,19 @@ class Ledger(LedgerLook):
         """Keep several units by one write."""
         lines = b"".join(journal.line(outcome.clean_page(page)) for page in pages)
         self._append(task_id, PAGES_NAME, lines, durable=False)
+
+    def write_units(self, task_id: str, head: Mapping[str, Any], key: str) -> None:
+        """Put result.json in place: `head` with the kept units, or where these are many, alone.
+
+        Raises TransitionError for a task that has already ended.
+        """
+        if self.file_size(task_id, PAGES_NAME) <= APART_BYTES:
+            self.write_result(task_id, assemble(head, key, self.raw_pages(task_id)))
+            return
+        # What a flushed result refers to has to outlast a loss of power as well.
+        self._append(task_id, PAGES_NAME, b"", durable=True)
+        total = sum(1 for _ in self.raw_pages(task_id))
+        self.write_result(task_id, apart(head, key, total))
 
     def write_result(self, task_id: str, chunks: Iterable[bytes]) -> None:
         """Put result.json in place, streamed, whole or not at all, flushed.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,6 +27,7 @@ from engine.records import (
     Unreadable,
 )
 from engine.store import history, journal, listing, meta, opening, outcome, seeking, timing
+from engine.store.assemble import Pieces, assemble, head_apart
 from engine.store.files import MIB, Folder, Unusable
 from engine.store.lease import Lease
 from engine.store.machine import wall_ms
@@ -230,6 +232,18 @@ class LedgerLook:
         """result.json by its place (never by `result_path`). Raises ResultMissing."""
         with self._task(task_id) as folder, self._readable(task_id, RESULT_NAME):
             return outcome.open_result(folder, task_id)
+
+    def whole_result(self, task_id: str) -> BinaryIO:
+        """The same with its units, wherever they stand; then it cannot be searched.
+
+        Raises ResultMissing.
+        """
+        file = self.open_result(task_id)
+        found = head_apart(file)
+        if found is None or next(self.raw_pages(task_id), None) is None:
+            return file
+        file.close()
+        return io.BufferedReader(Pieces(assemble(*found, self.raw_pages(task_id))))
 
     def has_result(self, task_id: str) -> bool:
         with self._task(task_id) as folder:

@@ -18,7 +18,6 @@ from engine.attention import moment
 from engine.errors import EngineError, TaskNotFound, TaskUnreadable
 from engine.records import ENVELOPE, LIVE, EngineFields, TaskId, TaskRecord, Unreadable
 from engine.store import changes, lease, machine, meta
-from engine.store.assemble import assemble
 from engine.store.files import Unusable
 from engine.store.ledger import Ledger
 from engine.store.slices import AT_ONCE, slices
@@ -241,7 +240,7 @@ class Reaper:
         pages = ledger.read_pages(task_id)
         head = killed_head(record.kind, task_id, pages, _scope(record), lasted_ms)
         key = UNITS_KEY.get(record.kind, OTHER_UNITS)
-        ledger.write_result(task_id, assemble(head, key, ledger.raw_pages(task_id)))
+        ledger.write_units(task_id, head, key)
 
 
 def _scope(record: TaskRecord) -> str:

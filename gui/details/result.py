@@ -147,6 +147,8 @@ def summary_text(head: Mapping[str, Any], kind: str = "") -> str:
     line = " · ".join(told[:_MOST])
     if facts.get("links_fragments"):
         line += f"\n{_tr('As pages of their own, addresses with #/ or #! are followed too.')}"
+    if head.get("pages_file"):
+        line += f"\n{_tr('The pages are under Items, and in the file pages.jsonl.')}"
     return line
 
 

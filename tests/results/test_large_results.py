@@ -1,0 +1,152 @@
+"""A large result holds its head and says where the pages are; whoever reads through us gets all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.records import Status
+from engine.sample.site import Site
+from engine.store.files import Folder
+from engine.store.ledger import Ledger
+from engine.store.look import LedgerLook
+from engine.store.reaper import Reaper
+from gui.details.result import summary_text
+from tests.engines import opened, until
+from tests.results.conftest import page
+from tests.results.test_octask_results import octask
+from tests.store.test_orphans import leave_running
+
+FAST = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 3}
+HEAD = {"summary": {"total_pages": 3}}
+
+
+@pytest.fixture
+def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if few bytes were many."""
+    monkeypatch.setattr("engine.store.ledger.APART_BYTES", 10)
+
+
+def large(ledger: Ledger) -> str:
+    """A crawl whose units stand apart; its id."""
+    task_id = ledger.create("crawl", {"url": "http://site.test/"}).task_id
+    ledger.claim(task_id)
+    ledger.append_pages(task_id, [page(n, title=f"é {n}") for n in range(3)])
+    ledger.write_units(task_id, HEAD, "pages")
+    ledger.finish(task_id, Status.COMPLETED)
+    return task_id
+
+
+def file_of(root: Path, task_id: str) -> dict:
+    return json.loads((root / task_id / "result.json").read_bytes())
+
+
+def lines_of(root: Path, task_id: str) -> list[dict]:
+    text = (root / task_id / "pages.jsonl").read_text("utf-8")
+    return [json.loads(line) for line in text.split("\n") if line]
+
+
+def test_a_small_result_is_whole_in_itself(ledger: Ledger) -> None:
+    task_id = large(ledger)
+    assert file_of(ledger.root, task_id) == {**HEAD, "pages": lines_of(ledger.root, task_id)}
+
+
+def test_a_large_result_says_where_its_pages_are(ledger: Ledger, small_limit: None) -> None:
+    task_id = large(ledger)
+    refers = {**HEAD, "pages_file": "pages.jsonl", "pages_total": 3}
+    assert file_of(ledger.root, task_id) == refers
+    assert "pages.jsonl" in summary_text(refers)
+
+
+def test_the_pages_are_flushed_before_a_result_refers_to_them(
+    ledger: Ledger, small_limit: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[tuple[str, bool]] = []
+    append, replace = Folder.append, Folder.replace
+
+    def appended(self: Folder, name: str, data: bytes, **how: bool) -> None:
+        steps.append((name, how["durable"]))
+        append(self, name, data, **how)
+
+    def replaced(self: Folder, name: str, *rest: Any, **how: Any) -> None:
+        steps.append((name, how["durable"]))
+        replace(self, name, *rest, **how)
+
+    monkeypatch.setattr(Folder, "append", appended)
+    monkeypatch.setattr(Folder, "replace", replaced)
+    large(ledger)
+    at = steps.index(("result.json", True))
+    assert steps[at - 1] == ("pages.jsonl", True)
+
+
+def test_what_reads_through_us_gets_the_same_bytes_as_of_a_small_one(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = large(ledger)
+    monkeypatch.setattr("engine.store.ledger.APART_BYTES", 10)
+    with ledger.whole_result(small) as before, ledger.whole_result(large(ledger)) as now:
+        assert now.read() == before.read()
+
+
+def test_without_its_pages_a_large_result_is_told_as_it_stands(
+    ledger: Ledger, small_limit: None
+) -> None:
+    task_id = large(ledger)
+    (ledger.root / task_id / "pages.jsonl").unlink()
+    with ledger.whole_result(task_id) as file:
+        assert json.load(file)["pages_total"] == 3
+
+
+def test_another_programs_result_refers_to_nothing(ledger: Ledger, with_result) -> None:
+    said = b'{"pages_file":"pages.jsonl","pages":[1],"x":{"tabs_file":"pages.jsonl"}}'
+    with ledger.whole_result(with_result("crawl", said)) as file:
+        assert file.read() == said
+
+
+def test_the_command_line_tells_and_exports_a_large_result_whole(
+    home: Path, ledger: Ledger, small_limit: None
+) -> None:
+    task_id = large(ledger)
+    pages = lines_of(ledger.root, task_id)
+    plain = octask(home, "get", task_id, "--result").stdout
+    assert json.loads(plain[plain.index('\n{"summary"') :]) == {**HEAD, "pages": pages}
+    told = json.loads(octask(home, "get", task_id, "--result", "--json").stdout)
+    assert told["result"] == {**HEAD, "pages": pages}
+    exported = json.loads(octask(home, "export", task_id, "--format", "json").stdout)
+    assert (exported["pages"], exported["about"]["summary"]) == (pages, HEAD["summary"])
+
+
+async def test_a_cancelled_crawl_leaves_its_pages_apart_too(
+    home: Path, site: Site, small_limit: None
+) -> None:
+    async with opened(home) as engine:
+        args = {"url": f"{site.url}/static/1", **FAST, "delay_ms": 60_000}
+        task_id = (await engine.start("crawl", args)).task_id
+        folder = home / "tasks" / task_id
+        await until(lambda: (folder / "pages.jsonl").exists())
+        await engine.cancel(task_id)
+        await engine.wait(task_id)
+        await engine.join(task_id)
+        source = await engine.result(task_id)
+        assert source is not None
+        with source:
+            whole = json.load(source)
+        head = await engine.head(task_id)
+    kept = file_of(home / "tasks", task_id)
+    assert (kept["pages_total"], kept["summary"]["stopped_by"]) == (1, "cancelled")
+    assert whole == {"summary": kept["summary"], "pages": lines_of(home / "tasks", task_id)}
+    assert head["pages_file"] == "pages.jsonl"
+
+
+def test_the_pages_of_a_killed_crawl_stand_apart_too(ledger: Ledger, small_limit: None) -> None:
+    root = ledger.root
+    task_id = leave_running(root)
+    Reaper(ledger).reap()
+    assert file_of(root, task_id)["pages_total"] == 2
+    with LedgerLook(root).whole_result(task_id) as file:
+        assert [one["url"] for one in json.load(file)["pages"]] == [
+            one["url"] for one in lines_of(root, task_id)
+        ]
