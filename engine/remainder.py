@@ -16,8 +16,8 @@ _MOST_CHARS: Final = 512 * 1024  # of their addresses, beside the rest of a requ
 # How a page is taken; what a crawl follows and leaves out means nothing for a list of pages.
 _PAGE_OPTIONS: Final = frozenset(
     {"output_format", "respect_robots", "delay_ms", "concurrency", "engine", "block_resources"}
-    | {"screenshot", "settle_ms", "wait_for", "timeout_ms", "retries", "fragments"}
-    | {"redact_content"}
+    | {"screenshot", "settle_ms", "wait_for", "timeout_ms", "retries", "fragments", "keep_links"}
+    | {"redact_content", "max_elements", "max_text_kb"}
 )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
+from engine.browser import question
 from engine.browser.command_expect import expect
 from engine.browser.command_stage import Call, Tool, script
 from engine.browser.command_target import document, element, frame_element
@@ -61,16 +62,37 @@ async def screenshot(call: Call) -> Any:
 
 
 async def get_text(call: Call) -> Any:
-    text = await (await element(call)).inner_text(timeout=call.left_ms)
-    return _cut("text", text.strip())
+    found = await element(call)
+    text = await found.inner_text(timeout=call.left_ms)
+    composed = await found.evaluate(_composed("textOf(node, 1e7, 1e6).text"), timeout=call.left_ms)
+    return _cut("text", (text if composed is None else str(composed)).strip())
 
 
 async def get_html(call: Call) -> Any:
+    composed = _composed("withRoots(node, roots)")
     if not call.selector:
-        return _cut("html", without_secret_values(await (await document(call)).content()))
+        where = await document(call)
+        html = await where.content()
+        root = await where.evaluate(f"() => ({composed})(document.documentElement)")
+        if root is not None:
+            html = html[: max(0, html.lower().find("<html"))] + str(root)
+        return _cut("html", without_secret_values(html))
     found = await element(call)
-    html = str(await found.evaluate("(node) => node.outerHTML", timeout=call.left_ms))
-    return _cut("html", without_secret_values(html))
+    html = await found.evaluate(
+        f"(node) => ({composed})(node) ?? node.outerHTML", timeout=call.left_ms
+    )
+    return _cut("html", without_secret_values(str(html)))
+
+
+@cache
+def _composed(what: str) -> str:
+    """A function of a node: what `shown.js` says of it, or null far from shadow roots."""
+    return f"""(node) => {{
+        const shown = {question.script("shown")};
+        const roots = shown.rootsOf(node);
+        const isInside = node.getRootNode().nodeType === 11;
+        return roots.length || isInside ? shown.{what} : null;
+    }}"""
 
 
 async def get_viewport_dom(call: Call) -> Any:

@@ -20,6 +20,7 @@ from engine.browser.markup import without_secret_values
 from engine.browser.network_log import NetworkLog
 from engine.browser.own_world import evaluate
 from engine.browser.picturing import Picture, picture
+from engine.browser.question import script
 from engine.browser.refusals import PictureTooLarge
 from engine.work.evidence import PART_S, Opened, Piece
 from engine.work.evidence_args import EvidenceArgs, Part
@@ -29,10 +30,15 @@ CLOSE_S: Final = 4.0
 MAX_DOM: Final = 8 * 1024 * 1024  # bytes of dom.html
 _DOM: Final = """(() => {
   const type = document.doctype ? new XMLSerializer().serializeToString(document.doctype) : "";
-  const root = document.documentElement ? document.documentElement.outerHTML : "";
+  const root = SHOWN.markupOf(document);
   const whole = type ? `${type}\\n${root}` : root;
   return { html: whole.slice(0, %d).toWellFormed(), length: whole.length };
 })()"""
+
+
+@cache
+def _dom_script() -> str:
+    return (_DOM % MAX_DOM).replace("SHOWN", script("shown"), 1)
 
 
 @cache
@@ -79,7 +85,7 @@ class TabCamera:
     async def _dom(self) -> Piece:
         async with self._tab.within(PART_S):
             await self._tab.world.ask("page")  # learns what stands in fields for secrets
-            told = await evaluate(self._tab.instance.wire(self._tab.page), _DOM % MAX_DOM)
+            told = await evaluate(self._tab.instance.wire(self._tab.page), _dom_script())
         html = without_secret_values(str(told["html"]))
         key_shapes = self._args.redact_content
         clean, count = await asyncio.to_thread(self._tab.veil.markup, html, key_shapes=key_shapes)

@@ -8,16 +8,14 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
+from engine.work.bounds import MAX_HTML_CHARS
 from engine.work.fetch import MAX_LINK_CHARS
 
 if TYPE_CHECKING:
     from engine.work.fetch import PageOptions
 
 REQUEST_MS: Final = 10_000  # how long a page waits for the answer to a request of its own
-MAX_TEXT = 512 * 1024  # characters; twice of what a crawl keeps
-MAX_HTML = 4 * 1024 * 1024  # characters
-MAX_TEXTS = 100_000  # pieces of text; a page with more is cut there
-MAX_ELEMENTS = 50_000  # likewise; each costs a layout, a copy and a look
+TEXTS_OF_AN_ELEMENT: Final = 2  # pieces of text; a page with more is cut there
 
 
 def script(name: str) -> str:
@@ -28,7 +26,8 @@ def script(name: str) -> str:
 @cache
 def taking_script() -> str:
     """A function that takes what is asked, waits for the page, and hands it over."""
-    return f"((settle) => {script('take')})({script('settle')})"
+    scripts = f"{script('settle')}, {script('shown')}"
+    return f"((settle, shown) => {script('take')})({scripts})"
 
 
 def question(
@@ -55,10 +54,10 @@ def question(
         "waitFor": options.wait_for,
         "maxLinks": options.max_links,
         "maxLinkChars": MAX_LINK_CHARS,
-        "maxText": min(options.max_bytes, MAX_TEXT),
-        "maxHtml": min(options.max_bytes, MAX_HTML),
-        "maxTexts": MAX_TEXTS,
-        "maxElements": MAX_ELEMENTS,
+        "maxText": min(options.max_bytes, options.max_text),
+        "maxHtml": min(options.max_bytes, MAX_HTML_CHARS),
+        "maxTexts": options.max_elements * TEXTS_OF_AN_ELEMENT,
+        "maxElements": options.max_elements,
         "pending": pending,
         "cutOff": cut_off,
     }

@@ -78,22 +78,45 @@
     }
   };
 
+  // What a link is called: its words, else those of its picture.
+  const nameOf = (anchor) => {
+    const level = (text) => text.slice(0, 4096).replace(/\s+/g, " ").trim().slice(0, 512).toWellFormed();
+    const words = level(Reflect.get(Node.prototype, "textContent", anchor));
+    if (words) return words;
+    const picture = does(anchor, "querySelector", "img[alt]") || anchor;
+    return level(does(picture, "getAttribute", "alt") || does(anchor, "getAttribute", "aria-label") || "");
+  };
+
+  // Frames are pages of their own: of the same host they are followed like links.
+  const addressOf = (element) => {
+    const name = tag(element);
+    const isFrame = name === "FRAME" || name === "IFRAME";
+    const address = isFrame ? element.src : element.href;
+    const found = web(typeof address === "string" ? address : "");
+    return isFrame && found && new URL(found).hostname !== location.hostname ? null : found;
+  };
+
   let skipped = 0;
   const over = new Set();
-  const links = () => {
-    const found = new Set();
+  const links = (owners) => {
+    const found = new Map();
     let chars = 0;
-    for (const anchor of pageDoes("querySelectorAll", "a[href], area[href]")) {
-      const address = web(typeof anchor.href === "string" ? anchor.href : "");
-      if (!address || address.length > 8192) {
-        skipped += 1;
-      } else if (!found.has(address)) {
+    const add = (anchor, address) => {
+      if (over.has(address) || found.get(address)) return;
+      if (!found.has(address)) {
         chars += address.length;
-        const fits = found.size < ask.maxLinks && chars <= ask.maxLinkChars;
-        (fits ? found : over).add(address);
+        if (found.size >= ask.maxLinks || chars > ask.maxLinkChars) return over.add(address);
+      }
+      found.set(address, nameOf(anchor));
+    };
+    for (const owner of owners) {
+      for (const anchor of shown.query(owner, "a[href], area[href], frame[src], iframe[src]")) {
+        const address = addressOf(anchor);
+        if (address && address.length <= 8192) add(anchor, address);
+        else if (address !== null) skipped += 1;
       }
     }
-    return [...found];
+    return found;
   };
 
   // What is over the limit is cut off before it costs a layout, a copy and a transport.
@@ -124,18 +147,19 @@
   };
 
   const LOOK_MS = 100;
-  const LEFT_OUT = new Set([
-    "SCRIPT", "STYLE", "TEMPLATE", "NOSCRIPT", "IFRAME", "OBJECT", "TEXTAREA", "VIDEO", "AUDIO",
-    "CANVAS", "METER", "PROGRESS", "DATALIST", "RP",
-  ]);
-
-  const hidden = (element) =>
-    !does(element, "checkVisibility") && getComputedStyle(element).display !== "contents";
+  const { LEFT_OUT, hidden } = shown;
 
   const keepDescription = (head) => {
     for (const child of [...does(head, "querySelectorAll", ":scope > *")]) {
       if (!child.matches('meta[name="description" i]')) child.remove();
     }
+  };
+
+  const keepAddresses = (element, twin) => {
+    const name = tag(element);
+    if (name === "HEAD") keepDescription(twin);
+    else if (name === "A" && element.hasAttribute("href")) twin.setAttribute("href", web(element.href));
+    else if (name === "IMG" && element.hasAttribute("src")) twin.setAttribute("src", web(element.src));
   };
 
   // The clone's elements stand in the same order as the live ones, so the two lists run together.
@@ -152,13 +176,44 @@
       } else if (LEFT_OUT.has(name) || hidden(element)) {
         does(twins[at], "remove");
         at += everything(element).length;
-      } else if (name === "A" && element.hasAttribute("href")) {
-        twins[at].setAttribute("href", web(element.href));
-      } else if (name === "IMG" && element.hasAttribute("src")) {
-        twins[at].setAttribute("src", web(element.src));
+      } else keepAddresses(element, twins[at]);
+    }
+    return copy;
+  };
+
+  // Text and markup of one document: of a plain one as the browser gives them.
+  const taken = (owner, roots) => {
+    const body = Reflect.get(Document.prototype, "body", owner);
+    const root = Reflect.get(Document.prototype, "documentElement", owner);
+    let wasCut = body ? cut(body) : false;
+    if (!roots.length || !body) {
+      return { text: body ? body.innerText : "", copy: root ? visible(root) : null, wasCut };
+    }
+    const said = shown.textOf(body, ask.maxText, ask.maxElements);
+    const made = shown.copyOf(root, keepAddresses, ask.maxElements);
+    wasCut ||= said.cut || made.cut;
+    return { text: said.text, copy: made.copy, wasCut };
+  };
+
+  // What the frames show stands behind what the page itself shows, in their order.
+  const joined = (own, others) => {
+    const texts = [own.text, ...others.map((one) => one.text)].filter((text) => text.trim());
+    if (others.length && own.copy) {
+      does(own.copy, "querySelector", "frameset")?.remove();
+      const body = does(own.copy, "querySelector", "body") || pageDoes("createElement", "body");
+      if (!body.isConnected && !own.copy.contains(body)) own.copy.append(body);
+      for (const { copy } of others) {
+        const part = pageDoes("createElement", "div");
+        const inside = copy && does(copy, "querySelector", "body");
+        if (inside) part.append(...inside.childNodes);
+        body.append(part);
       }
     }
-    return Reflect.get(Element.prototype, "outerHTML", copy);
+    return {
+      text: others.length ? texts.join("\n\n") : own.text,
+      html: own.copy ? Reflect.get(Element.prototype, "outerHTML", own.copy) : "",
+      wasCut: own.wasCut || others.some((one) => one.wasCut),
+    };
   };
 
   const rest = settle(ask, left, later);
@@ -168,26 +223,27 @@
     : loaded().then((yes) => (yes ? rest.atRest() : unready(false))));
   const isWhole = !cutOff && page("readyState") !== "loading";
   const [timing] = performance.getEntriesByType("navigation");
-  const found = links();
-  const body = page("body");
-  const root = page("documentElement");
   const isShowing = rest.showing();
-  const wasCut = body ? cut(body) : false;
-  const text = body ? body.innerText : "";
-  const html = root ? visible(root) : "";
+  const owners = [document, ...shown.framesOf(document)].map((owner) => [owner, shown.rootsOf(owner)]);
+  const found = links(owners.flat(2));
+  const parts = owners.map(([owner, roots]) => taken(owner, roots));
+  const frames = parts.slice(1).filter((one) => one.text.trim()).length;
+  const { text, html, wasCut } = joined(parts[0], parts.slice(1));
   return {
     url: location.href,
     title: page("title").slice(0, 4096).toWellFormed(),
     html: html.slice(0, ask.maxHtml).toWellFormed(),
     text: text.slice(0, ask.maxText).toWellFormed(),
     truncated: wasCut || !isWhole || html.length > ask.maxHtml || text.length > ask.maxText,
-    links: found,
+    links: [...found.keys()],
+    linkTexts: [...found.values()],
+    frames,
     skipped,
     over: over.size,
     windows: Math.min(Number(rest.tell("")?.windows) || 0, 1e6),
     settled,
     held,
-    empty: !isShowing && !found.length && !text.trim(),
+    empty: !isShowing && !found.size && !text.trim(),
     contentType: page("contentType"),
     status: timing ? timing.responseStatus : 0,
     bytes: (timing && timing.decodedBodySize) || (settled ? 0 : html.length),

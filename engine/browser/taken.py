@@ -22,6 +22,8 @@ class Taken(msgspec.Struct, rename="camel"):
     text: str
     truncated: bool
     links: list[str]
+    link_texts: list[str]
+    frames: int
     skipped: int
     over: int
     windows: int
@@ -47,6 +49,8 @@ def as_fetched(taken: Taken, url: str, status: int, headers: Mapping[str, str]) 
         html=taken.html if html else "",
         text=taken.text if html or is_text(taken.content_type) else "",
         links=taken.links[:MAX_LINKS] if html else [],
+        link_texts=taken.link_texts[:MAX_LINKS] if html else [],
+        frames=taken.frames if html else 0,
         links_skipped=taken.skipped if html else 0,
         links_over=taken.over if html else 0,
         windows=taken.windows,

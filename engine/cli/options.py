@@ -25,6 +25,9 @@ CRAWL: Final[Mapping[str, str]] = {
     "settle_ms": "A page is ready when nothing changed for so many ms (100).",
     "wait_for": "A page is ready when this CSS selector is there.",
     "timeout_ms": "Take a page as it is after so many ms (30000).",
+    "keep_links": "true or false: keep a list of each page's links (true).",
+    "max_elements": "Take at most so many elements of a page (1,000 to 1,000,000; 250,000).",
+    "max_text_kb": "Keep at most so many KiB of a page's content (16 to 4,096; 2,048).",
     "retries": "Try a page that failed for a moment again so often (0 to 10; 2).",
     "redact_content": "true or false: take keys of services out of page content (true).",
 }

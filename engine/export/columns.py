@@ -29,6 +29,7 @@ _PAGE: Final = (
     *(Column("empty", 7), Column("screenshot", 30), Column("attempts", 9)),
     Column("error_code", 12),
     *(Column("error", 40), Column("content", 60, bulky=True)),
+    Column("links", 60, bulky=True),
 )
 _EVENT: Final = (Column("ts", 16), Column("kind", 18), Column("data", 80))
 COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {

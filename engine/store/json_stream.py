@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from engine.store.depth import MAX_DEPTH, is_deep
 
-MAX_CHARS: Final = 8 * 1024 * 1024  # of one value that is taken whole; a page has 256 KiB
+MAX_CHARS: Final = 32 * 1024 * 1024  # of one value that is taken whole; a page has 4 MiB of content
 
 
 def _no_number(name: str) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 
 SMALL_CHARS = 64 * 1024  # no deep nesting and no crowd of elements fits into less
-MAX_HTML_CHARS = 4 * 1024 * 1024  # 16 times of what is kept of a page
-MAX_TAGS = 100_000  # of about 50,000 elements: as many as are taken from a browser
+MAX_HTML_CHARS = 5 * 1024 * 1024  # twice of what is kept of a page; 8 took more than 100 MB
+MAX_ELEMENTS = 250_000  # of one page, unless a crawl asks for others
+MAX_TEXT_KB = 2_048  # likewise, of what is kept of one page
+TAGS_OF_AN_ELEMENT = 2
 MAX_DEPTH = 5_000
 MAX_ATTRIBUTES = 500  # of one tag
 _LONG_CHARS = 4_096  # a tag with so many attributes is at least as long
@@ -32,13 +34,14 @@ _TOKEN = re.compile(
 )
 
 
-def bounded(html: str) -> str:
+def bounded(html: str, max_elements: int = MAX_ELEMENTS) -> str:
     """`html`, or less of it; its length tells which."""
     if len(html) < SMALL_CHARS:
         return _without_crowds(html) if _has_a_long_tag(html) else html
     html = html[:MAX_HTML_CHARS]
-    if html.count("<") > MAX_TAGS:
-        html = html[: _place_of(html, MAX_TAGS)]
+    max_tags = max_elements * TAGS_OF_AN_ELEMENT
+    if html.count("<") > max_tags:
+        html = html[: _place_of(html, max_tags)]
     depth = sum(1 for _ in _OPENS.finditer(html)) - sum(1 for _ in _CLOSES.finditer(html))
     if depth >= MAX_DEPTH:
         html = html[:SMALL_CHARS]

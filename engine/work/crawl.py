@@ -294,7 +294,9 @@ class _Crawl:
         error = refusal(fetched)
         found = NOTHING
         if error is None or fetched.html or fetched.text:
-            found = await extract(fetched, self._args.output_format)
+            args = self._args
+            limits = (args.max_text_kb, args.max_elements)
+            found = await extract(fetched, args.output_format, *limits)
         if fetched.final_url != visit.address.url and (to := address_of(fetched.final_url)):
             self._frontier.land(to, visit)
         if error is None:
@@ -302,7 +304,7 @@ class _Crawl:
             self._frontier.left.count("not_web", found.links_skipped)
             if visit.depth < self._args.max_depth:
                 self._frontier.left.count("over_limit", found.links_over)
-        page = page_record(visit, fetched, found)
+        page = page_record(visit, fetched, found, keep_links=self._args.keep_links)
         if fetched.screenshot is not None:
             name = f"page-{self._tally.total + 1:06d}.png"
             page["screenshot"] = await self._ctx.artifact(name, fetched.screenshot)

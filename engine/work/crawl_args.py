@@ -24,6 +24,7 @@ from engine.work.arguments import (
     web_addresses,
     whole,
 )
+from engine.work.bounds import MAX_ELEMENTS, MAX_TEXT_KB
 from engine.work.fetch import Credentials, PageOptions, Screenshot
 from engine.work.given_secrets import Hidden, of_address
 
@@ -61,6 +62,9 @@ class CrawlArgs(msgspec.Struct, frozen=True):
     fragments: Fragments = "ignore"
     redact_content: bool = True
     secrets: tuple[Hidden, ...] = ()
+    keep_links: bool = True
+    max_elements: int = MAX_ELEMENTS
+    max_text_kb: int = MAX_TEXT_KB
 
     @property
     def address(self) -> Address:
@@ -82,6 +86,8 @@ class CrawlArgs(msgspec.Struct, frozen=True):
             wait_for=self.wait_for,
             block_resources=self.block_resources,
             screenshot=self.screenshot,
+            max_elements=self.max_elements,
+            max_text=self.max_text_kb * 1024,
         )
 
 
@@ -106,6 +112,9 @@ PAGE_ARGUMENTS: Table = {
     "retries": Argument("retries", whole(0, 10)),
     "fragments": Argument("fragments", one_of("ignore", "routes")),
     "redact_content": Argument("redact_content", flag),
+    "keep_links": Argument("keep_links", flag),
+    "max_elements": Argument("max_elements", whole(1_000, 1_000_000)),
+    "max_text_kb": Argument("max_text_kb", whole(16, 4_096)),
     "failOnPage": Argument("fail_on_page", optional(whole(1, 1_000_000))),
 }
 ARGUMENTS: Table = {

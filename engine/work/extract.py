@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 
 from engine.work.addresses import Address, address_of, link_address
-from engine.work.bounds import bounded
+from engine.work.bounds import MAX_ELEMENTS, MAX_TEXT_KB, bounded
 from engine.work.crawl_args import OutputFormat
 from engine.work.fetch import MAX_LINK_CHARS, MAX_LINKS, Fetched
 from engine.work.rendered_text import rendered_text
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-MAX_CONTENT_BYTES = 256 * 1024
+MAX_LINK_BYTES = 2 * 1024 * 1024  # of one page's list of links, as JSON
 MAX_TITLE_CHARS = 512
 MAX_DESCRIPTION_CHARS = 2_048
 MAX_LINK_TEXT_CHARS = 512
@@ -59,10 +61,14 @@ _PARTS = ("headings", "paragraphs", "links", "images", "blocks")
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 
 
+Anchor = dict[str, str]  # a link: `href` and `text`
+
+
 class Extracted(msgspec.Struct, frozen=True):
     """`content` is text, or for `structured` an object; `links_found` counts before the cap.
 
     `links_skipped` counts those that lead to no web page, `links_over` those that were cut off.
+    `anchors` are `links` with their texts.
     """
 
     title: str
@@ -72,14 +78,20 @@ class Extracted(msgspec.Struct, frozen=True):
     truncated: bool
     links_skipped: int = 0
     links_over: int = 0
+    anchors: tuple[Anchor, ...] = ()
 
 
-async def extract(fetched: Fetched, form: OutputFormat) -> Extracted:
+async def extract(
+    fetched: Fetched,
+    form: OutputFormat,
+    max_text_kb: int = MAX_TEXT_KB,
+    max_elements: int = MAX_ELEMENTS,
+) -> Extracted:
     """Take out of `fetched` what is kept; large pages in a thread, to keep the loop free."""
     size = len(fetched.html) + len(fetched.text)
     if size > THREAD_FROM_CHARS:
-        return await off_the_loop(size, extract_now, fetched, form)
-    return extract_now(fetched, form)
+        return await off_the_loop(size, extract_now, fetched, form, max_text_kb, max_elements)
+    return extract_now(fetched, form, max_text_kb, max_elements)
 
 
 async def off_the_loop(
@@ -99,39 +111,47 @@ def _huge_pages() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="huge pages")
 
 
-def extract_now(fetched: Fetched, form: OutputFormat) -> Extracted:
+def extract_now(
+    fetched: Fetched,
+    form: OutputFormat,
+    max_text_kb: int = MAX_TEXT_KB,
+    max_elements: int = MAX_ELEMENTS,
+) -> Extracted:
     """The same at once, on this thread."""
+    most = max_text_kb * 1024
     if not fetched.html:
-        content, cut = clip(clean(fetched.text), MAX_CONTENT_BYTES)
+        content, cut = clip(clean(fetched.text), most)
         structured = _plain_structure(fetched, content)
         kept = structured if form == "structured" else content
         return Extracted(_title(fetched.title), kept, (), 0, cut or fetched.truncated)
-    page = _Page(fetched)
+    page = _Page(fetched, max_elements)
     if form == "structured":
-        made, cut = _fitted(page.structure())
+        made, cut = _fitted(page.structure(), most)
         return page.extracted(made, cut)
     text = (
         page.markdown() if form == "markdown" else ""
     ) or page.text()  # markdown ends at 1,024 levels
-    return page.extracted(*clip(clean(text), MAX_CONTENT_BYTES))
+    return page.extracted(*clip(clean(text), most))
 
 
 class _Page:
     """One page's tree, parsed once and asked several times."""
 
-    def __init__(self, fetched: Fetched) -> None:
+    def __init__(self, fetched: Fetched, max_elements: int) -> None:
         self._fetched = fetched
-        self._html = bounded(clean(fetched.html))
+        self._html = bounded(clean(fetched.html), max_elements)
         self._rendered = fetched.engine == "browser"
         self._tree = parse_html(self._html) if self._rendered else parse_static(self._html)
         self.title = _title(fetched.title or _text_of(self._tree.css_first("head > title")))
         self._base = self._base_url()
-        self.links_skipped = fetched.links_skipped
-        self.links, self.links_found = self._links()
+        self.links_skipped = fetched.links_skipped if self._rendered else 0
+        self.links, self.links_found, self.anchors = self._links()
 
     def extracted(self, content: str | dict[str, Any], cut: bool) -> Extracted:
         cut = cut or self._fetched.truncated or len(self._html) < len(self._fetched.html)
-        told = (self.links, self.links_found, cut, self.links_skipped, self.links_over)
+        anchors, lost = _within(self.anchors, MAX_LINK_BYTES)
+        counts = (self.links_skipped, self.links_over)
+        told = (self.links, self.links_found, cut or lost, *counts, anchors)
         return Extracted(self.title, content, *told)
 
     def markdown(self) -> str:
@@ -174,16 +194,10 @@ class _Page:
                 {"level": _HEADINGS.index(h.tag or "h1") + 1, "text": _words(h)} for h in headings
             ],
             "paragraphs": [text for p in body.css("p") if (text := _words(p))],
-            "links": list(self._told_links(body)),
+            "links": list(self.anchors),
             "images": list(self._told_images(body)),
             "blocks": blocks,
         }
-
-    def _told_links(self, body: LexborNode) -> Iterator[dict[str, str]]:
-        for anchor in body.css("a[href]")[:MAX_LINKS]:
-            address = link_address(self._base, anchor.attributes.get("href") or "")
-            if address is not None:
-                yield {"href": address.url, "text": _words(anchor)[:MAX_LINK_TEXT_CHARS]}
 
     def _told_images(self, body: LexborNode) -> Iterator[dict[str, str]]:
         for image in body.css("img[src]")[:MAX_LINKS]:
@@ -192,18 +206,42 @@ class _Page:
                 alt = clean(image.attributes.get("alt") or "")
                 yield {"src": address.url, "alt": alt[:MAX_LINK_TEXT_CHARS]}
 
-    def _links(self) -> tuple[tuple[Address, ...], int]:
-        if self._rendered:
-            found = _different(map(address_of, self._fetched.links))
-        else:
-            anchors = self._tree.css("a[href], area[href]")
-            hrefs = (anchor.attributes.get("href") or "" for anchor in anchors)
-            given = [link_address(self._base, href) for href in hrefs]
-            self.links_skipped = given.count(None)
-            found = _different(given)
-        kept = found[: _most(found)]
+    def _links(self) -> tuple[tuple[Address, ...], int, tuple[Anchor, ...]]:
+        """Each address once, in order of appearance, with the first text that names it."""
+        found: dict[str, tuple[Address, str]] = {}
+        for given, text_of in self._given_links():
+            if given is None:
+                continue
+            address = given.page("routes")
+            known = found.get(address.key)
+            if known is None:
+                found[address.key] = (address, text_of() if len(found) < MAX_LINKS else "")
+            elif not known[1]:
+                found[address.key] = (known[0], text_of())
+        kept = list(islice(found.values(), _most([address for address, _ in found.values()])))
         self.links_over = len(found) - len(kept) + self._fetched.links_over
-        return kept, len(found) + self._fetched.links_over
+        anchors = tuple({"href": address.url, "text": text} for address, text in kept)
+        links = tuple(address for address, _ in kept)
+        return links, len(found) + self._fetched.links_over, anchors
+
+    def _given_links(self) -> Iterator[tuple[Address | None, Callable[[], str]]]:
+        if self._rendered:
+            texts = chain(self._fetched.link_texts, repeat(""))
+            for link, text in zip(self._fetched.links, texts, strict=False):
+                yield address_of(link), functools.partial(clean, text)
+            return
+        for name, anchor in self._anchors():
+            address = link_address(self._base, anchor.attributes.get(name) or "")
+            self.links_skipped += address is None
+            yield address, functools.partial(_name_of, anchor)
+
+    def _anchors(self) -> Iterator[tuple[str, LexborNode]]:
+        """What leads to another page, and the attribute that tells where; of frames, their page."""
+        for anchor in self._tree.css("a[href], area[href], frame[src], iframe[src]"):
+            if anchor.tag not in {"frame", "iframe"}:
+                yield "href", anchor
+            elif _same_host(self._base, anchor.attributes.get("src") or ""):
+                yield "src", anchor
 
     def _base_url(self) -> str:
         """What relative links start from: `<base href>`, else where the page came from."""
@@ -302,10 +340,31 @@ def _markdown_signs() -> dict[str, Any]:
     }
 
 
-def _different(addresses: Iterable[Address | None]) -> tuple[Address, ...]:
-    """Each address once, in order of appearance; what is no address is left out."""
-    pages = (address.page("routes") for address in addresses if address is not None)
-    return tuple({page.key: page for page in pages}.values())
+def _same_host(base: str, href: str) -> bool:
+    address = link_address(base, href)
+    if address is None:
+        return False
+    return urlsplit(address.origin).hostname == urlsplit(base).hostname
+
+
+def _name_of(anchor: LexborNode) -> str:
+    """What a link is called: its words, else those of its picture or of its label."""
+    text = _words(anchor)
+    if not text:
+        picture = anchor.css_first("img[alt]") or anchor
+        names = (picture.attributes.get("alt"), anchor.attributes.get("aria-label"))
+        text = " ".join(clean(next((name for name in names if name), "")).split())
+    return text[:MAX_LINK_TEXT_CHARS]
+
+
+def _within(anchors: tuple[Anchor, ...], most: int) -> tuple[tuple[Anchor, ...], bool]:
+    """As many of the links as have room."""
+    room = most
+    for number, anchor in enumerate(anchors):
+        room -= len(anchor["href"]) + len(anchor["text"].encode()) + len('{"href":"","text":""},')
+        if room < 0:
+            return anchors[:number], True
+    return anchors, False
 
 
 def _text_of(node: LexborNode | None) -> str:
@@ -354,15 +413,15 @@ def _plain_structure(fetched: Fetched, text: str) -> dict[str, Any]:
     }
 
 
-def _fitted(found: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+def _fitted(found: dict[str, Any], most: int) -> tuple[dict[str, Any], bool]:
     """The structure within the content's cap: lists lose their ends, the longest first."""
     cut = False
-    while (size := len(msgspec.json.encode(found))) > MAX_CONTENT_BYTES:
+    while (size := len(msgspec.json.encode(found))) > most:
         lists = {name: part for name, part in found.items() if isinstance(part, list)}
         longest = max(lists, key=lambda name: len(msgspec.json.encode(lists[name])))
-        kept = int(len(lists[longest]) * MAX_CONTENT_BYTES / size * 0.9)
+        kept = int(len(lists[longest]) * most / size * 0.9)
         if kept == 0 and len(lists[longest]) <= 1:
-            found[longest] = [clip(str(part), MAX_CONTENT_BYTES // 4)[0] for part in lists[longest]]
+            found[longest] = [clip(str(part), most // 4)[0] for part in lists[longest]]
         else:
             found[longest] = lists[longest][: max(kept, 1)]
         cut = True

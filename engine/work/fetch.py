@@ -7,6 +7,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from engine.work.bounds import MAX_ELEMENTS, MAX_TEXT_KB
+
 Screenshot = Literal["none", "failed", "all"]
 EngineName = Literal["browser", "static"]
 
@@ -35,7 +37,7 @@ class PageOptions(msgspec.Struct, frozen=True):
     text nor picture waits for its timers too. Or it is taken when the selector `wait_for` is
     there, or at `timeout_ms`. `settled` is false when it was taken while it still waited for
     something. `raw` asks for the body's bytes in
-    `Fetched.body`, whatever they are; only the static engine can.
+    `Fetched.body`, whatever they are; only the static engine can. `max_text` is in characters.
     """
 
     timeout_ms: int = 30_000
@@ -46,6 +48,8 @@ class PageOptions(msgspec.Struct, frozen=True):
     max_bytes: int = MAX_PAGE_BYTES
     max_links: int = MAX_LINKS
     raw: bool = False
+    max_elements: int = MAX_ELEMENTS
+    max_text: int = MAX_TEXT_KB * 1024
 
 
 class Fetched(msgspec.Struct):
@@ -58,6 +62,7 @@ class Fetched(msgspec.Struct):
     `response_ms` ends with the response's headers, `render_ms` is what came after.
     `bytes` counts the document's body, decoded. `truncated` says that it was cut, `cut_off`
     that the connection broke in the middle of it.
+    `link_texts` are the words of `links`; `frames` counts those whose text stands in `text`.
     `retry_after_s` is the Retry-After header of a 429 or 503, in seconds from now.
     `empty` says that a reader of it sees neither text nor link nor picture.
     `links_skipped` counts links that lead to no web page, and `links_over` those beyond what is
@@ -77,8 +82,10 @@ class Fetched(msgspec.Struct):
     html: str = ""
     text: str = ""
     links: list[str] = msgspec.field(default_factory=list)
+    link_texts: list[str] = msgspec.field(default_factory=list)
     links_skipped: int = 0
     links_over: int = 0
+    frames: int = 0
     windows: int = 0
     dialogs: int = 0
     response_ms: float = 0.0

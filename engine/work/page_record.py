@@ -15,7 +15,9 @@ NOTHING = Extracted("", "", (), 0, False)
 _PICTURE = re.compile(r"<(img|svg|canvas|video|picture|object|embed|iframe|frame)\b", re.IGNORECASE)
 
 
-def page_record(visit: Visit, fetched: Fetched, found: Extracted) -> dict[str, Any]:
+def page_record(
+    visit: Visit, fetched: Fetched, found: Extracted, *, keep_links: bool = True
+) -> dict[str, Any]:
     """The page's fields, in the order that readers know."""
     page: dict[str, Any] = {
         "url": visit.address.url,
@@ -31,22 +33,19 @@ def page_record(visit: Visit, fetched: Fetched, found: Extracted) -> dict[str, A
         "engine_used": fetched.engine,
         "settled": fetched.settled,
     }
-    if fetched.compared:
-        page["compared"] = True
-    if _is_empty(fetched, found):
-        page["empty"] = True
-    if visit.attempts > 1:
-        page["attempts"] = visit.attempts
-    if visit.lastmod:
-        page["lastmod"] = visit.lastmod
-    if found.links_over:
-        page["links_over_limit"] = found.links_over
-    if found.truncated:
-        page["truncated"] = True
-    if fetched.windows:
-        page["windows_closed"] = fetched.windows
-    if fetched.dialogs:
-        page["dialogs_dismissed"] = fetched.dialogs
+    marks = {
+        "compared": fetched.compared,
+        "empty": _is_empty(fetched, found),
+        "attempts": visit.attempts if visit.attempts > 1 else 0,
+        "lastmod": visit.lastmod,
+        "links_over_limit": found.links_over,
+        "truncated": found.truncated,
+        "frames": fetched.frames,
+        "links": list(found.anchors) if keep_links else [],
+        "windows_closed": fetched.windows,
+        "dialogs_dismissed": fetched.dialogs,
+    }
+    page.update((name, value) for name, value in marks.items() if value)
     return page
 
 

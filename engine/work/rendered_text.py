@@ -284,7 +284,8 @@ class Walk:
                 self.lines.box()
             return at if name in _VOID else self._behind(name, at)
         if display == "br":
-            self.lines.line_break(emit=self._visible and self._mode not in _SILENT)
+            seen = style.get("visibility", "visible") == "visible" and self._visible
+            self.lines.line_break(emit=seen and self._mode not in _SILENT)
             return at
         frame = self._begin(name, display, style)
         if name in _VOID:  # a rule across the page
@@ -385,7 +386,7 @@ class Walk:
         elif display == "table-row":
             if self._tables:
                 if self._tables[-1]:
-                    lines.line_break()
+                    lines.line_break(emit=self._visible)
                 self._tables[-1] = True
             self._rows.append(False)
         elif display == "table-cell":

@@ -162,6 +162,9 @@ class FormWords(QObject):
             Line("retries", self.tr("Retries of a failed page"), "number", hint=passing),
             Line("screenshot", self.tr("Screenshots"), "choice", options=shots),
             self._fragments(),
+            Line("max_elements", self.tr("Elements per page, at most"), "number"),
+            Line("max_text_kb", self.tr("Content per page, at most"), "number", suffix=" KiB"),
+            Line("keep_links", self.tr("Keep each page's links"), "check"),
             self._wait_for(),
         )
 

@@ -11,9 +11,11 @@ from engine.sample.oddities import PASSWORD, USER
 from engine.sample.server import Answer
 from engine.sample.site import Site
 from engine.work.fetch import Credentials, PageOptions
+from tests.bench.rendered_text import likeness
 from tests.browser.conftest import Making, Pages
 from tests.engines import until
 from tests.far_limits import wait_for_answers
+from tests.work.random_pages import random_page
 
 QUICK = PageOptions(timeout_ms=2_500)
 AT_LEISURE = PageOptions(timeout_ms=100_000)
@@ -197,7 +199,8 @@ async def test_a_directory_without_end_is_cut_at_the_most_links(
 ) -> None:
     pages["/"] = "".join(f"<a href='/{n}'>x</a>" for n in range(3_000))
     async with browsing(pages.url) as made:
-        assert len((await made.fetcher.fetch(pages.url, PageOptions())).links) == 2_000
+        page = await made.fetcher.fetch(pages.url, PageOptions(max_links=2_000))
+        assert (len(page.links), page.links_over) == (2_000, 1_000)
 
 
 async def test_a_page_with_too_much_text_is_cut_and_says_so(browsing: Making, pages: Pages) -> None:
@@ -349,3 +352,92 @@ async def test_a_fetch_that_is_cancelled_ends_at_once_and_the_next_one_works(
                     await hanging
         page = await made.fetcher.fetch(f"{site.url}/static/2", PageOptions())
         assert page.title == "Field notes 2"
+
+
+CARD = (
+    "<my-card><b slot=name>Name</b> rest</my-card><script>"
+    "customElements.define('my-card', class extends HTMLElement { constructor() { super();"
+    " this.attachShadow({ mode: 'open' }).innerHTML ="
+    " '<div>Hello <slot name=name></slot>!</div><p>of <slot></slot></p><a href=/in>inside</a>'"
+    " + '<i hidden>gone</i>'; } })</script>"
+)
+
+
+async def test_open_shadow_roots_are_in_text_markup_and_links_as_they_are_shown(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/"] = (
+        f"<p>before</p>{CARD}<div>x<template shadowrootmode=open><p>declared</p><slot></slot>"
+        "</template>slotted</div><table><tr><td>1<td>2</table><a href=/out>outside</a>"
+    )
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions())
+    assert page.text == (
+        "before\n\nHello Name!\n\nof rest\n\ninside\n\ndeclared\n\nxslotted\n1\t2\noutside"
+    )
+    assert '<div>Hello <b slot="name">Name</b>!</div><p>of  rest</p>' in page.html
+    assert "gone" not in page.html
+    assert dict(zip(page.links, page.link_texts, strict=True)) == {
+        f"{pages.url}/out": "outside",
+        f"{pages.url}/in": "inside",
+    }
+    assert not page.truncated
+
+
+async def test_the_text_of_a_shadow_root_is_that_of_the_same_elements_without_one(
+    browsing: Making, pages: Pages
+) -> None:
+    for seed in range(30):
+        body = random_page(seed).partition("<body>")[2].removesuffix("</body>")
+        pages[f"/{seed}"] = body
+        pages[f"/shadow/{seed}"] = f"<div><template shadowrootmode=open>{body}</template></div>"
+    same = 0
+    async with browsing(pages.url) as made:
+        for seed in range(30):
+            plain, composed = [
+                await made.fetcher.fetch(f"{pages.url}/{place}", PageOptions(settle_ms=0))
+                for place in (str(seed), f"shadow/{seed}")
+            ]
+            same += likeness(composed.text, plain.text.strip("\n")) in {"same", "lines"}
+    assert same >= 28
+
+
+async def test_links_have_their_texts_seen_or_not(browsing: Making, pages: Pages) -> None:
+    pages["/"] = (
+        "<a href=/1> one <b>link</b></a><a href=/2><img alt=picture></a><a href=/1>again</a>"
+        "<p hidden><a href=/3>unseen</a></p><a href=/4></a><a href=/4 aria-label=label></a>"
+    )
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions())
+    assert page.link_texts == ["one link", "picture", "unseen", "label"]
+
+
+async def test_frames_of_the_same_origin_are_joined_and_followed(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/"] = Answer(
+        b"<title>t</title><frameset cols=1,1><frame src=/1><frame src=/2></frameset>"
+    )
+    pages["/1"] = "<p>one</p><a href=/x>to x</a>"
+    pages["/2"] = (
+        "<p>two</p><iframe src=/1></iframe><iframe srcdoc='<b>three</b>'></iframe>"
+        "<iframe src=/1 hidden></iframe><iframe src=http://other.example/></iframe>"
+    )
+    async with browsing(pages.url) as made:
+        whole = await made.fetcher.fetch(pages.url, PageOptions())
+        inner = await made.fetcher.fetch(f"{pages.url}/2", PageOptions())
+    assert (whole.frames, inner.frames) == (4, 2)
+    assert whole.text.split() == ["one", "to", "x", "two", "one", "to", "x", "three"]
+    assert inner.text.split() == ["two", "one", "to", "x", "three"]
+    assert whole.html.count("<p>one</p>") == 2
+    assert whole.links == [f"{pages.url}/1", f"{pages.url}/2", f"{pages.url}/x"]
+    assert inner.links == [f"{pages.url}/1", f"{pages.url}/x"]
+
+
+async def test_a_page_of_80_000_elements_is_all_there(browsing: Making, pages: Pages) -> None:
+    pages["/"] = "".join(f"<p>row <b>{n}</b>\n" for n in range(40_000))
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, AT_LEISURE)
+        assert (page.truncated, page.text.count("row")) == (False, 40_000)
+        few = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=100_000, max_elements=999))
+        assert (few.truncated, few.text.count("row")) == (True, 500)

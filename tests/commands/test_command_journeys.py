@@ -64,6 +64,32 @@ async def too_late(booth: Booth, goto: dict[str, Any], command: dict[str, Any], 
     raise AssertionError(said)
 
 
+async def test_text_and_html_hold_open_shadow_roots(opened: Opening, site: Site) -> None:
+    site.answers["/shadow"] = page(
+        "<main>a<div><template shadowrootmode=open><p>in <slot></slot></p></template>slotted</div>"
+        "</main><p id=plain>plain <b>words</b></p>"
+    )
+    async with opened() as booth:
+        _, text, inside, html, whole, plain = await results(
+            booth,
+            do("goto", url=f"{site.url}/shadow"),
+            do("get_text", selector="main"),
+            do("get_text", selector="div p"),
+            do("get_html", selector="main"),
+            do("get_html"),
+            do("get_html", selector="#plain"),
+        )
+    assert text["text"] == "a\n\nin slotted"
+    assert inside["text"] == "in slotted"
+    declared = (
+        '<div><template shadowrootmode="open"><p>in <slot></slot></p></template>slotted</div>'
+    )
+    assert html["html"] == f"<main>a{declared}</main>"
+    assert whole["html"].startswith("<!DOCTYPE html><html>")
+    assert declared in whole["html"]
+    assert plain["html"] == '<p id="plain">plain <b>words</b></p>'
+
+
 async def test_clicks_are_counted_and_take_a_button_and_keys_that_are_held(
     opened: Opening, site: Site
 ) -> None:

@@ -68,6 +68,22 @@ async def test_every_part_is_a_file_that_its_record_describes(home, site, monkey
     assert json.loads(files["phash.json"])["hash"] == parts["phash"]["hash"]
 
 
+async def test_the_page_as_html_holds_its_shadow_roots_as_declarative_ones(home, site):
+    site.answers["/shadow"] = page(
+        "Shadow",
+        "<div id=a><template shadowrootmode=open><p>declared</p><b id=c></b></template>light</div>"
+        "<script>c = a.shadowRoot.getElementById('c');"
+        " d = c.appendChild(document.createElement('p'));"
+        " d.attachShadow({ mode: 'open' }).innerHTML = '<i>' + 'inner</i>'</script>",
+    )
+    async with bundling(home) as bundle:
+        _, _, files = await bundle(url=f"{site.url}/shadow", include="dom")
+    text = files["dom.html"].decode()
+    assert '<template shadowrootmode="open"><p>declared</p><b id="c"><p><template' in text
+    assert "<i>inner</i>" in text
+    assert text.rstrip().endswith("</html>")
+
+
 async def test_the_network_is_summed_up_without_bodies_and_without_secrets(home, site):
     script = (
         "const headers = {'X-Api-Key': 'hush', Note: 'n'}; fetch('/gone');"

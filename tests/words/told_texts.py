@@ -19,7 +19,7 @@ ELSEWHERE = (
     *("messages.py", "detail_messages.py", "recordings/"),
     *("browser/agent_tab.py", "browser/interacting.py", "browser/world.py"),
     *("browser/own_world.py", "browser/scripting.py", "browser/picturing.py"),
-    *("browser/page_script.py", "work/recording_masks.py"),
+    *("browser/page_script.py", "work/recording_masks.py", "work/rendered_text.py"),
 )
 # Texts of the rest that name a step of a program, a field in a file, or what others say.
 NAMES = frozenset(

@@ -67,7 +67,7 @@ async def test_a_page_has_all_its_fields(site):
     _, pages = await crawled(f"{site.url}/static/", max_pages=1)
     assert list(pages[0]) == [
         "url", "final_url", "status", "title", "content", "depth", "links_found",
-        "response_ms", "render_ms", "bytes", "engine_used", "settled",
+        "response_ms", "render_ms", "bytes", "engine_used", "settled", "links",
     ]  # fmt: skip
     assert (pages[0]["title"], pages[0]["status"], pages[0]["engine_used"]) == (
         "Field notes",
@@ -230,7 +230,7 @@ async def test_a_page_without_end_is_cut(site, path):
     _, pages = await crawled(site.url + path, max_pages=1)
     assert pages[0]["truncated"] is True
     assert pages[0]["bytes"] <= 10 * 1024 * 1024
-    assert len(pages[0]["content"].encode()) <= 256 * 1024
+    assert len(pages[0]["content"].encode()) <= 2_048 * 1024
 
 
 async def test_credentials_open_their_origin_and_stand_nowhere(site):
@@ -378,3 +378,34 @@ async def test_the_three_forms_of_content(site):
         _, pages = await crawled(f"{site.url}/static/3", max_pages=1, output_format=form)
         assert isinstance(pages[0]["content"], kind)
         assert marker(3) in repr(pages[0]["content"])
+
+
+async def test_a_page_keeps_its_links_with_their_texts_unless_told_not_to(site):
+    _, (page,) = await crawled(f"{site.url}/static/1", max_pages=1)
+    assert {"href": f"{site.url}/static/2", "text": "Field notes 2"} in page["links"]
+    assert len(page["links"]) == page["links_found"]
+    _, (page,) = await crawled(f"{site.url}/static/1", max_pages=1, keep_links=False)
+    assert "links" not in page
+
+
+async def test_a_frameset_is_crawled_whole(site):
+    frames = "".join(f"<frame src=/f/{n}>" for n in range(110))
+    site.answers["/f/"] = Answer(f"<title>t</title><frameset>{frames}</frameset>".encode())
+    for n in range(110):
+        site.answers[f"/f/{n}"] = Answer(f"<title>{n}</title><a href=/g/{n}>to {n}</a>".encode())
+        site.answers[f"/g/{n}"] = Answer(f"<title>{n}</title><p>page {n}".encode())
+    outcome, _ = await crawled(f"{site.url}/f/", max_pages=500)
+    assert outcome.summary()["succeeded"] == 221
+
+
+async def test_a_page_that_sends_its_reader_on_is_the_page_it_leads_to(site):
+    def on(to):
+        return Answer(f"<meta http-equiv=refresh content='0;url={to}'>one moment".encode())
+
+    site.answers |= {"/here": on("/there"), "/there": on("/static/1")}
+    site.answers["/out"] = on("http://192.0.2.1/")
+    _, (page,) = await crawled(f"{site.url}/here", max_pages=1)
+    assert (page["final_url"], page["url"]) == (f"{site.url}/static/1", f"{site.url}/here")
+    assert marker(1) in page["content"]
+    _, (page,) = await crawled(f"{site.url}/out", max_pages=1)
+    assert "error" in page

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.work.bounds import MAX_TEXT_KB
 from engine.work.documents import decode
-from engine.work.extract import MAX_CONTENT_BYTES, clip, extract_now
+from engine.work.extract import MAX_LINK_BYTES, clip, extract_now
 from engine.work.fetch import MAX_LINK_CHARS, Fetched
 from engine.work.static import judged
 from tests.work.random_pages import random_page
@@ -45,6 +46,46 @@ def test_links_in_markdown_are_absolute():
     assert "(http://example.com/c)" in taken("<a href='/c'>see</a>", "markdown").content
 
 
+def test_links_have_their_texts_seen_or_not():
+    page = taken(
+        "<a href=/1> one <b>link</b>\n</a><a href=/2><img alt=picture></a><a href=/1>again</a>"
+        "<p hidden><a href=/3>unseen</a></p><map><area href=/4 alt=area></map>"
+        "<a href=/5></a><a href=/5 aria-label=label></a><a href=/6>" + "x" * 900 + "</a>"
+    )
+    assert [(link["href"][-2:], link["text"]) for link in page.anchors] == [
+        ("/1", "one link"),
+        ("/2", "picture"),
+        ("/3", "unseen"),
+        ("/4", "area"),
+        ("/5", "label"),
+        ("/6", "x" * 512),
+    ]
+
+
+def test_the_list_of_links_is_bounded_and_says_so():
+    page = taken("".join(f"<a href='/{n}{'x' * 4_000}'>x</a>" for n in range(1_000)))
+    assert page.truncated
+    assert len(json.dumps(page.anchors)) <= MAX_LINK_BYTES + 1_000
+    assert len(page.links) == 1_000
+
+
+def test_frames_of_the_same_host_are_links():
+    page = taken(
+        "<frameset><frame src=one><frame src=http://example.com:81/two>"
+        "<frame src=http://other.example/three></frameset>"
+    )
+    assert [link.url for link in page.links] == [
+        "http://example.com/a/one",
+        "http://example.com:81/two",
+    ]
+
+
+def test_a_page_of_80_000_elements_is_all_there():
+    page = taken("".join(f"<p>row <b>{n}</b></p>\n" for n in range(40_000)))
+    assert not page.truncated
+    assert page.content.count("row") == 40_000
+
+
 def test_a_page_with_too_many_links_keeps_the_first_and_counts_all():
     page = taken("".join(f"<a href='/{n}'>x</a>" for n in range(21_000)))
     assert (len(page.links), page.links_found, page.links_over) == (20_000, 21_000, 1_000)
@@ -59,10 +100,10 @@ def test_the_links_of_a_page_with_an_endless_base_take_no_more_than_their_share(
 
 @pytest.mark.parametrize("form", FORMS)
 def test_content_is_cut_at_its_cap_and_says_so(form):
-    page = taken("<p>" + "\u65e5\u672c " * 150_000 + "</p>", form)
+    page = taken("<p>" + "\u65e5\u672c " * 400_000 + "</p>", form)
     size = len(page.content.encode()) if form != "structured" else len(json.dumps(page.content))
     assert page.truncated
-    assert size <= MAX_CONTENT_BYTES
+    assert size <= MAX_TEXT_KB * 1024
 
 
 @given(st.text(max_size=60), st.integers(0, 80))
