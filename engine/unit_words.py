@@ -62,3 +62,11 @@ def progress_spoken(kind: str, units: Units) -> str:
     if units.failed:
         said = say("progress.failed.spoken", progress=said, failed=count(units.failed))
     return said
+
+
+def failures_text(summary: Mapping[str, Any]) -> str:
+    """`3 answered with an error, 2 not loaded` of a crawl's summary; empty without any."""
+    parts = (("http_errors", "failures.http"), ("not_loaded", "failures.not_loaded"))
+    found = [(summary.get(name), message) for name, message in parts]
+    told = (say(message, count=count(n)) for n, message in found if isinstance(n, int) and n > 0)
+    return ", ".join(told)

@@ -42,9 +42,10 @@ class UnitState(StrEnum):
 class Unit(msgspec.Struct, frozen=True, gc=False):
     """`number` counts from 0; `at` is the byte where its line begins, -1 in a result.
 
-    `remark` is a word for a page that was kept and may not be what it should: `empty` or
-    `unsettled`. Times in ms, sizes in bytes; None is what it does not say. All texts are safe
-    to show.
+    `failure` tells two sorts of failed pages apart, where it is known: `http` (the site answered
+    with an error) and `not_loaded`. `remark` is a word for a page that was kept and may not be
+    what it should: `empty` or `unsettled`. Times in ms, sizes in bytes; None is what it does not
+    say. All texts are safe to show.
     """
 
     number: int
@@ -53,6 +54,7 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     title: str = ""
     reason: str = ""
     code: int | None = None
+    failure: str = ""
     depth: int | None = None
     response_ms: float | None = None
     render_ms: float | None = None
@@ -79,6 +81,7 @@ def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:
         title=_first(row, _TITLES),
         reason=reason,
         code=_whole(row.get("status")),
+        failure=_failure(row, reason),
         depth=_whole(row.get("depth")),
         response_ms=_number(row.get("response_ms")),
         render_ms=_number(row.get("render_ms")),
@@ -136,6 +139,13 @@ def _remark(row: Mapping[str, Any]) -> str:
     if row.get("empty") is True:
         return "empty"
     return "unsettled" if row.get("settled") is False else ""
+
+
+def _failure(row: Mapping[str, Any], reason: str) -> str:
+    code = row.get("error_code")
+    if not isinstance(code, str):  # of an older record only the sentence tells
+        return "http" if reason.startswith("HTTP ") else ""
+    return "http" if code == "http" else "not_loaded"
 
 
 def _reason(error: object) -> str:

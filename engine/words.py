@@ -18,6 +18,7 @@ from engine.saying import count as count
 from engine.saying import decimal as decimal
 from engine.saying import retold as retold
 from engine.saying import say as say
+from engine.unit_words import failures_text as failures_text
 from engine.unit_words import progress as progress
 from engine.unit_words import progress_spoken as progress_spoken
 from engine.unit_words import remarks as remarks

@@ -15,7 +15,7 @@ from engine.cli.run_show import Lines
 from engine.display import display
 from engine.errors import EngineError
 from engine.goals.views import contract_data
-from engine.records import EngineFields, Status, TaskRecord, TaskView
+from engine.records import EngineFields, TaskRecord, TaskView
 from engine.refused import Refusals, refusal
 from engine.service import Engine
 
@@ -34,7 +34,7 @@ async def told(engine: Engine, view: TaskView) -> list[str]:
     lines = [_line(name, value) for name, value in links.items() if value]
     if record.kind == "recording" and record.is_terminal:
         lines += await _recording(engine, view.task_id)
-    if record.kind in ("crawl", "crawl_sitemap") and record.status == Status.COMPLETED:
+    if record.kind in ("crawl", "crawl_sitemap") and record.is_terminal:
         lines += await _crawl(engine, view.task_id)
     if record.kind == "commands":
         lines += await _commands(engine, view.task_id)
@@ -103,8 +103,8 @@ async def _recording(engine: Engine, task_id: str) -> list[str]:
 
 
 async def _crawl(engine: Engine, task_id: str) -> list[str]:
-    """Whether a crawl ended at its limit of pages, which links it could have followed as well,
-    and which of its pages may not be what they should.
+    """Whether a crawl ended at its limit of pages, the sorts of its failed pages, which links it
+    could have followed as well, and which of its pages may not be what they should.
     """
     try:
         summary = (await engine.head(task_id)).get("summary")
@@ -115,6 +115,8 @@ async def _crawl(engine: Engine, task_id: str) -> list[str]:
     lines = []
     if summary.get("stopped_by") == "max_pages":
         lines.append(_line("ended by", say("crawl.by.max_pages")))
+    if failures := words.failures_text(summary):
+        lines.append(_line("failed", failures))
     left = summary.get("links_fragments")
     if isinstance(left, int) and left:
         message = "crawl.routes.one" if left == 1 else "crawl.routes"

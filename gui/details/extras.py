@@ -18,7 +18,7 @@ from engine.errors import EngineError
 from engine.goals.views import ContractView
 from engine.records import TaskRecord, TaskView
 from engine.service import Engine
-from engine.words import remarks
+from engine.words import failures_text, remarks
 from gui import language
 from gui.desk import Desk
 
@@ -35,6 +35,7 @@ class Extra:
     problem: str = ""
     stopped_by: str = ""
     remarks: tuple[str, ...] = ()
+    failures: str = ""
     picture: QImage | None = None
 
 
@@ -85,6 +86,7 @@ class Extras(QObject):
                 problem,
                 stopped_by if isinstance(stopped_by, str) else "",
                 tuple(remarks(summary)),
+                failures_text(summary),
                 await _picture(engine, record, ratio),
             )
 

@@ -35,6 +35,7 @@ FIELDS = (
     "objective",
     "progress",
     "ended_by",
+    "failures",
     "remarks",
     "refused",
     "budget",

@@ -168,6 +168,8 @@ class Overview(QScrollArea):
             found.append(Fact("refused", refused, "warning"))
         if record is not None and (by := ended_by(record.kind, self._extra.stopped_by)):
             found.append(by)
+        if self._extra.failures:
+            found.append(Fact("failures", self._extra.failures, "warning"))
         if self._extra.remarks:
             found.append(Fact("remarks", "\n".join(self._extra.remarks), "warning"))
         self.grid.show_facts([*found, *self._place()])

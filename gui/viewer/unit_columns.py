@@ -53,9 +53,17 @@ def kind_word(kind: str) -> str:
     return words.get(kind, kind)
 
 
+def state_word(unit: Unit) -> str:
+    """The state, and of a failed page whether the site answered with an error or nothing came."""
+    if unit.state != UnitState.FAILED or not unit.failure:
+        return kind_word(unit.state)
+    return _tr("✕ HTTP error") if unit.failure == "http" else _tr("✕ Not loaded")
+
+
 def longest_state() -> int:
     """How many characters of room the longest word for a state needs in this language."""
-    return max(len(kind_word(state)) for state in UnitState) + _SIGN_CHARS
+    words = (*map(kind_word, UnitState), _tr("✕ HTTP error"), _tr("✕ Not loaded"))
+    return max(map(len, words)) + _SIGN_CHARS
 
 
 def title_of(key: str, *, of_steps: bool = False) -> str:
@@ -81,7 +89,7 @@ def title_of(key: str, *, of_steps: bool = False) -> str:
 
 def spoken(unit: Unit) -> str:
     """One unit as a sentence for a screen reader."""
-    parts = (kind_word(unit.state)[2:], unit.name, unit.title, said_of(unit))
+    parts = (state_word(unit)[2:], unit.name, unit.title, said_of(unit))
     return ", ".join(part for part in parts if part)
 
 
@@ -99,7 +107,7 @@ def _number(value: float | None) -> float:
 
 
 def _code(unit: Unit) -> str:
-    return kind_word(unit.state) if unit.code is None else str(unit.code)
+    return state_word(unit) if unit.code is None else str(unit.code)
 
 
 def _ms(value: float | None) -> str:
@@ -112,9 +120,7 @@ _NUMBER = UnitColumn(
 _TITLE = UnitColumn("title", lambda unit: unit.title, lambda unit: unit.title.casefold(), 24)
 ITEM_COLUMNS: Final = (
     _NUMBER,
-    UnitColumn(
-        "state", lambda unit: kind_word(unit.state), lambda unit: unit.state, 12, is_toned=True
-    ),
+    UnitColumn("state", state_word, lambda unit: (unit.state, unit.failure), 12, is_toned=True),
     UnitColumn("name", lambda unit: unit.name, lambda unit: unit.name, 56),
     _TITLE,
     UnitColumn("reason", lambda unit: retold(unit.reason), lambda unit: unit.reason.casefold()),

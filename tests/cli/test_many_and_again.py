@@ -280,6 +280,7 @@ def test_what_failed_becomes_one_new_task_that_names_its_parent(octask: Octask, 
     first = octask.tasks()[0]
     told = json.loads(octask("get", first["task_id"], "--result", "--json"))["result"]["summary"]
     assert (told["failed"], told["http_errors"]) == (2, 2)
+    assert "2 answered with an error" in octask("get", first["task_id"])
     site.answers = {}
     again = json.loads(octask("retry", first["task_id"], "--json"))
     assert again["status"] == "COMPLETED"

@@ -168,6 +168,19 @@ async def test_pages_that_may_not_be_what_they_should_are_told(tmp_path: Path) -
         ]
 
 
+async def test_pages_that_the_site_has_not_got_are_told_from_those_that_did_not_come(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    folder = write_meta(home / "tasks", 1, "COMPLETED", kind="crawl")
+    summary = {"stopped_by": "frontier", "failed": 5, "http_errors": 3, "not_loaded": 2}
+    (folder / "result.json").write_text(json.dumps({"summary": summary, "pages": []}))
+    async with looking_at(home, 1) as (_, details):
+        overview = details.overview
+        await until(lambda: overview._extra.stopped_by, overview._extras.changed)
+        assert overview.text_of("failures") == "3 answered with an error, 2 not loaded"
+
+
 async def test_a_picture_fits_and_one_that_is_none_is_not_shown(tmp_path: Path) -> None:
     home = tmp_path / "home"
     for number, data in ((1, None), (2, b"\x89PNG no picture")):
