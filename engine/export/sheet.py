@@ -1,4 +1,4 @@
-"""XLSX: the rows in as many sheets as they need, and a sheet that says what they are."""
+"""XLSX: the rows in as many sheets as they need, and last a sheet that says what they are."""
 
 from __future__ import annotations
 
@@ -83,7 +83,6 @@ class _Sheets:
         self._bold: Format = book.add_format({"bold": True})
         # The apostrophe that people type: the text stays one when its cell is edited.
         self._quoted: Format = book.add_format({"quote_prefix": True})
-        self._about: Worksheet = book.add_worksheet(ABOUT)
 
     def fill(self) -> None:
         """All rows, and then the facts, which are complete by then."""
@@ -101,8 +100,6 @@ class _Sheets:
         number = self._table.tally.sheets
         name = self._table.key if number == 1 else f"{self._table.key} ({number})"
         sheet: Worksheet = self._book.add_worksheet(name)
-        if number == 1:
-            sheet.activate()
         sheet.freeze_panes(1, 0)
         for at, column in enumerate(self._table.columns):
             sheet.set_column(at, at, column.width)
@@ -123,14 +120,15 @@ class _Sheets:
             sheet.write_string(row, column, text, style)
 
     def _tell(self) -> None:
-        self._about.set_column(0, 0, 16)
-        self._about.set_column(1, 1, 100)
+        about: Worksheet = self._book.add_worksheet(ABOUT)
+        about.set_column(0, 0, 16)
+        about.set_column(1, 1, 100)
         told = facts(self._table.about)
         told += [("note", note) for note in self._table.tally.notes()]
         told.append(("rows", str(self._table.tally.rows)))
         for at, (name, text) in enumerate(told):
-            self._about.write_string(at, 0, text_of(name)[:CHARS], self._bold)
-            self._put(self._about, at, 1, text)
+            about.write_string(at, 0, text_of(name)[:CHARS], self._bold)
+            self._put(about, at, 1, text)
 
 
 def _units(text: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.sample.server import Answer, Server
-from tests.cli.program import Octask
+from tests.cli.program import FAST, Octask
 
 CONTRACT = '{"expected_total": 9, "item_key": "url", "stop_condition": "all of them"}'
 
@@ -58,3 +58,22 @@ def test_a_crawl_tells_of_pages_that_show_nothing(octask: Octask) -> None:
         server.stop()
     said = octask("get", ended["task_id"])
     assert "noticed:   1 page shows neither text nor link nor picture" in said
+
+
+@pytest.mark.parametrize(
+    ("routes", "told"),
+    [
+        (3, "left out:  3 addresses with #/ or #!; `--fragments routes` follows them"),
+        (1, "left out:  1 address with #/ or #!; `--fragments routes` follows it"),
+        (0, ""),
+    ],
+)
+def test_a_crawl_tells_of_the_routes_that_it_did_not_follow(
+    octask: Octask, site: Any, routes: int, told: str
+) -> None:
+    links = "".join(f'<a href="#/{number}">x</a>' for number in range(routes))
+    site.answers["/app"] = Answer(f"<title>t</title><a href='#top'>top</a>{links}".encode())
+    ended = json.loads(octask("start", "crawl", f"{site.url}/app", *FAST, "--json"))
+    said = octask("get", ended["task_id"])
+    assert told in said
+    assert ("left out" in said) is bool(told)

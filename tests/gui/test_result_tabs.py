@@ -110,6 +110,10 @@ def test_what_ended_a_task_is_told_in_words_and_not_twice() -> None:
     told = summary_text(found, "crawl")
     words = "failed 1 · stopped by its limit of pages; more addresses were known"
     assert told == f"{words} · links to no web page 9"
+    found["summary"]["links_fragments"] = 4
+    told = summary_text(found, "crawl")
+    assert told.startswith(f"{words} · links to no web page 9 · links with #/ or #! 4\n")
+    assert "As pages of their own" in told
     assert summary_text({"failed": 1, "stopped_by": "failed"}, "crawl") == "failed 1"
     assert summary_text({"stopped_by": "a_meteor"}, "crawl") == "stopped by a_meteor"
 

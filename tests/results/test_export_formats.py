@@ -290,9 +290,9 @@ def test_rows_beyond_one_sheet_go_on_in_the_next(ledger, crawled, tmp_path, monk
     monkeypatch.setattr(sheet.write_xlsx, "__kwdefaults__", {"most_rows": 4})
     task_id = crawled(*(page(n) for n in range(8)))
     book = workbook(ledger, task_id, tmp_path / "a.xlsx", "url")
-    assert list(book) == ["about", "pages", "pages (2)", "pages (3)"]
-    assert [len(rows) for rows in book.values()][1:] == [4, 4, 3]
-    found = [row[0] for name in list(book)[1:] for row in book[name][1:]]
+    assert list(book) == ["pages", "pages (2)", "pages (3)", "about"]
+    assert [len(rows) for rows in book.values()][:-1] == [4, 4, 3]
+    found = [row[0] for name in list(book)[:-1] for row in book[name][1:]]
     assert found == [f"http://site.test/{n}" for n in range(8)]
     assert any("3 sheets" in str(row[1]) for row in book["about"])
 

@@ -37,7 +37,7 @@ def test_the_format_may_stand_in_the_files_name(home, crawled, tmp_path) -> None
     place = tmp_path / "pages.xlsx"
     done = octask(home, "export", crawled(page(1)), "-o", str(place))
     assert done.stdout == f"1 row in {place}\n"
-    assert list(sheets(place)) == ["about", "pages"]
+    assert list(sheets(place)) == ["pages", "about"]
 
 
 def test_for_programs_an_export_is_told_as_json(home, crawled, tmp_path) -> None:
