@@ -43,7 +43,10 @@ NAMES = frozenset(
         *("Target page, context or browser has been closed", "Target crashed", "Page crashed"),
         *("Unknown engine", "Unexpected token", "Malformed selector", "while parsing selector"),
         *("while parsing css selector", "SyntaxError: Failed to execute", "key {0}"),
-        *("Element is not attached", " subtree"),
+        *("Element is not attached", " subtree", "waiting for element to be visible"),
+        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko; compatible; "
+        "OpenChromeMonitor/0.1) Chrome/140.0.0.0 Safari/537.36",
+        *("Open a tab", "Go to tab {0}", "{0} {1} with the {2} button"),
         *("scroll by {0}, {1}", "type {0} into {1}", "Click {0}", "Press {0}", "Replay of {0}"),
         *("Do again what was recorded at {0}", "Mark this page, to know the next one from it"),
         *("Scroll {0}", "Select in {0}", "Type into {0}", "Wait for {0}"),
@@ -57,6 +60,7 @@ PARTS = frozenset(
         *("a field of a command", "an argument of {}", "must be {0}", "an object", "true or false"),
         "{0}; there are {1}",
         "; it is an action of {0}",
+        *("{0} elements", "the first selector met {0}; used {1}"),
         *("not done within {0} s{1}{2}", "it is {0}", "no regular file", "{0} twice"),
         *(
             "Complete at least {0} more {1} item(s), {2}",
@@ -80,7 +84,7 @@ WHOLE = (
     "Retry or skip the failed page item(s), or use force with a reason if the task must end early.",
 )
 WORDS = re.compile(r"[a-z]{2,} [a-z]|[A-Za-z]{3,} $|^ [a-z]{3,}")
-LOGS = ("log.", "_log.", "re.", "logger.")
+LOGS = ("log.", "_log.", "re.", "logger.", "_names")  # the last one: names of HTML elements
 _NAMING = {"name", "group", "help"}
 
 
