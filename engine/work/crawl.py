@@ -246,10 +246,13 @@ class _Crawl:
         while (visit := self._frontier.take(fresh=False)) is not None:
             tried = visit._replace(tries=visit.tries - 1)  # the next attempt was never made
             if visit.failure is not None and self._frontier.waiting >= KEPT_SINGLY:
-                page = self._failed_page(tried, visit.failure)
+                page = self._redacted(self._failed_page(tried, visit.failure))
                 self._tally.add(page)
                 many.append(page)
             elif visit.failure is not None:
+                if many:  # before a progress that counts them
+                    await self._ctx.rest(many)
+                    many = []
                 await self._keep_failed(tried, visit.failure)
             self._frontier.done(visit)
         if many:

@@ -197,6 +197,25 @@ async def test_a_stop_during_a_wait_is_prompt_and_keeps_the_last_failure() -> No
         assert "attempts" not in last  # it was made once
 
 
+async def test_a_stop_keeps_a_great_many_waiting_pages_and_then_tells_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("engine.work.crawl.KEPT_SINGLY", 3)
+    monkeypatch.setattr(second_chance, "_PAUSE_S", 60.0)
+    monkeypatch.setattr(second_chance, "_LONGEST_PAUSE_S", 60.0)
+    async with Unsteady({f"/{n}": "500" for n in range(1, PAGES)}) as site:
+        kept: list[int] = []
+        ctx = MemoryContext(on_page=lambda _, units: kept.append(len(ctx.pages) - units.done))
+        work = asyncio.create_task(crawled(site, ctx))
+        while len(site.hits) < PAGES + 1:  # with robots.txt
+            await asyncio.sleep(0.01)
+        ctx.stop()
+        outcome, _ = await asyncio.wait_for(work, 10)
+        assert len({page["url"] for page in ctx.pages}) == len(ctx.pages) == outcome.total_pages
+        assert outcome.failed >= PAGES - 4  # those under way when it was stopped are no pages
+        assert set(kept) == {0}  # what is counted was kept before
+
+
 @pytest.mark.parametrize("kind", ["timeout", "connection", "network", "dns", "protocol"])
 def test_a_failure_of_the_network_may_pass(kind: str) -> None:
     assert second_chance.is_passing(PageError(kind, kind))
