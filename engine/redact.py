@@ -140,6 +140,7 @@ CONTENT: Final = frozenset(
     {"title", "description", "content", "links", "result"}
     | {"name", "text", "values", "selector", "alternatives", "frame", "landmark"}
 )
+_PUBLISHED_IN_HEAD: Final = frozenset({"title", "variables"})  # these bear labels of fields
 ADDRESSES: Final = frozenset({"url", "final_url", "href", "src"})
 
 
@@ -292,9 +293,11 @@ class _Published:
 
 
 def head(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The head of a result: ours, but for the title of a page, which passed its rule before."""
-    ours: dict[str, Any] = value({name: item for name, item in given.items() if name != "title"})
-    return {name: given["title"] if name == "title" else ours[name] for name in given}
+    """The head of a result: ours, but for what of a page passed its rule before."""
+    return {
+        name: item if name in _PUBLISHED_IN_HEAD else value(item, name)
+        for name, item in given.items()
+    }
 
 
 def stored(given: Mapping[str, Any]) -> dict[str, Any]:

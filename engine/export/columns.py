@@ -26,7 +26,7 @@ _PAGE: Final = (
     *(Column("url", 50), Column("final_url", 50), Column("status", 8), Column("title", 40)),
     *(Column("depth", 7), Column("links_found", 11), Column("response_ms"), Column("render_ms")),
     *(Column("bytes", 10), Column("engine_used"), Column("settled", 9), Column("truncated", 10)),
-    *(Column("empty", 7), Column("screenshot", 30), Column("attempts", 9)),
+    *(Column("empty", 7), Column("redacted", 9), Column("screenshot", 30), Column("attempts", 9)),
     Column("error_code", 12),
     *(Column("error", 40), Column("content", 60, bulky=True)),
     Column("links", 60, bulky=True),

@@ -336,3 +336,10 @@ def test_what_a_page_published_is_exported_as_it_is(ledger, crawled, form) -> No
     told = streamed(ledger, task_id, form)
     assert PUBLISHED["title"] in told
     assert PUBLISHED["content"] in told
+
+
+def test_what_was_taken_out_of_a_page_has_a_column(ledger, crawled) -> None:
+    pages = [page(n) for n in range(1, 3)]
+    task_id = crawled(*pages[:1], {**pages[1], "redacted": 7})
+    rows = csv_rows(streamed(ledger, task_id, "csv"))
+    assert [row["redacted"] for row in rows] == ["", "7"]

@@ -183,3 +183,14 @@ def test_markup_is_kept_but_for_where_its_elements_lead():
     told = redact.published({"html": html_text, "url": "http://x.test/?sid=abc"})[0]
     assert told["html"] == html_text.replace("&amp;sid=abc", "&amp;sid=[redacted]")
     assert told["url"] == "http://x.test/?sid=[redacted]"
+
+
+def test_the_head_of_a_result_keeps_what_a_page_said_in_it():
+    field = {"name": "p", "secret": True, "field": "secret: the word"}
+    head = {"title": "AuthType Basic AuthName", "variables": [field], "summary": {"redacted": 2}}
+    assert redact.head(head) == head
+    ours = {"url": "http://u:p@x.test/?sid=a", "label": "password=x"}
+    assert redact.head(ours) == {
+        "url": "http://x.test/?sid=[redacted]",
+        "label": "password=[redacted]",
+    }
