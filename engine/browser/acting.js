@@ -252,10 +252,10 @@
     const left = () => until - performance.now();
     const there = () => ask.waitFor && document.querySelector(ask.waitFor);
     while (!there() && (ask.waitFor || document.readyState !== "complete")) {
-      if (left() <= 0) return { settled: false, held: [] };
+      if (left() <= 0) return { settled: false, held: [], written: false };
       await new Promise((then) => setTimeout(then, Math.min(LOOK_MS, Math.max(left(), 1))));
     }
-    if (ask.waitFor) return { settled: true, held: [] };
+    if (ask.waitFor) return { settled: true, held: [], written: false };
     const rest = settle(ask, left, setTimeout);
     const found = await rest.atRest();
     rest.tell("seen"); // what comes after this is new

@@ -20,6 +20,7 @@ from engine.browser.egress import Policy, without_credentials
 from engine.browser.failures import PageTooHeavy, net_failure
 from engine.browser.fence import Fence
 from engine.browser.held_open import HeldOpen
+from engine.browser.importing import imported, is_importing
 from engine.browser.instance import Instance
 from engine.browser.page import BLANK, PENDING, first_script
 from engine.browser.refusals import NoHistory, PageUnreadable, StaleReference, ToolTimeout
@@ -191,6 +192,7 @@ class AgentTab:
     async def settle(self, limit_ms: int, wait_for: str | None = None) -> bool:
         """Wait until no navigation is under way and the page is at rest; False at the limit."""
         until = asyncio.get_running_loop().time() + limit_ms / 1000
+        written = False
         while True:
             left_ms = max(0.0, (until - asyncio.get_running_loop().time()) * 1000)
             told = await self.world.ask(
@@ -200,9 +202,15 @@ class AgentTab:
                 requestMs=question.REQUEST_MS,
                 pending=PENDING,
                 held=self._held.known,
+                written=written,
                 waitFor=wait_for,
             )
             self._held.note(told["held"])
+            wire = self.instance.wire(self.page)
+            if told["settled"] and told["written"] and await is_importing(wire):
+                written = told["settled"] = await imported(wire, until)
+                if written:
+                    continue
             self._settled = self._arrived.is_set() and bool(told["settled"])
             if self._arrived.is_set():
                 return self._settled

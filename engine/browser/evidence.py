@@ -6,14 +6,14 @@ import asyncio
 import json
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
 import msgspec
 
-from engine.browser.agent_tab import AgentTab
+from engine.browser.agent_tab import AgentTab, Visit
 from engine.browser.closing import close_context
 from engine.browser.console_log import ConsoleLog
 from engine.browser.markup import without_secret_values
@@ -22,6 +22,7 @@ from engine.browser.own_world import evaluate
 from engine.browser.picturing import Picture, picture
 from engine.browser.question import script
 from engine.browser.refusals import PictureTooLarge
+from engine.errors import EngineError
 from engine.work.evidence import PART_S, Opened, Piece
 from engine.work.evidence_args import EvidenceArgs, Part
 from engine.work.perceptual import ALGORITHM, GRID, perceptual_hash
@@ -55,7 +56,6 @@ class TabCamera:
         self._args = args
         self._network = NetworkLog(tab.page, args.network_window_ms, monotonic)
         self._console = ConsoleLog(tab.page, monotonic, key_shapes=args.redact_content)
-        self._opened = False
         self._picture: Picture | None = None
 
     def close(self) -> None:
@@ -69,8 +69,16 @@ class TabCamera:
                 found = await tab.go(args.url, args.timeout_ms, args.wait_for)
             else:
                 found = await tab.arrive(args.timeout_ms, args.wait_for)
-        self._opened = True
+        if "network" in args.include and (found.settled or args.wait_for is None):
+            with suppress(EngineError):  # what became of the page meanwhile, its parts tell
+                found = await self._at_the_end_of_the_window()
         return Opened(found.url, found.title, found.status, found.settled)
+
+    async def _at_the_end_of_the_window(self) -> Visit:
+        """What the bundle shows of the page is what it made of the answers in its log."""
+        await asyncio.sleep(self._network.left_s)
+        async with self._tab.within(self._args.timeout_ms / 1_000):
+            return await self._tab.arrive(self._args.timeout_ms, self._args.wait_for)
 
     async def take(self, part: Part) -> Piece:
         takers = {
@@ -139,9 +147,6 @@ class TabCamera:
             await close_context(chromium, context, CLOSE_S)
 
     async def _requests(self) -> Piece:
-        """Waits for the rest of the window; of a page that did not open there is none."""
-        if self._opened:
-            await asyncio.sleep(self._network.left_s)
         data = self._tab.veil.lines(await self._network.encoded())
         return Piece(data, self._network.is_cut, {"entries": self._network.total})
 

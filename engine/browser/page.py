@@ -21,6 +21,7 @@ from engine.browser.egress import without_credentials
 from engine.browser.failures import net_failure, no_answer
 from engine.browser.gate import Ward, frames_of
 from engine.browser.held_open import HeldOpen
+from engine.browser.importing import imported, is_importing
 from engine.browser.question import question, script
 from engine.browser.taken import Taken, as_fetched
 from engine.errors import PageError
@@ -183,17 +184,23 @@ class Tab:
         return known or net or failed
 
     async def _extract(self, deadline: float, options: PageOptions) -> Taken:
+        written = False
         for _ in range(MAX_DOCUMENTS):
             left_ms = max(0.0, (deadline - asyncio.get_running_loop().time()) * 1000)
             try:
-                taken = await self._ask(left_ms, options)
+                taken = await self._ask(left_ms, options, written=written)
             except Error as failed:
                 if not any(sign in failed.message for sign in _GOING_AWAY):
                     raise self._why(failed) from failed
                 continue  # the page sent itself on: take what comes
-            if taken.url.startswith(("http://", "https://")):
+            if not taken.url.startswith(("http://", "https://")):
+                raise self._strayed()
+            if not (taken.may_import and taken.settled and await is_importing(self._wire)):
                 return taken
-            raise self._strayed()
+            taken.settled = await imported(self._wire, deadline)
+            if not taken.settled:
+                return taken
+            written = True
         self._spoil("redirects")
         raise PageError("redirects", "too many redirects")
 
@@ -202,10 +209,11 @@ class Tab:
             return self.ward.refused
         return PageError("navigation", "the page led to an address that cannot be opened")
 
-    async def _ask(self, left_ms: float, options: PageOptions) -> Taken:
+    async def _ask(self, left_ms: float, options: PageOptions, *, written: bool) -> Taken:
         world = await self._wire.send("Page.createIsolatedWorld", self._told)
         self._world = world["executionContextId"]
-        asked = question(left_ms, options, PENDING, self._held.known, cut_off=self._cut_off)
+        held = self._held.known
+        asked = question(left_ms, options, PENDING, held, cut_off=self._cut_off, written=written)
         asked["contextId"] = self._world
         answer = await self._wire.send("Runtime.evaluate", asked)
         if "exceptionDetails" in answer:

@@ -37,6 +37,7 @@ def question(
     held: Sequence[str] = (),
     *,
     cut_off: bool,
+    written: bool = False,
 ) -> dict[str, Any]:
     """For `Runtime.evaluate`: `take.js` with what is asked of it.
 
@@ -45,6 +46,7 @@ def question(
         pending: the name under which the page's scripts tell what they wait for.
         held: requests that are known to be held open.
         cut_off: nothing more of the document will come.
+        written: scripts are known to write this page.
     """
     ask = {
         "limitMs": left_ms,
@@ -60,6 +62,7 @@ def question(
         "maxElements": options.max_elements,
         "pending": pending,
         "cutOff": cut_off,
+        "written": written,
     }
     return {
         "expression": f"{taking_script()}({json.dumps(ask)})",

@@ -103,17 +103,17 @@
     let last = began;
     let said = null; // letters, when they were counted last
     let saidAt = began; // when they changed
-    let rendered = false;
+    let rendered = ask.written === true;
     let dirty = true;
     const touch = () => { last = performance.now(); dirty = true; };
     const dom = new MutationObserver(touch);
     dom.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
     const resources = new PerformanceObserver(touch);
     resources.observe({ type: "resource" });
-    const end = (settled, held = []) => {
+    const end = (settled, held = [], written = false) => {
       dom.disconnect();
       resources.disconnect();
-      resolve({ settled, held });
+      resolve({ settled, held, written });
     };
 
     // What changed in what the page says, since it was asked for the last time.
@@ -169,7 +169,7 @@
       const missing = Math.max(ask.settleMs, RENDERED_MS) - news;
       if (written && missing > 0) return wait(missing);
       const hoped = !isShowing && told.due !== null && told.due < ask.requestMs;
-      end(!over.length && !hoped, isShowing ? learnt(over) : []);
+      end(!over.length && !hoped, isShowing ? learnt(over) : [], written);
     };
     const guarded = () => {
       try { look(); } catch (wrong) { reject(wrong); }

@@ -146,6 +146,7 @@
     return tooMany;
   };
 
+  const MODULES = "script[type=module], link[rel=modulepreload]";
   const LOOK_MS = 100;
   const { LEFT_OUT, hidden } = shown;
 
@@ -217,8 +218,8 @@
   };
 
   const rest = settle(ask, left, later);
-  const unready = (settled) => ({ settled, held: [] });
-  const { settled, held } = await (ask.waitFor
+  const unready = (settled) => ({ settled, held: [], written: false });
+  const { settled, held, written } = await (ask.waitFor
     ? there().then(unready)
     : loaded().then((yes) => (yes ? rest.atRest() : unready(false))));
   const isWhole = !cutOff && page("readyState") !== "loading";
@@ -243,6 +244,7 @@
     windows: Math.min(Number(rest.tell("")?.windows) || 0, 1e6),
     settled,
     held,
+    mayImport: !ask.waitFor && (written || pageDoes("querySelector", MODULES) !== null),
     empty: !isShowing && !found.size && !text.trim(),
     contentType: page("contentType"),
     status: timing ? timing.responseStatus : 0,

@@ -30,6 +30,7 @@ class Taken(msgspec.Struct, rename="camel"):
     settled: bool
     held: list[str]
     empty: bool
+    may_import: bool
     content_type: str
     status: int
     bytes: float

@@ -22,7 +22,7 @@ CRAWL: Final[Mapping[str, str]] = {
     "respect_robots": "true or false: obey robots.txt (true).",
     "block_resources": "true or false: leave out images, fonts and media (true).",
     "screenshot": "none, failed or all (none).",
-    "settle_ms": "A page is ready when nothing changed for so many ms (100).",
+    "settle_ms": "Ready when nothing changed for so many ms (100; 500 if scripts wrote it).",
     "wait_for": "A page is ready when this CSS selector is there.",
     "timeout_ms": "Take a page as it is after so many ms (30000).",
     "keep_links": "true or false: keep a list of each page's links (true).",

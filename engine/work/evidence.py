@@ -72,7 +72,9 @@ class Camera(Protocol):
     """Takes the parts of one page, and has watched it since it was made."""
 
     async def open(self) -> Opened:
-        """Open the page and wait until it is ready. Raises EngineError."""
+        """Open the page and wait until it is ready, and where its network is asked for until
+        the end of that window. Raises EngineError.
+        """
         ...
 
     async def take(self, part: Part) -> Piece:
@@ -123,7 +125,7 @@ class _Bundle:
 
     async def fill(self, camera: Camera) -> None:
         try:
-            async with self._ctx.unit("open the page", self._args.timeout_ms / 1_000 + SLACK_S):
+            async with self._ctx.unit("open the page", self._open_s()):
                 self._opened = await camera.open()
         except EngineError as failed:
             self._unopened = failed
@@ -132,10 +134,16 @@ class _Bundle:
         for number, part in enumerate(self._args.include, 1):
             await self._keep(number, part, await self._take(camera, part))
 
+    def _open_s(self) -> float:
+        """For opening the page, the rest of the network's window, and its coming to rest again."""
+        args = self._args
+        window_ms = args.timeout_ms + args.network_window_ms if "network" in args.include else 0
+        return (args.timeout_ms + window_ms) / 1_000 + SLACK_S
+
     async def _take(self, camera: Camera, part: Part) -> Piece | EngineError:
         if self._unopened is not None and part in OF_THE_PAGE:
             return self._unopened
-        limit_s = PART_S + (self._args.network_window_ms / 1_000 if part == "network" else 0.0)
+        limit_s = PART_S
         if part in OF_THE_PAGE:
             limit_s = self._page_until - self._ctx.monotonic()
             if limit_s <= 0:

@@ -153,12 +153,13 @@ class FormWords(QObject):
             ("failed", self.tr("Of failed pages")),
             ("all", self.tr("Of every page")),
         )
+        quiet = self.tr("At least 500 ms on a page that scripts wrote.")
         passing = self.tr("After a network error, a timeout or a busy server.")
         return (
             Line("delay_ms", self.tr("Pause per host"), "number", suffix=MS),
             Line("concurrency", self.tr("Pages at once"), "number"),
             Line("timeout_ms", self.tr("Time per page"), "number", suffix=MS),
-            Line("settle_ms", self.tr("Quiet before it is taken"), "number", suffix=MS),
+            Line("settle_ms", self.tr("Quiet before it is taken"), "number", suffix=MS, hint=quiet),
             Line("retries", self.tr("Retries of a failed page"), "number", hint=passing),
             Line("screenshot", self.tr("Screenshots"), "choice", options=shots),
             self._fragments(),

@@ -81,6 +81,29 @@ async def test_a_page_that_shows_nothing_yet_is_not_at_rest(
         assert ("words" in page.text, page.settled, page.empty) == (True, True, False)
 
 
+async def test_a_module_that_a_page_imports_is_waited_for(browsing: Making, pages: Pages) -> None:
+    pages["/"] = "<p id=root>Loading…</p><script type=module>import('/app.js')</script>"
+    pages["/app.js"] = Answer(
+        b"document.getElementById('root').textContent = 'words'", 200, "text/javascript", delay_s=1
+    )
+    # of a script that is no module itself, and of one that first asks a moment after it came
+    pages["/route"] = late("import('/route.js')")
+    pages["/route.js"] = Answer(
+        b"setTimeout(() => fetch('/words').then(a => a.text()).then(t => root.append(t)), 120)",
+        200,
+        "text/javascript",
+        delay_s=1,
+    )
+    pages["/words"] = Answer(b"words", 200, "text/plain", delay_s=0.3)
+    pages["/gone"] = "<p>here</p><script type=module>import('/gone.js')</script>"
+    async with browsing(pages.url) as made:
+        for path in ("/", "/route"):
+            page = await made.fetcher.fetch(pages.url + path, PATIENT)
+            assert (page.text.strip(), page.settled) == ("words", True)
+        page = await made.fetcher.fetch(f"{pages.url}/gone", PATIENT)
+        assert (page.text.strip(), page.settled) == ("here", True)
+
+
 async def test_what_has_nothing_to_show_says_so(browsing: Making, pages: Pages) -> None:
     pages["/"] = "<div style='display: none'>hidden</div><svg width=0 height=0></svg>"
     pages["/script"] = late("1 + 1")

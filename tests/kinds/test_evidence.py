@@ -1,5 +1,6 @@
 """The kind `oc_evidence_bundle` with real Chromium: each part, and what failing parts cost."""
 
+import asyncio
 import hashlib
 import json
 from contextlib import asynccontextmanager
@@ -14,7 +15,7 @@ from engine.errors import InvalidArguments, TaskFailed
 from engine.records import Status
 from engine.run.evidences import EVIDENCE
 from engine.run.kind import Tools
-from engine.sample.server import Answer
+from engine.sample.server import Answer, Server
 from engine.service import Engine
 from engine.work.context import MemoryContext
 from engine.work.evidence import FILES
@@ -82,6 +83,25 @@ async def test_the_page_as_html_holds_its_shadow_roots_as_declarative_ones(home,
     assert '<template shadowrootmode="open"><p>declared</p><b id="c"><p><template' in text
     assert "<i>inner</i>" in text
     assert text.rstrip().endswith("</html>")
+
+
+async def test_the_page_is_taken_at_the_end_of_the_network_that_is_told(home):
+    prose = "<p>" + "Whole with its markup. " * 20 + "</p>"
+    late = "setTimeout(() => fetch('/late').then(a => a.text()).then(t => document.title = t), 900)"
+    answers = {"/": page("at first", f"{prose}<script>onload = () => {late}</script>")}
+    answers["/late"] = Answer(b"at last", 200, "text/plain", delay_s=0.2)
+    served = Server(lambda asked: answers.get(asked.path, Answer(b"", 404)), "127.0.0.1", 0)
+    served.start()
+    try:
+        async with bundling(home) as bundle:
+            asked = {"include": ["dom", "network"], "network_window_ms": 3_000}
+            head, _, files = await bundle(url=f"http://127.0.0.1:{served.port}/", **asked)
+    finally:
+        served.stop()
+    assert (head["title"], head["settled"]) == ("at last", True)
+    assert b"<title>at last</title>" in files["dom.html"]
+    entries = json.loads(files["network.json"])["entries"]
+    assert any(entry["url"].endswith("/late") and "status" in entry for entry in entries)
 
 
 async def test_the_network_is_summed_up_without_bodies_and_without_secrets(home, site):
@@ -246,14 +266,17 @@ def test_the_defaults_of_a_bundle_are_those_of_the_contract():
     )
 
 
-async def test_a_cancelled_bundle_keeps_the_parts_it_has(home, site):
+async def test_a_cancelled_bundle_keeps_the_parts_it_has(home, site, monkeypatch):
+    async def never(camera):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("engine.browser.evidence.TabCamera._screenshot", never)
     engine = Engine(Settings(home=home, root=home / "tasks"), accepts=True)
     await engine.open()
     try:
         args = {
             "url": f"{site.url}/static/1",
-            "include": "dom,network",
-            "network_window_ms": 60_000,
+            "include": ["dom", "screenshot"],
         }
         task_id = (await engine.start("oc_evidence_bundle", args)).task_id
         async for batch in engine.changes():
