@@ -1,13 +1,14 @@
-"""XLSX: the rows in as many sheets as they need, and last a sheet that says what they are."""
+"""XLSX: the rows in as many sheets as they need, their links, and a sheet of facts about them."""
 
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from engine.export.cells import EXACT, begins_formula, is_number, text_of
 from engine.export.report import facts
-from engine.export.table import Table
+from engine.export.table import Row, Table
 
 if TYPE_CHECKING:
     from xlsxwriter.format import Format
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 ROWS: Final = 1_048_576  # of one sheet, its line of names included
 CHARS: Final = 32_767  # of one cell
 ABOUT: Final = "about"
+LINKS: Final = "links"  # a column whose lists would fill a cell; they get a sheet of their own
+LINK_COLUMNS: Final = {"url": 50, "href": 50, "text": 40}
 MARK: Final = "…"
 
 
@@ -79,7 +82,12 @@ def _cause(error: Exception) -> OSError:
 
 class _Sheets:
     def __init__(self, book: Any, table: Table, most_rows: int) -> None:
-        self._book, self._table, self._most_rows = book, table, most_rows
+        columns = tuple(column for column in table.columns if column.name != LINKS)
+        self._has_links = len(columns) < len(table.columns) and bool(columns)
+        self._table = replace(table, columns=columns) if self._has_links else table
+        self._book, self._most_rows = book, most_rows
+        self._links: Worksheet | None = None
+        self._link_sheets, self._link_row = 0, 0
         self._bold: Format = book.add_format({"bold": True})
         # The apostrophe that people type: the text stays one when its cell is edited.
         self._quoted: Format = book.add_format({"quote_prefix": True})
@@ -93,7 +101,32 @@ class _Sheets:
             for column, value in enumerate(self._table.values(row)):
                 self._put(sheet, at, column, value)
             at += 1
+            if self._has_links:
+                self._put_links(row)
         self._tell()
+
+    def _put_links(self, row: Row) -> None:
+        """Each link of a page as a row of its own, with the page's address before it."""
+        links = row.get(LINKS)
+        for link in links if isinstance(links, list) else ():
+            if not isinstance(link, dict):
+                continue
+            if self._links is None or self._link_row >= self._most_rows:
+                self._links, self._link_row = self._next_links(), 1
+            cells = (row.get("url"), link.get("href"), link.get("text"))
+            for column, value in enumerate(cells):
+                self._put(self._links, self._link_row, column, value)
+            self._link_row += 1
+
+    def _next_links(self) -> Worksheet:
+        self._link_sheets += 1
+        number = self._link_sheets
+        sheet: Worksheet = self._book.add_worksheet(LINKS if number == 1 else f"{LINKS} ({number})")
+        sheet.freeze_panes(1, 0)
+        for at, (name, width) in enumerate(LINK_COLUMNS.items()):
+            sheet.set_column(at, at, width)
+            sheet.write_string(0, at, name, self._bold)
+        return sheet
 
     def _next_sheet(self) -> Worksheet:
         self._table.tally.sheets += 1

@@ -286,6 +286,19 @@ def test_a_cell_longer_than_excel_takes_is_cut_and_counted(ledger, crawled, tmp_
     assert "2 cells were longer than a cell may be and end in …" in notes
 
 
+def test_links_stand_in_a_sheet_of_their_own(ledger, crawled, tmp_path) -> None:
+    links = [{"href": "http://a.example/2", "text": "=two"}, {"href": "http://a.example/3"}]
+    page = {"url": "http://a.example/1", "title": "one", "links": links}
+    book = workbook(ledger, crawled(page, {"url": "http://a.example/4"}), tmp_path / "a.xlsx")
+    assert list(book) == ["pages", "links", "about"]
+    assert "links" not in book["pages"][0]
+    assert book["links"] == [
+        ["url", "href", "text"],
+        ["http://a.example/1", "http://a.example/2", "=two"],
+        ["http://a.example/1", "http://a.example/3"],
+    ]
+
+
 def test_rows_beyond_one_sheet_go_on_in_the_next(ledger, crawled, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(sheet.write_xlsx, "__kwdefaults__", {"most_rows": 4})
     task_id = crawled(*(page(n) for n in range(8)))
