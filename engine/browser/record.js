@@ -92,13 +92,15 @@ function record(tell, { describe, roleOf, isGenerated }, maxText) {
     return box.width > 0 && box.height > 0 && style.visibility === "visible" && style.opacity !== "0";
   }
 
-  // Some pages take away what was clicked before the browser can tell of the click or the change.
+  // Some pages answer to the press: they take away what was clicked, or cover it with a menu, and
+  // the browser tells of no click there, and of no change of a box.
   function onRelease(event) {
     const mine = held;
     if (!event.isTrusted || !mine || isMoved(event)) return;
     setTimeout(() => {
       const box = [mine.control, mine.element].find((one) => one && isBox(one));
-      if (held !== mine || (box ?? mine.element).isConnected) return;
+      if (held !== mine || (box && box.isConnected)) return;
+      if (mine.element.localName === "select" || mine.element.matches(":disabled")) return;
       held = null;
       clicked = mine.element;
       flush();
@@ -120,7 +122,7 @@ function record(tell, { describe, roleOf, isGenerated }, maxText) {
     if (!event.isTrusted) return;
     const hit = elementAt(target(event));
     if (!hit || (isWholePage(hit) && !held)) return;
-    const mine = event.detail > 0 ? takeHeld(actionable(hit)) : null;
+    const mine = event.detail > 0 || event.type === "auxclick" ? takeHeld(actionable(hit)) : null;
     if (!mine && isWholePage(hit)) return;
     const element = mine?.element ?? actionable(hit);
     if (fromLabel(event, element) || fromKey(event, element)) return;

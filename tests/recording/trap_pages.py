@@ -6,6 +6,8 @@ import http.server
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 # The list is made anew with every change: classes say the state, controls have no name, a double
@@ -57,10 +59,11 @@ addEventListener("hashchange", render);
 render();
 </script>"""
 
-# Ids are others with every load, a tab is chosen when the button goes down, and the entries of
-# the menu go away when it does.
+# Ids are others with every load, a tab is chosen when the button goes down; the menu opens then,
+# too, and covers the page, and its entries go away when one is pressed: no click is told of.
 TABS: Final = """<h1>Tabs</h1><div role="tablist"></div><div id="panel"></div>
-<div id="choice">none</div><div id="menu"></div>
+<div id="choice">none</div><div id="opener"><button id=":r1:">Choose</button></div>
+<div id="menu" style="pointer-events: auto"></div>
 <script>
 const random = () => Array.from(crypto.getRandomValues(new Uint8Array(6)), (n) =>
   "abcdefghijklmnopqrstuvwxyz+=ABCDEFG0123456789"[n % 45]).join("") + "+9=";
@@ -79,18 +82,16 @@ const show = (chosen) => {
   document.querySelector("#panel").textContent = "Settings of " + chosen;
 };
 show("Account");
-const menu = document.querySelector("#menu");
-const close = () => { menu.innerHTML = '<button id=":r1:">Choose</button>'; };
-menu.addEventListener("click", (event) => {
-  if (event.target.textContent !== "Choose") return;
+const menu = document.querySelector("#menu"), opener = document.querySelector("#opener button");
+opener.addEventListener("pointerdown", () => {
+  document.body.style.pointerEvents = "none";  // nothing but the menu can be clicked now
   menu.innerHTML = '<div class="option">red</div><div class="option">blue</div>';
 });
 menu.addEventListener("pointerdown", (event) => {
-  if (!event.target.matches(".option")) return;
   document.querySelector("#choice").textContent = event.target.textContent;
-  close();
+  document.body.style.pointerEvents = "";
+  menu.innerHTML = "";
 });
-close();
 </script>"""
 
 # A dialog that is there twice, one of them hidden; the box of a switch is not to be seen, and the
@@ -149,12 +150,15 @@ PAGES: Final = {"todo": TODO, "tabs": TABS, "modal": MODAL, "editor": EDITOR}
 
 
 @contextmanager
-def served(pages: Mapping[str, str]) -> Iterator[str]:
-    """The address of a server that has each page under its name."""
+def served(pages: Mapping[str, str], folder: Path | None = None) -> Iterator[str]:
+    """The address of a server that has each page under its name, and the files of `folder`."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Handler(http.server.SimpleHTTPRequestHandler):
         def do_GET(self) -> None:
             page = pages.get(self.path.strip("/"))
+            if page is None and folder is not None:
+                super().do_GET()
+                return
             body = f"<!doctype html><meta charset=utf-8><title>t</title>{page}".encode()
             self.send_response(200 if page else 404)
             self.send_header("Content-Type", "text/html")
@@ -165,7 +169,9 @@ def served(pages: Mapping[str, str]) -> Iterator[str]:
         def log_message(self, *args: Any) -> None:
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Handler, directory=str(folder or "/nonexistent"))
+    )
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
