@@ -164,6 +164,17 @@ def at_length(scene: Scene) -> None:
     report = str(scene.place / "exports" / "report.xml")
     document = scene.file("task.txt", typed)
     scene.octask("run", document, "--variables", variables, "--junit", report)
+    told = task(
+        do("goto", url=f"{scene.site.url}/form"),
+        do("dialog", answer="accept", text="{{pin}}"),
+        do("type", selector="#p", text="{{pin}}"),
+        do("evaluate", script="alert(echo.textContent); prompt(echo.textContent)"),
+        do("press", selector="#p", key="End"),
+        do("tabs"),
+        do("expect", selector="#echo", text="nothing", timeout=100),
+    )
+    document = scene.file("told.txt", told)
+    scene.octask("run", document, "--variables", variables, "--junit", report)
     worker_dies(scene)
 
 
