@@ -112,6 +112,14 @@ async def test_evidence_and_snapshot_show_the_route_that_was_asked_for(
     assert site.hits[PATH] == 1 + len(tabs)  # each a document of its own
 
 
+async def test_a_recording_begins_at_the_route(home: Path, start: str) -> None:
+    async with opened(home) as engine:
+        asked: dict[str, Any] = {"url": f"{start}#/about", "headless": True, "duration_ms": 1_000}
+        found = await done(engine, "recording", **asked)
+    assert found["url"] == f"{start}#/about"
+    assert found["actions"][0]["url"] == f"{start}#/about"
+
+
 async def test_an_agent_and_a_command_go_to_the_route(home: Path, site: Site, start: str) -> None:
     goto = {"tool_name": "browser_navigate", "intention": "open"}
     read = {"tool_name": "browser_content", "intention": "read"}
