@@ -13,7 +13,7 @@ from tests.bench.real_sites.figures import Equality, Figures, Options
 from tests.bench.real_sites.reference import Seen, look
 from tests.bench.real_sites.server import Served, serve
 
-PAGES = 40  # of each of five packages
+PAGES = 25  # of each package
 WAIT_MS = 300  # these pages are whole when they have loaded
 STATIC_TARGET, AUTO_TARGET, CPU_TARGET = 0.95, 0.99, 0.35
 ENGINES = ("browser", "static", "auto")
@@ -26,7 +26,7 @@ def measure(options: Options) -> Figures:
         *("auto text", "auto links", "CPU ratio", "asked", "by browser"),
     )
     figures, whole = Figures(heads), _Counts()
-    names = tuple(name for name in documentation.FIVE if options.wants(name))
+    names = tuple(name for name in documentation.ALL if options.wants(name))
     with serve(documentation.sites(names)) as served:
         for site in served.values():
             figures.rows.append(_measure_site(site, whole, options))

@@ -13,10 +13,12 @@ PACKAGES = {
     "apache": ("usr/share/doc/apache2-doc/manual", "apache2-doc"),
     "postgresql": ("usr/share/doc/postgresql-doc-15/html", "postgresql-doc-15"),
     "sqlite": ("usr/share/doc/sqlite3", "sqlite3-doc"),
+    "git": ("usr/share/doc/git/html", "git-doc"),
+    "policy": ("usr/share/doc/debian-policy/policy.html", "debian-policy", *_SCRIPTS),
     "ant": ("usr/share/doc/ant/manual", "ant-doc"),
 }
 START = {"apache": "en/index.html"}
-FIVE = ("python", "django", "apache", "postgresql", "sqlite")
+ALL = ("python", "django", "apache", "postgresql", "sqlite", "git", "policy")
 
 
 def site(name: str, failing: int = 0) -> Site:
