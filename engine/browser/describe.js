@@ -372,7 +372,7 @@ function describer() {
       if (at === element) continue;
       for (const [kind, scope] of [["item", item], ["part", stableScope(at)]]) {
         if (!scope || kinds.has(kind)) continue;
-        const own = ownWithin(at, element, role, name, kind === "item");
+        const own = ownWithin(at, element, role, name, kind === "item", text);
         if (own) { kinds.add(kind); ways.push([kind === "item" ? kind : "role", `${scope} >> ${own}`]); }
       }
       if (kinds.size === 2) break;
@@ -389,7 +389,7 @@ function describer() {
     return id && !isGenerated(id) && only(`#${CSS.escape(id)}`, element) ? `#${CSS.escape(id)}` : null;
   }
 
-  function ownWithin(scope, element, role, name, isItem) {
+  function ownWithin(scope, element, role, name, isItem, text) {
     const test = testId(element);
     if (test && onlyWithin(scope, found(test, MAX_SAME), element)) return test;
     if (role && isExposed(element)) {
@@ -398,7 +398,7 @@ function describer() {
       if (same?.length === 1) return `role=${role}[name=${quoted(name)}]`;
       if (isItem && all?.length === 1) return `role=${role}`;
     }
-    if (!isItem) return null;
+    if (!isItem || text) return null;  // its own text says more than a class
     for (const css of [...strongCss(element), ...weakCss(element), CSS.escape(element.localName)]) {
       if (onlyWithin(scope, found(css, MAX_SAME), element)) return css;
     }

@@ -79,6 +79,12 @@ class Action(msgspec.Struct, omit_defaults=True):
                 return f"key {self.key}"
             case "scroll":
                 return f"scroll by {self.dx or 0}, {self.dy or 0}"
+            case "check" if not self.on:
+                return f"uncheck {what}"
+            case "click":
+                times = {2: "double ", 3: "triple "}.get(self.count or 1, "")
+                button = f"{self.button} " if self.button else ""
+                return f"{times}{button}click {what}"
         return f"{self.type} {what}"
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from engine import redact
-from engine.work.recording_actions import plain_label
+from engine.work.recording_actions import Action, plain_label
 from engine.work.recording_export import command_task
 
 LABELS = ["Password:", "Password: *", "Secret token :", "Passwort：", "API-Key:"]
@@ -30,3 +30,19 @@ def test_an_intention_with_a_label_survives_the_redactor(label: str) -> None:
 def test_a_label_of_nothing_but_signs_stays() -> None:
     assert plain_label("*") == "*"
     assert plain_label("Name") == "Name"
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        (Action(1, "click", 1, "", name="Save"), "click Save"),
+        (Action(1, "click", 1, "", name="Save", count=2), "double click Save"),
+        (Action(1, "click", 1, "", name="Save", button="right"), "right click Save"),
+        (Action(1, "check", 1, "", name="Gift", on=True), "check Gift"),
+        (Action(1, "check", 1, "", name="Gift", on=False), "uncheck Gift"),
+    ],
+)
+def test_an_action_is_told_in_words_with_how_often_and_by_which_button(
+    action: Action, words: str
+) -> None:
+    assert action.words() == words
