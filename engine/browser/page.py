@@ -69,6 +69,7 @@ class Tab:
         self._told = {"frameId": frame_id, "worldName": WORLD}
         self._world = 0
         self._cut_off = False  # the document's body ended in an error
+        self._failed: Request | None = None  # the navigation that did so last
         self._dialogs = 0
         self._windows = 0
         page.on("dialog", self._on_dialog)
@@ -125,7 +126,7 @@ class Tab:
 
     async def _open(self, address: str, options: PageOptions) -> Response | None:
         try:
-            self._cut_off = False
+            self._cut_off, self._failed = False, None
             if "#" in address:
                 # From the same document the browser would only change the fragment.
                 await self._page.goto(BLANK, wait_until="commit", timeout=options.timeout_ms)
@@ -141,7 +142,7 @@ class Tab:
                 await self._feel()
             elif "net::" in failed.message:
                 await self._see_error_page()
-            raise self._why(failed) from failed
+            raise await self._with_status(self._why(failed)) from failed
 
     async def _feel(self) -> None:
         """A page whose renderer died is said to be without content first, and dead only then."""
@@ -161,6 +162,17 @@ class Tab:
                 await self._page.goto(BLANK, wait_until="commit")
         if self.ward:
             self.ward.clear()  # what was refused to that page is no matter of the next
+
+    async def _with_status(self, failed: Exception) -> Exception:
+        """Of an error without a page (an empty 503, say) the status, as far as it is known."""
+        if not isinstance(failed, PageError) or failed.kind != "http" or self._failed is None:
+            return failed
+        with contextlib.suppress(Error, TimeoutError):
+            async with asyncio.timeout(FEEL_S):
+                response = await self._failed.response()
+                if response is not None:
+                    return PageError("http", f"HTTP {response.status}", response.status)
+        return failed
 
     async def _see_error_page(self) -> None:
         """Chromium shows a page of its own for a failure; it would run into the next address."""
@@ -268,7 +280,7 @@ class Tab:
         by_us = any(sign in (request.failure or "") for sign in _NO_DAMAGE)
         if by_us or not request.is_navigation_request() or request.frame.parent_frame:
             return
-        self._cut_off = True
+        self._cut_off, self._failed = True, request
         event = f"document.dispatchEvent(new Event({json.dumps(PENDING + '!')}))"
         told = {"expression": event, "contextId": self._world}
         with contextlib.suppress(Error, TimeoutError):

@@ -65,6 +65,9 @@ class Unsteady:
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n")
                 writer.write(b"Content-Length: 9999\r\n\r\n<p>The first half.")
                 await writer.drain()
+            elif trouble in ("empty 503", "empty 404"):
+                writer.write(_answer(int(trouble[-3:]), b""))
+                await writer.drain()
             elif trouble == "later":
                 writer.write(_answer(503, b"").replace(b"After: 0", b"After: 30"))
                 await writer.drain()
@@ -162,6 +165,16 @@ async def test_what_the_site_has_not_got_is_asked_for_once(status: str) -> None:
         assert not any("attempts" in page for page in ctx.pages)
 
 
+@pytest.mark.parametrize("engine", ["static", "browser"])
+async def test_an_error_without_a_page_is_judged_by_its_status(engine: str) -> None:
+    async with Unsteady({"/3": "empty 503", "/5": "empty 404"}) as site:
+        _, ctx = await crawled(site, engine=engine, max_pages=8)
+        pages = {page["url"].rpartition("/")[2]: page for page in ctx.pages}
+        assert (pages["3"]["attempts"], "error" in pages["3"]) == (2, False)
+        assert (site.hits["/5"], pages["5"]["error"], pages["5"]["status"]) == (1, "HTTP 404", 404)
+        assert pages["5"]["error_code"] == "http"
+
+
 async def test_without_retries_a_failure_is_final() -> None:
     async with Unsteady({"/3": "503"}) as site:
         outcome, _ = await crawled(site, retries=0)
@@ -182,18 +195,25 @@ async def test_a_retry_comes_after_the_rest_of_its_level() -> None:
         assert ctx.pages[-1]["url"] == f"{site.url}/1"
 
 
-async def test_a_stop_during_a_wait_is_prompt_and_keeps_the_last_failure() -> None:
+async def test_a_stop_during_a_wait_is_prompt_and_keeps_the_last_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits, put_off = asyncio.Event(), Frontier.put_off
+
+    def noticed(frontier: Frontier, visit: Visit) -> None:
+        put_off(frontier, visit)
+        waits.set()
+
+    monkeypatch.setattr(Frontier, "put_off", noticed)
     async with Unsteady({"/1": "later"}) as site:
         ctx = MemoryContext()
         work = asyncio.create_task(crawled(site, ctx, max_depth=1))
-        while site.hits["/1"] == 0:
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0)
+        await waits.wait()
         ctx.stop()
-        outcome, _ = await asyncio.wait_for(work, 2)
+        outcome, _ = await asyncio.wait_for(work, 10)  # the site asked for 30 s
         assert outcome.stopped_by == "cancelled"
-        last = ctx.pages[-1]
-        assert (last["url"], last["error"]) == (f"{site.url}/1", "HTTP 503")
+        (last,) = (page for page in ctx.pages if page["url"] == f"{site.url}/1")
+        assert last["error"] == "HTTP 503"
         assert "attempts" not in last  # it was made once
 
 
