@@ -160,6 +160,20 @@ async def test_a_secret_that_a_form_puts_into_an_address_is_told_in_no_spelling(
             assert "b%2Fc" not in str(told)
 
 
+async def test_what_an_address_held_as_a_secret_is_told_nowhere_when_the_page_repeats_it(
+    desk: Opening,
+) -> None:
+    async with desk() as made:
+        named = "<script>document.title = 'for wR5-nM2kQ'</script>"
+        made.pages["/"] = f"{named}<p>Yours is Tk8rBq5x, wR5-nM2kQ</p>"
+        front = made.pages.url.replace("http://", "http://ann:wR5-nM2kQ@")
+        arrived = await made.call("navigate", url=f"{front}?#access_token=Tk8rBq5x")
+        text = await made.read()
+        assert "Yours is [redacted], [redacted]" in text
+        assert arrived.data["title"] == "for [redacted]"
+        assert await made.script("document.body.innerText") == "Yours is [redacted], [redacted]"
+
+
 async def test_a_secret_in_a_plain_field_shows_as_dots_in_a_picture(desk: Opening) -> None:
     async with desk() as made:
         pictures = []
