@@ -12,6 +12,7 @@ from engine.work.crawl import crawl
 from engine.work.crawl_args import parse_crawl
 from engine.work.left_out import is_repeating
 from engine.work.pace import MAX_RETRY_AFTER_S
+from engine.work.second_chance import pause_s
 from engine.work.static import open_static
 from fixtures.hostile.rules import ROBOTS
 from fixtures.hostile.site import HostileSite
@@ -57,7 +58,7 @@ async def test_a_trap_without_end_stops_at_the_most_pages_and_says_so(trapped, p
         assert (summary["stopped_by"], summary["links_repeating"]) == ("frontier", 1)
         assert len(pages) < 10
     else:
-        assert (summary["stopped_by"], len(pages)) == ("max_pages", 40)
+        assert (summary["stopped_by"], summary["total_pages"]) == ("max_pages", 40)
 
 
 @pytest.mark.case("R62")
@@ -119,11 +120,12 @@ async def test_a_busy_server_is_waited_for_to_the_cap_and_then_failed(
 ):
     ctx = Patient()
     url = f"{trapped.url}/busy/{name}"
-    _, pages = await static(url, ctx, respect_robots=False)
+    _, pages = await static(url, ctx, respect_robots=False, retries=1)
     assert pages[url]["error"] == f"HTTP {status}"
     assert pages[url]["status"] == status
-    assert trapped.hits[f"/busy/{name}"] == (1 if waits_s is None else 2)
-    assert sum(ctx.waited) == (waits_s or 0.0)
+    assert trapped.hits[f"/busy/{name}"] == 2
+    # Without a time that is worth waiting for the crawl pauses by its own measure.
+    assert sum(ctx.waited) == pytest.approx(waits_s or pause_s(1))
 
 
 @pytest.mark.case("R61")
