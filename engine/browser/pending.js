@@ -117,36 +117,54 @@
     }
     if (timers.size < MOST) timers.set(id, at + ms);
   };
-  const lasting = (known, lasts) => (target, self, given) => {
+  const lasting = (lasts) => (target, self, given) => {
     const id = apply(target, self, given);
-    due(`${known}${id}`, lasts(given[1]));
+    due(id, lasts(given[1]));
     return id;
   };
-  const ended = (known) => (target, self, given) => {
-    timers.delete(`${known}${given[0]}`);
+  const ended = (target, self, given) => {
+    timers.delete(given[0]);
     return apply(target, self, given);
+  };
+  const idle = new Set(); // a busy machine may let these wait for long
+  const idly = (target, self, [then, ...more]) => {
+    if (typeof then !== "function" || idle.size >= MOST) return apply(target, self, [then, ...more]);
+    let id = null;
+    const told = new Proxy(then, {
+      apply(own, owner, given) {
+        idle.delete(id);
+        return apply(own, owner, given);
+      },
+    });
+    id = apply(target, self, [told, ...more]);
+    idle.add(id);
+    return id;
   };
   const number = (ms) => (typeof ms === "number" ? ms : 0);
   const watched = {
-    setTimeout: lasting("", number),
-    setInterval: lasting("", () => Infinity),
-    requestIdleCallback: lasting("idle", (options) => number(options?.timeout) || 500),
-    clearTimeout: ended(""),
-    clearInterval: ended(""),
-    cancelIdleCallback: ended("idle"),
+    setTimeout: lasting(number),
+    setInterval: lasting(() => Infinity),
+    requestIdleCallback: idly,
+    clearTimeout: ended,
+    clearInterval: ended,
+    cancelIdleCallback(target, self, given) {
+      idle.delete(given[0]);
+      return apply(target, self, given);
+    },
   };
   for (const [one, watch] of Object.entries(watched)) {
     window[one] = new Proxy(window[one], { apply: watch });
   }
-  // In how many ms the next one is due; 0 for one that comes again and again.
+  // In how many ms the next one is due that comes once; null without any.
   const nextDue = (at) => {
-    let next = null;
+    let next = idle.size ? 0 : null;
     for (const then of timers.values()) {
-      const left = then === Infinity ? 0 : then - at;
-      if (left > -50 && (next === null || left < next)) next = left;
+      const left = then - at;
+      if (left > -50 && left < Infinity && (next === null || left < next)) next = left;
     }
     return next;
   };
+  const comesAgain = () => [...timers.values()].includes(Infinity);
 
   // --- where the page goes ---
   let leftAt = -Infinity;
@@ -223,7 +241,7 @@
     const ago = { ended: endedAt, news: newsAt, left: leftAt, moved: movedAt, shadow: shadowAt };
     for (const key in ago) ago[key] = ago[key] === -Infinity ? null : at - ago[key];
     const age = at - Math.max(loadedAt, 0);
-    return { open, ago, age, due: nextDue(at), windows, first, said: ask ? lettersSaid() : null };
+    return { open, ago, age, due: nextDue(at), again: comesAgain(), windows, first, said: ask ? lettersSaid() : null };
   };
   const answer = (event) => {
     if (event.detail === "seen") { // what comes from now on is new

@@ -7,6 +7,7 @@
 // than `requestMs`, nor, for as long, while it shows nothing and something may still come.
 ((ask, left, later) => {
   const RENDERED_MS = 500;
+  const STEPS_MS = 2_000; // for what is written step by step, each on a timer of its own
   const HELD_MS = 1_000; // for answers that are known to be held open, or beside the matter
   const THIN = 200; // letters; a page with fewer may be a frame that waits for its content
   const LOOK_MS = 50;
@@ -161,14 +162,17 @@
       listen(told);
       const isShowing = showing();
       const { waited, over } = sorted(told, isShowing);
-      const hopes = !isShowing && told.due !== null && told.due < ask.requestMs - told.age;
+      const due = told.again ? 0 : told.due;
+      const hopes = !isShowing && due !== null && due < ask.requestMs - told.age;
       if (waited.length || hopes || since(ago.left) < ask.requestMs) return wait(LOOK_MS);
       if (since(ago.ended) < ask.settleMs) return wait(ask.settleMs - ago.ended);
       const written = rendered || ago.moved !== null || (!isShowing && page("scripts").length > 0);
       const news = Math.min(performance.now() - saidAt, since(ago.news), since(ago.moved));
       const missing = Math.max(ask.settleMs, RENDERED_MS) - news;
       if (written && missing > 0) return wait(missing);
-      const hoped = !isShowing && told.due !== null && told.due < ask.requestMs;
+      const goesOn = told.due !== null && told.due < RENDERED_MS;
+      if (written && goesOn && performance.now() - saidAt < STEPS_MS) return wait(LOOK_MS);
+      const hoped = !isShowing && due !== null && due < ask.requestMs;
       end(!over.length && !hoped, isShowing ? learnt(over) : [], written);
     };
     const guarded = () => {

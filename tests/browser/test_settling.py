@@ -60,6 +60,9 @@ async def test_an_application_is_taken_with_what_its_slow_interface_answers(
         "let n = 0; const step = () => ++n < 4 ? setTimeout(step, 300) : root.append('words');"
         "step()",
         "setTimeout(() => requestIdleCallback(() => root.append('words')), 700)",
+        # it says something at once, and the rest some steps later
+        "let n = 0; const step = () => ++n < 5 ? setTimeout(step, 250) : root.append('words');"
+        "onload = () => { root.append('first '); step() }",
         # a script that a script asks for, after the load event
         "onload = () => { window.shown = t => root.append(t); const s ="
         " document.createElement('script'); s.src = '/part.js'; document.head.append(s) }",
@@ -70,7 +73,7 @@ async def test_an_application_is_taken_with_what_its_slow_interface_answers(
         "setTimeout(() => root.append('words'), 1100)",
     ],
 )
-async def test_a_page_that_shows_nothing_yet_is_not_at_rest(
+async def test_a_page_that_is_still_being_written_is_not_at_rest(
     browsing: Making, pages: Pages, script: str
 ) -> None:
     pages["/"] = late(f"const root = document.getElementById('root'); {script}")
