@@ -81,10 +81,14 @@ class Action(msgspec.Struct, omit_defaults=True):
                 return f"scroll by {self.dx or 0}, {self.dy or 0}"
             case "check" if not self.on:
                 return f"uncheck {what}"
-            case "click":
-                times = {2: "double ", 3: "triple "}.get(self.count or 1, "")
-                button = f"{self.button} " if self.button else ""
-                return f"{times}{button}click {what}"
+            case "click" if self.button == "right":
+                return f"right click {what}"
+            case "click" if self.button == "middle":
+                return f"middle click {what}"
+            case "click" if self.count == 2:
+                return f"double click {what}"
+            case "click" if self.count == 3:
+                return f"triple click {what}"
         return f"{self.type} {what}"
 
 
