@@ -8,6 +8,8 @@
   const ofNode = (name, node) => Reflect.get(Node.prototype, name, node);
   const ofElement = (name, element) => Reflect.get(Element.prototype, name, element);
   const ofDocument = (name, owner) => Reflect.get(Document.prototype, name, owner);
+  // Read once: it is asked of every element of every page.
+  const shadowOf = Object.getOwnPropertyDescriptor(Element.prototype, "shadowRoot").get;
   const tag = (element) => ofElement("tagName", element);
   const isElement = (node) => ofNode("nodeType", node) === 1;
   const isText = (node) => ofNode("nodeType", node) === 3;
@@ -44,8 +46,8 @@
     while (within.length && found.length < MAX_ROOTS) {
       const elements = elementsOf(within.pop());
       for (let at = 0; at < elements.length; at += 1) {
-        const root = ofElement("shadowRoot", elements[at]);
-        if (root) {
+        const root = shadowOf.call(elements[at]);
+        if (root !== null) {
           found.push(root);
           within.push(root);
         }
