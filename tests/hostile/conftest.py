@@ -54,8 +54,11 @@ def told(folder: Path, record: TaskRecord, url: str) -> Told:
     """Read back what a task left in its folder."""
     result = json.loads((folder / "result.json").read_bytes())
     site = "/".join(url.split("/")[:3])
-    pages = {page["url"].removeprefix(site): page for page in result["pages"]}
-    assert len(pages) == len(result["pages"]), "a page was taken twice"
+    kept = result.get("pages")
+    if kept is None:  # a large result leaves them where they are
+        kept = [json.loads(line) for line in (folder / "pages.jsonl").read_bytes().splitlines()]
+    pages = {page["url"].removeprefix(site): page for page in kept}
+    assert len(pages) == len(kept), "a page was taken twice"
     return Told(record, result["summary"], pages, folder)
 
 

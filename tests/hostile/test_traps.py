@@ -135,7 +135,7 @@ def test_headers_that_never_come_end_at_the_limit(seen):
 def test_a_page_that_is_too_large_is_cut_and_says_so(static, path):
     page = static.page(path)
     assert page["truncated"]
-    assert 100_000 < len(page["content"].encode()) <= 256 * 1024
+    assert 100_000 < len(page["content"].encode()) <= 2_048 * 1024
 
 
 @pytest.mark.case("R71")
