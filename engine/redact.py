@@ -16,8 +16,9 @@ from __future__ import annotations
 import json
 import re
 from base64 import urlsafe_b64decode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import unquote_plus
 
@@ -40,6 +41,8 @@ _MAYBE_NAMES: Final = frozenset(
     {"code", "key"}
 )  # a product's as often as a secret: the value tells
 _MAX_DEPTH: Final = 64
+_SHORT_KEY: Final = 64  # characters
+_NUMBERS: Final = frozenset({int, float, bool, type(None)})
 
 _NOT_WORD = re.compile(r"[\W_]+")
 _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
@@ -188,8 +191,15 @@ def value(given: Any, key: str = "", depth: int = 0) -> Any:
 
 def is_secret_key(key: str) -> bool:
     """Does a value under this key have to be hidden?"""
+    return _is_known_key(key) if len(key) <= _SHORT_KEY else _is_secret_key(key)
+
+
+def _is_secret_key(key: str) -> bool:
     plain = _NOT_WORD.sub("", key).lower()
     return any(word in plain for word in WORDS)
+
+
+_is_known_key = lru_cache(maxsize=256)(_is_secret_key)  # each record has the same twenty keys
 
 
 def url(address: str) -> str:
@@ -218,7 +228,10 @@ def text(given: str) -> str:
 
 
 Clean = Callable[[str], tuple[str, int]]
-"""Takes something out of a text: the text without it, and how often it stood there."""
+"""Takes something out of a text: the text without it, and how often it stood there.
+
+What it takes out of a line it also takes out where other lines stand around.
+"""
 
 
 def content(given: str) -> tuple[str, int]:
@@ -242,8 +255,12 @@ def page(given: Mapping[str, Any], clean: Clean = content) -> tuple[dict[str, An
     """
     walk, ours, kept = _Published(clean), _Published(clean), {}
     for name, item in given.items():
-        published = name in CONTENT
-        kept[name] = walk.value(item) if published else ours.value(value(item, name), name)
+        if name in CONTENT:
+            kept[name] = walk.value(item)
+        elif type(item) in _NUMBERS and not is_secret_key(name):
+            kept[name] = item
+        else:
+            kept[name] = ours.value(value(item, name), name)
     return kept, walk.count
 
 
@@ -279,7 +296,33 @@ class _Published:
                 self._name(str(name)): self.value(item, str(name), depth + 1)
                 for name, item in given.items()
             }
+        if self._are_clean_links(given):
+            return [*given]
         return [self.value(item, key, depth + 1) for item in given]
+
+    def _are_clean_links(self, given: Sequence[Any]) -> bool:
+        """Are these links as a crawl keeps them, and is there nothing to take out of them?
+
+        They are looked through all at once, a line each: one by one they cost five times as much.
+        """
+        if not given or not all(
+            type(link) is dict
+            and len(link) == 2
+            and isinstance(link.get("href"), str)
+            and isinstance(link.get("text"), str)
+            for link in given
+        ):
+            return False
+        hrefs = [link["href"] for link in given]
+        addresses = "\n".join(hrefs)
+        lines = "\n".join([addresses, *[link["text"] for link in given]])
+        return (
+            text(addresses) == addresses
+            and not ("@" in addresses and any(text(href) != href for href in hrefs if "@" in href))
+            and self._clean(lines) == (lines, 0)
+            and self._name("href") == "href"
+            and self._name("text") == "text"
+        )
 
     def _name(self, name: str) -> str:
         if name not in self._names:

@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine import redact
 from engine.records import ErrorInfo, Status
 from engine.store.ledger import Ledger
 from engine.work.addresses import credentials_of
+from engine.work.given_secrets import Scrub
 
 SECRET = "Zq7hunter2Xk"
 KEYS = st.sampled_from(
@@ -158,6 +159,35 @@ def test_no_password_that_a_browser_would_read_is_kept(blanks, slashes, odd):
 def test_redacting_twice_changes_nothing(text):
     once = redact.text(text)
     assert redact.text(once) == once
+
+
+PIECES = st.sampled_from(
+    [
+        *("http://x.test/", "//u:p@h/", "a", "?page=2", "&token=abc", "#sid=1", "@scope", "]("),
+        *("ghp_" + "a1" * 20, "AKIA" + "A1" * 8, "-----BEGIN PRIVATE KEY-----", "A1" * 20, " "),
+        *("-----END PRIVATE KEY-----", "eyJhbGciOiJIUzI1NiJ9.eyJhIjoxfQ.c2ln", "Bearer a1b2c3d4"),
+        *("password: ", "authorization", ":", "=", "\n", "href", "text", "hunter2", "%3D", '"'),
+    ]
+)
+LINE = st.lists(PIECES, max_size=5).map("".join)
+
+
+@given(
+    st.lists(st.tuples(LINE, LINE), min_size=1, max_size=5),
+    st.sampled_from(["", "hunter2", "text", "a\nhttp://x.test/", "abc"]),
+    st.booleans(),
+)
+@example([("http://x.test/", ""), ("//u:p@x.test/", "")], "", False)
+@example([("http://x.test/", "-----BEGIN PRIVATE KEY-----"), ("a", "A1" * 20)], "", False)
+def test_links_looked_through_at_once_lose_what_each_alone_loses(pairs, secret, markdown):
+    scrub = Scrub([(secret, "[redacted]")] if secret else [])
+    links = [{"href": href, "text": words} for href, words in pairs]
+    others = [*links, {}]  # among entries of another form each is walked alone
+    kept = scrub.page({"links": links}, markdown=markdown)
+    walked = scrub.page({"links": others}, markdown=markdown)
+    assert {**kept, "links": [*kept["links"], {}]} == walked
+    stored, apart = (redact.stored({"links": some})["links"] for some in (links, others))
+    assert [*stored, {}] == apart
 
 
 @pytest.mark.case("R81")
