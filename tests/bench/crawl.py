@@ -78,8 +78,8 @@ async def engine_side(url: str, pages: int) -> dict[str, float]:
             await engine.warm()
             clock = Clock()
             args = {
-                "url": f"{url}/js/",
-                "scope": f"{url}/js/**",
+                "url": f"{url}/",
+                "scope": f"{url}/**",
                 "max_pages": pages,
                 "max_depth": 100,
                 "delay_ms": 0,
@@ -98,7 +98,7 @@ class Bare:
     """The loop that the engine is measured against."""
 
     def __init__(self, url: str, pages: int, kept: Path) -> None:
-        self.scope, self.pages, self.kept = f"{url}/js/", pages, kept
+        self.scope, self.pages, self.kept = f"{url}/", pages, kept
         self.script = taking_script()
         self.ask: dict[str, Any] = {
             "limitMs": 30_000,
@@ -177,6 +177,9 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="bench crawl", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--pages", type=int, default=200)
+    parser.add_argument(
+        "--tree", choices=("js", "static"), default="js", help="pages by script, or whole at load"
+    )
     parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     given = parser.parse_args(argv)
@@ -185,7 +188,8 @@ def main(argv: list[str]) -> int:
         print(json.dumps(asyncio.run(side(given.url, given.pages))))
         return 0
     serve = [sys.executable, "-m", "fixtures.site", "--port", "0", "--pages", str(given.pages * 2)]
-    measured = Race("crawl", SIDES, SIDE_LIMIT_S).run(serve, given.rounds, given.pages)
+    race = Race("crawl", SIDES, SIDE_LIMIT_S)
+    measured = race.run(serve, given.rounds, given.pages, f"/{given.tree}")
     _tell(measured, given)
     return 0
 
@@ -198,6 +202,7 @@ def _tell(measured: dict[str, list[dict[str, float]]], given: argparse.Namespace
     rows = [(side, *(middle(side, key) for key in keys)) for side in SIDES]
     pairs = list(zip(measured["engine"], measured["bare"], strict=True))
     facts = {
+        "tree": given.tree,
         "rounds": given.rounds,
         "pages": given.pages,
         "cpu_ratio": middle("engine", "cpu_ms") / middle("bare", "cpu_ms"),

@@ -20,15 +20,18 @@ class Race:
     sides: Sequence[str]
     limit_s: float
 
-    def run(self, serve: Sequence[str], rounds: int, pages: int) -> dict[str, list[Told]]:
+    def run(
+        self, serve: Sequence[str], rounds: int, pages: int, path: str = ""
+    ) -> dict[str, list[Told]]:
         """What each side told, round by round; who begins changes from round to round.
 
-        `serve` are the words of a program that prints the site's address first.
+        `serve` are the words of a program that prints the site's address first; each side gets
+        that address and `path`.
         """
         measured: dict[str, list[Told]] = {side: [] for side in self.sides}
         with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as site:
             assert site.stdout is not None
-            url = site.stdout.readline().strip()
+            url = site.stdout.readline().strip() + path
             try:
                 for number in range(rounds):
                     turn = number % len(self.sides)

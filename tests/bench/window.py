@@ -50,8 +50,8 @@ async def window_side(url: str, pages: int) -> dict[str, float]:
         bridge.batch.connect(lambda batch: batches.append(len(batch.views)))
         clock = Clock()
         args: dict[str, Any] = {
-            "url": f"{url}/js/",
-            "scope": f"{url}/js/**",
+            "url": f"{url}/",
+            "scope": f"{url}/**",
             "max_pages": pages,
             "max_depth": 100,
             "delay_ms": 0,
@@ -104,7 +104,7 @@ def main(argv: list[str]) -> int:
         print(json.dumps(told))
         return 0
     serve = [sys.executable, "-m", "fixtures.site", "--port", "0", "--pages", str(given.pages * 2)]
-    measured = Race("window", SIDES, SIDE_LIMIT_S).run(serve, given.rounds, given.pages)
+    measured = Race("window", SIDES, SIDE_LIMIT_S).run(serve, given.rounds, given.pages, "/js")
     _tell(measured, given)
     return 0
 
