@@ -22,9 +22,17 @@ function describer() {
     spinbutton: "input[type=number]",
     option: "option",
     heading: "h1,h2,h3,h4,h5,h6",
+    columnheader: "th",
+    rowheader: "th",
+    cell: "td,th",
+    gridcell: "td,th",
+    row: "tr",
   };
+  // Which of these roles such an element has depends on what stands around it.
+  const UNCERTAIN = "th,td,tr";
   const FROM_CONTENT = new Set(["button", "link", "checkbox", "radio", "tab", "menuitem",
-    "menuitemcheckbox", "menuitemradio", "option", "switch", "treeitem", "gridcell", "heading"]);
+    "menuitemcheckbox", "menuitemradio", "option", "switch", "treeitem", "gridcell", "heading",
+    "columnheader", "rowheader", "cell", "row", "tooltip"]);
   const EXPLICIT = new Set([...FROM_CONTENT, "textbox", "searchbox", "combobox", "listbox",
     "slider", "spinbutton"]);
   const FIELDS = "input,select,textarea";
@@ -223,12 +231,14 @@ function describer() {
   function ofRole(role) {
     if (!named.has(role)) {
       const all = found([ROLE_SOURCES[role], `[role=${role}]`].filter(Boolean).join(","), MAX_SAME);
-      const like = all.filter((one) => roleOf(one) === role);
+      const like = all.filter((one) => roleOf(one) === role || isUncertain(one));
       named.set(role, all.length > MAX_SAME ? null : like.map((one) =>
-        ({ element: one, name: nameOf(one, role), exposed: isExposed(one) })));
+        ({ element: one, exposed: isExposed(one), name: isUncertain(one) ? null : nameOf(one, role) })));
     }
     return named.get(role);
   }
+
+  const isUncertain = (element) => !element.hasAttribute("role") && element.matches(UNCERTAIN);
 
   // A name that is not certain may be the same one.
   function sameName(one, name) {
@@ -252,6 +262,7 @@ function describer() {
     if (!role || !isExposed(element)) return null;
     const all = ofRole(role)?.filter((one) => one.exposed);
     if (!all || all.some((one) => one.element.getRootNode() !== document)) return null;
+    if (all.some((one) => isUncertain(one.element))) return null;
     const usable = isUsable(name);
     if (usable && all.some((one) => one.name === null && sameName(one, name))) return null;
     const same = usable ? all.filter((one) => one.name === name) : all;

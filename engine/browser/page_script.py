@@ -18,9 +18,10 @@ def script(binding: str, max_text: int) -> str:
         (
             "(() => {",
             _source("describe.js"),
+            _source("hovering.js"),
             _source("record.js"),
             f"const send = globalThis[{json.dumps(binding)}];",
-            f"record((told) => send(JSON.stringify(told)), describer(), {max_text});",
+            f"record((told) => send(JSON.stringify(told)), describer(), hoverer(), {max_text});",
             "})();",
         )
     )

@@ -2,7 +2,7 @@
 // from a person counts (isTrusted), and a field's value only once a person has touched the
 // field: scripts of the page can fire events, too. An element is described when the pointer goes
 // down on it or a key is pressed in it: later the page has answered, and it may look different.
-function record(tell, { describe, roleOf, isGenerated }, maxText) {
+function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
   const KEYS = new Set(["Enter", "Escape", "Tab", "Backspace", "Delete", "F1", "F2", "F3", "F4",
     "F6", "F7", "F8", "F9", "F10"]);
   const ARROWS = new Set(["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End",
@@ -73,6 +73,8 @@ function record(tell, { describe, roleOf, isGenerated }, maxText) {
     if (!event.isTrusted || !hit) return;
     if (onScrollBar(event, hit)) intent = event.timeStamp;
     else if (!isWholePage(hit)) held = { ...described(hit), x: event.clientX, y: event.clientY };
+    if (held && event.pointerType === "mouse") held.over = hovers.needed(held.element).map(describe);
+    hovers.acted();
   }
 
   const isWholePage = (hit) => hit === document.documentElement || hit === document.body;
@@ -92,6 +94,12 @@ function record(tell, { describe, roleOf, isGenerated }, maxText) {
     return box.width > 0 && box.height > 0 && style.visibility === "visible" && style.opacity !== "0";
   }
 
+  // What shows only while the mouse is over another element: a replay moves it there first.
+  function sayHovers(mine) {
+    for (const name of mine?.over ?? []) say("hover", { target: name });
+    if (mine) mine.over = [];
+  }
+
   // Some pages answer to the press: they take away what was clicked, or cover it with a menu, and
   // the browser tells of no click there, and of no change of a box.
   function onRelease(event) {
@@ -104,6 +112,7 @@ function record(tell, { describe, roleOf, isGenerated }, maxText) {
       held = null;
       clicked = mine.element;
       flush();
+      sayHovers(mine);
       if (box) say("check", { target: mine.controlName, on: box.checked });
       else say("click", { target: mine.name, button: buttonOf(event), count: 1 });
     }, 0);
@@ -136,6 +145,7 @@ function record(tell, { describe, roleOf, isGenerated }, maxText) {
     }
     const name = mine?.name ?? (keyed?.element === element ? keyed.name : describe(element));
     flush();
+    if (event.detail < 2) sayHovers(mine);
     say("click", { target: name, button: buttonOf(event), count: Math.min(event.detail || 1, 3),
       atEnd: isAtEnd(element) });
   }
@@ -281,8 +291,10 @@ function record(tell, { describe, roleOf, isGenerated }, maxText) {
   function onCheck(element) {
     if (clicked !== element && pressed !== element) return;  // a script did it
     const name = (label?.control === element && label.name) || nameBefore(element);
+    const mine = held;
     held = null;
     flush();
+    sayHovers(mine);
     say("check", { target: name, on: element.checked });
   }
 
@@ -295,6 +307,7 @@ function record(tell, { describe, roleOf, isGenerated }, maxText) {
 
   function onKey(event) {
     touch(event);
+    hovers.acted();
     if (!event.isTrusted || event.isComposing) return;
     const element = elementAt(target(event));
     const field = editable(element);
@@ -381,7 +394,8 @@ function record(tell, { describe, roleOf, isGenerated }, maxText) {
   }
 
   const wheel = (event) => { if (event.isTrusted) intent = event.timeStamp; };
-  const HANDLERS = { pointerdown: onPress, pointerup: onRelease, keydown: onKey, click: onClick,
+  const HANDLERS = { pointerover: hovers.entered, pointermove: hovers.moved,
+    pointerdown: onPress, pointerup: onRelease, keydown: onKey, click: onClick,
     auxclick: onOtherClick, input: onInput, change: onChange, scroll: onScroll, wheel,
     touchmove: wheel, paste: onPaste, drop: touch, compositionstart: touch,
     compositionend: onEditorText, pagehide: flush };

@@ -81,13 +81,21 @@ class Action(msgspec.Struct, omit_defaults=True):
                 return f"scroll by {self.dx or 0}, {self.dy or 0}"
             case "check" if not self.on:
                 return f"uncheck {what}"
-            case "click" if self.button == "right":
+            case "hover":
+                return f"mouse over {what}"
+            case "click":
+                return self._click_words(what)
+        return f"{self.type} {what}"
+
+    def _click_words(self, what: str) -> str:
+        match self.button, self.count:
+            case "right", _:
                 return f"right click {what}"
-            case "click" if self.button == "middle":
+            case "middle", _:
                 return f"middle click {what}"
-            case "click" if self.count == 2:
+            case _, 2:
                 return f"double click {what}"
-            case "click" if self.count == 3:
+            case _, 3:
                 return f"triple click {what}"
         return f"{self.type} {what}"
 

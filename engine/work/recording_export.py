@@ -211,6 +211,10 @@ def _click(action: Action) -> Iterator[Command]:
         yield _press(action, "Control+End")
 
 
+def _hover(action: Action) -> Iterator[Command]:
+    yield _interact("hover", action, f"Move the mouse over {_what(action)}")
+
+
 def _check(action: Action) -> Iterator[Command]:
     word = "Check" if action.get("on") else "Uncheck"
     yield _interact(word.lower(), action, f"{word} {_what(action)}")
@@ -281,6 +285,7 @@ _MAKERS: Final[Mapping[str, Callable[[Action], Iterator[Command]]]] = {
     "navigated": _arrived,
     "click": _click,
     "check": _check,
+    "hover": _hover,
     "type": _typing,
     "select": _choice,
     "key": _key,

@@ -14,7 +14,9 @@ import msgspec
 
 from engine.work.echoes import Echoes
 
-Kind = Literal["click", "type", "select", "check", "upload", "key", "scroll", "ready", "traverse"]
+Kind = Literal[
+    "click", "type", "select", "check", "upload", "key", "scroll", "hover", "ready", "traverse"
+]
 How = Literal["typed", "reload", "back", "forward", "link", "form", "script", "in_page"]
 BY_PERSON: Final = frozenset({"typed", "reload", "back", "forward"})
 MAX_PAYLOAD: Final = 64 * 1024  # characters of one message of the script

@@ -79,6 +79,8 @@ ITEMS = """
 <fieldset><legend>Size</legend><label><input type='checkbox'> Large</label></fieldset>
 <fieldset><legend>Cup</legend><label><input type='checkbox'> Large</label></fieldset>
 <form aria-label='Find'><input name='type' aria-label='Kind'></form>
+<table><thead><tr><th scope='col' role='columnheader'>Price</th><th>Price of all</th></tr></thead>
+  <tr><th role='rowheader'>Smithy</th><td role='cell'>12</td></tr></table>
 <p><button>Same</button><button>Same</button></p><p><i>cell</i> text <i>cell</i></p>
 <style>.destroy::after { content: 'x' }</style>
 """
@@ -147,6 +149,11 @@ async def test_a_nameless_or_repeated_control_is_named_by_its_entry_or_its_part_
             told = await named(page, f"document.querySelector({element!r})")
             assert told["byRole"] is None
             assert told["within"][0][1] == selector, element
+        head = await named(page, "document.querySelector('[role=columnheader]')")
+        assert (head["role"], head["name"]) == ("columnheader", "Price")
+        assert head["byRole"] is None  # the other one's role and name are not certain
+        row = await named(page, "document.querySelector('[role=rowheader]')")
+        assert row["byRole"] == 'role=rowheader[name="Smithy"]'
         same = await named(page, "document.querySelector('p button')")
         assert same["number"] == 'role=button[name="Same"] >> nth=0'
         hidden = await named(page, "document.querySelector('[aria-hidden]')")

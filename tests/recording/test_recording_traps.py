@@ -105,6 +105,43 @@ async def use_the_editor(operator: Operator) -> None:
     await operator.heard()
 
 
+async def use_what_shows_under_the_mouse(operator: Operator) -> None:
+    locate, mouse = operator.page.locator, operator.page.mouse
+    await mouse.move(1, 1)
+    await locate("#more").hover()
+    await operator.click("text=Rename")
+    await locate("b >> text=Bread").hover()
+    await operator.click(".destroy:visible")
+    await mouse.move(1, 1)
+    await locate("nav > li").hover()
+    await locate("text=Export").hover()
+    await operator.click("text=As PDF")
+    await operator.recorded("navigated")
+    await operator.recorded("click", 3)
+
+
+async def test_what_the_mouse_had_to_be_over_is_recorded_before_the_click(
+    recording: Any, pages: str
+) -> None:
+    async with recording(f"{pages}/hover") as running:
+        await use_what_shows_under_the_mouse(running.operator)
+        await running.operator.click("h1")
+        await running.operator.recorded("click", 4)
+        await running.stop()
+        actions = running.result()["actions"][1:]
+    did = [(one["type"], one.get("selector")) for one in actions if one["type"] != "navigated"]
+    assert did == [
+        ("hover", 'role=button[name="More"]'),
+        ("click", 'role=button[name="Rename"]'),
+        ("hover", 'li:has(:text-is("Bread"))'),
+        ("click", 'role=button[name="x"]'),
+        ("hover", 'text="File"'),
+        ("hover", 'text="Export"'),
+        ("click", 'role=link[name="As PDF"]'),
+        ("click", 'role=heading[name="Hover"]'),
+    ]
+
+
 TYPED = {
     "todo": ["Buy milk", "Walk the dog", "Call Ada", "Buy milk and bread"],
     "editor": ["# Titel\nplain wrong ", "über", " end", "so "],
@@ -112,6 +149,7 @@ TYPED = {
 
 
 END = {
+    "hover": "renamed without Bread #pdf",
     "todo": "Buy milk and bread",
     "tabs": "Settings of Billing",
     "modal": "closed Settings true 1a2b3c4d5e6f closed Account true menu",
@@ -126,6 +164,7 @@ END = {
         ("tabs", use_the_tabs),
         ("modal", use_the_modals),
         ("editor", use_the_editor),
+        ("hover", use_what_shows_under_the_mouse),
     ],
 )
 async def test_what_an_operator_did_on_a_page_with_traps_is_done_again_with_the_same_end(

@@ -146,7 +146,33 @@ editor.addEventListener("keydown", (event) => {
 editor.addEventListener("input", tell);
 </script>"""
 
-PAGES: Final = {"todo": TODO, "tabs": TABS, "modal": MODAL, "editor": EDITOR}
+# Buttons of rows, menus in menus and what scripts open are there only while the mouse is over
+# something else: of the style sheet, of a script, and of one that adds to the end of the page.
+HOVER: Final = """<h1>Hover</h1><style>
+li .destroy { display: none } li:hover { .destroy { display: inline } }
+nav ul { display: none } nav li:hover > ul, nav li li:hover > ul { display: block }
+nav { margin: 1em; width: 8em }
+</style>
+<ol><li><b>Milk</b> <i class="tools"><button class="destroy">x</button></i></li>
+<li><b>Bread</b> <i class="tools"><button class="destroy">x</button></i></li></ol>
+<nav><li>File<ul><li>Export<ul><li><a href="#pdf">As PDF</a></li></ul></li></ul></li></nav>
+<p><button id="more">More</button></p><p id="said"></p>
+<script>
+const said = document.querySelector("#said");
+document.querySelectorAll(".destroy").forEach((one) => { one.onclick = () => {
+  said.textContent += " without " + one.closest("li").querySelector("b").textContent;
+  one.closest("li").remove();
+}; });
+addEventListener("hashchange", () => { said.textContent += " " + location.hash; });
+document.querySelector("#more").onmouseenter = () => setTimeout(() => {
+  const menu = document.createElement("div");
+  menu.innerHTML = "<button>Rename</button>";
+  menu.firstChild.onclick = () => { said.textContent += " renamed"; menu.remove(); };
+  document.body.append(menu);
+}, 20);
+</script>"""
+
+PAGES: Final = {"hover": HOVER, "todo": TODO, "tabs": TABS, "modal": MODAL, "editor": EDITOR}
 
 
 @contextmanager
