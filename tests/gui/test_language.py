@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow_turns  # the walk itself asks every cell for every
 
 MARKED = re.compile(r"\[[^\[\]]*·*\]")
 # What stays as it is in every language: units, names of programs and languages, a key of a form.
-EVERYWHERE = {"min", "English", "Deutsch", "OpenChrome", "Monitor", "url", "main", "article"}
+EVERYWHERE = {"min", "KiB", "English", "Deutsch", "OpenChrome", "Monitor", "url", "main", "article"}
 
 
 @pytest.fixture
