@@ -226,7 +226,8 @@ class Instance:
             return  # closed again already
 
     async def _on_dialog(self, dialog: Dialog) -> None:
-        await self.dialogs.answer(dialog)
+        if not self.options.asks_person:
+            await self.dialogs.answer(dialog)
 
     def _on_gone(self, _: object) -> None:
         self.gone.set()

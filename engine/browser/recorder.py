@@ -27,6 +27,7 @@ from engine.errors import BrowserGone, PageError
 from engine.work.recording_masks import is_secret_field
 from engine.work.recording_told import (
     MAX_TEXT,
+    Answered,
     Closed,
     Happening,
     Heard,
@@ -72,6 +73,7 @@ class _Tab:
         self.journey = Journey(frame_id)
         self.worlds: set[int] = set()
         self.at = 0  # its place in its own history
+        self.dialog: Mapping[str, Any] | None = None  # that waits for its answer
 
 
 class RateCap:
@@ -97,7 +99,7 @@ class PageRecorder:
         self._now_ms = now_ms
         self._world = f"recorder-{secrets.token_hex(8)}"  # names that no page can know
         self._binding = f"tell_{secrets.token_hex(8)}"
-        self._inbox: asyncio.Queue[tuple[Heard | Went, Step | None]] = asyncio.Queue()
+        self._inbox: asyncio.Queue[tuple[Heard | Went | Answered, Step | None]] = asyncio.Queue()
         self._tabs: list[_Tab] = []
         self._cap = RateCap(MAX_A_SECOND)
         self._steps = RateCap(MAX_STEPS)
@@ -187,6 +189,8 @@ class PageRecorder:
             "Page.frameStartedNavigating": journey.started,
             "Page.frameNavigated": lambda event: self._go(tab, journey.navigated(event)),
             "Page.navigatedWithinDocument": lambda event: self._go(tab, journey.within(event)),
+            "Page.javascriptDialogOpening": lambda event: setattr(tab, "dialog", event),
+            "Page.javascriptDialogClosed": lambda event: self._on_answer(tab, event),
             "Runtime.executionContextCreated": lambda event: self._on_world(tab, event),
             "Runtime.bindingCalled": lambda event: self._on_told(tab, event),
             "Network.requestWillBeSent": traffic.requested,
@@ -227,10 +231,34 @@ class PageRecorder:
     def _remember(self, field: Target, told: Told) -> None:
         """A picture may be taken before anybody asks for this message."""
         name = f"{field.frame} {field.path or field.css or field.name}"
+        self._keep_typed(name, told.text, secret=told.secret or is_secret_field(field))
+
+    def _keep_typed(self, name: str, text: str, *, secret: bool) -> None:
         self._typed.pop(name, None)
-        self._typed[name] = (told.text, told.secret or is_secret_field(field))
+        self._typed[name] = (text, secret)
         while len(self._typed) > MAX_TYPED:
             del self._typed[next(iter(self._typed))]
+
+    def _on_answer(self, tab: _Tab, event: Mapping[str, Any]) -> None:
+        asked, tab.dialog = tab.dialog, None
+        if asked is None or self._is_flood(self._cap):
+            self.dropped += 1
+            return
+        accepted, text = bool(event.get("result")), str(event.get("userInput") or "")
+        is_typed = accepted and asked["type"] == "prompt" and text != asked.get("defaultPrompt", "")
+        if is_typed:
+            field = Target("input", name=str(asked.get("message", "")))
+            self._keep_typed("?", text, secret=is_secret_field(field))
+        answered = Answered(
+            self._now_ms(),
+            tab.number,
+            tab.journey.url,
+            asked["type"],
+            str(asked.get("message", ""))[:MAX_TEXT],
+            accepted,
+            text if is_typed else None,
+        )
+        self._inbox.put_nowait((answered, None))
 
     def _is_flood(self, cap: RateCap) -> bool:
         now = asyncio.get_running_loop().time()
@@ -245,7 +273,9 @@ class PageRecorder:
         went = Went(self._now_ms(), tab.number, step.url, step.how, step.asked, step.failed)
         self._inbox.put_nowait((went, step))
 
-    async def _finished(self, found: Heard | Went, step: Step | None) -> Heard | Went:
+    async def _finished(
+        self, found: Heard | Went | Answered, step: Step | None
+    ) -> Heard | Went | Answered:
         """A step in the history is back or forward by the browser's own list."""
         if step is None or not isinstance(found, Went):
             return found

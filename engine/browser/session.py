@@ -63,6 +63,7 @@ class InstanceOptions(msgspec.Struct, frozen=True):
     policy: Policy
     headed: bool = False
     windows: bool = False
+    asks_person: bool = False  # whoever looks on answers the dialogs of pages
     credentials: Credentials | None = None
     width: int = 1280
     height: int = 800

@@ -42,6 +42,7 @@ async def _opened(
     options = InstanceOptions(
         policy=policy,
         headed=not args.headless,
+        asks_person=not args.headless,
         credentials=args.credentials,
         width=args.width,
         height=args.height,

@@ -13,7 +13,16 @@ import msgspec
 
 from engine import redact
 from engine.work.recording_masks import Masks, is_secret_field
-from engine.work.recording_told import BY_PERSON, MAX_TEXT, Heard, How, Target, Told, Went
+from engine.work.recording_told import (
+    BY_PERSON,
+    MAX_TEXT,
+    Answered,
+    Heard,
+    How,
+    Target,
+    Told,
+    Went,
+)
 
 MAX_URL: Final = 2_048
 MAX_NAME: Final = 120
@@ -63,6 +72,8 @@ class Action(msgspec.Struct, omit_defaults=True):
     at_end: bool = False
     dx: int | None = None
     dy: int | None = None
+    dialog: str | None = None
+    answer: str | None = None
     landmark: str | None = None
     failed: bool = False
     screenshot: str | None = None
@@ -81,6 +92,10 @@ class Action(msgspec.Struct, omit_defaults=True):
                 return f"scroll by {self.dx or 0}, {self.dy or 0}"
             case "check" if not self.on:
                 return f"uncheck {what}"
+            case "dialog" if self.answer == "accepted":
+                return f"accept dialog {what}"
+            case "dialog":
+                return f"dismiss dialog {what}"
             case "hover":
                 return f"mouse over {what}"
             case "click":
@@ -117,10 +132,12 @@ class Scribe:
         self._script_went_back = False
         self.count = 0
 
-    def take(self, happening: Heard | Went) -> list[Action]:
+    def take(self, happening: Heard | Went | Answered) -> list[Action]:
         """What is finished by this; the action that it begins may still be open."""
         if isinstance(happening, Went):
             return self._went(happening)
+        if isinstance(happening, Answered):
+            return self._answered(happening)
         told = happening.told
         match told.kind:
             case "ready":
@@ -169,6 +186,29 @@ class Scribe:
         address = self._address(went.url)
         self._open = Action(0, kind, went.ts, address, went.tab, how, asked, failed=went.failed)
         return done
+
+    def _answered(self, told: Answered) -> list[Action]:
+        """A page that is still loading goes on to do so when its dialog is answered."""
+        done = [] if self.is_loading else self.close()
+        action = Action(0, "dialog", told.ts, self._address(told.url), told.tab, dialog=told.sort)
+        action.answer = "accepted" if told.accepted else "dismissed"
+        action.name = self._masks.hide_content(told.message)[:MAX_NAME] or None
+        if told.text is not None:
+            self._fill_prompt(action, told)
+        self.count += 1
+        action.n = self.count
+        return [*done, action]
+
+    def _fill_prompt(self, action: Action, told: Answered) -> None:
+        text = told.text or ""
+        action.secret = is_secret_field(Target("input", name=told.message))
+        action.text, action.cut = text[:MAX_TEXT], len(text) > MAX_TEXT
+        if self._masks.masked(text, secret=action.secret):
+            # Not out of the message: that may repeat what was typed before.
+            name = self._masks.begin(Target("input", hints=["prompt"]), secret=action.secret)
+            self._masks.learn(name, text)
+            action.variable = self._masks.settle(name)
+            action.text = "{{" + action.variable + "}}"
 
     def _ready(self, told: Told, tab: int) -> list[Action]:
         """The document is there: the navigation that led to it is finished."""

@@ -39,6 +39,9 @@ class Replay:
         self._acted: int | None = None  # where the commands of the last action in a page begin
         self._tab = 0
         self._tabs = {0}  # those that were seen so far
+        self._answer: Command = _answer({})  # what dialogs get from the commands so far
+        self._last = 0  # where the commands of the last action begin
+        self._asked_at: int | None = None  # where the answer for that action stands
         self.variables: dict[str, dict[str, Any]] = {}
         for action in _folded(actions):
             if not self._add(action):
@@ -48,6 +51,9 @@ class Replay:
     def _add(self, action: Action) -> bool:
         """False when the task is full."""
         try:
+            if action.get("type") == "dialog":
+                self._answer_before(action)
+                return True
             made = [*self._to_tab(action), *_commands(action)]
         except ValueError as refused:
             self.left_out.append({"action": action.get("n"), "why": str(refused)})
@@ -59,6 +65,9 @@ class Replay:
         self._mark_before(action, made)
         moves = action.get("type") in ("navigate", "navigated")
         self._acted = None if moves or not made else len(self.commands)
+        self._asked_at = None
+        if made and action.get("type") != "navigated":
+            self._last = len(self.commands)
         self.commands += made
         return True
 
@@ -84,6 +93,27 @@ class Replay:
             field = {"field": action["name"]} if action.get("name") else {}
             self.variables[name] = known | field
 
+    def _answer_before(self, action: Action) -> None:
+        """Say how a dialog is answered before the action that opens it. Raises ValueError."""
+        if action.get("dialog") == "alert":
+            return  # there is one answer only
+        _refuse(action.get("cut"), "its text was too long to be kept")
+        wanted = _answer(action)
+        if self._asked_at is not None:
+            same = {**self._answer["args"], **wanted["args"]}
+            agree = {**wanted["args"], **self._answer["args"]} == same
+            _refuse(not agree, "one action opened dialogs that were answered differently")
+            at, wanted = self._asked_at, {**wanted, "args": same}
+        else:
+            at = self._last
+        self._asked_at = at
+        if wanted["args"] == self._answer["args"]:
+            return
+        self._answer = wanted
+        self.commands.insert(at, wanted)
+        self._last += 1
+        self._acted = None if self._acted is None else self._acted + 1
+
     def _mark_before(self, action: Action, made: list[Command]) -> None:
         """Tell two pages apart that look alike: mark the first, and wait for one without it."""
         other_page = action.get("type") == "navigated" and action.get("how") != "in_page"
@@ -91,6 +121,7 @@ class Replay:
             return
         mark = _command("browser_execute", _MARKING, action="evaluate", script=_MARK)
         self.commands.insert(self._acted, mark)
+        self._last += 1
         made.append(_wait(f"Wait for {action.get('url')}", _UNMARKED))
 
 
@@ -213,6 +244,20 @@ def _click(action: Action) -> Iterator[Command]:
 
 def _hover(action: Action) -> Iterator[Command]:
     yield _interact("hover", action, f"Move the mouse over {_what(action)}")
+
+
+def _answer(action: Action) -> Command:
+    accepts = action.get("answer") == "accepted"
+    intention = "Accept the dialog" if accepts else "Dismiss the dialog"
+    answer = "accept" if accepts else "dismiss"
+    made = _command("browser_interact", intention, action="dialog", answer=answer)
+    if action.get("name"):
+        made["intention"] = f"{intention} “{action['name']}”"[:MAX_INTENTION]
+    if action.get("text") is not None:
+        made["args"]["text"] = str(action["text"])
+        if "variable" not in action:
+            made["args"]["keep_text"] = True
+    return made
 
 
 def _check(action: Action) -> Iterator[Command]:

@@ -83,11 +83,23 @@ class Went(msgspec.Struct, frozen=True):
     failed: bool = False
 
 
+class Answered(msgspec.Struct, frozen=True):
+    """A dialog of a page was answered. `text` is what was typed into a prompt, if anything."""
+
+    ts: int
+    tab: int
+    url: str
+    sort: Literal["alert", "confirm", "prompt", "beforeunload"]
+    message: str
+    accepted: bool
+    text: str | None = None
+
+
 class Closed(msgspec.Struct, frozen=True):
     """The last window was closed, or the browser died."""
 
 
-Happening = Heard | Went | Closed
+Happening = Heard | Went | Answered | Closed
 Hidden = Callable[[Iterable[str]], Echoes]
 
 
