@@ -78,6 +78,7 @@ class Engine(Steering):
         self.agents = Agents(self._browser, allow_private=settings.allow_private)
         self._tools = Tools(settings, self._browser, self.agents.sessions.living)
         self._warming: asyncio.Task[None] | None = None
+        self._accepting: set[asyncio.Task[TaskRecord]] = set()  # callers may be gone
         self._state = "idle"
         self.reaped: Records = []  # what `open` ended of dead processes
         self.concerns: tuple[Concern, ...] = ()  # what makes this ledger less safe, as of `open`
@@ -110,6 +111,8 @@ class Engine(Steering):
         if self._warming is not None:
             self._warming.cancel()
             await asyncio.wait({self._warming})
+        if self._accepting:  # each ends its task, since the engine takes none any more
+            await asyncio.wait(self._accepting, timeout=grace_s)
         if self._executor is not None:
             await self._stop_work(self._executor, grace_s)
         for feed in tuple(self._feeds):
@@ -143,8 +146,14 @@ class Engine(Steering):
         self._check_open()
         # Shielded: of a caller that goes away meanwhile no task may stay that nobody runs.
         accepting = asyncio.create_task(self._accept(request, parent))
-        accepting.add_done_callback(lambda one: one.cancelled() or one.exception())
+        self._accepting.add(accepting)
+        accepting.add_done_callback(self._accepted)
         return await asyncio.shield(accepting)
+
+    def _accepted(self, accepting: asyncio.Task[TaskRecord]) -> None:
+        self._accepting.discard(accepting)
+        if not accepting.cancelled():
+            accepting.exception()  # the caller has it; one that went away does not want it
 
     async def asked(self, task_id: str) -> again.Asked:
         """What the task was asked to do, to `start` it once more.
