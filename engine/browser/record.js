@@ -265,7 +265,8 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
 
   function onChange(event) {
     const element = elementAt(target(event));
-    if (!event.isTrusted || !element || !touched.has(element)) return;
+    // Only a person chooses files; the field itself is often hidden behind a button.
+    if (!event.isTrusted || !element || !(touched.has(element) || element.type === "file")) return;
     if (isBox(element)) onCheck(element);
     if (element.localName === "select") {
       const values = [...element.selectedOptions].slice(0, 50).map(optionValue);
@@ -274,7 +275,9 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     }
     if (element.type === "file") {
       flush();
-      say("upload", { target: nameBefore(element), count: element.files.length });
+      const values = [...element.files].slice(0, 50).map((one) => one.name.slice(0, 300));
+      say("upload", { target: nameBefore(element), count: element.files.length, values,
+        opened: clicked !== element });
     }
   }
 

@@ -57,6 +57,9 @@ ENGLISH: Final[Mapping[str, str]] = {
         "To replay it, give values to {names}: "
         "`octask recording export {task_id} --format variables -o FILE` writes a file to fill in."
     ),
+    "recording.uploads": (
+        "It uploads {names}: `octask run --allow-files DIR` says in which folder they lie."
+    ),
     "start.ended": "{task_id}  {status}: {done} in {took}",
     "start.result": "Result: {path}",
     "watch.summary": "{total} tasks · {running} running · {root}",

@@ -65,6 +65,8 @@ def export(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bo
     for one in made.not_replayed:
         why = display(str(one.get("why")), 200)
         click.echo(say("recording.left_out", action=one.get("action"), why=why), err=True)
+    if made.uploads:
+        click.echo(say("recording.uploads", names=display(", ".join(made.uploads), 400)))
     if made.variables:
         names = display(", ".join(made.variables), 400)
         click.echo(say("recording.variables", names=names, task_id=made.task_id))

@@ -36,6 +36,7 @@ class ExportedRecording(msgspec.Struct, frozen=True):
     commands: int = 0
     variables: list[str] = []
     not_replayed: list[dict[str, Any]] = []
+    uploads: list[str] = []
 
 
 def export_recording(
@@ -61,7 +62,8 @@ def export_recording(
         else:
             out.write(_json(task if form == "task" else template(task)))
     left_out = task["metadata"].get("notReplayed", [])
-    return ExportedRecording(task_id, form, str(place), len(task["commands"]), variables, left_out)
+    count, files = len(task["commands"]), task["metadata"].get("uploads", {}).get("files", [])
+    return ExportedRecording(task_id, form, str(place), count, variables, left_out, files)
 
 
 class _Source:

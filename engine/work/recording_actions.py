@@ -65,6 +65,8 @@ class Action(msgspec.Struct, omit_defaults=True):
     secret: bool = False
     cut: bool = False
     values: list[str] = []
+    files: list[str] = []
+    opened: bool = False
     on: bool | None = None
     key: str | None = None
     button: str | None = None
@@ -287,7 +289,8 @@ class Scribe:
         elif told.kind == "key":
             action.key = told.key[:60]
         elif told.kind == "upload":
-            action.count = told.count
+            action.count, action.opened = told.count, told.opened
+            action.files = [self._masks.hide_content(name) for name in told.values]
         if told.target is not None:
             self._point(action, told.target)
         return action

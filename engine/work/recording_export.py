@@ -2,7 +2,7 @@
 
 What was typed stands as `{{variable}}`; whoever runs the task gives the values. Each command
 carries the other selectors that the recording knows as `alternatives`. What no command can do
-(a file chosen) is left out and said in `metadata.notReplayed`.
+(a box in a frame scrolled) is left out and said in `metadata.notReplayed`.
 """
 
 from __future__ import annotations
@@ -13,18 +13,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from engine import redact
 from engine.work.command_keys import read_key
 from engine.work.command_table import MAX_ALTERNATIVES, MAX_SCROLL_PX
+from engine.work.command_uploads import MAX_FILES, read_name
 from engine.work.command_values import placeholders
 from engine.work.recording_actions import plain_label
 
 _PLAYWRIGHTS_OWN: Final = re.compile(r"^(?:role|text)=|>>|:text-is\(")  # no CSS of a script
+ALLOW_FILES: Final = "octask run --allow-files DIR, the folder that holds these files"
 LANDMARK_MS: Final = 30_000
 MAX_COMMANDS: Final = 1_000  # of one task; a longer recording is cut, and says so
 MAX_INTENTION: Final = 300
 _MARKING: Final = "Mark this page, to know the next one from it"
 _MARK: Final = "document.documentElement.setAttribute('data-left', '')"
 _UNMARKED: Final = "html:not([data-left])"
+
+_NAMED: Final = ("selector", "alternatives", "role", "name", "tag")
 
 Action = Mapping[str, Any]
 Command = dict[str, Any]
@@ -140,6 +145,10 @@ def command_task(head: Mapping[str, Any], actions: Iterable[Action]) -> dict[str
     variables = variables_in(replay.commands)
     if variables:
         metadata["variables"] = [replay.variables.get(name, {"name": name}) for name in variables]
+    uploads = [one["args"]["files"] for one in replay.commands if "files" in one["args"]]
+    if uploads:
+        names = list(dict.fromkeys(name for names in uploads for name in names))
+        metadata["uploads"] = {"files": names, "needs": ALLOW_FILES}
     if replay.left_out:
         metadata["notReplayed"] = replay.left_out
     task = {
@@ -199,14 +208,20 @@ def _wait(intention: str, selector: str) -> Command:
 
 
 def _folded(actions: Iterable[Action]) -> Iterator[Action]:
-    """The actions, with the clicks of a double or triple click as one of them.
+    """The actions, with what belongs together as one of them.
 
-    The first of them names the element: the others were made when the page had answered.
+    The first click of a double click names the element: the others were made when the page had
+    answered. A click that opened the choice of files is part of that choice.
     """
     first: Action | None = None
     for action in actions:
         if first is not None and _follows(first, action):
             first = {**first, "count": action["count"], "alternatives": _names(first, action)[1:]}
+            continue
+        if first is not None and action.get("opened") and _is_same_place(first, action):
+            # The field may be made by that click, and another one the next time.
+            yield {**action, **{key: first.get(key) for key in _NAMED}}
+            first = None
             continue
         if first is not None:
             yield first
@@ -215,6 +230,10 @@ def _folded(actions: Iterable[Action]) -> Iterator[Action]:
             yield action
     if first is not None:
         yield first
+
+
+def _is_same_place(first: Action, action: Action) -> bool:
+    return all(first.get(key) == action.get(key) for key in ("tab", "frame"))
 
 
 def _follows(first: Action, action: Action) -> bool:
@@ -244,6 +263,17 @@ def _click(action: Action) -> Iterator[Command]:
 
 def _hover(action: Action) -> Iterator[Command]:
     yield _interact("hover", action, f"Move the mouse over {_what(action)}")
+
+
+def _upload(action: Action) -> Iterator[Command]:
+    """By the names of the files alone: whoever replays it says in which folder they lie."""
+    files = [str(one) for one in action.get("files") or ()]
+    _refuse(not files, "no file was chosen, or none is named")
+    _refuse(len(files) > MAX_FILES or len(files) < int(action.get("count") or 0), "too many files")
+    made = _interact("upload", action, f"Upload into {_what(action)}")
+    _refuse(any(redact.MARK in one for one in files), "a file's name looks like a secret")
+    made["args"]["files"] = [read_name(one) for one in files]
+    yield made
 
 
 def _answer(action: Action) -> Command:
@@ -331,6 +361,7 @@ _MAKERS: Final[Mapping[str, Callable[[Action], Iterator[Command]]]] = {
     "click": _click,
     "check": _check,
     "hover": _hover,
+    "upload": _upload,
     "type": _typing,
     "select": _choice,
     "key": _key,

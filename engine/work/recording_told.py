@@ -55,6 +55,7 @@ class Told(msgspec.Struct, frozen=True, rename="camel"):
     count: int = 1
     at_end: bool = False  # the click put an editor's caret behind all of its text
     values: list[str] = []
+    opened: bool = False  # a click on another element asked for the files
     on: bool = False
     key: str = ""
     dx: int = 0

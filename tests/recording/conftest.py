@@ -123,7 +123,8 @@ def recording(home: Path) -> Callable[..., Any]:
 
     @asynccontextmanager
     async def begin(url: str, **args: Any) -> AsyncIterator[Running]:
-        settings = Settings(home=home, root=home / "tasks")
+        allowed = args.pop("allow_files", None)
+        settings = Settings(home=home, root=home / "tasks", allow_files=allowed)
         engine = Engine(settings, accepts=True, clock=args.pop("clock", Clock()))
         await engine.open()
         try:

@@ -361,7 +361,8 @@ async def test_playwrights_own_viewer_opens_the_trace(tmp_path: Path, viewer: st
 def test_the_command_line_exports_and_says_what_a_replay_needs(tmp_path: Path) -> None:
     action = {"n": 1, "ts": 1, "url": "http://a.test/", "selector": "#a"}
     typed = {**action, "type": "type", "text": "{{words}}", "variable": "words"}
-    ledger = written_by_others(tmp_path, [typed, {**action, "n": 2, "type": "upload"}])
+    named = {**action, "n": 3, "type": "upload", "files": ["a.txt"]}
+    ledger = written_by_others(tmp_path, [typed, {**action, "n": 2, "type": "upload"}, named])
     place = str(tmp_path / "task.json")
     asked = ["recording", "export", "00000000000000aa", "-o", place, "--root", str(ledger.root)]
     ran = CliRunner().invoke(octask, asked)
@@ -369,6 +370,7 @@ def test_the_command_line_exports_and_says_what_a_replay_needs(tmp_path: Path) -
     assert f"Wrote {place} (task)" in ran.output
     assert "give values to words" in ran.output
     assert "action 2" in ran.output
+    assert "It uploads a.txt" in ran.output
     again = CliRunner().invoke(octask, [*asked, "--json"])
     assert again.exit_code == 1
     assert json.loads(again.output)["error"]["code"] == "export_exists"
