@@ -19,17 +19,21 @@ UNIT_NOUNS: Final = {
     TASK_RUN: "items",
 }
 REMARKS: Final = ("empty", "unsettled")  # of pages that were kept
+LEFT_OUT: Final = ("redacted", "links_over_limit", "links_fragments")
 
 
 def remarks(summary: Mapping[str, Any]) -> list[str]:
-    """What a crawl's summary says of pages that were kept and may not be what they should."""
-    told = []
-    for kind in REMARKS:
-        number = summary.get(f"{kind}_pages")
-        if isinstance(number, int) and number > 0:
-            message = f"pages.{kind}.one" if number == 1 else f"pages.{kind}"
-            told.append(say(message, count=count(number)))
-    return told
+    """What a crawl's summary says of pages that were kept and may not be what they should, and of
+    what was taken out of them or not followed.
+    """
+    counted = {f"pages.{kind}": f"{kind}_pages" for kind in REMARKS}
+    counted |= {f"left_out.{name}": name for name in LEFT_OUT}
+    told = ((message, summary.get(key)) for message, key in counted.items())
+    return [
+        say(f"{message}.one" if number == 1 else message, count=count(number))
+        for message, number in told
+        if isinstance(number, int) and number > 0
+    ]
 
 
 def unit_word(kind: str, number: int) -> str:

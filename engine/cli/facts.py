@@ -121,7 +121,8 @@ async def _crawl(engine: Engine, task_id: str) -> list[str]:
     if isinstance(left, int) and left:
         message = "crawl.routes.one" if left == 1 else "crawl.routes"
         lines.append(_line("left out", say(message, count=words.count(left))))
-    return lines + [_line("noticed", remark) for remark in words.remarks(summary)]
+    others = {**summary, "links_fragments": 0}  # told above, with the option that follows them
+    return lines + [_line("noticed", remark) for remark in words.remarks(others)]
 
 
 async def _refused(engine: Engine, task_id: str) -> list[str]:

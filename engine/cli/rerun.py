@@ -57,7 +57,8 @@ def retry(
     """Start a new task over what failed in an ended one.
 
     Of a crawl its failed pages (not those that robots.txt forbids) and the pages that its
-    contract names and nobody visited; of a command task the failed command and those after it.
+    contract names and nobody visited; of a command task all from the last `goto` before the
+    failed command on.
     """
 
     async def left(engine: Engine) -> Asked:

@@ -57,7 +57,8 @@ class Tally:
         """In sentences, what this file does not hold of what there was."""
         said: list[str] = []
         if self.cells_cut:
-            said.append(ENGLISH["export.cut"].format(count=self.cells_cut))
+            message = "export.cut.one" if self.cells_cut == 1 else "export.cut"
+            said.append(ENGLISH[message].format(count=self.cells_cut))
         if self.sheets > 1:
             said.append(ENGLISH["export.sheets"].format(count=self.sheets))
         if self.fields_left:

@@ -23,7 +23,7 @@ from gui.details.tab import DetailTab
 from gui.theme import plain_label
 
 AGAIN_MS = 1_000
-_MOST = 12  # facts of a stranger's result
+_MOST = 24  # facts of a stranger's result
 _CHARS = 160
 _STATES = ("failed", "cancelled")  # what stopped it is then told by its state
 

@@ -113,7 +113,7 @@ class CommandFields(QWidget):
                 box.addItem(value, value)
             return box
         if facts.low is not None and facts.high is not None:
-            usual = self.tr("as usual")
+            usual = self.tr("not given")
             if facts.default is not None:
                 usual = self.tr("{0} ms (as usual)").format(count(facts.default))
             return number_or_none(facts.low, facts.high, usual)

@@ -109,7 +109,7 @@ class OpenAgain(Part):
         self.say(self._when())
 
     def _when(self) -> str:
-        return self.tr("These two take effect when a folder is opened.")
+        return self.tr("These three take effect when a folder is opened.")
 
     def _open(self) -> None:
         root = self.window_.bridge.look_at_health().root

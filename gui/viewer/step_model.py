@@ -99,6 +99,18 @@ def _lasted(began: object, ended: object) -> str:
     return ""
 
 
+def _in_words(args: object) -> str:
+    """The action first, because a narrow cell shows the beginning: `check, selector #agree`."""
+    if not isinstance(args, Mapping):
+        return json.dumps(args, ensure_ascii=False, default=str)
+    told = [str(args["action"])] if "action" in args else []
+    for name, value in args.items():
+        if name != "action":
+            text = value if isinstance(value, str) else None
+            told.append(f"{name} {text or json.dumps(value, ensure_ascii=False, default=str)}")
+    return ", ".join(told)
+
+
 def _cells(number: int, step: Step) -> tuple[str, ...]:
     error, warning = step.get("error"), step.get("warning")
     if isinstance(error, Mapping):
@@ -106,7 +118,7 @@ def _cells(number: int, step: Step) -> tuple[str, ...]:
     elif isinstance(warning, str):
         said = f"⚠ {retold(warning)}"
     else:
-        said = json.dumps(step.get("args", {}), ensure_ascii=False, default=str)
+        said = _in_words(step.get("args", {}))
     return (
         str(number),
         display(kind_word(_kind(step)), 40),

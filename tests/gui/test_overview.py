@@ -158,6 +158,7 @@ async def test_pages_that_may_not_be_what_they_should_are_told(tmp_path: Path) -
     home = tmp_path / "home"
     folder = write_meta(home / "tasks", 1, "COMPLETED", kind="crawl")
     summary = {"stopped_by": "frontier", "empty_pages": 1, "unsettled_pages": 3}
+    summary |= {"redacted": 2, "links_over_limit": 1, "links_fragments": 4}
     (folder / "result.json").write_text(json.dumps({"summary": summary, "pages": []}))
     async with looking_at(home, 1) as (_, details):
         overview = details.overview
@@ -165,6 +166,9 @@ async def test_pages_that_may_not_be_what_they_should_are_told(tmp_path: Path) -
         assert overview.text_of("remarks").splitlines() == [
             "1 page shows neither text nor link nor picture",
             "3 pages were taken before they came to rest",
+            "2 places of page content were redacted",
+            "1 link beyond the limit of a page was not followed",
+            "4 addresses with #/ or #! were not followed as own pages",
         ]
 
 

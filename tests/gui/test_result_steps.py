@@ -85,6 +85,9 @@ def test_a_step_is_told_alike_to_eyes_and_ears_and_what_failed_is_coloured() -> 
     model.show_steps([{**STEP, "status": "success", "startedAt": 1, "completedAt": 41}, failed])
     kind, last = model.index(1, 1), model.index(1, model.columnCount() - 1)
     assert last.data() == "too slow [TIMEOUT]"
+    args = {"selector": "#ü", "action": "click", "count": 2}
+    model.show_steps([{**STEP, "args": args}, failed])
+    assert model.index(0, 5).data() == "click, selector #ü, count 2"
     assert last.data(TOOL_TIP) == plain_tip("too slow [TIMEOUT]")
     assert "open &lt;b&gt;it&lt;/b&gt;" in model.index(0, 3).data(TOOL_TIP)
     assert kind.data(COLOUR) == tone("bad", QApplication.palette())

@@ -7,16 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QToolButton
 
+from engine.tally import CrawlOutcome
 from engine.units import unit_of
 from gui.details.commands_tab import Commands
 from gui.details.items import Items
 from gui.details.raw import Raw
-from gui.details.result import Result, summary_text
+from gui.details.result import Result, _links, summary_text
 from gui.details.screenshots import Screenshots
 from gui.session import Session
 from gui.viewer.unit_columns import said_of
@@ -116,6 +118,15 @@ def test_what_ended_a_task_is_told_in_words_and_not_twice() -> None:
     assert "As pages of their own" in told
     assert summary_text({"failed": 1, "stopped_by": "failed"}, "crawl") == "failed 1"
     assert summary_text({"stopped_by": "a_meteor"}, "crawl") == "stopped by a_meteor"
+
+
+def test_every_count_of_a_crawl_is_told() -> None:
+    counts = [one.name for one in msgspec.structs.fields(CrawlOutcome) if one.type is int]
+    left_out = dict.fromkeys(_links(), 7)
+    given = {"scope": "here", "stopped_by": "budget", "left_out": left_out}
+    outcome = msgspec.convert({**dict.fromkeys(counts, 7), **given}, CrawlOutcome)
+    told = summary_text({"summary": outcome.summary()}, "crawl").split("\n")[0]
+    assert len(told.split(" · ")) == len(outcome.summary()) == len(counts) + 2 + len(left_out)
 
 
 async def test_the_result_is_told_in_a_line_and_searched_as_a_tree(home: Path) -> None:

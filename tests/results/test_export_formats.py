@@ -284,6 +284,10 @@ def test_a_cell_longer_than_excel_takes_is_cut_and_counted(ledger, crawled, tmp_
     assert (second, third) == ("y" * 32_766 + "…", "😀" * 16_383 + "…")
     notes = [row[1] for row in book["about"] if row[0] == "note"]
     assert "2 cells were longer than a cell may be and end in …" in notes
+    book = workbook(ledger, crawled(page(1, content=long)), tmp_path / "b.xlsx", "content")
+    assert ["note", "1 cell was longer than a cell may be and ends in …"] in map(
+        list, book["about"]
+    )
 
 
 def test_links_stand_in_a_sheet_of_their_own(ledger, crawled, tmp_path) -> None:

@@ -13,7 +13,7 @@ from engine.budget import BUDGETS
 from engine.budget.fold import NEXT
 from engine.budget.policy import DOMAINS
 from engine.messages import ENGLISH
-from engine.unit_words import REMARKS, UNIT_NOUNS
+from engine.unit_words import LEFT_OUT, REMARKS, UNIT_NOUNS
 from gui.cells import CONTRACTS
 from gui.columns import COLUMNS
 from gui.details.event_model import TITLES
@@ -36,6 +36,7 @@ BUILT = {
         for one in REMARKS
         for message in ("page.{}", "pages.{}", "pages.{}.one")
     ),
+    *(f"left_out.{one}{more}" for one in LEFT_OUT for more in ("", ".one")),
     *(f"field.{field}" for field in FIELDS),
     *(f"events.{title}" for title in TITLES),
     *(f"budget.{status}" for status in ("ok", "warning")),
