@@ -226,8 +226,8 @@ class Tab:
         self._world = world["executionContextId"]
         held = self._held.known
         asked = question(left_ms, options, PENDING, held, cut_off=self._cut_off, written=written)
-        asked["contextId"] = self._world
-        answer = await self._wire.send("Runtime.evaluate", asked)
+        asked["executionContextId"] = self._world
+        answer = await self._wire.send("Runtime.callFunctionOn", asked)
         if "exceptionDetails" in answer:
             told = str(answer["exceptionDetails"].get("exception", {}).get("description", ""))
             if "is not a valid selector" in told:
