@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from engine.work import style_sheets
 from engine.work.addresses import Address, address_of, link_address
 from engine.work.bounds import MAX_ELEMENTS, MAX_TEXT_KB, bounded
 from engine.work.crawl_args import OutputFormat
@@ -146,6 +147,8 @@ class _Page:
         self._base = self._base_url()
         self.links_skipped = fetched.links_skipped if self._rendered else 0
         self.links, self.links_found, self.anchors = self._links()
+        styles = () if self._rendered else fetched.styles
+        self._styled = bool(styles) and style_sheets.apply(self._tree, self._html, styles)
 
     def extracted(self, content: str | dict[str, Any], cut: bool) -> Extracted:
         cut = cut or self._fetched.truncated or len(self._html) < len(self._fetched.html)
@@ -158,7 +161,7 @@ class _Page:
         from html_to_markdown import convert
 
         html = self._html
-        if not self._rendered and _MAYBE_UNSHOWN.search(html):
+        if not self._rendered and (self._styled or _MAYBE_UNSHOWN.search(html)):
             self._remove(_UNSHOWN)
             html = self._tree.html or html
         return convert(html, _markdown_options(self._base)).content or ""

@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from engine.work.bounds import MAX_ELEMENTS, MAX_TEXT_KB
+from engine.work.style_sheets import Rule
 
 Screenshot = Literal["none", "failed", "all"]
 EngineName = Literal["browser", "static"]
@@ -70,7 +71,7 @@ class Fetched(msgspec.Struct):
     to open, and `dialogs` its alerts and questions: none of them was let stand.
     `needs_browser` is the static engine's word: a script could run, or too little text; `runs`
     names what could, and is empty where there is too little text. `compared` says that both
-    engines took the page.
+    engines took the page. `styles` are the rules of its style sheets, for the static engine.
     """
 
     url: str
@@ -101,6 +102,7 @@ class Fetched(msgspec.Struct):
     runs: str = ""
     compared: bool = False
     retry_after_s: float | None = None
+    styles: tuple[tuple[Rule, ...], ...] = ()
     body: builtins.bytes = b""
 
 

@@ -1,7 +1,8 @@
 """The text of a page as `innerText` gives it, made of markup and the browser's own style sheet.
 
 Follows the HTML standard's "rendered text collection steps". Of styles it knows what Chromium's
-style sheet sets and what stands in `style` attributes; style sheets of the page are not read.
+style sheet sets and what stands in `style` attributes; `style_sheets` writes what those of the
+page say into these.
 The markup must be the serialisation of a parsed tree: every element is closed and `<` stands in
 tags only, so one pass over its tokens needs no recursion, however deep the page is.
 """

@@ -19,6 +19,7 @@ from engine.work.addresses import Address, address_of
 from engine.work.bounds import MAX_HTML_CHARS, bounded
 from engine.work.extract import THREAD_FROM_CHARS, off_the_loop, parse_html, parse_static
 from engine.work.fetch import Credentials, Fetched, PageOptions
+from engine.work.sheet_loading import SHEET_S, SheetLoader
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -101,6 +102,7 @@ class StaticFetcher:
         # A number stays what it is, and a name is judged again at each connection (resolver).
         self._judged: set[str] = set()
         self._session: ClientSession | None = None
+        self._sheets = SheetLoader(self._sheet)
 
     async def fetch(self, url: str, options: PageOptions) -> Fetched:
         started = self._monotonic()
@@ -124,12 +126,15 @@ class StaticFetcher:
             asked = onward.url
         else:
             raise PageError("redirects", "too many redirects")
+        if fetched.html and 200 <= fetched.status < 300:
+            fetched.styles = await self._sheets.of_page(fetched.html, final.asked, deadline)
         fetched.url, fetched.final_url = url, final.url
         fetched.response_ms = _ms(answered - started)
         fetched.render_ms = _ms(self._monotonic() - answered)
         return fetched
 
     async def close(self) -> None:
+        await self._sheets.close()
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -190,6 +195,17 @@ class StaticFetcher:
             trust_env=False,
         )
         return self._session
+
+    async def _sheet(self, url: str, limit: int) -> bytes:
+        """A style sheet's bytes; nothing where there is none."""
+        response, _ = await self._follow(url)
+        async with response:
+            kind = documents.media_type(response.headers.get("Content-Type", ""))
+            if not 200 <= response.status < 300 or kind not in {"", "text/css"}:
+                response.close()
+                return b""
+            deadline = asyncio.get_running_loop().time() + SHEET_S
+            return bytes((await _body(response, limit, deadline)).data)
 
     async def _read(
         self, response: ClientResponse, options: PageOptions, deadline: float

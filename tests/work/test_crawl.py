@@ -150,7 +150,8 @@ async def test_a_crawl_delay_is_honoured():
 
 
 def arrivals(site):
-    return [at for at, target in site.log if target != "/robots.txt"]
+    """Of pages: their style sheets come with them, as in a browser."""
+    return [at for at, target in site.log if target not in {"/robots.txt", "/assets/site.css"}]
 
 
 async def test_a_busy_server_is_asked_again_after_the_time_it_named(site):

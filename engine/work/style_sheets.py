@@ -1,0 +1,462 @@
+"""What of a page's style sheets decides about its text: rules that show, hide or break.
+
+Read are `display`, `visibility`, `white-space`, `float`, `position` and `text-transform`, with
+media queries for the window that crawls use. The cascade goes by importance, layer, specificity
+and order. A selector is matched by the parser of the pages; what that does not know, and what a
+user's doing would match (`:hover`), matches nothing. All input is a stranger's: everything here
+takes time in proportion to its size, and what is too much is left out.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+WIDTH, HEIGHT = 1280, 720  # of the window that crawls use
+MAX_SHEETS: Final = 20  # of one page
+MAX_TAGS: Final = 5_000  # of one page among which its sheets are looked for
+MAX_SHEET_CHARS: Final = 1024 * 1024
+MAX_SELECTORS: Final = 4_000  # of one sheet that are kept
+MAX_SELECTOR_CHARS: Final = 500
+MAX_PARTS: Final = 8  # of one selector, each of which stands in another
+MAX_MATCHES: Final = 100_000  # elements of one page that rules apply to, each counted by rule
+MATCHING_S: Final = 0.5  # what one page's rules may take; some selectors are slow by design
+
+_TOKEN: Final = re.compile(
+    r"\"(?:[^\"\\\n]|\\.)*+\"?+|'(?:[^'\\\n]|\\.)*+'?+|/\*.*?(?:\*/|\Z)|\\."
+    r"|[{}();\[\]]|[^\"'/\\{}();\[\]]++|[/\\]",
+    re.DOTALL,
+)
+_DECLARATION: Final = re.compile(
+    r"\s*(display|visibility|white-space|float|position|text-transform)\s*:"
+    r"\s*([a-z-]+)\s*(!\s*important)?\s*",
+    re.IGNORECASE,
+)
+_VALUES: Final[dict[str, frozenset[str]]] = {
+    name: frozenset(values.split())
+    for name, values in {
+        "display": "none block inline inline-block flex inline-flex grid inline-grid flow-root"
+        " contents list-item table inline-table table-caption table-cell table-row table-row-group"
+        " table-header-group table-footer-group table-column table-column-group revert initial"
+        " unset",
+        "visibility": "visible hidden collapse",
+        "white-space": "normal nowrap pre pre-wrap pre-line break-spaces",
+        "float": "none left right inline-start inline-end",
+        "position": "static relative absolute fixed sticky",
+        "text-transform": "none uppercase lowercase capitalize",
+    }.items()
+}
+_AS: Final = {"initial": "inline", "unset": "inline"} | dict.fromkeys(
+    ("table-column", "table-column-group"), "none"
+)
+_IMPORT: Final = re.compile(
+    r"@import\s+(?:url\(\s*)?(?:\"([^\"]*)\"|'([^']*)'|([^\s\"')]+))\s*\)?(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_ACTIVE: Final = frozenset({"@supports", "@layer", "@starting-style", "@scope"})
+
+# What no page at rest matches, or what is no element.
+_NEVER: Final = re.compile(
+    r"::|:(?:before|after|first-line|first-letter|hover|active|focus|focus-within|focus-visible"
+    r"|visited|target|host|host-context|fullscreen|popover-open|modal|-webkit-autofill|autofill)"
+    r"(?![\w-])",
+    re.IGNORECASE,
+)
+_NOT_NEVER: Final = re.compile(
+    r":not\(\s*:(?:hover|active|focus|focus-within|focus-visible|visited|target|popover-open|modal)"
+    r"\s*\)",
+    re.IGNORECASE,
+)
+_STRANGE: Final = re.compile(r":-(?:moz|ms|o)-|::-(?:moz|ms|o)-", re.IGNORECASE)
+_STRING: Final = re.compile(r"\"[^\"]*\"|'[^']*'")
+_BRACKETS: Final = re.compile(r"\[[^\]]*\]")
+_WHERE: Final = re.compile(r":where\([^()]*\)", re.IGNORECASE)
+_ARGUMENTS: Final = re.compile(r"\([^()]*\)")
+_IDS: Final = re.compile(r"#[\w-]+")
+_CLASSES: Final = re.compile(r"\.[\w-]+|\[|:(?!not\b|is\b|has\b|where\b)[\w-]+", re.IGNORECASE)
+_TAGS: Final = re.compile(r"(?:^|[\s>+~(,])([a-zA-Z][\w-]*)")
+_NAMES: Final = re.compile(r"[.#]((?:[A-Za-z_]|-[A-Za-z_-])[\w-]*)")
+_PARTS: Final = re.compile(r"\s*[>+~]\s*|\s+")
+
+
+class Rule(NamedTuple):
+    """One selector and what it sets. `names` stand in each page that has such an element."""
+
+    selector: str
+    names: tuple[str, ...]
+    rank: tuple[int, int, int, int]  # layer, ids, classes, tags
+    said: tuple[tuple[str, str, bool], ...]  # property, value, is it important
+
+
+class Sheet(NamedTuple):
+    """`imports` are addresses as they were written; their rules come first."""
+
+    rules: tuple[Rule, ...] = ()
+    imports: tuple[str, ...] = ()
+
+
+def parse_sheet(css: str) -> Sheet:
+    """The rules of a style sheet that can change a page's text."""
+    rules: list[Rule] = []
+    imports: list[str] = []
+    for selectors, said, layered in _blocks(css[:MAX_SHEET_CHARS], imports):
+        if not _STRANGE.search(selectors):
+            made = (_rule(selector, said, layered) for selector in _split(selectors))
+            rules += (rule for rule in made if rule is not None)
+        if len(rules) >= MAX_SELECTORS:
+            break
+    return Sheet(tuple(rules), tuple(imports))
+
+
+_Said = tuple[tuple[str, str, bool], ...]
+
+
+def _blocks(css: str, imports: list[str]) -> Iterator[tuple[str, _Said, bool]]:
+    """Each block's selectors, what it sets of what is read here, and whether it is in a layer."""
+    open_: list[str] = []  # "group", "layer", "rule", or "skip"
+    selectors = ""
+    said: list[tuple[str, str, bool]] = []
+    for text, sign in _pieces(css):
+        if sign == "{":
+            open_.append(_kind(text, open_))
+            if open_[-1] == "rule":
+                selectors, said = text, []
+        elif open_:
+            if open_[-1] == "rule":
+                said += _declared(text)
+            if sign == "}" and open_.pop() == "rule" and said:
+                yield selectors, tuple(said), "layer" in open_
+        elif sign == ";" and text[:7].lower() == "@import":
+            imports += _imported(text)
+
+
+def _pieces(css: str) -> Iterator[tuple[str, str]]:
+    """What stands before each brace and semicolon that is in no brackets, and which it is."""
+    parts: list[str] = []
+    depth = 0
+    for found in _TOKEN.finditer(css):
+        token = found[0]
+        if depth == 0 and token in {"{", "}", ";"}:
+            yield "".join(parts).strip(), token
+            parts.clear()
+        elif not token.startswith("/*"):
+            depth = max(0, depth + (token in {"(", "["}) - (token in {")", "]"}))
+            parts.append(token)
+    yield "".join(parts).strip(), "}"  # what is still open at the end is closed there
+
+
+def _kind(prelude: str, around: Sequence[str]) -> str:
+    if around and around[-1] in {"skip", "rule"}:
+        return "skip"  # rules within rules are not read
+    if not prelude.startswith("@"):
+        return "rule"
+    name, _, rest = prelude.partition(" ")
+    name, bracket, more = name.lower().partition("(")
+    if name == "@media":
+        return "group" if is_media(bracket + more + " " + rest) else "skip"
+    if name == "@supports" and rest.lower().startswith("not"):
+        return "skip"
+    if name == "@layer":
+        return "layer"
+    return "group" if name in _ACTIVE else "skip"
+
+
+def _declared(text: str) -> Iterator[tuple[str, str, bool]]:
+    found = _DECLARATION.fullmatch(text)
+    if found is None:
+        return
+    name, value = found[1].lower(), found[2].lower()
+    if value in _VALUES[name]:
+        yield name, _AS.get(value, value), found[3] is not None
+
+
+def _imported(text: str) -> Iterator[str]:
+    found = _IMPORT.fullmatch(text)
+    if found is not None and "layer" not in found[4] and is_media(found[4]):
+        yield found[1] or found[2] or found[3] or ""
+
+
+def _split(text: str) -> Iterator[str]:
+    """The parts between commas that stand in no brackets."""
+    depth = start = 0
+    for found in re.finditer(r"[(\[\])],|[,()\[\]]", text):
+        sign = found[0][0]
+        depth += (sign in "([") - (sign in ")]")
+        if found[0][-1] == "," and depth <= 0:
+            yield text[start : found.end() - 1].strip()
+            start = found.end()
+    yield text[start:].strip()
+
+
+def _rule(selector: str, said: _Said, layered: bool) -> Rule | None:
+    selector = _NOT_NEVER.sub("", selector)
+    if not selector or len(selector) > MAX_SELECTOR_CHARS:
+        return None
+    plain = _BRACKETS.sub("[", _STRING.sub("", selector))
+    if _NEVER.search(plain) or plain.count("(") > MAX_PARTS or ":has(" in plain.lower():
+        return None
+    if len(_PARTS.split(_ARGUMENTS.sub("", plain))) > MAX_PARTS:
+        return None
+    counted = _WHERE.sub("", plain)
+    weight = (len(pattern.findall(counted)) for pattern in (_IDS, _CLASSES, _TAGS))
+    names = tuple(dict.fromkeys(_NAMES.findall(_outer(plain))))
+    ids, classes, tags = weight
+    return Rule(selector, names, (0 if layered else 1, ids, classes, tags), said)
+
+
+def _outer(selector: str) -> str:
+    """Without the arguments of pseudo-classes, of which one may be enough or none is right."""
+    while (less := _ARGUMENTS.sub("", selector)) != selector:
+        selector = less
+    return "" if "\\" in selector else selector
+
+
+# --- Media queries -----------------------------------------------------------------------------
+
+_LENGTH: Final = re.compile(r"([\d.]+)\s*(px|em|rem|)")
+_SIZE: Final = re.compile(r"(?:(min|max)-)?(?:device-)?(width|height)")
+_NOT: Final = re.compile(r"not[\s(]")
+_RANGE: Final = re.compile(
+    r"(?:(?P<low>[\d.]+\s*\w*)\s*(?P<low_sign><=?|>=?)\s*)?(?P<name>width|height)"
+    r"(?:\s*(?P<sign><=?|>=?|=)\s*(?P<high>[\d.]+\s*\w*))?"
+)
+_FEATURES: Final = {
+    "orientation": "landscape",
+    "prefers-color-scheme": "light",
+    "prefers-reduced-motion": "no-preference",
+    "prefers-contrast": "no-preference",
+    "prefers-reduced-transparency": "no-preference",
+    "prefers-reduced-data": "no-preference",
+    "forced-colors": "none",
+    "inverted-colors": "none",
+    "hover": "hover",
+    "any-hover": "hover",
+    "pointer": "fine",
+    "any-pointer": "fine",
+    "scripting": "enabled",
+    "update": "fast",
+    "display-mode": "browser",
+}
+_OFF: Final = frozenset({"no-preference", "none"})
+
+
+def is_media(query: str) -> bool:
+    """Does a media query list hold for the window of a crawl?"""
+    return len(query) <= MAX_SELECTOR_CHARS and _holds(query)
+
+
+@lru_cache(maxsize=512)
+def _holds(query: str) -> bool:
+    query = re.sub(r"/\*.*?\*/", " ", query, flags=re.DOTALL).strip().lower()
+    return not query or any(_is_query(part) for part in _split(query))
+
+
+def _is_query(query: str) -> bool:
+    query = query.strip()
+    if query.startswith("only "):
+        query = query[5:].strip()
+    kind = re.match(r"(not\s+)?([a-z]+)\b(?!\s*\()(?:\s+and\b)?", query)
+    if kind is None or kind[2] in {"not", "and", "or"}:
+        return _is_condition(query)
+    rest = query[kind.end() :].strip()
+    holds = kind[2] in {"screen", "all"} and (not rest or _is_condition(rest))
+    return holds != bool(kind[1])
+
+
+def _is_condition(text: str, depth: int = 0) -> bool:
+    """`(a) and (b)`, `(a) or (b)`, `not (a)`; what cannot be read does not hold."""
+    if depth > MAX_PARTS:
+        return False
+    if _NOT.match(text):
+        return not _is_condition(text[3:].strip(), depth + 1)
+    pieces = list(_in_brackets(text))
+    if not pieces:
+        return False
+    held = [
+        _is_condition(piece, depth + 1)
+        if (piece.startswith("(") or _NOT.match(piece))
+        else _is_feature(piece)
+        for piece in pieces
+    ]
+    outside = _ARGUMENTS.sub("", text)
+    return any(held) if re.search(r"\bor\b", outside) else all(held)
+
+
+def _in_brackets(text: str) -> Iterator[str]:
+    depth = start = 0
+    for at, sign in enumerate(text):
+        if sign == "(":
+            start = at + 1 if depth == 0 else start
+            depth += 1
+        elif sign == ")" and depth:
+            depth -= 1
+            if depth == 0:
+                yield text[start:at].strip()
+
+
+def _is_feature(text: str) -> bool:
+    name, colon, value = (part.strip() for part in text.partition(":"))
+    if not colon:
+        if name in _FEATURES:
+            return _FEATURES[name] not in _OFF
+        return name in {"color", "width", "height"} or _is_range(name)
+    if found := _SIZE.fullmatch(name):
+        sign = {"min": ">=", "max": "<="}.get(found[1] or "", "=")
+        return _compared(WIDTH if found[2] == "width" else HEIGHT, sign, _pixels(value))
+    if name in {"min-resolution", "-webkit-min-device-pixel-ratio"}:
+        number = re.match(r"[\d.]+", value)
+        return number is not None and "dpi" not in value and _number(number[0]) <= 1
+    return _FEATURES.get(name) == value
+
+
+def _is_range(text: str) -> bool:
+    found = _RANGE.fullmatch(text)
+    if found is None:
+        return False
+    size = WIDTH if found["name"] == "width" else HEIGHT
+    held = True
+    if found["low"]:
+        held = _compared(_pixels(found["low"]), found["low_sign"], size)
+    if found["high"]:
+        held = held and _compared(size, found["sign"], _pixels(found["high"]))
+    return held
+
+
+def _compared(one: float | None, sign: str, other: float | None) -> bool:
+    if one is None or other is None:
+        return False
+    if sign == "=":
+        return one == other
+    if one == other:
+        return sign.endswith("=")
+    return (one < other) == sign.startswith("<")
+
+
+def _pixels(length: str) -> float | None:
+    found = _LENGTH.fullmatch(length.strip())
+    if found is None:
+        return None
+    return _number(found[1]) * (1 if found[2] in {"px", ""} else 16)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+# --- Which sheets a page has -------------------------------------------------------------------
+
+_HAS_SHEETS: Final = re.compile(r"<style|stylesheet", re.IGNORECASE)
+_HEAD: Final = re.compile(
+    r"<!--.*?(?:-->|\Z)|<(?:script|noscript|textarea|template|title)\b.*?"
+    r"(?:</(?:script|noscript|textarea|template|title)|\Z)"
+    r"|<link\b(?P<link>[^<>]*+)>"
+    r"|<base\b(?P<base>[^<>]*+)>|<style\b(?P<style>[^<>]*+)>(?P<css>.*?)(?:</style|\Z)",
+    re.IGNORECASE | re.DOTALL,
+)
+_ATTRIBUTE: Final = re.compile(
+    r"([^\s=>\"'/]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"?|'([^']*+)'?|([^\s>\"']++)))?"
+)
+
+
+class Named(NamedTuple):
+    """A sheet as the page names it: its rules, or else the address where they are."""
+
+    css: str
+    href: str
+
+
+def sheets_of(html: str) -> tuple[str, list[Named]]:
+    """The page's `<base href>`, and its style sheets for this window in their order."""
+    found: list[Named] = []
+    base = ""
+    if not _HAS_SHEETS.search(html):
+        return base, found
+    for part in islice(_HEAD.finditer(html), MAX_TAGS):
+        if part["base"] is not None:
+            base = base or _attributes(part["base"]).get("href", "")
+        elif part["link"] is not None:
+            given = _attributes(part["link"])
+            rel = given.get("rel", "").lower().split()
+            if "stylesheet" in rel and "alternate" not in rel and _is_css(given):
+                found.append(Named("", given.get("href", "")))
+        elif part["style"] is not None and _is_css(_attributes(part["style"])):
+            found.append(Named(part["css"], ""))
+        if len(found) >= MAX_SHEETS:
+            break
+    return base, found
+
+
+def _is_css(given: dict[str, str]) -> bool:
+    kind = given.get("type", "").strip().lower()
+    return kind in {"", "text/css"} and "disabled" not in given and is_media(given.get("media", ""))
+
+
+def _attributes(text: str) -> dict[str, str]:
+    from html import unescape
+
+    found: dict[str, str] = {}
+    for name, *values in _ATTRIBUTE.findall(text[:4_096]):
+        found.setdefault(name.lower(), unescape("".join(values)).strip())
+    return found
+
+
+# --- Into the page -----------------------------------------------------------------------------
+
+_Weight = tuple[bool, tuple[int, int, int, int], int]
+
+
+def apply(tree: LexborHTMLParser, html: str, sheets: Iterable[tuple[Rule, ...]]) -> bool:
+    """Write what the rules set into the `style` of the elements they match; was there any?"""
+    ends = time.monotonic() + MATCHING_S
+    nodes: dict[int, LexborNode] = {}
+    won: dict[int, dict[str, tuple[_Weight, str]]] = {}
+    matches = 0
+    for number, rule in enumerate(chain.from_iterable(sheets)):
+        if not all(name in html for name in rule.names):
+            continue
+        if matches > MAX_MATCHES or time.monotonic() > ends:
+            break
+        for node in _matched(tree, rule.selector):
+            matches += 1
+            nodes[node.mem_id] = node
+            _set(won.setdefault(node.mem_id, {}), rule, number)
+    for key, node in nodes.items():
+        _write(node, won[key])
+    return bool(nodes)
+
+
+def _set(won: dict[str, tuple[_Weight, str]], rule: Rule, number: int) -> None:
+    for name, value, important in rule.said:
+        weight = (important, rule.rank, number)
+        if name not in won or won[name][0] <= weight:
+            won[name] = (weight, value)
+
+
+def _matched(tree: LexborHTMLParser, selector: str) -> list[LexborNode]:
+    from selectolax.lexbor import SelectolaxError
+
+    try:
+        return tree.css(selector)
+    except (SelectolaxError, ValueError):
+        return []  # it does not know this one
+
+
+def _write(node: LexborNode, won: dict[str, tuple[_Weight, str]]) -> None:
+    """Rules below what the element says of itself, important ones above."""
+    below: list[str] = []
+    above: list[str] = []
+    for name, (weight, value) in won.items():
+        if value != "revert":
+            (above if weight[0] else below).append(f"{name}:{value}")
+    own = node.attributes.get("style") or ""
+    node.attrs["style"] = ";".join(part for part in (*below, own, *above) if part)
