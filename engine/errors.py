@@ -251,6 +251,15 @@ class NothingTaken(EngineError):
     advice_text = "Check the address; what each page said is in the result."
 
 
+class OnlyErrorAnswers(EngineError):
+    """A crawl in which the site answered every page with an error status."""
+
+    code = "only_error_answers"
+    title = "Every page answered with an error"
+    sentence = "Every page answered with an error: {reason}"
+    advice_text = "Check the address; what each page answered is in the result."
+
+
 class InjectedFault(EngineError):
     """`failOnPage` was given and that page came up (a fault for tests)."""
 

@@ -10,11 +10,11 @@ from engine.browser.egress import Policy
 from engine.browser.fence import Fence
 from engine.browser.session import FetcherOptions
 from engine.budget.policy import DOMAINS
-from engine.errors import NothingTaken
+from engine.errors import NothingTaken, OnlyErrorAnswers
 from engine.run.kind import Head, Kind, Tools
 from engine.run.reach import reach
 from engine.run.telling import telling
-from engine.tally import StoppedBy, Tally
+from engine.tally import CrawlOutcome, StoppedBy, Tally
 from engine.work.context import Context
 from engine.work.crawl import crawl
 from engine.work.crawl_args import CrawlArgs, parse_crawl
@@ -55,9 +55,22 @@ async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
     policy = reach(tools.settings, args.url)
     async with telling(context, policy):
         outcome = await crawl(args, context, fetchers(policy, context, tools))
-    if outcome.failed and not outcome.succeeded and not context.stopping:
-        raise NothingTaken(reason=outcome.first_error)
+    expect_a_page(outcome, context)
     return {"summary": outcome.summary()}
+
+
+def expect_a_page(outcome: CrawlOutcome, context: Context) -> None:
+    """Refuse to call a crawl complete that has failed pages only.
+
+    Raises:
+        OnlyErrorAnswers: the site answered all of them with an error status.
+        NothingTaken: at least one of them was not loaded.
+    """
+    if outcome.succeeded or not outcome.failed or context.stopping:
+        return
+    if outcome.not_loaded:
+        raise NothingTaken(reason=outcome.first_error)
+    raise OnlyErrorAnswers(reason=outcome.first_error)
 
 
 def _partial(

@@ -7,8 +7,7 @@ from typing import Any
 
 from engine.browser.addresses import literal
 from engine.browser.egress import place_of
-from engine.errors import NothingTaken
-from engine.run.crawls import fetchers
+from engine.run.crawls import expect_a_page, fetchers
 from engine.run.kind import Head, Kind, Tools
 from engine.run.reach import reach
 from engine.run.telling import telling
@@ -23,8 +22,7 @@ async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> H
     policy = reach(tools.settings, args.pages.url, *_named_private(args))
     async with telling(context, policy):
         outcome, found = await crawl_sitemap(args, context, fetchers(policy, context, tools))
-    if outcome.failed and not outcome.succeeded and not context.stopping:
-        raise NothingTaken(reason=outcome.first_error)
+    expect_a_page(outcome, context)
     return head(outcome, found)
 
 

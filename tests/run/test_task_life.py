@@ -300,9 +300,15 @@ async def test_pages_that_failed_are_counted_beside_those_that_are_done(
     assert words.progress("crawl", view.units) == "3/3 · 2 ✗"
 
 
-@pytest.mark.parametrize("path", ["/status/500", "/redirect/to?url=http://127.0.0.1:1/"])
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("/status/500", "only_error_answers"),
+        ("/redirect/to?url=http://127.0.0.1:1/", "nothing_taken"),
+    ],
+)
 async def test_a_crawl_without_one_good_page_failed_and_says_why(
-    home: Path, site: Any, path: str
+    home: Path, site: Any, path: str, code: str
 ) -> None:
     async with opened(home) as engine:
         record = await engine.wait(
@@ -310,7 +316,7 @@ async def test_a_crawl_without_one_good_page_failed_and_says_why(
         )
     assert record.status == Status.FAILED
     assert record.error is not None
-    assert record.error.code == "nothing_taken"
+    assert record.error.code == code
     (page,) = result_of(home, record.task_id)["pages"]
     assert page["error"] in record.error.message
 
