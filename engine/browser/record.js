@@ -15,6 +15,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     "[role=button],[role=link],[role=tab],[role=menuitem],[role=menuitemcheckbox]," +
     "[role=menuitemradio],[role=option],[role=checkbox],[role=radio],[role=switch]," +
     "[role=treeitem],[contenteditable=''],[contenteditable=true]";
+  const DRAG_PX = 10, THIN = 6;
   const SCROLL_MS = 150, INTENT_MS = 600, LABEL_MS = 60, MOVED_PX = 6;
   const ANY_SECRET = /^(cc-|one-time-code|current-password|new-password)/;
 
@@ -24,6 +25,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
   let intent = -1e9, scrolled = null, scrollTimer = 0;
   let pressed = null, label = null, clicked = null, typing = null;
   let held = null;  // what the pointer went down on: the element, its name at that moment, where
+  let draggedAt = -1e9;
   let keyed = null;  // what had the focus when the last key went down, and its name at that moment
 
   function say(kind, told) {
@@ -73,6 +75,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     if (!event.isTrusted || !hit) return;
     if (onScrollBar(event, hit)) intent = event.timeStamp;
     else if (!isWholePage(hit)) held = { ...described(hit), x: event.clientX, y: event.clientY };
+    if (held) held.box = held.element.getBoundingClientRect();
     if (held && event.pointerType === "mouse") held.over = hovers.needed(held.element).map(describe);
     hovers.acted();
   }
@@ -104,7 +107,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
   // the browser tells of no click there, and of no change of a box.
   function onRelease(event) {
     const mine = held;
-    if (!event.isTrusted || !mine || isMoved(event)) return;
+    if (!event.isTrusted || !mine || isDrag(event) || isMoved(event)) return;
     setTimeout(() => {
       const box = [mine.control, mine.element].find((one) => one && isBox(one));
       if (held !== mine || (box && box.isConnected)) return;
@@ -118,6 +121,52 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     }, 0);
   }
 
+  // It was dragged where it has moved, or was let go over something else. A hand that trembles
+  // on a button makes a click, and who selects letters drags nothing.
+  function isDrag(event) {
+    const { element, box, x, y } = held;
+    const isField = editable(element) || ["input", "select"].includes(element.localName);
+    if (event.button !== 0 || isField || Math.hypot(event.clientX - x, event.clientY - y) < DRAG_PX) {
+      return false;
+    }
+    const now = element.getBoundingClientRect();
+    const hasMoved = Math.hypot(now.x - box.x, now.y - box.y) >= DRAG_PX;
+    if (!hasMoved && !getSelection().isCollapsed) return false;
+    if (!hasMoved && element.matches(ACTIONABLE) && element.contains(elementAt(target(event)))) return false;
+    sayDrag(event, dropPlace(event));
+    return true;
+  }
+
+  // What lies under it; null where the pixels count, as on the track of a slider or on a map.
+  function dropPlace(event) {
+    const own = held.element;
+    if (own.matches("[role=slider],[aria-valuenow]")) return null;
+    const under = document.elementsFromPoint(event.clientX, event.clientY);
+    const found = under.find((one) => !own.contains(one) && !one.contains(own));
+    const box = found?.getBoundingClientRect();
+    const isTrack = box && !found.textContent.trim() &&
+      Math.max(box.width, box.height) > THIN * Math.min(box.width, box.height);
+    return found && !isTrack ? found : null;
+  }
+
+  function sayDrag(event, onto) {
+    const mine = held;
+    held = null;
+    draggedAt = event.timeStamp;
+    flush();
+    sayHovers(mine);
+    say("drag", { target: mine.name, onto: onto && describe(onto),
+      dx: Math.round(event.clientX - mine.x), dy: Math.round(event.clientY - mine.y) });
+  }
+
+  // Of a drag that the browser makes itself there is no release.
+  function onDrop(event) {
+    touch(event);
+    const onto = elementAt(target(event));
+    if (!event.isTrusted || !held || !onto || !held.element.closest("[draggable=true],a,img")) return;
+    sayDrag(event, held.element.contains(onto) ? null : onto);
+  }
+
   const isMoved = (event) => Math.hypot(event.clientX - held.x, event.clientY - held.y) > MOVED_PX;
   const buttonOf = (event) => ["left", "middle", "right"][event.button] ?? "left";
 
@@ -128,7 +177,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
   }
 
   function onClick(event) {
-    if (!event.isTrusted) return;
+    if (!event.isTrusted || event.timeStamp - draggedAt < LABEL_MS) return;
     const hit = elementAt(target(event));
     if (!hit || (isWholePage(hit) && !held)) return;
     const mine = event.detail > 0 || event.type === "auxclick" ? takeHeld(actionable(hit)) : null;
@@ -400,7 +449,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
   const HANDLERS = { pointerover: hovers.entered, pointermove: hovers.moved,
     pointerdown: onPress, pointerup: onRelease, keydown: onKey, click: onClick,
     auxclick: onOtherClick, input: onInput, change: onChange, scroll: onScroll, wheel,
-    touchmove: wheel, paste: onPaste, drop: touch, compositionstart: touch,
+    touchmove: wheel, paste: onPaste, drop: onDrop, compositionstart: touch,
     compositionend: onEditorText, pagehide: flush };
 
   function arm() {

@@ -76,6 +76,7 @@ class Action(msgspec.Struct, omit_defaults=True):
     dy: int | None = None
     dialog: str | None = None
     answer: str | None = None
+    target: str | None = None
     landmark: str | None = None
     failed: bool = False
     screenshot: str | None = None
@@ -94,15 +95,20 @@ class Action(msgspec.Struct, omit_defaults=True):
                 return f"scroll by {self.dx or 0}, {self.dy or 0}"
             case "check" if not self.on:
                 return f"uncheck {what}"
-            case "dialog" if self.answer == "accepted":
-                return f"accept dialog {what}"
             case "dialog":
-                return f"dismiss dialog {what}"
+                return self._dialog_words(what)
+            case "drag":
+                return f"drag {what}"
             case "hover":
                 return f"mouse over {what}"
             case "click":
                 return self._click_words(what)
         return f"{self.type} {what}"
+
+    def _dialog_words(self, what: str) -> str:
+        if self.answer == "accepted":
+            return f"accept dialog {what}"
+        return f"dismiss dialog {what}"
 
     def _click_words(self, what: str) -> str:
         match self.button, self.count:
@@ -288,6 +294,10 @@ class Scribe:
             action.on = told.on
         elif told.kind == "key":
             action.key = told.key[:60]
+        elif told.kind == "drag":
+            action.dx, action.dy = told.dx, told.dy
+            onto = self._selectors(told.onto) if told.onto else []
+            action.target = onto[0][1] if onto else None
         elif told.kind == "upload":
             action.count, action.opened = told.count, told.opened
             action.files = [self._masks.hide_content(name) for name in told.values]

@@ -265,6 +265,15 @@ def _hover(action: Action) -> Iterator[Command]:
     yield _interact("hover", action, f"Move the mouse over {_what(action)}")
 
 
+def _drag(action: Action) -> Iterator[Command]:
+    made = _interact("drag", action, f"Drag {_what(action)}")
+    if action.get("target"):
+        made["args"]["target"] = str(action["target"])
+    else:
+        made["args"] |= {"x": int(action.get("dx") or 0), "y": int(action.get("dy") or 0)}
+    yield made
+
+
 def _upload(action: Action) -> Iterator[Command]:
     """By the names of the files alone: whoever replays it says in which folder they lie."""
     files = [str(one) for one in action.get("files") or ()]
@@ -360,6 +369,7 @@ _MAKERS: Final[Mapping[str, Callable[[Action], Iterator[Command]]]] = {
     "navigated": _arrived,
     "click": _click,
     "check": _check,
+    "drag": _drag,
     "hover": _hover,
     "upload": _upload,
     "type": _typing,

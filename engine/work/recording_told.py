@@ -15,7 +15,17 @@ import msgspec
 from engine.work.echoes import Echoes
 
 Kind = Literal[
-    "click", "type", "select", "check", "upload", "key", "scroll", "hover", "ready", "traverse"
+    "click",
+    "type",
+    "select",
+    "check",
+    "upload",
+    "key",
+    "scroll",
+    "hover",
+    "drag",
+    "ready",
+    "traverse",
 ]
 How = Literal["typed", "reload", "back", "forward", "link", "form", "script", "in_page"]
 BY_PERSON: Final = frozenset({"typed", "reload", "back", "forward"})
@@ -60,6 +70,7 @@ class Told(msgspec.Struct, frozen=True, rename="camel"):
     key: str = ""
     dx: int = 0
     dy: int = 0
+    onto: Target | None = None  # what it was dragged to
     by_person: bool = True
     signs: list[Target] = []  # what can be seen on a page that is ready
 

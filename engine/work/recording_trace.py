@@ -24,6 +24,7 @@ _METHODS: Final[Mapping[str, tuple[str, str]]] = {
     "navigated": ("Frame", "goto"),
     "click": ("Frame", "click"),
     "check": ("Frame", "check"),
+    "drag": ("Frame", "dragAndDrop"),
     "hover": ("Frame", "hover"),
     "type": ("Frame", "fill"),
     "select": ("Frame", "selectOption"),

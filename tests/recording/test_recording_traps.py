@@ -142,6 +142,28 @@ async def test_what_the_mouse_had_to_be_over_is_recorded_before_the_click(
     ]
 
 
+async def drag_things(operator: Operator) -> None:
+    mouse = operator.page.mouse
+    await operator.page.locator("text=Milk").drag_to(operator.page.locator("text=Bread"))
+    for x, y, to_x, to_y in ((60, 240, 500, 330), (10, 404, 134, 404)):
+        await mouse.move(x, y)
+        await mouse.down()
+        await mouse.move(to_x, to_y, steps=5)
+        await mouse.up()
+    await operator.click("h1")
+    await operator.recorded("click")
+
+
+async def test_a_drag_goes_to_what_lay_under_it_else_by_pixels(recording: Any, pages: str) -> None:
+    async with recording(f"{pages}/drag") as running:
+        await drag_things(running.operator)
+        await running.stop()
+        actions = running.result()["actions"][1:]
+    assert [one["type"] for one in actions] == ["drag", "drag", "drag", "click"]
+    assert [one.get("target") for one in actions[:3]] == ['text="Bread"', 'text="Zone"', None]
+    assert (actions[2]["dx"], actions[2].get("dy", 0)) == (124, 0)
+
+
 TYPED = {
     "todo": ["Buy milk", "Walk the dog", "Call Ada", "Buy milk and bread"],
     "editor": ["# Titel\nplain wrong ", "über", " end", "so "],
@@ -149,6 +171,7 @@ TYPED = {
 
 
 END = {
+    "drag": "Milk on Bread; in the zone; at 124",
     "hover": "renamed without Bread #pdf",
     "todo": "Buy milk and bread",
     "tabs": "Settings of Billing",
@@ -164,6 +187,7 @@ END = {
         ("tabs", use_the_tabs),
         ("modal", use_the_modals),
         ("editor", use_the_editor),
+        ("drag", drag_things),
         ("hover", use_what_shows_under_the_mouse),
     ],
 )

@@ -172,7 +172,49 @@ document.querySelector("#more").onmouseenter = () => setTimeout(() => {
 }, 20);
 </script>"""
 
-PAGES: Final = {"hover": HOVER, "todo": TODO, "tabs": TABS, "modal": MODAL, "editor": EDITOR}
+# One entry is dragged as the browser drags, a card follows the pointer, a slider takes pixels.
+DRAG: Final = """<h1>Drag</h1><style>
+.card, .zone { position: absolute; width: 90px; height: 40px; background: silver }
+.zone { top: 220px; left: 320px; width: 200px; height: 120px }
+.track { position: absolute; top: 400px; width: 300px; height: 8px; background: gray }
+.thumb { position: absolute; top: 394px; left: 0; width: 20px; height: 20px; background: black }
+</style>
+<ul><li draggable="true">Milk</li><li>Bread</li></ul>
+<div class="card" style="left: 20px; top: 220px">Card</div><div class="zone">Zone</div>
+<div class="track"></div><div class="thumb"></div><p id="said"></p>
+<script>
+const said = document.querySelector("#said"), say = (text) => { said.textContent += ` ${text};`; };
+const [milk, bread] = document.querySelectorAll("li");
+bread.ondragover = (event) => event.preventDefault();
+bread.ondrop = (event) => { event.preventDefault(); say("Milk on Bread"); };
+const follow = (element, end) => {
+  element.onpointerdown = (down) => {
+    down.preventDefault();
+    element.setPointerCapture(down.pointerId);
+    const { offsetLeft, offsetTop } = element;
+    element.onpointermove = (event) => {
+      element.style.left = `${offsetLeft + event.clientX - down.clientX}px`;
+      if (end.length) element.style.top = `${offsetTop + event.clientY - down.clientY}px`;
+    };
+    element.onpointerup = (event) => { element.onpointermove = null; end(event); };
+  };
+};
+follow(document.querySelector(".card"), (event) => {
+  const under = document.elementsFromPoint(event.clientX, event.clientY);
+  say(under.some((one) => one.className === "zone") ? "in the zone" : "missed");
+});
+const thumb = document.querySelector(".thumb");
+follow(thumb, () => say(`at ${thumb.offsetLeft}`));
+</script>"""
+
+PAGES: Final = {
+    "drag": DRAG,
+    "hover": HOVER,
+    "todo": TODO,
+    "tabs": TABS,
+    "modal": MODAL,
+    "editor": EDITOR,
+}
 
 
 @contextmanager
