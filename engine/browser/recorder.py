@@ -32,6 +32,7 @@ from engine.work.recording_told import (
     Happening,
     Heard,
     Hidden,
+    TabClosed,
     Target,
     Told,
     Went,
@@ -52,6 +53,7 @@ MAX_SCREENSHOT: Final = 8 * 1024 * 1024
 MAX_WAITING: Final = 20_000
 MAX_TYPED: Final = 100
 MAX_STEPS: Final = 50  # changes of address a second; scripts can make thousands
+BY_ITSELF_MS: Final = 1_000  # a window that closes so soon after an action was closed by its page
 MAX_A_SECOND: Final = 300  # messages of all tabs; a person types 20
 # Fields show nothing in a picture where what was typed is not kept; a password never does.
 _SECRET_CSS: Final = "input[type=password],[autocomplete^=cc-],[autocomplete=one-time-code]"
@@ -61,6 +63,9 @@ _HIDDEN: Final = (
     "{color:transparent!important;-webkit-text-fill-color:transparent!important;"
     "text-shadow:none!important}"
 )
+
+
+_Told = Heard | Went | Answered | TabClosed
 
 
 class _Tab:
@@ -73,6 +78,7 @@ class _Tab:
         self.journey = Journey(frame_id)
         self.worlds: set[int] = set()
         self.at = 0  # its place in its own history
+        self.acted_ms = 0  # when something was last done in it
         self.dialog: Mapping[str, Any] | None = None  # that waits for its answer
 
 
@@ -99,7 +105,7 @@ class PageRecorder:
         self._now_ms = now_ms
         self._world = f"recorder-{secrets.token_hex(8)}"  # names that no page can know
         self._binding = f"tell_{secrets.token_hex(8)}"
-        self._inbox: asyncio.Queue[tuple[Heard | Went | Answered, Step | None]] = asyncio.Queue()
+        self._inbox: asyncio.Queue[tuple[_Told, Step | None]] = asyncio.Queue()
         self._tabs: list[_Tab] = []
         self._cap = RateCap(MAX_A_SECOND)
         self._steps = RateCap(MAX_STEPS)
@@ -136,6 +142,7 @@ class PageRecorder:
                 told = await wire.send("Target.getTargetInfo")
                 tab = _Tab(len(self._tabs), page, wire, str(told["targetInfo"]["targetId"]))
                 self._tabs.append(tab)
+                page.on("close", lambda _: self._on_closed(tab))
                 await self._listen(tab)
         except (Error, TimeoutError):
             return  # closed again already
@@ -225,6 +232,8 @@ class PageRecorder:
             return
         if told.kind == "type" and told.target is not None:
             self._remember(told.target, told)
+        if told.kind not in ("ready", "scroll"):
+            tab.acted_ms = self._now_ms()
         heard = Heard(self._now_ms(), tab.number, tab.journey.url, told)
         self._inbox.put_nowait((heard, None))
 
@@ -238,6 +247,12 @@ class PageRecorder:
         self._typed[name] = (text, secret)
         while len(self._typed) > MAX_TYPED:
             del self._typed[next(iter(self._typed))]
+
+    def _on_closed(self, tab: _Tab) -> None:
+        now = self._now_ms()
+        by_person = now - tab.acted_ms > BY_ITSELF_MS
+        closed = TabClosed(now, tab.number, tab.journey.url, by_person)
+        self._inbox.put_nowait((closed, None))
 
     def _on_answer(self, tab: _Tab, event: Mapping[str, Any]) -> None:
         asked, tab.dialog = tab.dialog, None
@@ -273,9 +288,7 @@ class PageRecorder:
         went = Went(self._now_ms(), tab.number, step.url, step.how, step.asked, step.failed)
         self._inbox.put_nowait((went, step))
 
-    async def _finished(
-        self, found: Heard | Went | Answered, step: Step | None
-    ) -> Heard | Went | Answered:
+    async def _finished(self, found: _Told, step: Step | None) -> _Told:
         """A step in the history is back or forward by the browser's own list."""
         if step is None or not isinstance(found, Went):
             return found

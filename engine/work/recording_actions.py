@@ -19,6 +19,7 @@ from engine.work.recording_told import (
     Answered,
     Heard,
     How,
+    TabClosed,
     Target,
     Told,
     Went,
@@ -103,7 +104,7 @@ class Action(msgspec.Struct, omit_defaults=True):
                 return f"mouse over {what}"
             case "click":
                 return self._click_words(what)
-        return f"{self.type} {what}"
+        return f"close tab {self.tab + 1}" if self.type == "close_tab" else f"{self.type} {what}"
 
     def _dialog_words(self, what: str) -> str:
         if self.answer == "accepted":
@@ -138,9 +139,34 @@ class Scribe:
         self._masked = False
         self._signs: list[str] = []  # of the page before
         self._script_went_back = False
+        self._seen: set[int] = set()  # tabs in which anything happened
+        self._closed: list[Action] = []  # tabs, whose closing may be that of the whole window
         self.count = 0
 
-    def take(self, happening: Heard | Went | Answered) -> list[Action]:
+    def take(self, happening: Heard | Went | Answered | TabClosed) -> list[Action]:
+        """What is finished by this; the closing of a tab only once another one is used."""
+        if isinstance(happening, TabClosed):
+            closed = Action(0, "close_tab", happening.ts, self._address(happening.url))
+            closed.tab, closed.how = (
+                happening.tab,
+                None if self._is_by_person(happening) else "script",
+            )
+            self._closed.append(closed)
+            return []
+        if not self._closed or any(one.tab == happening.tab for one in self._closed):
+            return self._taken(happening)
+        done, closed_tabs, self._closed = self.close(), self._closed, []
+        for one in closed_tabs:
+            self.count += 1
+            one.n = self.count
+        return [*done, *closed_tabs, *self._taken(happening)]
+
+    def _is_by_person(self, closed: TabClosed) -> bool:
+        """A window that was never there to be seen was closed by nobody."""
+        return closed.by_person and closed.tab in self._seen
+
+    def _taken(self, happening: Heard | Went | Answered) -> list[Action]:
+        self._seen.add(happening.tab)
         """What is finished by this; the action that it begins may still be open."""
         if isinstance(happening, Went):
             return self._went(happening)

@@ -44,6 +44,7 @@ class Replay:
         self._acted: int | None = None  # where the commands of the last action in a page begin
         self._tab = 0
         self._tabs = {0}  # those that were seen so far
+        self._closed: set[int] = set()
         self._answer: Command = _answer({})  # what dialogs get from the commands so far
         self._last = 0  # where the commands of the last action begin
         self._asked_at: int | None = None  # where the answer for that action stands
@@ -58,6 +59,9 @@ class Replay:
         try:
             if action.get("type") == "dialog":
                 self._answer_before(action)
+                return True
+            if action.get("type") == "close_tab":
+                self._close_tab(action)
                 return True
             made = [*self._to_tab(action), *_commands(action)]
         except ValueError as refused:
@@ -86,9 +90,33 @@ class Replay:
         if tab not in self._tabs and opened:
             yield _command("browser_navigate", "Open a tab", action="new_tab")
         else:
-            yield _command("browser_navigate", f"Go to tab {tab + 1}", action="switch_tab", tab=tab)
+            yield _command(
+                "browser_navigate",
+                f"Go to tab {tab + 1}",
+                action="switch_tab",
+                tab=self._place(tab),
+            )
         self._tab = tab
         self._tabs.add(tab)
+
+    def _place(self, tab: int) -> int:
+        """Its number among those that are open: tabs that were closed are not counted."""
+        return tab - sum(closed < tab for closed in self._closed)
+
+    def _close_tab(self, action: Action) -> None:
+        """Nothing is to be done where the page closes it, which it does in a replay, too."""
+        tab = int(action.get("tab") or 0)
+        if tab in self._closed:
+            return
+        if action.get("how") != "script":
+            place = self._place(tab)
+            self.commands.append(
+                _command("browser_navigate", f"Close tab {tab + 1}", action="close_tab", tab=place)
+            )
+        self._closed.add(tab)
+        self._acted = self._asked_at = None
+        if tab == self._tab:
+            self._tab = -1  # the next action says where it goes on
 
     def _note_variable(self, action: Action) -> None:
         """What a value is for: whoever gives it sees the field's name."""

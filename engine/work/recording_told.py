@@ -107,11 +107,20 @@ class Answered(msgspec.Struct, frozen=True):
     text: str | None = None
 
 
+class TabClosed(msgspec.Struct, frozen=True):
+    """A tab was closed; `by_person` where nothing was done in it right before."""
+
+    ts: int
+    tab: int
+    url: str
+    by_person: bool
+
+
 class Closed(msgspec.Struct, frozen=True):
     """The last window was closed, or the browser died."""
 
 
-Happening = Heard | Went | Answered | Closed
+Happening = Heard | Went | Answered | TabClosed | Closed
 Hidden = Callable[[Iterable[str]], Echoes]
 
 

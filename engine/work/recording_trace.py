@@ -25,6 +25,7 @@ _METHODS: Final[Mapping[str, tuple[str, str]]] = {
     "click": ("Frame", "click"),
     "check": ("Frame", "check"),
     "drag": ("Frame", "dragAndDrop"),
+    "close_tab": ("Page", "close"),
     "hover": ("Frame", "hover"),
     "type": ("Frame", "fill"),
     "select": ("Frame", "selectOption"),

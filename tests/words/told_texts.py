@@ -56,7 +56,7 @@ NAMES = frozenset(
         *("scroll by {0}, {1}", "type {0} into {1}", "Click {0}", "Press {0}", "Replay of {0}"),
         *("Do again what was recorded at {0}", "Mark this page, to know the next one from it"),
         *("Scroll {0}", "Select in {0}", "Type into {0}", "Wait for {0}"),
-        *("Upload into {0}", "Drag {0}"),
+        *("Upload into {0}", "Drag {0}", "Close tab {0}"),
         "octask run --allow-files DIR, the folder that holds these files",
         *("Move the mouse over {0}", "Accept the dialog", "Dismiss the dialog"),
     }
