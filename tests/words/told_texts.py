@@ -19,7 +19,8 @@ ELSEWHERE = (
     *("messages.py", "detail_messages.py", "recordings/"),
     *("browser/agent_tab.py", "browser/interacting.py", "browser/world.py"),
     *("browser/own_world.py", "browser/scripting.py", "browser/picturing.py"),
-    *("browser/page_script.py", "work/recording_masks.py", "work/rendered_text.py"),
+    *("browser/page_script.py", "work/recording_masks.py"),
+    *("work/rendered_text.py", "work/style_sheets.py"),
 )
 # Texts of the rest that name a step of a program, a field in a file, or what others say.
 NAMES = frozenset(
