@@ -163,7 +163,7 @@ document.querySelectorAll(".destroy").forEach((one) => { one.onclick = () => {
   said.textContent += " without " + one.closest("li").querySelector("b").textContent;
   one.closest("li").remove();
 }; });
-addEventListener("hashchange", () => { said.textContent += " " + location.hash; });
+document.querySelector("a").onclick = () => { said.textContent += " #pdf"; };
 document.querySelector("#more").onmouseenter = () => setTimeout(() => {
   const menu = document.createElement("div");
   menu.innerHTML = "<button>Rename</button>";
