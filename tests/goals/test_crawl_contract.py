@@ -195,6 +195,8 @@ async def slow_crawl(engine: Engine, site: Any, contract: Any) -> TaskRecord:
     record = await engine.start("crawl", args, terms=Terms(contract=contract))
     path = engine.settings.root / record.task_id / "pages.jsonl"
     await until(path.exists)
+    if contract is not None:  # the page is written first and counted there a moment later
+        await until(lambda: contract_of(engine, record).completed_total > 0)
     return record
 
 
