@@ -296,12 +296,6 @@ def parse_html(html: str) -> LexborHTMLParser:
     return LexborHTMLParser(html)
 
 
-def static_text(html: str) -> str:
-    """What a browser would show of `html` as text, by its `innerText`."""
-    root = parse_static(bounded(clean(html))).root
-    return "" if root is None else rendered_text(root.html or "")
-
-
 def parse_static(html: str) -> LexborHTMLParser:
     """The tree as a browser has it: what stands in `noscript` is none of its elements."""
     if _NOSCRIPT.search(html):

@@ -511,11 +511,7 @@ _ITALICS: Final = (("A", "Z", 0x1D434), ("a", "z", 0x1D44E), ("\u03b1", "\u03c9"
 
 def _italic(sign: str) -> str:
     """A variable of one letter, as formulas show it."""
-    for first, last, italic in (
-        ("A", "Z", 0x1D434),
-        ("a", "z", 0x1D44E),
-        ("\u03b1", "\u03c9", 0x1D6FC),
-    ):
+    for first, last, italic in _ITALICS:
         if first <= sign <= last:
             return "\u210e" if sign == "h" else chr(italic + ord(sign) - ord(first))
     return sign

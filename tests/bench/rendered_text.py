@@ -12,7 +12,7 @@ import json
 import os
 from collections import Counter
 
-from tests.work.random_pages import random_page
+from tests.work.random_pages import random_page, static_text
 
 AIM = 0.95
 
@@ -34,7 +34,6 @@ async def compare(first: int, pages: int, show: int) -> Counter[str]:
     from playwright.async_api import async_playwright
 
     from engine.browser.locate import locate
-    from engine.work.extract import static_text
 
     found: Counter[str] = Counter()
     async with async_playwright() as playwright:

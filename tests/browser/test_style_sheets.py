@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from engine.browser.egress import Policy
 from engine.sample.server import Answer
+from engine.work.crawl_args import OutputFormat
 from engine.work.extract import extract_now
 from engine.work.fetch import Fetched, PageOptions
 from engine.work.static import open_static
@@ -129,11 +130,11 @@ async def test_more_than_a_mebibyte_of_a_sheet_is_not_read(pages: Pages) -> None
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "structured"])
-def test_what_a_sheet_hides_is_in_no_form_of_the_content(form: str) -> None:
+def test_what_a_sheet_hides_is_in_no_form_of_the_content(form: OutputFormat) -> None:
     sheet = parse_sheet(".a { display: none }").rules
     html = "<p>seen <i class=a>hidden</i></p><p class=a>hidden</p>"
     page = Fetched("http://x/", "http://x/", 200, html=html, engine="static", styles=(sheet,))
-    content = str(extract_now(page, form).content)  # type: ignore[arg-type]
+    content = str(extract_now(page, form).content)
     assert "seen" in content
     assert "hidden" not in content
 

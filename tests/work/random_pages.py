@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
+from engine.work.extract import extract_now
+from engine.work.fetch import Fetched
+
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(text.split())
@@ -106,3 +109,9 @@ class _Page:
         if name == "math":
             return f"<math><mi>x</mi><mo>=</mo><mn>{word}</mn></math>"
         return f"<{name}{self._attributes()}>{word}</{name}>"
+
+
+def static_text(html: str) -> str:
+    """The text that the static engine keeps of `html`."""
+    page = Fetched("http://page/", "http://page/", 200, html=html, engine="static")
+    return str(extract_now(page, "text").content)

@@ -21,6 +21,7 @@ from engine.work.engine_choice import EngineChoice, is_same
 from engine.work.fetch import Fetched, PageOptions
 from engine.work.static import judged, open_static, refresh_of
 from tests.engines import opened
+from tests.work.random_pages import static_text
 
 PAGES = 60
 PROSE = "The heron stands in the shallow water and waits for a long time. " * 6
@@ -56,19 +57,13 @@ class Both:
                 html = outer.rendered(path)
                 links = [f"{url[:-1]}{n}" for n in range(1, PAGES)] if path.endswith("/0") else []
                 return Fetched(
-                    url, url, 200, "text/html", html=html, text=_shown(html), links=links
+                    url, url, 200, "text/html", html=html, text=static_text(html), links=links
                 )
 
             async def close(self) -> None:
                 pass
 
         return End()
-
-
-def _shown(html: str) -> str:
-    from engine.work.extract import static_text
-
-    return static_text(html)
 
 
 async def crawled(ends: Both, start: str = "/a/0", **more: Any) -> tuple[Any, list[dict[str, Any]]]:
