@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
 from engine.admission import NO_TERMS, Terms
-from engine.errors import EngineError
+from engine.errors import EngineError, InvalidArguments, Problem
 from engine.ledger_ids import plain_id
 from engine.records import ENVELOPE, TASK_RUN, TaskId, TaskRecord, TaskView
 from engine.redact import MARK
 from engine.run.kinds import KINDS
+from engine.work.command_values import placeholders
 
+COMMANDS: Final = "commands"
+LENGTHS: Final = ("text_length", "key_length")  # what a kept command says of what it typed
+NO_VARIABLES: Final = "are for command tasks only"
+_LEFT_OUT: Final = ("variables", "commands")  # parts of a command task that marks may stand in
 STARTABLE: Final = frozenset({*KINDS, ENVELOPE})
 
 
@@ -28,10 +33,11 @@ class CannotRepeat(EngineError):
     code = "cannot_repeat"
     title = "The task cannot be repeated as it was"
     sentence = "Task {task_id} cannot be repeated: {reason}."
-    advice_text = "Start it anew with `octask start {kind}` and give what is missing."
+    advice_text = "Start it anew with `{command}` and give what is missing."
 
     def __init__(self, record: TaskRecord, reason: str) -> None:
-        super().__init__(task_id=record.task_id, kind=record.kind, reason=reason)
+        anew = "octask run FILE" if record.kind == COMMANDS else f"octask start {record.kind}"
+        super().__init__(task_id=record.task_id, kind=record.kind, reason=reason, command=anew)
 
 
 class RequestHidden(CannotRepeat):
@@ -52,6 +58,35 @@ class RequestUnknown(CannotRepeat):
     code = "request_unknown"
 
 
+class VariablesMissing(CannotRepeat):
+    """Commands need variables whose values were given once and are kept nowhere."""
+
+    code = "variables_missing"
+    sentence = (
+        "Task {task_id} cannot be repeated: values of variables are not kept, "
+        "and these are missing: {names}."
+    )
+    advice_text = "Give them in a JSON file: `{command}`."
+
+    def __init__(self, record: TaskRecord, names: Iterable[str], command: str) -> None:
+        EngineError.__init__(
+            self, task_id=record.task_id, kind=record.kind, names=", ".join(names), command=command
+        )
+
+
+class TypedTextMissing(CannotRepeat):
+    """Commands type texts that were given literally, and so are kept nowhere."""
+
+    code = "typed_text_missing"
+    sentence = "Task {task_id} cannot be repeated: the texts that it types are not kept."
+    advice_text = (
+        "Run its file again: `{command}`. A variable in the place of a text can be given once more."
+    )
+
+    def __init__(self, record: TaskRecord, command: str) -> None:
+        EngineError.__init__(self, task_id=record.task_id, kind=record.kind, command=command)
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A request as it was made: what `start` takes."""
@@ -62,21 +97,44 @@ class Asked:
     terms: Terms = NO_TERMS
 
 
-def asked(record: TaskRecord, contract: Mapping[str, Any] | None = None) -> Asked:
+def asked(
+    record: TaskRecord,
+    contract: Mapping[str, Any] | None = None,
+    variables: Mapping[str, Any] | None = None,
+) -> Asked:
     """What this task was asked to do; `contract` are the terms of the one that it carries.
 
+    Args:
+        variables: values for the variables of a command task; they are kept nowhere.
+
     Raises:
-        RequestHidden, RequestCut, RequestUnknown: it is not known whole.
+        RequestHidden, RequestCut, RequestUnknown, VariablesMissing, TypedTextMissing: it is not
+            known whole.
+        InvalidArguments: variables were given for a task that has none.
+    """
+    return completed(record, recorded(record, contract), variables)
+
+
+def recorded(record: TaskRecord, contract: Mapping[str, Any] | None = None) -> Asked:
+    """The request as the ledger holds it: commands may lack variables and what they type.
+
+    Raises:
+        RequestHidden, RequestCut, RequestUnknown: more than these is missing.
     """
     engine = record.engine
     if engine is None or engine.host is None:
         raise RequestUnknown(record, "another program made it and kept only a summary")
     args = record.args_summary if engine.args is None else engine.args
-    if engine.withheld or holds_mark([args, record.policy, record.objective, engine.metadata]):
+    rest = [record.policy, record.objective, engine.metadata]
+    if record.kind == COMMANDS:
+        rest += [value for name, value in args.items() if name not in _LEFT_OUT]
+    else:
+        rest.append(args)
+    if engine.withheld or holds_mark(rest):
         raise RequestHidden(record, "something in it was secret and was not written down")
     if args.get("_truncated") is True:
         raise RequestCut(record, "its arguments were too long to be kept")
-    if record.kind == "commands" and engine.metadata is not None:
+    if record.kind == COMMANDS and engine.metadata is not None:
         args = {**args, "metadata": engine.metadata}  # it is a part of the task's own document
     if record.kind == ENVELOPE:
         args = {}  # the rest of its summary is what became of it
@@ -91,15 +149,65 @@ def asked(record: TaskRecord, contract: Mapping[str, Any] | None = None) -> Aske
     return Asked(record.kind, dict(args), engine.name, terms)
 
 
+def completed(
+    record: TaskRecord,
+    request: Asked,
+    variables: Mapping[str, Any] | None = None,
+    verb: str = "rerun",
+) -> Asked:
+    """`request`, which is a recorded one or a part of it, with the variables that it lacks.
+
+    Raises:
+        VariablesMissing, TypedTextMissing: it needs values that are kept nowhere.
+        InvalidArguments: variables were given for a task that has none.
+    """
+    if request.kind != COMMANDS:
+        if variables:
+            raise InvalidArguments((Problem("variables", "unknown_argument", NO_VARIABLES),))
+        return request
+    commands = request.args.get("commands", ())
+    values = {**request.args.get("variables", {}), **(variables or {})}
+    missing = [name for name in _names_in(commands) if holds_mark(values.get(name))]
+    if holds_mark(commands):
+        raise TypedTextMissing(record, _command("run FILE", bool(missing), commands))
+    if missing:
+        again = f"{verb} {plain_id(record.task_id)}"
+        raise VariablesMissing(record, missing, _command(again, True, commands))
+    needed = {name: value for name, value in values.items() if not holds_mark(value)}
+    given = {"variables": needed} if "variables" in request.args or variables else {}
+    return replace(request, args={**request.args, **given})
+
+
+def _names_in(given: Any) -> list[str]:
+    """The variables that commands use, each once."""
+    if isinstance(given, str):
+        return placeholders(given)
+    inner = given.values() if isinstance(given, Mapping) else given
+    several = inner if isinstance(given, Mapping | list | tuple) else ()
+    return list(dict.fromkeys(name for each in several for name in _names_in(each)))
+
+
+def _command(verb: str, variables: bool, commands: Iterable[Any]) -> str:
+    """What to type so that nothing is missing."""
+    more = " --variables VALUES.json" if variables else ""
+    uploads = any("files" in (each.get("args") or {}) for each in commands)
+    return f"octask {verb}{more}{' --allow-files DIR' if uploads else ''}"
+
+
 def known(record: TaskRecord) -> Asked:
     """As much of a request as the record tells, for a person to complete.
 
     What was taken out as secret is left out whole: its mark must never be typed into a page.
+    Of commands the marks stay, which the start dialog asks to be replaced.
     """
     engine = record.engine
     whole = engine.args if engine is not None and engine.args is not None else record.args_summary
     cut = whole.get("_truncated") is True
-    args = {} if cut else {name: given for name, given in whole.items() if not holds_mark(given)}
+    marked = _LEFT_OUT if record.kind == COMMANDS else ()
+    told = whole.items() if not cut else ()
+    args = {name: given for name, given in told if name in marked or not holds_mark(given)}
+    if record.kind == COMMANDS and engine is not None and engine.metadata is not None:
+        args["metadata"] = engine.metadata
     objective = None if holds_mark(record.objective) else record.objective
     policy = None if holds_mark(record.policy) else record.policy
     terms = Terms(
@@ -108,7 +216,21 @@ def known(record: TaskRecord) -> Asked:
         policy=policy,
         enforce=engine.enforce if engine is not None else False,
     )
-    return Asked(record.kind, args, engine.name if engine is not None else None, terms)
+    found = Asked(record.kind, args, engine.name if engine is not None else None, terms)
+    return to_complete(found) if record.kind == COMMANDS else found
+
+
+def to_complete(request: Asked) -> Asked:
+    """Commands as they are recorded, without the lengths of what they typed."""
+    commands = [_without_lengths(each) for each in request.args.get("commands", ())]
+    return replace(request, args={**request.args, "commands": commands})
+
+
+def _without_lengths(command: Any) -> Any:
+    if not isinstance(command, Mapping) or not isinstance(command.get("args"), Mapping):
+        return command
+    kept = {name: value for name, value in command["args"].items() if name not in LENGTHS}
+    return {**command, "args": kept}
 
 
 def repeatable(record: TaskRecord) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from engine import redact
 from engine.admission import Terms
-from engine.again import Asked, holds_mark
+from engine.again import LENGTHS, Asked, holds_mark
 from engine.errors import InvalidArguments, Problem
 from engine.forms import COMMANDS, STARTABLE, own_names
 from engine.records import ENVELOPE
@@ -25,7 +25,6 @@ _LINKS: Final = ("task_run_id", "task_thread_id", "workflow_id", "agent_id")
 _TOP: Final = ("kind", "args", "name", *TERMS, *_LINKS)
 _ENVELOPE_ARGS: Final = ("objective", "phase", "policy")
 _BEFORE_JSON: Final = b"\xef\xbb\xbf \t\r\n"
-_LENGTHS: Final = ("text_length", "key_length")  # what a kept command says of what it typed
 
 
 def document(asked: Asked) -> dict[str, Any]:
@@ -188,7 +187,7 @@ def _stored_command(given: object) -> object:
     if not isinstance(given, Mapping) or not isinstance(given.get("args"), Mapping):
         return given
     kept = stored_args(given["args"], len)
-    return {**given, "args": {name: kept[name] for name in kept if name not in _LENGTHS}}
+    return {**given, "args": {name: kept[name] for name in kept if name not in LENGTHS}}
 
 
 def _refused(path: str, message: str) -> InvalidArguments:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.again import Asked
+from engine.again import Asked, CannotRepeat
 from engine.errors import EngineError
 from engine.units import Unit, UnitState
 
@@ -43,7 +43,8 @@ class NotEnded(EngineError):
 class Remainder:
     """What a retry of a task would start, if anything.
 
-    `failed` parts there are, of which `request` takes the first `taken`.
+    `failed` parts there are, of which `request` takes the first `taken`. With a `refusal` the
+    request lacks what is kept nowhere: a person completes it.
     """
 
     task_id: str
@@ -51,6 +52,16 @@ class Remainder:
     request: Asked | None = None
     failed: int = 0
     taken: int = 0
+    refusal: CannotRepeat | None = None
+
+    @property
+    def whole(self) -> Asked:
+        """The request that can be started. Raises CannotRepeat or NothingToRetry."""
+        if self.refusal is not None:
+            raise self.refusal
+        if self.request is None:
+            raise NothingToRetry(task_id=self.task_id)
+        return self.request
 
 
 def failed_urls(units: Iterable[Unit]) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -44,7 +45,6 @@ from engine.records import ENVELOPE, Health, TaskId, TaskRecord, TaskView, Unrea
 from engine.remainder import (
     CRAWLS,
     NotEnded,
-    NothingToRetry,
     Remainder,
     failed_urls,
     remaining_commands,
@@ -155,11 +155,15 @@ class Engine(Steering):
         if not accepting.cancelled():
             accepting.exception()  # the caller has it; one that went away does not want it
 
-    async def asked(self, task_id: str) -> again.Asked:
+    async def asked(self, task_id: str, variables: Mapping[str, Any] | None = None) -> again.Asked:
         """What the task was asked to do, to `start` it once more.
+
+        Args:
+            variables: values for the variables of a command task; they are kept nowhere.
 
         Raises:
             CannotRepeat: it is not known whole; one class for each reason.
+            InvalidArguments: variables were given for a task that has none.
             NotATaskId, TaskNotFound, TaskUnreadable.
         """
         record = (await self.get(task_id)).entry
@@ -167,37 +171,36 @@ class Engine(Steering):
             raise TaskUnreadable(task_id=task_id, reason=record.reason, path=record.path)
         link = record.engine.contract_id if record.engine is not None else None
         contract = await asyncio.to_thread(self.goals.terms_of, link) if link else None
-        return again.asked(record, contract)
+        return again.asked(record, contract, variables)
 
-    async def rerun(self, task_id: str) -> TaskRecord:
+    async def rerun(self, task_id: str, variables: Mapping[str, Any] | None = None) -> TaskRecord:
         """Start the same request as a new task, which names this one as its parent.
 
         Raises:
             CannotRepeat, and whatever `start` raises.
         """
-        one = await self.asked(task_id)
+        one = await self.asked(task_id, variables)
         parent = await self.ledger_id(task_id)
         return await self.start(one.kind, one.args, name=one.name, parent=parent, terms=one.terms)
 
-    async def remainder(self, task_id: str) -> Remainder:
+    async def remainder(
+        self, task_id: str, variables: Mapping[str, Any] | None = None
+    ) -> Remainder:
         """What of an ended task failed, or its contract misses, as a request that could be started.
+
+        Commands that lack variables, or what they type, come with a `refusal`.
 
         Raises:
             CannotRepeat: its request is not known whole.
             NotEnded: it may still come to these pages by itself.
             NotATaskId, TaskNotFound, TaskUnreadable.
         """
-        asked = await self.asked(task_id)
         record = (await self.get(task_id)).entry
+        if isinstance(record, TaskRecord) and record.kind == again.COMMANDS:
+            return await self._remaining_commands(task_id, record, variables)
+        asked = await self.asked(task_id, variables)
         if isinstance(record, TaskRecord) and not record.is_terminal:
             raise NotEnded(task_id=task_id)
-        if asked.kind == "commands":
-            task = await self.command_task(task_id, results=False) or {}
-            states = [one.get("status") for one in task.get("commands", ())]
-            found = remaining_commands(asked, states)
-            return Remainder(
-                task_id, asked.kind, found, states.count("error"), int(found is not None)
-            )
         if asked.kind not in CRAWLS:
             return Remainder(task_id, asked.kind)
         units: list[Unit] = []
@@ -209,15 +212,29 @@ class Engine(Steering):
             urls = web_pages([*urls, *contract.missing])
         return remaining_pages(task_id, asked, urls)
 
-    async def retry(self, task_id: str) -> TaskRecord:
+    async def _remaining_commands(
+        self, task_id: str, record: TaskRecord, variables: Mapping[str, Any] | None
+    ) -> Remainder:
+        if not record.is_terminal:
+            raise NotEnded(task_id=task_id)
+        task = await self.command_task(task_id, results=False) or {}
+        states = [one.get("status") for one in task.get("commands", ())]
+        left = remaining_commands(again.recorded(record), states)
+        if left is None:
+            return Remainder(task_id, record.kind)
+        found = Remainder(task_id, record.kind, left, states.count("error"), 1)
+        try:
+            return replace(found, request=again.completed(record, left, variables, "retry"))
+        except again.CannotRepeat as refusal:
+            return replace(found, request=again.to_complete(left), refusal=refusal)
+
+    async def retry(self, task_id: str, variables: Mapping[str, Any] | None = None) -> TaskRecord:
         """Start a new task over what failed in this one, which it names as its parent.
 
         Raises:
             NothingToRetry, and whatever `remainder` and `start` raise.
         """
-        request = (await self.remainder(task_id)).request
-        if request is None:
-            raise NothingToRetry(task_id=task_id)
+        request = (await self.remainder(task_id, variables)).whole
         return await self.start(
             request.kind,
             request.args,

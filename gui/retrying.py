@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
+from engine.again import Asked
 from engine.errors import EngineError
 from engine.ledger_ids import ledger_label
 from engine.records import TaskRecord, TaskView
@@ -48,6 +49,9 @@ class Retrying(QObject):
     def _decide(self, found: Remainder) -> None:
         from gui.dialogs.question import Question
 
+        if found.refusal is not None and found.request is not None:
+            self._complete_by_hand(found.task_id, found.request)
+            return
         dialog = Question(self._window)
         dialog.ask(self.tr("Retry what failed"), self._headline(found))
         elsewhere = self._window.beside.starts_here(bool(ledger_label(found.task_id)))
@@ -67,6 +71,14 @@ class Retrying(QObject):
 
         dialog.when_answered(act)
         dialog.open()
+
+    def _complete_by_hand(self, task_id: str, request: Asked) -> None:
+        note = self.tr(
+            "These are the commands from the failed one on. Variables and typed texts are not "
+            "kept: they have to be given again."
+        )
+        parent = None if ledger_label(task_id) else task_id  # a parent is in the same ledger
+        self._window.requests.starting.open(request, parent, note=note)
 
     def _headline(self, found: Remainder) -> str:
         number = found.taken

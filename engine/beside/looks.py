@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -99,8 +99,8 @@ class LooksBeside(Engine):
     async def wait(self, task_id: str, timeout_ms: int = 60_000) -> TaskRecord:
         return await self._door.ask(Engine.wait, Marks.record, task_id, timeout_ms)
 
-    async def asked(self, task_id: str) -> Asked:
-        return await self._door.ask(Engine.asked, as_it_is, task_id)
+    async def asked(self, task_id: str, variables: Mapping[str, Any] | None = None) -> Asked:
+        return await self._door.ask(Engine.asked, as_it_is, task_id, variables)
 
     async def prospect(self, subject: str, *, named: bool = False) -> Prospect:
         return await self._door.ask(Engine.prospect, Marks.prospect, subject, named=named)

@@ -14,7 +14,6 @@ from engine.goals.enforcing import Force
 from engine.goals.views import RunView
 from engine.ledger_ids import ledger_label
 from engine.records import Status, TaskRecord
-from engine.remainder import NothingToRetry
 from engine.service import Engine
 
 
@@ -36,20 +35,18 @@ class SteersBeside(LooksBeside):
         parent = None if parent and ledger_label(parent) else parent
         return await super().start(kind, args, name=name, parent=parent, terms=terms)
 
-    async def rerun(self, task_id: str) -> TaskRecord:
+    async def rerun(self, task_id: str, variables: Mapping[str, Any] | None = None) -> TaskRecord:
         """Start the same request in the own ledger; the task names its parent if that is there."""
         if not ledger_label(task_id):
-            return await super().rerun(task_id)
-        one = await self.asked(task_id)
+            return await super().rerun(task_id, variables)
+        one = await self.asked(task_id, variables)
         return await self.start(one.kind, one.args, name=one.name, terms=one.terms)
 
-    async def retry(self, task_id: str) -> TaskRecord:
+    async def retry(self, task_id: str, variables: Mapping[str, Any] | None = None) -> TaskRecord:
         """As `rerun`, of what failed in the task."""
         if not ledger_label(task_id):
-            return await super().retry(task_id)
-        request = (await self.remainder(task_id)).request
-        if request is None:
-            raise NothingToRetry(task_id=task_id)
+            return await super().retry(task_id, variables)
+        request = (await self.remainder(task_id, variables)).whole
         return await self.start(request.kind, request.args, name=request.name, terms=request.terms)
 
     async def update(

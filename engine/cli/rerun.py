@@ -6,8 +6,10 @@ With progress or in a worker, like `start`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 from msgspec import to_builtins
@@ -18,42 +20,56 @@ from engine.cli.detach import detach
 from engine.cli.escaped import as_json as print_json
 from engine.cli.place import place_options, settings_from
 from engine.cli.progress import progress_for
+from engine.cli.run_files import allow_files_option, check_folder, read_variables
 from engine.cli.start import foreground, report
 from engine.config import Settings
 from engine.errors import EngineError
 from engine.records import TaskRecord
-from engine.remainder import NothingToRetry
 from engine.service import Engine
 
 Begin = Callable[[Engine], Awaitable[TaskRecord]]
 Read = Callable[[Engine], Awaitable[Asked]]
 
 
+def again_options(command: Callable[..., None]) -> Callable[..., None]:
+    """What both commands take beside the place: no part of it is kept."""
+    for option in (
+        click.option(
+            "--detach", "detached", is_flag=True, help="Run in the background; print the id."
+        ),
+        allow_files_option,
+        click.option(
+            "--variables",
+            metavar="FILE",
+            help="A JSON object with the variables of a command task, which are kept nowhere.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 @click.command()
 @click.argument("task_id", metavar="ID")
-@click.option("--detach", "detached", is_flag=True, help="Run in the background; print the id.")
+@again_options
 @place_options
-def rerun(
-    task_id: str, detached: bool, home: Path | None, root: Path | None, as_json: bool
-) -> None:
+def rerun(task_id: str, home: Path | None, root: Path | None, as_json: bool, **given: Any) -> None:
     """Start a task's request once more, as a new task.
 
-    Only where it is known whole: what was secret, or too long, was not written down.
+    Only where it is known whole: what was secret, or too long, was not written down. Values of
+    variables are given again with --variables.
     """
-    settings = _settings(home, root, as_json)
-    if detached:
-        _detach(settings, task_id, lambda engine: engine.asked(task_id), as_json)
+    settings, values = _settings(home, root, given, as_json)
+    if given["detached"]:
+        _detach(settings, task_id, lambda engine: engine.asked(task_id, values), as_json)
     else:
-        _follow(settings, lambda engine: engine.rerun(task_id), as_json)
+        _follow(settings, lambda engine: engine.rerun(task_id, values), as_json)
 
 
 @click.command()
 @click.argument("task_id", metavar="ID")
-@click.option("--detach", "detached", is_flag=True, help="Run in the background; print the id.")
+@again_options
 @place_options
-def retry(
-    task_id: str, detached: bool, home: Path | None, root: Path | None, as_json: bool
-) -> None:
+def retry(task_id: str, home: Path | None, root: Path | None, as_json: bool, **given: Any) -> None:
     """Start a new task over what failed in an ended one.
 
     Of a crawl its failed pages (not those that robots.txt forbids) and the pages that its
@@ -62,21 +78,24 @@ def retry(
     """
 
     async def left(engine: Engine) -> Asked:
-        request = (await engine.remainder(task_id)).request
-        if request is None:
-            raise NothingToRetry(task_id=task_id)
-        return request
+        return (await engine.remainder(task_id, values)).whole
 
-    settings = _settings(home, root, as_json)
-    if detached:
+    settings, values = _settings(home, root, given, as_json)
+    if given["detached"]:
         _detach(settings, task_id, left, as_json)
     else:
-        _follow(settings, lambda engine: engine.retry(task_id), as_json)
+        _follow(settings, lambda engine: engine.retry(task_id, values), as_json)
 
 
-def _settings(home: Path | None, root: Path | None, as_json: bool) -> Settings:
+def _settings(
+    home: Path | None, root: Path | None, given: Mapping[str, Any], as_json: bool
+) -> tuple[Settings, dict[str, Any]]:
+    """Where the task is and what it may upload, and the variables of the file."""
+    allowed = given["allow_files"]
     try:
-        return settings_from(home, root)
+        check_folder(allowed)
+        values = read_variables(given["variables"])
+        return replace(settings_from(home, root), allow_files=allowed), values
     except EngineError as error:
         refuse(error, as_json=as_json)
 

@@ -19,7 +19,7 @@ from engine.cli.escaped import as_json as print_json
 from engine.cli.junit import report, write_report
 from engine.cli.phrases import say
 from engine.cli.place import place_options, settings_from
-from engine.cli.run_files import TaskFile, read_task_files
+from engine.cli.run_files import TaskFile, allow_files_option, check_folder, read_task_files
 from engine.cli.run_show import Lines, lines_for
 from engine.config import Settings
 from engine.errors import EngineError, InvalidArguments, Problem
@@ -33,22 +33,13 @@ _WORST_FIRST: Final = (FAILED, CANCELLED, OK)
 _ALONE: Final = ("junit", "one_instance")  # nobody would be there to do these
 
 
-def _absolute(given: str) -> Path:
-    return Path(given).absolute()
-
-
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--variables", metavar="FILE", help="A JSON object that fills {{name}} in arguments.")
 @click.option("--junit", metavar="FILE", type=Path, help="Write a JUnit report there.")
 @click.option("--one-instance", is_flag=True, help="All files in one browser, one after another.")
 @click.option("--headed", is_flag=True, help="With --one-instance: show that browser's window.")
-@click.option(
-    "--allow-files",
-    metavar="DIR",
-    type=_absolute,
-    help="The folder whose files the tasks may upload (none without it).",
-)
+@allow_files_option
 @click.option("--name", help="A name for the list (the task's own).")
 @click.option("--detach", "detached", is_flag=True, help="Run in the background; print the ids.")
 @place_options
@@ -61,6 +52,7 @@ def run(files: tuple[str, ...], **given: Any) -> None:
     as_json = given["as_json"]
     try:
         _check_options(given)
+        check_folder(given["allow_files"])
         settings = replace(
             settings_from(given["home"], given["root"]), allow_files=given["allow_files"]
         )
@@ -100,9 +92,6 @@ def _check_options(given: dict[str, Any]) -> None:
     folder = given["junit"].absolute().parent if given["junit"] else None
     if folder is not None and not folder.is_dir():
         problems.append(Problem("--junit", "no_folder", f"there is no folder {folder}"))
-    allowed = given["allow_files"]
-    if allowed is not None and not allowed.is_dir():
-        problems.append(Problem("--allow-files", "no_folder", f"there is no folder {allowed}"))
     if given["junit"] and given["junit"].is_dir():
         problems.append(Problem("--junit", "no_file", "is a folder: give the name of a file"))
     if problems:

@@ -8,12 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import click
+
 from engine.errors import InvalidArguments, Problem
 from engine.work.command_check import check
 from engine.work.command_file import MAX_BYTES, read_document
 from engine.work.command_uploads import Uploads
 
 STANDARD_INPUT: Final = "-"
+allow_files_option: Final = click.option(
+    "--allow-files",
+    metavar="DIR",
+    type=lambda given: Path(given).absolute(),
+    help="The folder whose files the tasks may upload (none without it).",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +49,11 @@ def read_task_files(
         InvalidArguments: with the mistakes of all files; behind a file's name if there are more.
     """
     problems: list[Problem] = []
-    given = _variables(variables, problems)
+    given: dict[str, Any] = {}
+    try:
+        given = read_variables(variables)
+    except InvalidArguments as error:
+        problems += error.problems
     found: list[TaskFile] = []
     for name in names:
         try:
@@ -55,19 +67,22 @@ def read_task_files(
     return found
 
 
-def _variables(name: str | None, problems: list[Problem]) -> dict[str, Any]:
+def check_folder(allowed: Path | None) -> None:
+    """Raise InvalidArguments where the folder of --allow-files is none."""
+    if allowed is not None and not allowed.is_dir():
+        problem = Problem("--allow-files", "no_folder", f"there is no folder {allowed}")
+        raise InvalidArguments((problem,))
+
+
+def read_variables(name: str | None) -> dict[str, Any]:
+    """The names and values of a file, `-` for standard input. Raises InvalidArguments."""
     if name is None:
         return {}
-    try:
-        found = read_document(_bytes(name), _shown(name))
-    except InvalidArguments as error:
-        problems += error.problems
-        return {}
+    found = read_document(_bytes(name), _shown(name))
     if isinstance(found, dict):
         return found
     message = "must be a JSON object of names and values"
-    problems.append(Problem(_shown(name), "wrong_type", message))
-    return {}
+    raise InvalidArguments((Problem(_shown(name), "wrong_type", message),))
 
 
 def _with_variables(document: Any, given: Mapping[str, Any]) -> Any:

@@ -67,12 +67,12 @@ def _accepted(plan: CommandPlan) -> CommandPlan:
     return msgspec.structs.replace(plan, task_id=new_task_id(now_ms), accepted_at=now_ms)
 
 
-def place(plan: CommandPlan, given: Mapping[str, Any]) -> Placing:
+def place(plan: CommandPlan, _: Mapping[str, Any]) -> Placing:
     """What is written down of an accepted task: never what it types."""
-    asked = {name: value for name, value in given.items() if name != "metadata"}
     metadata = _small(plan.metadata)
     return Placing(
-        withheld=asked != plan.stored or (metadata is None) != (plan.metadata is None),
+        # Variables and typed texts leave their marks; metadata that is too large leaves nothing.
+        withheld=(metadata is None) != (plan.metadata is None),
         args=plan.stored,
         name=plan.name[:200],
         command_task_id=plan.task_id,

@@ -8,10 +8,12 @@ from typing import Any
 from engine.errors import InvalidArguments, Problem
 from engine.service import Engine
 from engine.stopping import NotConfirmed, Plan, Stopped, answers, plan
+from engine.verbs.goals import object_of
 from engine.verbs.model import Param, Verb
 
 TASK_ID = Param("task_id", "the task's id: 16 hex digits", positional=True, required=True)
 TASK_IDS = Param("task_ids", "one or more task ids", "many", positional=True)
+VARIABLES = Param("variables", "names and values that its commands need, kept nowhere", "json")
 QUERY_HELP = "in the filter language, as in 'status:failed host:example.com age:<1h \"timeout\"'"
 
 
@@ -67,12 +69,17 @@ async def _wait(engine: Engine, given: Mapping[str, Any]) -> Any:
     return await engine.wait(given["task_id"], given["timeout_ms"])
 
 
+def _variables(given: Mapping[str, Any]) -> dict[str, Any]:
+    values = given["variables"]
+    return {} if values is None else object_of("variables", values)
+
+
 async def _rerun(engine: Engine, given: Mapping[str, Any]) -> Any:
-    return await engine.rerun(given["task_id"])
+    return await engine.rerun(given["task_id"], _variables(given))
 
 
 async def _retry(engine: Engine, given: Mapping[str, Any]) -> Any:
-    return await engine.retry(given["task_id"])
+    return await engine.retry(given["task_id"], _variables(given))
 
 
 async def _reap(engine: Engine, given: Mapping[str, Any]) -> Any:
@@ -123,7 +130,7 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         "rerun",
         "Start a task's request once more, as a new task.",
-        (TASK_ID,),
+        (TASK_ID, VARIABLES),
         _rerun,
         accepts=True,
         faces=("mcp", "http"),  # the command line shows its progress, see cli.rerun
@@ -131,7 +138,7 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         "retry",
         "Start a new task over the failed or missing pages, or commands, of an ended one.",
-        (TASK_ID,),
+        (TASK_ID, VARIABLES),
         _retry,
         accepts=True,
         faces=("mcp", "http"),  # as `rerun`

@@ -81,6 +81,10 @@ class RerunDialog(Question):
     def _unknown(self) -> Iterator[tuple[int, str]]:
         words = {
             "request_hidden": self.tr("Not known whole, because secrets are not kept: {0}"),
+            "variables_missing": self.tr(
+                "Not known whole, because values of variables are not kept: {0}"
+            ),
+            "typed_text_missing": self.tr("Not known whole, because typed texts are not kept: {0}"),
             "request_cut": self.tr("Not known whole, because they had too many arguments: {0}"),
             "request_unknown": self.tr("Not known whole, because another program made them: {0}"),
         }

@@ -351,3 +351,72 @@ def test_the_operator_names_the_folder_whose_files_may_be_uploaded(
     assert "2 of 2 commands" in octask("run", document, *allowed).stdout
     (detached,) = octask("run", document, *allowed, "--detach").stdout.split()
     assert "COMPLETED" in octask("wait", detached).stdout
+
+
+@pytest.mark.parametrize("verb", ["retry", "rerun"])
+def test_commands_are_done_again_with_their_variables_and_the_folder_of_their_files(
+    octask: Octask, site: Site, verb: str
+) -> None:
+    (octask.folder / "files").mkdir()
+    (octask.folder / "files" / "a.txt").write_text("first")
+    allowed = ("--allow-files", str(octask.folder / "files"))
+    site.answers["/form"] = Answer(b"<!doctype html><title>t</title><input type=file><p>x</p>")
+    document = task(
+        do("goto", url="{{site}}/login?u={{unused}}"),
+        do("goto", url="{{site}}/form"),
+        do("upload", selector="input", files="a.txt"),
+        do("get_text", selector="#{{word}}", timeout=300),
+    )
+    values = {"site": site.url, "word": "planted-word", "unused": "planted-too"}
+    given = octask.file("values.json", values)
+    octask("run", octask.file("a.json", document), "--variables", given, *allowed, code=1)
+    (first,) = octask.metas()
+    few = octask.file("few.json", {"site": site.url})
+    error = json.loads(octask(verb, first["task_id"], "--variables", few, "--json", code=1).stdout)[
+        "error"
+    ]
+    assert error["code"] == "variables_missing"
+    names = "word" if verb == "retry" else "unused, word"  # what is left needs no other one
+    assert f"these are missing: {names}." in error["message"]
+    command = f"octask {verb} {first['task_id']} --variables VALUES.json --allow-files DIR"
+    assert command in error["advice"]
+    assert len(octask.metas()) == 1
+    site.answers["/form"] = Answer(
+        b"<!doctype html><title>t</title><input type=file><p id=planted-word>x</p>"
+    )
+    octask(verb, first["task_id"], "--variables", given, *allowed)
+    again = next(one for one in octask.metas() if one["task_id"] != first["task_id"])
+    assert again["engine"]["parent_task_id"] == first["task_id"]
+    assert len(again["args_summary"]["commands"]) == (3 if verb == "retry" else 4)
+    assert b"planted-" not in octask.everything()
+    detached = octask(verb, first["task_id"], "--variables", given, *allowed, "--detach")
+    assert "COMPLETED" in octask("wait", detached.stdout.strip()).stdout
+
+
+def test_a_typed_text_that_was_not_kept_is_a_reason_only_where_it_is_typed_again(
+    octask: Octask, site: Site
+) -> None:
+    site.answers["/form"] = Answer(b"<!doctype html><title>t</title><input>")
+    typed = [do("goto", url=f"{site.url}/form"), do("type", selector="input", text="planted")]
+    missing = do("click", selector="#none", timeout=300)
+    document = octask.file("a.json", task(*typed, missing))
+    octask("run", document, code=1)
+    (first,) = octask.metas()
+    error = json.loads(octask("retry", first["task_id"], "--json", code=1).stdout)["error"]
+    assert (error["code"], "octask run FILE" in error["advice"]) == ("typed_text_missing", True)
+    before = octask.file("b.json", task(*typed, do("goto", url=f"{site.url}/form"), missing))
+    octask("run", before, code=1)
+    second = next(one for one in octask.metas() if one["task_id"] != first["task_id"])
+    octask("retry", second["task_id"], code=1)
+    again = [one for one in octask.metas() if one["engine"].get("parent_task_id")]
+    assert [len(one["args_summary"]["commands"]) for one in again] == [2]
+
+
+def test_variables_for_a_task_that_has_none_are_a_mistake(octask: Octask, site: Site) -> None:
+    octask("start", "crawl", site.url, "--engine", "static", "--max-pages", "1")
+    (first,) = octask.metas()
+    given = octask.file("values.json", {"a": "b"})
+    for verb in ("rerun", "retry"):
+        said = octask(verb, first["task_id"], "--variables", given, code=2).stderr
+        assert "variables: are for command tasks only" in said
+    assert "no folder" in octask("rerun", first["task_id"], "--allow-files", "/no", code=2).stderr

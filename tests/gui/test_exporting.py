@@ -6,14 +6,17 @@ import socket
 import zipfile
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QStandardPaths, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
+from engine.redact import MARK
 from gui.details.items import Items
 from gui.dialogs.export import ExportDialog
+from gui.dialogs.start import StartDialog
 from gui.folders import documents
 from gui.session import Session
 from tests.gui.result_ledgers import page, put_pages, put_task
@@ -163,6 +166,41 @@ async def test_only_what_failed_is_started_again_after_a_question(home: Path) ->
         assert view is not None
         assert str(view.entry.args_summary["url"]).endswith("/bad")  # type: ignore[union-attr]
         assert view.entry.engine.parent_task_id == f"{1:016x}"  # type: ignore[union-attr]
+
+
+async def test_commands_that_lack_what_was_typed_are_shown_to_be_completed(home: Path) -> None:
+    goto = {"action": "goto", "url": "http://127.0.0.1:1/"}
+    typed = {"action": "type", "selector": "{{field}}", "text": MARK, "text_length": 4}
+    commands = [
+        {"tool_name": "browser_navigate", "intention": "before", "args": goto},
+        {"tool_name": "browser_navigate", "intention": "go", "args": goto},
+        {"tool_name": "browser_interact", "intention": "type", "args": typed},
+    ]
+    args: dict[str, Any] = {"task_name": "a", "task_intention": "b", "commands": commands}
+    args["variables"] = {"field": MARK}
+    states = ("success", "success", "error")
+    told = [
+        {**one, "id": f"{at}", "status": state}
+        for at, (one, state) in enumerate(zip(commands, states, strict=True))
+    ]
+    engine = {"host": socket.gethostname(), "args": args, "command_task_id": "task_1_a"}
+    folder = put_task(home, 1, kind="commands", status="FAILED", engine=engine)
+    task: dict[str, Any] = {"id": "task_1_a", "instanceId": "", "name": "a", "commands": told}
+    task["intention"] = "b"
+    task |= {"status": "failed", "currentCommandIndex": 2, "createdAt": 1}
+    (folder / "commands.json").write_text(json.dumps(task))
+    async with opened(home) as session:
+        choose_rows(session, 1)
+        session.window.acts["retry_failed"].trigger()
+        await settled(lambda: isinstance(session.window.requests.starting._dialog, StartDialog))
+        dialog = session.window.requests.starting._dialog
+        assert isinstance(dialog, StartDialog)
+        asked = dialog.form.asked
+        assert [one["intention"] for one in asked.args["commands"]] == ["go", "type"]
+        kept = {name: value for name, value in typed.items() if name != "text_length"}
+        assert asked.args["commands"][1]["args"] == kept
+        assert not dialog.start.isEnabled()
+        assert MARK in dialog.start.toolTip()
 
 
 async def test_escape_starts_nothing(home: Path) -> None:

@@ -59,6 +59,7 @@ NAMES = frozenset(
         *("Scroll {0}", "Select in {0}", "Type into {0}", "Wait for {0}"),
         *("Upload into {0}", "Drag {0}", "Close tab {0}"),
         "octask run --allow-files DIR, the folder that holds these files",
+        *("octask start {0}", "octask {0}{1}{2}", "octask run FILE"),
         *("Move the mouse over {0}", "Accept the dialog", "Dismiss the dialog"),
     }
 )
