@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from engine.display import display
+from engine.saying import say
 
 ROBOTS: Final = "Blocked by robots.txt"  # as a crawl words it: the site said no, nothing failed
 _NAMES: Final = ("url", "intention", "part", "name", "selector", "file", "kind")
@@ -44,8 +45,10 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
 
     `failure` tells two sorts of failed pages apart, where it is known: `http` (the site answered
     with an error) and `not_loaded`. `remark` is a word for a page that was kept and may not be
-    what it should: `empty` or `unsettled`. Times in ms, sizes in bytes; None is what it does not
-    say. All texts are safe to show.
+    what it should: `empty` or `unsettled`. `attempts` is how often a page was requested, where it
+    was more than once; `redacted` counts the places that its content lost, `links_over` the links
+    beyond the limit of a page. Times in ms, sizes in bytes; None is what it does not say. All
+    texts are safe to show.
     """
 
     number: int
@@ -61,6 +64,9 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     size_bytes: int | None = None
     shot: str = ""
     remark: str = ""
+    attempts: int = 0
+    redacted: int = 0
+    links_over: int = 0
     at: int = -1
 
     @property
@@ -69,6 +75,11 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
         if self.code is not None and 100 <= self.code < 600:
             return f"{self.code // 100}xx"
         return self.state
+
+    @property
+    def remark_words(self) -> str:
+        """The remark as a person reads it; empty without one."""
+        return say(f"page.{self.remark}") if self.remark else ""
 
 
 def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:
@@ -88,6 +99,9 @@ def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:
         size_bytes=_whole(row.get("bytes")),
         shot=_shot(row),
         remark="" if reason else _remark(row),
+        attempts=_whole(row.get("attempts")) or 0,
+        redacted=_whole(row.get("redacted")) or 0,
+        links_over=_whole(row.get("links_over_limit")) or 0,
         at=at,
     )
 
@@ -118,7 +132,8 @@ class UnitFilter:
             return False
         if not self.words:
             return True
-        text = f"{unit.name} {unit.title} {unit.reason} {unit.code or ''}".casefold()
+        told = (unit.name, unit.title, unit.reason, str(unit.code or ""), unit.remark_words)
+        text = " ".join(told).casefold()
         return all(word in text for word in self.words)
 
     def wants(self, row: Mapping[str, Any]) -> bool:

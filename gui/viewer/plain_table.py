@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import (
     QAbstractItemModel,
@@ -73,6 +73,18 @@ class PlainTable(QTableView):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The column that `grows` has the room that the others leave, until somebody drags one."""
         super().resizeEvent(event)
+        self._give_room()
+
+    def show_columns(self, wanted: Mapping[int, bool]) -> None:
+        """Show or hide the columns of these numbers; the others stay as they are."""
+        header = self.horizontalHeader()
+        changed = [at for at, shown in wanted.items() if header.isSectionHidden(at) == shown]
+        for at in changed:
+            header.setSectionHidden(at, not wanted[at])
+        if changed:
+            self._give_room()
+
+    def _give_room(self) -> None:
         header = self.horizontalHeader()
         if self._least and not self._touched:
             self._fit()

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from PySide6.QtCore import QCoreApplication
 
-from engine.saying import retold, say
+from engine.saying import retold
 from engine.sizes import size_words
 from engine.units import Unit, UnitState
 from engine.words import count, took
@@ -27,7 +27,10 @@ TONES: Final = {
 
 
 class UnitColumn(NamedTuple):
-    """`text` is what is seen, `value` what is sorted by; `width` in characters, 0: the rest."""
+    """`text` is what is seen, `value` what is sorted by; `width` in characters, 0: the rest.
+
+    An `is_rare` column is shown only while some unit has a value other than 0 in it.
+    """
 
     key: str
     text: Callable[[Unit], str]
@@ -35,6 +38,7 @@ class UnitColumn(NamedTuple):
     width: int = 0
     is_number: bool = False
     is_toned: bool = False
+    is_rare: bool = False
 
 
 _SIGN_CHARS = 3  # what its sign is wider than a letter
@@ -80,6 +84,9 @@ def title_of(key: str, *, of_steps: bool = False) -> str:
         "response": _tr("Response"),
         "render": _tr("Render"),
         "size": _tr("Size"),
+        "attempts": _tr("Attempts"),
+        "redacted": _tr("Redacted"),
+        "links_over": _tr("Links over limit"),
         "error": _tr("Error"),
     }
     if of_steps:  # a command has no address and no title: what it is for, and its tool
@@ -95,7 +102,7 @@ def spoken(unit: Unit) -> str:
 
 def said_of(unit: Unit) -> str:
     """Why a page failed, or what there is to say of one that was kept."""
-    return retold(unit.reason) or (say(f"page.{unit.remark}") if unit.remark else "")
+    return retold(unit.reason) or unit.remark_words
 
 
 def _tr(text: str) -> str:
@@ -117,13 +124,33 @@ def _ms(value: float | None) -> str:
 _NUMBER = UnitColumn(
     "number", lambda unit: count(unit.number + 1), lambda unit: unit.number, 6, is_number=True
 )
+
+
+def _rare(key: str, value: Callable[[Unit], int], width: int) -> UnitColumn:
+    """A count that most units do not have."""
+    return UnitColumn(
+        key,
+        lambda unit: count(value(unit)) if value(unit) else "",
+        value,
+        width,
+        is_number=True,
+        is_rare=True,
+    )
+
+
+_RARE: Final = (
+    _rare("attempts", lambda unit: unit.attempts, 9),
+    _rare("redacted", lambda unit: unit.redacted, 10),
+    _rare("links_over", lambda unit: unit.links_over, 18),
+)
 _TITLE = UnitColumn("title", lambda unit: unit.title, lambda unit: unit.title.casefold(), 24)
 ITEM_COLUMNS: Final = (
     _NUMBER,
     UnitColumn("state", state_word, lambda unit: (unit.state, unit.failure), 12, is_toned=True),
     UnitColumn("name", lambda unit: unit.name, lambda unit: unit.name, 56),
     _TITLE,
-    UnitColumn("reason", lambda unit: retold(unit.reason), lambda unit: unit.reason.casefold()),
+    *_RARE,
+    UnitColumn("reason", said_of, lambda unit: (unit.reason.casefold(), unit.remark)),
 )
 PAGE_COLUMNS: Final = (
     _NUMBER,
@@ -158,5 +185,6 @@ PAGE_COLUMNS: Final = (
         9,
         is_number=True,
     ),
+    *_RARE,
     UnitColumn("error", said_of, lambda unit: (unit.reason.casefold(), unit.remark)),
 )

@@ -53,6 +53,7 @@ class UnitList(QWidget):
         grows = next(at for at, column in enumerate(columns) if column.key in ("name", "url"))
         self.table = PlainTable(self.model, self.tr("Items"), widths, self, grows=grows)
         self.table.let_sort()
+        self.table.show_columns(self.model.rare_columns)
         self.search = QLineEdit(self)
         self.chips = KindChips(KINDS, kind_word, self)
         self._state = ElidedLabel("muted", self)
@@ -123,11 +124,11 @@ class UnitList(QWidget):
             self._task_id = ""
 
     def copy(self) -> None:
-        """The marked rows as tab-separated text on the clipboard."""
+        """The marked rows as tab-separated text on the clipboard, with the columns shown."""
+        rare = self.model.rare_columns
+        columns = [one for at, one in enumerate(self.model.columns) if rare.get(at, True)]
         lines = [
-            "\t".join(
-                clipboard_cell(one.text(self.model.unit_at(row))) for one in self.model.columns
-            )
+            "\t".join(clipboard_cell(one.text(self.model.unit_at(row))) for one in columns)
             for row in self.table.marked_rows()
         ]
         QGuiApplication.clipboard().setText("\n".join(lines))
@@ -173,6 +174,7 @@ class UnitList(QWidget):
 
     def _show_state(self) -> None:
         self.chips.show_counts(self.model.kinds)
+        self.table.show_columns(self.model.rare_columns)
         shown, total = self.model.rowCount(), self.model.total
         if self._problem:
             text = self._problem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import (
@@ -50,6 +50,12 @@ class UnitModel(QAbstractTableModel):
         self.beyond = 0
         self._of_steps = False
         self.kinds: Counter[str] = Counter()
+        self._used = dict.fromkeys((at for at, one in enumerate(columns) if one.is_rare), False)
+
+    @property
+    def rare_columns(self) -> Mapping[int, bool]:
+        """Which of the columns that most tasks do not need have a value."""
+        return self._used
 
     @property
     def total(self) -> int:
@@ -71,7 +77,7 @@ class UnitModel(QAbstractTableModel):
         self.beginResetModel()
         self._all, self._shown, self._left = [], [], None
         self._slices.stop()
-        self.kinds = Counter()
+        self.kinds, self._used = Counter(), dict.fromkeys(self._used, False)
         self.beyond = 0
         self.endResetModel()
         self.changed.emit()
@@ -82,6 +88,8 @@ class UnitModel(QAbstractTableModel):
         self.beyond += max(0, len(units) - room)
         units = units[: max(0, room)]
         self._all.extend(units)
+        for at in (at for at, used in self._used.items() if not used):
+            self._used[at] = any(map(self.columns[at].value, units))
         self.kinds.update(one.answer if self._by_answer else one.state for one in units)
         if self._left is None:  # else the filter comes to them as it goes on
             fit = [one for one in units if self._passes(one)]

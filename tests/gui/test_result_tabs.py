@@ -70,6 +70,44 @@ async def test_items_say_what_became_of_each_and_why(home: Path) -> None:
         ]
 
 
+async def test_items_show_what_a_kept_page_lacks_only_where_a_page_lacks_it(home: Path) -> None:
+    put_pages(put_task(home, 1), page(0))
+    lacking = {"empty": True, "attempts": 3, "redacted": 2, "links_over_limit": 1200}
+    put_pages(put_task(home, 2), page(0), page(1, **lacking), page(2, attempts=2))
+    async with opened(home) as session:
+        items: Items = await tab_of(session, 1, "items", Items)
+        await settled(lambda: items.list.model.total == 1 and not items.list.is_reading)
+        assert shown_titles(items) == ["#", "State", "Item", "Title", "Reason"]
+        await tab_of(session, 2, "items", Items)
+        await settled(lambda: items.list.model.total == 3 and not items.list.is_reading)
+        rare = ["Attempts", "Redacted", "Links over limit"]
+        assert shown_titles(items) == ["#", "State", "Item", "Title", *rare, "Reason"]
+        words = "shows neither text nor link nor picture"
+        assert row_of(items, 1)[4:] == ["3", "2", "1,200", words]
+        assert row_of(items, 0)[4:] == ["", "", "", ""]
+        items.list.table.sortByColumn(4, Qt.SortOrder.DescendingOrder)
+        assert [row_of(items, at)[4] for at in range(3)] == ["3", "2", ""]
+        QTest.keyClicks(items.list.search, "neither text")
+        await settled(lambda: items.list.model.rowCount() == 1)
+        items.list.table.selectAll()
+        items.list.copy()
+        assert QGuiApplication.clipboard().text().split("\t")[4:] == ["3", "2", "1,200", words]
+        await tab_of(session, 1, "items", Items)
+        await settled(lambda: items.list.model.total == 1 and not items.list.is_reading)
+        assert shown_titles(items) == ["#", "State", "Item", "Title", "Reason"]
+
+
+def shown_titles(items: Items) -> list[str]:
+    header, model = items.list.table.horizontalHeader(), items.list.model
+    shown = [at for at in range(header.count()) if not header.isSectionHidden(at)]
+    return [model.headerData(at, Qt.Orientation.Horizontal) for at in shown]
+
+
+def row_of(items: Items, row: int) -> list[str]:
+    model = items.list.model
+    return [model.data(model.index(row, at)) for at in range(model.columnCount())]
+
+
 async def test_items_are_narrowed_by_switches_and_words(home: Path) -> None:
     put_pages(put_task(home, 1), *(page(at, error="x" if at % 2 else None) for at in range(9)))
     async with opened(home) as session:
