@@ -142,7 +142,7 @@ class Reading:
 
     async def search(self, task_id: str, name: str, needle: str) -> AsyncGenerator[HitPart, None]:
         """Every name and value in a JSON file that holds `needle`, large or small."""
-        (size,) = [one.size_bytes for one in await self.files(task_id) if one.name == name] or [0]
+        size = await asyncio.to_thread(self._size, task_id, name)
         where: list[Search] = []
 
         def begin() -> Iterator[Hit | None]:
@@ -166,6 +166,10 @@ class Reading:
         except Broken as error:
             raise self._broken(task_id, name)(error) from error
 
+    def _size(self, task_id: str, name: str) -> int:
+        with self.open(task_id, name) as file:
+            return file.seek(0, 2)
+
     def _look(self) -> LedgerLook:
         return LedgerLook(self._root)
 
@@ -173,8 +177,8 @@ class Reading:
         return _Source(self, task_id, name, inside)
 
     def open(self, task_id: str, name: str) -> BinaryIO:
-        """One of the task's files."""
-        return self._look().open_file(task_id, name)
+        """One of the task's files; the result with its units in it, wherever they stand."""
+        return self._look().open_whole(task_id, name)
 
     def inner(self, task_id: str, name: str, inside: tuple[int, ...]) -> bytes:
         """The text that begins at `inside[-1]`, its escapes undone. Raises Broken."""

@@ -39,7 +39,7 @@ class FilePart(msgspec.Struct, frozen=True):
 
 def read_part(look: LedgerLook, task_id: str, name: str, start: int, most: int) -> FilePart:
     """At most `most` bytes from `start` on; a line that is cut at the end is left for later."""
-    with look.open_file(task_id, name) as file:
+    with look.open_whole(task_id, name) as file:
         size = file.seek(0, 2)
         start = max(0, min(start, size))
         file.seek(start)

@@ -27,7 +27,7 @@ from engine.records import (
     Unreadable,
 )
 from engine.store import history, journal, listing, meta, opening, outcome, seeking, timing
-from engine.store.assemble import Pieces, assemble, head_apart
+from engine.store.assemble import Joined, Pieces, assemble, head_apart
 from engine.store.files import MIB, Folder, Unusable
 from engine.store.lease import Lease
 from engine.store.machine import wall_ms
@@ -220,6 +220,15 @@ class LedgerLook:
         """One of `files`, open for reading. Raises TaskUnreadable where it cannot be."""
         with self._task(task_id) as folder, self._readable(task_id, name):
             return outcome.open_listed(folder, name)
+
+    def open_whole(self, task_id: str, name: str) -> BinaryIO:
+        """As `open_file`; result.json with its units in it, wherever they stand."""
+        file = self.open_file(task_id, name)
+        found = head_apart(file) if name == RESULT_NAME else None
+        if found is None or next(self.raw_pages(task_id), None) is None:
+            return file
+        file.close()
+        return io.BufferedReader(Joined(*found, self.open_file(task_id, PAGES_NAME)))
 
     def place(self, task_id: str, name: str) -> Path | None:
         """Where one of `files` stands, for another program; None for a link or what is no file."""

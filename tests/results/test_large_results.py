@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from engine.reading.desk import Reading
+from engine.reading.json_tree import Node
 from engine.records import Status
 from engine.sample.site import Site
 from engine.store.files import Folder
@@ -89,6 +91,38 @@ def test_what_reads_through_us_gets_the_same_bytes_as_of_a_small_one(
     monkeypatch.setattr("engine.store.ledger.APART_BYTES", 10)
     with ledger.whole_result(small) as before, ledger.whole_result(large(ledger)) as now:
         assert now.read() == before.read()
+
+
+def test_any_part_of_a_large_result_is_read_without_what_stands_before_it(
+    ledger: Ledger, small_limit: None
+) -> None:
+    task_id = large(ledger)
+    pages = lines_of(ledger.root, task_id)
+    with (ledger.root / task_id / "pages.jsonl").open("ab") as file:
+        file.write(b'{"url": "torn')
+    with LedgerLook(ledger.root).open_whole(task_id, "result.json") as file:
+        whole = file.read()
+        assert json.loads(whole) == {**HEAD, "pages": pages}
+        assert file.seek(0, 2) == len(whole)
+        for start in range(len(whole) + 1):
+            file.seek(start)
+            assert file.read(7) == whole[start : start + 7]
+
+
+async def test_the_tree_and_the_search_of_a_large_result_know_its_pages(
+    ledger: Ledger, small_limit: None
+) -> None:
+    task_id, reading = large(ledger), Reading(ledger.root)
+    root = Node("$", "object", 0, "")
+    found = [one async for part in reading.members(task_id, "result.json", root) for one in part]
+    assert [one.step for one in found if isinstance(one, Node)] == ["summary", "pages"]
+    parts = [part async for part in reading.search(task_id, "result.json", "é 2")]
+    assert [hit.steps for part in parts for hit in part.hits] == [("pages", 2, "title")]
+    with reading.open(task_id, "result.json") as file:
+        assert parts[-1].size == file.seek(0, 2)
+    place = await reading.find(task_id, "result.json", "é 2", 0, lambda *_: None)
+    part = await reading.part(task_id, "result.json", place, 4)
+    assert part.data.decode() == "é 2"
 
 
 def test_without_its_pages_a_large_result_is_told_as_it_stands(
