@@ -17,7 +17,18 @@ MAX_TEXT_CHARS = 2_048
 BLANK_IN_FRONT = "must not have a space or a line break in its user, password or host"
 ONLY_WEB = "only http and https addresses can be opened"
 
+QUOTED = "{}"  # the place of a value in a sentence: only there is anything hidden from a reader
+MAX_QUOTED = 40  # characters
+
 Reading = Callable[[object], Any]  # the value, or ValueError with what is wrong
+
+
+class WrongValue(ValueError):
+    """What is wrong with a value that the sentence quotes, where it says QUOTED."""
+
+    def __init__(self, sentence: str, quoted: str) -> None:
+        super().__init__(sentence.format(quoted[:MAX_QUOTED]))
+        self.sentence, self.quoted = sentence, quoted
 
 
 class Argument(NamedTuple):

@@ -15,6 +15,7 @@ from typing import Any, Final
 from engine import redact
 from engine.errors import InvalidArguments, Problem
 from engine.work import command_values as values
+from engine.work.arguments import QUOTED, WrongValue
 from engine.work.command_plan import CommandPlan, Step
 from engine.work.command_table import (
     NEEDS,
@@ -63,6 +64,25 @@ def check(
     return plan
 
 
+@dataclass(frozen=True, slots=True)
+class _Mistake:
+    """A mistake whose quoted value is hidden only when all secrets of the document are known.
+
+    A typed letter is a word of our own sentences as well: nothing is hidden in these.
+    """
+
+    path: str
+    code: str
+    message: str
+    quoted: str | None = None
+
+    def told(self, scrub: Scrub) -> Problem:
+        if self.quoted is None:
+            return Problem(self.path, self.code, self.message)
+        shown = _shown(scrub.hide(self.quoted))  # before it is cut: a part would be kept
+        return Problem(self.path, self.code, self.message.format(shown))
+
+
 @dataclass(slots=True)
 class _Reader:
     """One pass over one document; what it finds wrong gathers in `problems`."""
@@ -70,19 +90,18 @@ class _Reader:
     environ: Mapping[str, str] | None
     living: Callable[[str], bool] | None
     uploads: Uploads | None
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[_Mistake] = field(default_factory=list)
     variables: dict[str, str] | None = None
     hidden: list[tuple[str, str]] = field(default_factory=list)
 
-    def wrong(self, path: str, code: str, message: str) -> None:
-        self.problems.append(Problem(path, code, message))
+    def wrong(self, path: str, code: str, message: str, quoted: str | None = None) -> None:
+        """Note a mistake; `quoted` is put in where the message says QUOTED."""
+        self.problems.append(_Mistake(path, code, message, quoted))
 
     def told(self) -> tuple[Problem, ...]:
         """The mistakes, without a secret that one of them may quote."""
         scrub = Scrub(self._hidden())
-        return tuple(
-            Problem(each.path, each.code, scrub.hide(each.message)) for each in self.problems
-        )
+        return tuple(each.told(scrub) for each in self.problems)
 
     def _hidden(self) -> list[tuple[str, str]]:
         known = self.variables or {}
@@ -140,8 +159,8 @@ class _Reader:
             self.wrong("instanceId", "invalid_value", "must be the id of a living instance")
             return None
         if self.living is not None and not self.living(value):
-            shown = _shown(value)
-            self.wrong("instanceId", "unknown_instance", f"there is no living instance '{shown}'")
+            message = f"there is no living instance '{QUOTED}'"
+            self.wrong("instanceId", "unknown_instance", message, value)
         return value
 
     def _metadata(self, given: Mapping[str, Any]) -> bytes | None:
@@ -216,7 +235,7 @@ class _Reader:
             other = next((tool for tool, table in TOOLS.items() if value in table), "")
             near = f"; it is an action of {other}" if other else _hint(value, known)
             hint = f"{near}; there are {', '.join(known)}"
-            self.wrong(path, f"unknown_{what}", f"there is no {what} '{_shown(value)}'{hint}")
+            self.wrong(path, f"unknown_{what}", f"there is no {what} '{QUOTED}'{hint}", value)
         return ""
 
     def _args(self, given: Mapping[str, Any], action: Action, path: str, of: str) -> dict[str, Any]:
@@ -274,16 +293,18 @@ class _Reader:
         try:
             return row.read(given)
         except ValueError as wrong:
-            self._refuse(given, path, str(wrong))
+            self._refuse(given, path, wrong)
             return None
 
-    def _refuse(self, given: Any, path: str, message: str) -> None:
+    def _refuse(self, given: Any, path: str, wrong: ValueError) -> None:
         names = values.placeholders(given) if isinstance(given, str) else []
         if names and self.variables is None:  # what is wrong is what stands in its place
-            message = f"there is no variable '{_shown(names[0])}'; give it a value in variables"
-            self.wrong(path, "unknown_variable", message)
+            message = f"there is no variable '{QUOTED}'; give it a value in variables"
+            self.wrong(path, "unknown_variable", message, names[0])
+        elif isinstance(wrong, WrongValue):
+            self.wrong(path, "invalid_value", wrong.sentence, wrong.quoted)
         else:
-            self.wrong(path, "invalid_value", message)
+            self.wrong(path, "invalid_value", str(wrong))
 
     def _secret(self, given: Mapping[str, Any], path: str) -> str | None:
         """The secret itself; None where it cannot be had, or is not to be looked up now."""
@@ -305,7 +326,8 @@ class _Reader:
         missing = [name for name in values.placeholders(given) if name not in self._known]
         for name in dict.fromkeys(missing):
             hint = _hint(name, self._known)
-            self.wrong(path, "unknown_variable", f"there is no variable '{_shown(name)}'{hint}")
+            message = f"there is no variable '{QUOTED}'{hint}"
+            self.wrong(path, "unknown_variable", message, name)
         return None if missing else values.filled(given, self._known)
 
     def _all_filled(self, given: Sequence[Any], path: str) -> list[Any] | None:

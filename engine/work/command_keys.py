@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from typing import Final
 
+from engine.work.arguments import QUOTED, WrongValue
+
 MODIFIERS: Final = ("Shift", "Control", "Alt", "Meta", "ControlOrMeta")
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _OTHERS = """
@@ -32,11 +34,12 @@ def read_key(given: object) -> str:
     *held, last = _parts(given)
     for name in held:
         if name not in MODIFIERS:
-            raise ValueError(f"only {', '.join(MODIFIERS)} can be held; '{name[:40]}' cannot")
+            sentence = f"only {', '.join(MODIFIERS)} can be held; '{QUOTED}' cannot"
+            raise WrongValue(sentence, name)
     if len(last) != 1 and last not in NAMED:
         near = difflib.get_close_matches(last[:40], NAMED, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise ValueError(f"'{last[:40]}' is not the name of a key{hint}")
+        raise WrongValue(f"'{QUOTED}' is not the name of a key{hint}", last)
     return given
 
 

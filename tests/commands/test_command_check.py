@@ -23,6 +23,13 @@ def refused(document: Any, **options: Any) -> dict[str, str]:
     return mistakes(caught.value)
 
 
+def told(document: Any, **options: Any) -> dict[str, str]:
+    """The sentences of the mistakes, by place."""
+    with pytest.raises(InvalidArguments) as caught:
+        check(document, **options)
+    return {problem.path: problem.message for problem in caught.value.problems}
+
+
 def test_every_mistake_of_a_task_is_told_at_once_each_with_its_json_path() -> None:
     document = {
         "task_name": " ",
@@ -183,6 +190,50 @@ def test_no_mistake_quotes_a_secret() -> None:
     assert len(caught.value.problems) == 2
     assert "hunter2" not in str(caught.value)
     assert "swordfish" not in str(caught.value)
+
+
+def of_many_mistakes(typed: str) -> dict[str, Any]:
+    """Wrong in our words and in quoted ones, with `typed` as a text, a variable and a secret."""
+    return task(
+        do("type", selector="#a", text=typed),
+        do("type", selector="#a", text={"secret": "env:WORD"}),
+        do("drag", selector="#a"),
+        do("wait_for"),
+        do("select", selector="#a", value="a", label="b"),
+        do("press", selector="#a", key="Controll+a"),
+        do("press", selector="#a", key="{{word}} is no key"),
+        {"tool_name": "is no tool", "intention": "x", "args": {}},
+        variables={"word": typed},
+    )
+
+
+OUR_WORDS = st.sampled_from(["a", "is", "or", "x", "y", "the", "of", "key", "needed"])
+NO_CHORD = st.text(min_size=1).filter(lambda typed: "+" not in typed)
+
+
+@given(st.one_of(NO_CHORD, OUR_WORDS))
+def test_a_given_value_takes_no_word_out_of_our_own_sentences(typed: str) -> None:
+    options: dict[str, Any] = {"environ": {"WORD": typed}}
+    ours = told(of_many_mistakes("never"), **options)
+    said = told(of_many_mistakes(typed), **options)
+    quoting = {"commands[6].args.key", "commands[7].tool_name"}
+    for path in ours.keys() - quoting:
+        assert said[path] == ours[path]
+    assert said["commands[6].args.key"].endswith("' is not the name of a key")
+    assert said["commands[7].tool_name"].startswith("there is no tool '")
+    assert "; there are browser_navigate, browser_interact" in said["commands[7].tool_name"]
+
+
+def test_a_value_is_hidden_where_it_is_quoted_also_when_the_quote_is_cut() -> None:
+    document = task(
+        do("type", selector="#a", text="x"),
+        do("press", selector="#a", key="x is no key"),
+        do("press", selector="#a", key="{{long}}"),
+        variables={"long": "planted" * 20},
+    )
+    said = told(document)
+    assert said["commands[1].args.key"].startswith("'[redacted] is no key' is not")
+    assert said["commands[2].args.key"].startswith("'{{long}}' is not")
 
 
 def test_variables_are_filled_in_once_and_missing_ones_are_listed_with_their_places() -> None:
