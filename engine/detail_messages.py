@@ -128,6 +128,8 @@ DETAILS: Final[dict[str, str]] = {
     "event.tool_call": "Tool call",
     "event.budget": "Budget",
     "event.guard": "Guard",
+    "wait.retry_after": "{host} asked to wait {seconds} s before it is asked again (Retry-After).",
+    "wait.crawl_delay": "{host} asks for {seconds} s between two requests (Crawl-delay).",
     "said.call.failed": "failed",
     "said.budget.ok": "Within its budget again",
     "said.budget.warning": "Near its budget: {names}",

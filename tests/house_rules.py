@@ -30,7 +30,7 @@ SEAMS = {
 # All that the window may know of the engine: its verbs, its records and its words.
 GUI_MAY_IMPORT = frozenset(
     {"service", "records", "words", "query", "stopping", "again", "errors", "config", "feed"}
-    | {"attention", "budget", "display", "messages", "pace", "refused", "sizes", "version"}
+    | {"attention", "budget", "display", "messages", "pace", "refused", "sizes", "version", "waits"}
     | {"logs", "places", "saying", "redact"}
     | {"ledgers", "ledger_ids", "lanes"}  # several ledgers in one window
     | {"beside.state", "beside.errors", "beside.finding"}

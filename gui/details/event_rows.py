@@ -16,6 +16,7 @@ from engine.records import TaskEvent
 from engine.refused import Refusal, refusal
 from engine.saying import retold
 from engine.sizes import size_words
+from engine.waits import Wait, wait_of, wait_words
 from gui.details.budget_facts import advice_words, budget_names
 
 _TEXT_CHARS = 600
@@ -37,6 +38,7 @@ TONES = {
 class EventRow(msgspec.Struct, frozen=True, gc=False):
     """One event, ready to be shown. `guarded` is its line for the clipboard where that differs.
 
+    `refused` and `wait` are what it tells of an address that was refused and of a wait.
     `place` is the byte at which its line begins, `ts` its time (ms since 1970; 0: not known),
     `took_ms` what it says itself of how long it took, `unit` the unit that it ended.
     """
@@ -48,6 +50,7 @@ class EventRow(msgspec.Struct, frozen=True, gc=False):
     tone: str
     guarded: str = ""
     refused: Refusal | None = None
+    wait: Wait | None = None
     place: int = -1
     ts: float = 0
     took_ms: float | None = None
@@ -74,15 +77,16 @@ class EventPart(msgspec.Struct, frozen=True):
 
 def event_row(event: TaskEvent, place: int = -1) -> EventRow:
     """What one line of events.jsonl says, in words; unknown kinds and fields are shown too."""
-    refused, data = refusal(event), event.data or {}
+    refused, wait, data = refusal(event), wait_of(event), event.data or {}
     kind = REFUSED if refused else event.kind
     row = EventRow(
         at=_clock(event.ts),
         kind=kind,
         name=kind_name(kind),
-        text=refusal_words(refused) if refused else display(_text(event), _TEXT_CHARS),
-        tone=TONES[REFUSED] if refused else _tone(event),
+        text=_told(refused, wait) or display(_text(event), _TEXT_CHARS),
+        tone="warning" if refused or wait else _tone(event),
         refused=refused,
+        wait=wait,
         place=place,
         ts=moment(event.ts) or 0,
         took_ms=moment(data.get("durationMs")) if event.kind == "tool_call" else None,
@@ -91,6 +95,12 @@ def event_row(event: TaskEvent, place: int = -1) -> EventRow:
     # Here, where a thread has the time for it: all of them may be copied at once.
     guarded = "\t".join(map(clipboard_cell, (row.at, row.name, row.text)))
     return row if guarded == row.line else msgspec.structs.replace(row, guarded=guarded)
+
+
+def _told(refused: Refusal | None, wait: Wait | None) -> str:
+    if refused is not None:
+        return refusal_words(refused)
+    return wait_words(wait) if wait is not None else ""
 
 
 def refusal_words(refused: Refusal, times: int = 1) -> str:

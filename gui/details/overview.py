@@ -11,9 +11,11 @@ from PySide6.QtGui import QHideEvent, QPixmap, QShowEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from engine import words
+from engine.attention import Standing, standing
 from engine.pace import STALL_MIN_MS
 from engine.records import TaskRecord, TaskView, Unreadable
 from engine.refused import Refusal, Refusals
+from engine.waits import Wait, wait_words
 from gui.desk import Desk
 from gui.details.budget_bars import BudgetBars
 from gui.details.budget_facts import Fact, gauge_lines
@@ -28,6 +30,7 @@ from gui.letters import lead
 from gui.theme import PlainLabel, plain_label
 
 AGE_MS, ENDED_AGE_MS = 1000, 5000
+MOST_WAITS = 3  # hosts; all of them stand among the events
 
 
 class Overview(QScrollArea):
@@ -42,6 +45,7 @@ class Overview(QScrollArea):
         self._desk = desk
         self._stall_after_ms: float = STALL_MIN_MS
         self._refused, self._extra = Refusals(), Extra()
+        self._waits: dict[tuple[str, str], Wait] = {}
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         sheet = QWidget(self)
@@ -102,7 +106,7 @@ class Overview(QScrollArea):
 
     def start_over(self) -> None:
         """Forget what was refused and read: another task is shown from now on."""
-        self._refused = Refusals()
+        self._refused, self._waits = Refusals(), {}
         self._extras.look(None)
         self._show_extra(Extra())
         self.verticalScrollBar().setValue(0)
@@ -117,6 +121,15 @@ class Overview(QScrollArea):
         known = len(self._refused)
         self._refused.add(found)
         if len(self._refused) != known or known:
+            self._fill()
+
+    def add_waits(self, found: Iterable[Wait]) -> None:
+        """This task told of these waits as well; of each host the newest of a sort counts."""
+        new = list(found)
+        for one in new:
+            known = self._waits.get((one.host, one.reason), one)
+            self._waits[one.host, one.reason] = max(known, one, key=lambda wait: wait.ts)
+        if new:
             self._fill()
 
     def text_of(self, field: str) -> str:
@@ -159,6 +172,9 @@ class Overview(QScrollArea):
             return
         now_ms, entry = time.time() * 1000, self._view.entry
         sentence, found = facts(self._view, now_ms, self._stall_after_ms)
+        if standing(self._view) is Standing.RUNNING:
+            waits = [wait_words(one) for one in self._waits.values() if one.holds(now_ms)]
+            sentence = " ".join([*waits[:MOST_WAITS], sentence])
         if self._why.text() != sentence:
             self._why.show_text(sentence)
         record = entry if isinstance(entry, TaskRecord) else None

@@ -200,6 +200,7 @@ class Details(QWidget):
             self.events.add(events)
             if found := [row.refused for row in events.rows if row.refused is not None]:
                 self.overview.add_refused(found)
+            self.overview.add_waits(row.wait for row in events.rows if row.wait is not None)
 
     def _name_events(self, count: int) -> None:
         name = words.say("details.events.count", count=words.count(count))

@@ -19,6 +19,11 @@ def progress(first: int, last: int) -> EventPart:
     return part(*events)
 
 
+def waits(host: str, seconds: float, reason: str, at: float) -> TaskEvent:
+    told = {"host": host, "seconds": seconds, "reason": reason}
+    return TaskEvent(at, "log", {"phase": "wait", "note": "Waiting", **told})
+
+
 def refused(place: str, reason: str, at: float = NOW) -> TaskEvent:
     data = {"phase": "egress", "note": f"Refused {place}: {reason}"}
     return TaskEvent(at, "log", data | {"place": place, "reason": reason})

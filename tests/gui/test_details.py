@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import msgspec
 import pytest
 from PySide6.QtCore import Qt
@@ -12,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from engine import words
 from engine.records import EngineFields, TaskEvent, TaskView, Unreadable
 from gui.details.panel import Details
-from tests.gui.event_views import part, progress, refused
+from tests.gui.event_views import part, progress, refused, waits
 from tests.gui.task_views import NOW, a_view, task_id
 
 
@@ -172,6 +174,32 @@ def test_what_the_browser_was_refused_stands_in_the_overview_and_among_the_event
     assert details.events.model.row_at(0).text == "10.0.0.1:8080: private"
     details.show_view(a_view(2))
     assert details.overview.text_of("refused") == ""
+
+
+def test_the_overview_says_first_that_a_site_lets_the_crawl_wait(details: Details) -> None:
+    now_ms = time.time() * 1000
+    details.show_view(a_view(1, "RUNNING"))
+    plain = details.overview.sentence
+    asked = "a.test asks for 10 s between two requests (Crawl-delay)."
+    silent = "b.test asked to wait 60 s before it is asked again (Retry-After)."
+    details.show_events(
+        task_id(1),
+        part(
+            waits("a.test", 10, "crawl_delay", now_ms - 10**7),
+            waits("c.test", 60, "retry_after", now_ms - 61_000),
+            waits("b.test", 60, "retry_after", now_ms),
+        ),
+    )
+    assert details.overview.sentence == f"{asked} {silent} {plain}"
+    rows = [details.events.model.row_at(at) for at in range(3)]
+    assert [(row.text, row.tone) for row in (rows[0], rows[2])] == [
+        (asked, "warning"),
+        (silent, "warning"),
+    ]
+    details.show_view(a_view(1, "COMPLETED"))
+    assert asked not in details.overview.sentence
+    details.show_view(a_view(2, "RUNNING"))
+    assert asked not in details.overview.sentence
 
 
 def test_of_very_many_refused_addresses_the_rest_is_counted(details: Details) -> None:
