@@ -10,8 +10,9 @@ from playwright.async_api import Error
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine import redact
+from engine.browser.command_failures import no_frame
 from engine.browser.command_stage import Call
-from engine.browser.command_target import every
+from engine.browser.command_target import count_frames, every, missing_frame
 from engine.work.command_errors import CommandFailed
 from engine.work.url_glob import Glob
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 MAX_SHOWN: Final = 200  # characters of an expected or a found text
 LOOK_MS: Final = 2_000  # one look at an element that was there a moment ago
 WAITS_S: Final = (0.1, 0.25, 0.5, 1.0)  # between two looks, as Playwright's assertions wait
+OF_PAGE: Final = ("url", "title")
 MISSING: Final = "there is no such element"
 _NEGATIONS: Final[Mapping[str, str]] = {
     "hidden": "visible",
@@ -43,11 +45,12 @@ async def expect(call: Call) -> Any:
     while True:
         missed = await _missed(call, page)
         if missed is None:
+            await count_frames(call, page)
             return {"expected": True, "url": page.url}
         wait_s = WAITS_S[min(looks, len(WAITS_S) - 1)]
         left_s = call.left_ms / 1000
         if left_s <= 0.001:
-            raise CommandFailed(_sentence(call, *missed))
+            raise await _unmet(call, page, missed)
         await asyncio.sleep(min(wait_s, left_s))
         looks += 1
 
@@ -62,10 +65,16 @@ async def _missed(call: Call, page: Page) -> Missed | None:
     return None
 
 
+async def _unmet(call: Call, page: Page, missed: Missed) -> CommandFailed:
+    """What was there instead; where the frame is missing, that and nothing of its elements."""
+    frame = await missing_frame(call, page) if missed[0] not in OF_PAGE else ""
+    return no_frame(frame, call.timeout_ms) if frame else CommandFailed(_sentence(call, *missed))
+
+
 def _sentence(call: Call, name: str, wanted: object, found: str) -> str:
     is_text = isinstance(wanted, str) and name != "state"
     expected = _shown(call, str(wanted)) if is_text else str(wanted)
-    if name in ("url", "title"):
+    if name in OF_PAGE:
         return f"expected {name} {expected}, found {found}"
     whole = " >> ".join((*call.frames, call.selector))
     return f"expected {name} {expected} of {whole}, found {found}"

@@ -24,6 +24,7 @@ GONE: Final = "the browser instance is gone"
 CRASHED: Final = "the page crashed"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _ERROR_PREFIX = re.compile(r"^(?:\w+\.\w+: )?(?:Error: )?")
+HIDDEN: Final = "it is not there or hidden"
 COVERED: Final = "something else lies over it"
 _COVER = re.compile(r"(<\S.*?) intercepts pointer events")
 _CUT_TEXT = re.compile(r">[^<>]*…(?=</)")
@@ -36,7 +37,7 @@ _HINDRANCES: Final[Mapping[str, str]] = {
     "element is not editable": "it is read-only",
     "element is not stable": "it does not come to rest",
     "element is not visible": "it is hidden",
-    "to be visible": "it is not there or hidden",
+    "to be visible": HIDDEN,
     "did not find some options": "it has no such option",
     'event "filechooser"': "it asked for no file",
 }
@@ -72,6 +73,14 @@ def too_slow(timeout_ms: int, what: str = "", hint: str = "") -> CommandTimeout:
     about = f": {what}" if what else ""
     why = f" ({hint})" if hint else ""
     return CommandTimeout(f"not done within {timeout_ms / 1000:g} s{about}{why}")
+
+
+def no_frame(frame: str, timeout_ms: int) -> CommandTimeout:
+    """The frame that a command names did not come; its elements were never looked for."""
+    return CommandTimeout(
+        f"the frame {frame} was not found on the page within {timeout_ms / 1000:g} s; "
+        "check its selector, or wait for the frame first"
+    )
 
 
 def gone() -> InstanceDisconnected:

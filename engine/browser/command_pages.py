@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from playwright.async_api import Error, FilePayload
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-from engine.browser.command_failures import too_slow
+from engine.browser.command_failures import HIDDEN, too_slow
 from engine.browser.command_stage import Call, Tool, script
 from engine.browser.command_tabs import close_tab, open_tab, switch_tab, tabs
-from engine.browser.command_target import document, element, every, whole_selector
+from engine.browser.command_target import count_frames, document, element, every, whole_selector
 from engine.browser.egress import without_credentials
 from engine.work.command_errors import CommandFailed
 from engine.work.command_keys import is_typing
@@ -102,6 +102,7 @@ async def wait_for(call: Call) -> Any:
         found = every(page, call)
         await found.first.wait_for(state="visible", timeout=call.left_ms)
         call.matches = await found.count()
+    await count_frames(call, page)
     return {"found": True, "url": page.url}
 
 
@@ -184,9 +185,7 @@ async def drag(call: Call) -> Any:
     """Press on one element, move to another or by pixels, and let go; with real mouse events."""
     page = await _cleared(call)
     source, target = await element(call), call.args.get("target", "")
-    there = every(page, call, target).first if target else None
-    if there is not None:
-        await there.wait_for(state="visible", timeout=call.left_ms)
+    there = await _target(page, call, target) if target else None
     await source.hover(timeout=call.left_ms)
     x, y = await _middle(source, call)
     await page.mouse.down()
@@ -201,6 +200,17 @@ async def drag(call: Call) -> Any:
     finally:
         await page.mouse.up()
     return _done(call, page)
+
+
+async def _target(page: Page, call: Call, target: str) -> Locator:
+    """Where a drag ends: the first element that the target's selector matches."""
+    found = every(page, call, target)
+    try:
+        await found.first.wait_for(state="visible", timeout=call.left_ms)
+    except PlaywrightTimeout:
+        raise too_slow(call.timeout_ms, target, HIDDEN) from None
+    call.target_matches = await found.count()
+    return found.first
 
 
 async def dialog(call: Call) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from engine.browser import question
 from engine.browser.command_expect import expect
 from engine.browser.command_stage import Call, Tool, script
-from engine.browser.command_target import document, element, frame_element
+from engine.browser.command_target import count_frames, document, element, frame_element
 from engine.browser.covering import NotCovered, box_of, covered
 from engine.browser.markup import without_secret_values
 from engine.work.command_errors import CommandFailed
@@ -48,6 +48,7 @@ async def screenshot(call: Call) -> Any:
     clip = partial(box_of, shown) if shown is not None else None
     if shown is not None:
         await shown.scroll_into_view_if_needed(timeout=call.timeout_ms)
+        await count_frames(call, page)
     assert call.stage.instance is not None  # whoever has a page has an instance
     wire, echoes = call.stage.instance.wire(page), Echoes(call.stage.hidden)
     try:

@@ -84,7 +84,8 @@ async def _close(page: Page) -> None:
 class Call:
     """One command on the stage: its arguments as they are used, and its number in the task.
 
-    `matches` is the number of elements that its selector met, 0 as long as that is not known;
+    `matches` is the number of elements that its selector met, 0 as long as that is not known,
+    `target_matches` and `frame_matches` the same for a drag's target and for its frames;
     `about` is what it waits for where that is no selector. `used` is the alternative that took
     the selector's place, `met` how many elements the selector itself met then.
     """
@@ -94,6 +95,8 @@ class Call:
     timeout_ms: int
     number: int
     matches: int = 0
+    target_matches: int = 0
+    frame_matches: int = 0
     about: str = ""
     used: str = ""
     met: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from playwright.async_api import Error
@@ -27,6 +28,27 @@ def whole_selector(call: Call, selector: str) -> str:
     return ENTER_FRAME.join((*frames, selector))
 
 
+def frame_path(frames: Sequence[str]) -> str:
+    """The selector of the last of nested frames, of each outer one the first match."""
+    *outer, last = frames
+    return ENTER_FRAME.join((*(f"{each} >> nth=0" for each in outer), last))
+
+
+async def count_frames(call: Call, page: Page) -> None:
+    """Keep how many elements the frame selectors met, of nested ones the most ambiguous."""
+    for depth in range(1, len(call.frames) + 1):
+        met = await page.locator(frame_path(call.frames[:depth])).count()
+        call.frame_matches = max(call.frame_matches, met)
+
+
+async def missing_frame(call: Call, page: Page) -> str:
+    """The first of the command's frames that the page does not have; empty where it has all."""
+    for depth in range(1, len(call.frames) + 1):
+        if not await page.locator(frame_path(call.frames[:depth])).count():
+            return call.frames[depth - 1]
+    return ""
+
+
 def every(page: Page, call: Call, selector: str = "") -> Locator:
     """All elements that the selector of the command (or `selector`) matches in its frame."""
     return page.locator(whole_selector(call, selector or call.selector))
@@ -47,6 +69,8 @@ async def element(call: Call) -> Locator:
     except Error as failed:
         if not others or not (isinstance(failed, PlaywrightTimeout) or is_bad_selector(failed)):
             raise
+    if call.matches:
+        await count_frames(call, page)
     if call.matches == 1 or not others:
         return found.first
     return await _alternative(page, call, found, others)
@@ -92,10 +116,8 @@ async def frame_element(call: Call) -> Locator | None:
     """The element of the innermost frame that the command names; None where it names none."""
     if not call.frames:
         return None
-    *outer, last = call.frames
     page = await call.stage.page()
-    whole = ENTER_FRAME.join((*(f"{each} >> nth=0" for each in outer), last))
-    return page.locator(whole).first
+    return page.locator(frame_path(call.frames)).first
 
 
 async def document(call: Call) -> Page | Frame:
@@ -111,4 +133,5 @@ async def document(call: Call) -> Page | Frame:
     frame = await handle.content_frame()
     if frame is None:
         raise CommandFailed(NO_FRAME)
+    await count_frames(call, await call.stage.page())
     return frame

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
 from playwright.async_api import Error
 
-from engine.browser.command_failures import CRASHED, as_failure, gone, too_slow
+from engine.browser.command_failures import CRASHED, as_failure, gone, no_frame, too_slow
 from engine.browser.command_pages import INTERACT, NAVIGATE
 from engine.browser.command_reading import CONTENT, EXECUTE
 from engine.browser.command_stage import Call, Stage, Tool
+from engine.browser.command_target import missing_frame
 from engine.browser.failures import TOO_HEAVY
 from engine.browser.instances import TooManyInstances
 from engine.browser.session import InstanceOptions
 from engine.errors import BrowserGone, EngineError
-from engine.work.command_errors import CommandFailed, InstanceDisconnected
+from engine.work.command_errors import CommandFailed, CommandTimeout, InstanceDisconnected
 from engine.work.command_plan import Step
 
 # Playwright's own limit comes first, because it knows what it was waiting for.
+LOOK_S: Final = 1.0
 GRACE_S: Final = 0.2
 LAST_LOOK_S: Final = 4.0  # an assertion fails with what it saw, so its last look may end
 
@@ -41,7 +44,20 @@ async def run_command(step: Step, stage: Stage, number: int) -> Any:
     except TimeoutError:
         raise await _late(stage, step, _subject(call)) from None
     except Error as failed:
-        raise await _broken(stage, failed, step, _subject(call)) from failed
+        failure = await _broken(stage, failed, step, _subject(call))
+        raise await _of_frame(call, failure) from failed
+
+
+async def _of_frame(call: Call, failure: CommandFailed) -> CommandFailed:
+    """The failure; or that a frame is missing, where the command ran out of time for that."""
+    if not call.frames or not isinstance(failure, CommandTimeout):
+        return failure
+    try:
+        async with asyncio.timeout(LOOK_S):
+            frame = await missing_frame(call, await call.stage.page())
+    except (TimeoutError, Error):
+        return failure
+    return no_frame(frame, call.timeout_ms) if frame else failure
 
 
 def _with_notes(call: Call, result: dict[str, Any]) -> dict[str, Any]:
@@ -53,13 +69,22 @@ def _with_notes(call: Call, result: dict[str, Any]) -> dict[str, Any]:
     instance = call.stage.instance
     if instance is not None and (dialogs := instance.dialogs.take(call.stage.scrub.hide)):
         told["dialogs"] = dialogs
+    warnings: list[str] = []
     if call.used:
         met = f"{call.met:,} elements" if call.met else "nothing"
         told["used_selector"] = call.used
-        told["warning"] = f"the first selector met {met}; used {call.used}"
+        warnings.append(f"the first selector met {met}; used {call.used}")
     elif call.matches > 1:
         told["matches"] = call.matches
-        told["warning"] = f"{call.matches:,} elements match the selector; the first was used"
+        warnings.append(f"{call.matches:,} elements match the selector; the first was used")
+    if call.target_matches > 1:
+        told["target_matches"] = call.target_matches
+        warnings.append(f"{call.target_matches:,} elements match the target; the first was used")
+    if call.frame_matches > 1:
+        told["frame_matches"] = call.frame_matches
+        warnings.append(f"{call.frame_matches:,} frames match; the first was used")
+    if warnings:
+        told["warning"] = "; and ".join(warnings)
     return told
 
 

@@ -22,6 +22,7 @@ from engine.work.command_table import (
     TIMEOUT,
     TOOLS,
     TYPED,
+    USELESS,
     Action,
     Arg,
     default_timeout_ms,
@@ -263,6 +264,10 @@ class _Reader:
 
     def _needs(self, args: Mapping[str, Any], action: str, path: str, of: str) -> None:
         """The mistakes that lie between the arguments of an action."""
+        useless = USELESS.get(action)
+        if useless and useless.name in args and args.get(useless.beside) == useless.value:
+            message = f"means nothing with {useless.beside} {useless.value}: leave it out"
+            self.wrong(f"{path}.{useless.name}", "contradiction", message)
         needs = NEEDS.get(action)
         if needs is None:
             return

@@ -210,6 +210,16 @@ class Needs:
     of_element: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Useless:
+    """An argument of an action that means nothing beside one value of another argument."""
+
+    name: str
+    beside: str
+    value: str
+
+
+USELESS: Final[Mapping[str, Useless]] = {"dialog": Useless("text", "answer", "dismiss")}
 OF_ELEMENT: Final = ("state", "text", "contains", "value", "count")
 NEEDS: Final[Mapping[str, Needs]] = {
     "wait_for": Needs(("selector", "text", "url", "gone", "load_state")),

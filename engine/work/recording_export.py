@@ -320,7 +320,7 @@ def _answer(action: Action) -> Command:
     made = _command("browser_interact", intention, action="dialog", answer=answer)
     if action.get("name"):
         made["intention"] = f"{intention} “{action['name']}”"[:MAX_INTENTION]
-    if action.get("text") is not None:
+    if accepts and action.get("text") is not None:
         made["args"]["text"] = str(action["text"])
         if "variable" not in action:
             made["args"]["keep_text"] = True

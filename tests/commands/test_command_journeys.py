@@ -304,6 +304,51 @@ async def test_commands_act_in_frames_of_the_same_and_of_another_site(
     assert said == ("EXECUTION_ERROR", "the frame selector met an element that is no frame")
 
 
+async def test_several_frames_and_targets_are_told_and_a_missing_frame_is_told_as_such(
+    opened: Opening, site: Site
+) -> None:
+    site.answers["/frames"] = page("<iframe class=f src=/inner></iframe>" * 2)
+    site.answers["/inner"] = page("<p>one</p><p>two</p><iframe srcdoc='<b>deep</b>'></iframe>")
+    goto = do("goto", url=f"{site.url}/frames")
+    first = "the first was used"
+    async with opened() as booth:
+        done = await results(
+            booth,
+            goto,
+            do("click", selector="p", frame=".f"),
+            do("get_text", selector="b", frame=["iframe", "iframe"]),
+            do("evaluate", script="1", frame="iframe"),
+            do("screenshot", frame=".f"),
+            do("wait_for", selector="p >> nth=0", frame=".f"),
+            do("expect", selector="p", count=2, frame=".f"),
+            do("drag", selector="p >> nth=0", target="p", frame=".f"),
+            do("drag", selector="p", x=1, frame=".f >> nth=0"),
+        )
+        told = [(one.get("matches"), one.get("frame_matches")) for one in done]
+        assert told == [(None, None), (2, 2), *[(None, 2)] * 6, (2, None)]
+        assert (done[7]["target_matches"], done[8].get("target_matches")) == (2, None)
+        both = f"2 elements match the selector; {first}; and 2 frames match; {first}"
+        assert done[1]["warning"] == both
+        target = f"2 elements match the target; {first}; and 2 frames match; {first}"
+        assert done[7]["warning"] == target
+        for command, frame in (
+            (do("click", selector="p", frame="#none"), "#none"),
+            (do("get_html", frame=[".f", "#none"]), "#none"),
+            (do("expect", selector="p", text="x", frame=["#none", "#neither"]), "#none"),
+        ):
+            await too_late(booth, goto, command, f"the frame {frame} was not found on the page")
+        missing = do("drag", selector="p", target="#none", frame=".f")
+        await too_late(booth, goto, missing, "#none (it is not there or hidden)")
+
+
+def test_a_text_for_a_dialog_that_is_dismissed_is_a_mistake() -> None:
+    said = do("dialog", answer="dismiss", text="{{name}}")
+    with pytest.raises(InvalidArguments) as caught:
+        check(task(do("dialog", answer="accept", text="a"), said, variables={"name": "x"}))
+    assert mistakes(caught.value) == {"commands[1].args.text": "contradiction"}
+    assert "means nothing with answer dismiss: leave it out" in str(caught.value)
+
+
 def test_mistakes_in_lists_and_choices_are_told_with_their_places() -> None:
     document = task(
         do("click", selector="#a", count=4, button="back", modifiers=["Hyper"]),

@@ -71,7 +71,7 @@ PARTS = frozenset(
         *("a field of a command", "an argument of {}", "must be {0}", "an object", "true or false"),
         "{0}; there are {1}",
         "; it is an action of {0}",
-        *("{0} elements", "the first selector met {0}; used {1}"),
+        *("{0} elements", "the first selector met {0}; used {1}", "; and "),
         *("not done within {0} s{1}{2}", "it is {0}", "no regular file", "{0} twice"),
         *(
             "Complete at least {0} more {1} item(s), {2}",
@@ -91,6 +91,7 @@ WHOLE = (
         "it is no regular file",
         "the page crashed twice",
     ),
+    "2 elements match the selector; the first was used; and 3 frames match; the first was used",
     "Complete at least 3 more page item(s), or use force with a reason if the task must end early.",
     "Retry or skip the failed page item(s), or use force with a reason if the task must end early.",
 )
