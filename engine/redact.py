@@ -135,6 +135,9 @@ _CUT_BLOCK = re.compile(
 _BLOCK_CHARS: Final = 32 * 1024  # what two lines enclose that stand further apart is no key
 # Where the destination of a Markdown link begins, and its address.
 _LINK_TO = re.compile(r"(?<=\]\()<?(?P<address>[^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*)")
+# What has an address with a sign that only such with a secret must have. It finds one sooner than
+# the pattern above, as each place of a text is looked at once.
+_DOUBTFUL_LINK = re.compile(r"\]\(<?(?:[^\s<>\]=@]|\](?!\())*+[=@]")
 # Where an element of markup leads, as a browser writes it down.
 _LEADS_TO = re.compile(r'(?<=\s)(?:href|src|action|formaction|cite|poster)="(?P<address>[^"]*)"')
 # What of a record (a page, an action, a command, a tab) the page itself said; in it, what leads
@@ -214,7 +217,7 @@ def text(given: str) -> str:
     clean = url(given)
     if "eyJ" in clean:
         clean = _JWT.sub(MARK, clean)
-    if any(sign in clean for sign in _KEY_SIGNS):
+    if _has_key_sign(clean):
         clean = _KEY.sub(MARK, clean)
     if " PRIVATE KEY" in clean:
         clean = _without_key_blocks(clean)
@@ -234,10 +237,17 @@ What it takes out of a line it also takes out where other lines stand around.
 """
 
 
+def _has_key_sign(given: str) -> bool:
+    for sign in _KEY_SIGNS:  # noqa: SIM110 - most texts are short: `any` takes twice as long
+        if sign in given:
+            return True
+    return False
+
+
 def content(given: str) -> tuple[str, int]:
     """A page's own text without strict key shapes, and how many were taken out of it."""
     count = 0
-    if any(sign in given for sign in _KEY_SIGNS):
+    if _has_key_sign(given):
         given, count = _STRICT_KEY.subn(MARK, given)
     if "eyJ" in given:
         given, found = _without(_STRICT_JWT, _is_jwt, given)
@@ -259,6 +269,8 @@ def page(given: Mapping[str, Any], clean: Clean = content) -> tuple[dict[str, An
             kept[name] = walk.value(item)
         elif type(item) in _NUMBERS and not is_secret_key(name):
             kept[name] = item
+        elif isinstance(item, str) and name != "html":
+            kept[name] = clean(value(item, name))[0]
         else:
             kept[name] = ours.value(value(item, name), name)
     return kept, walk.count
@@ -350,7 +362,7 @@ def stored(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def link_targets(given: str) -> tuple[str, int]:
     """Markdown whose links lead to addresses without secrets, and how many had one."""
-    return _strict_addresses(_LINK_TO, given) if "](" in given else (given, 0)
+    return _strict_addresses(_LINK_TO, given) if _DOUBTFUL_LINK.search(given) else (given, 0)
 
 
 def markup_targets(given: str) -> tuple[str, int]:

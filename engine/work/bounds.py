@@ -20,16 +20,22 @@ _LONG_CHARS = 4_096  # a tag with so many attributes is at least as long
 # What may stay open without nesting deeper does not count.
 _LEAVES = r"(?:p|li|br|hr|img|input|meta|link|td|th|tr|dt|dd|option|wbr|source|area|col)\b"
 _OPENS = re.compile(rf"<(?!{_LEAVES})[a-z]", re.IGNORECASE)
-_CLOSES = re.compile(rf"</(?!{_LEAVES})[a-z]|/>", re.IGNORECASE)
+_ENDS = re.compile(rf"</(?!{_LEAVES})[a-z]", re.IGNORECASE)
+_CLOSES = re.compile(rf"{_ENDS.pattern}|/>", re.IGNORECASE)
 
 # One attribute as the HTML standard reads it; nothing in here ever steps back.
 _SPACE = r"[\t\n\f\r ]*+"
 _VALUE = r"""(?:"[^"]*+"?+|'[^']*+'?+|[^\t\n\f\r >"'][^\t\n\f\r >]*+)?+"""
 _ATTRIBUTE = rf"[\t\n\f\r /]*+[^\t\n\f\r />][^\t\n\f\r />=]*+(?:{_SPACE}={_SPACE}{_VALUE})?+"
+_HIDDEN = r"<!--(?:.*?-->|.*)|<(?i:script|style)\b(?:.*?</(?i:script|style)|.*)"
+_TAG = rf"</?[a-zA-Z][^\t\n\f\r />]*+(?:{_ATTRIBUTE}){{0,{MAX_ATTRIBUTES}}}+"
 _TOKEN = re.compile(
-    r"<!--(?:.*?-->|.*)|<(?i:script|style)\b(?:.*?</(?i:script|style)|.*)"
-    rf"|</?[a-zA-Z][^\t\n\f\r />]*+(?:{_ATTRIBUTE}){{0,{MAX_ATTRIBUTES}}}+"
-    rf"((?:{_ATTRIBUTE})++[^>]*+>?+)?+",
+    rf"{_HIDDEN}|{_TAG}((?:{_ATTRIBUTE})++[^>]*+>?+)?+",
+    re.DOTALL,
+)
+# Many times as quick as looking at each tag: a page in which no tag has too many.
+_NO_CROWD = re.compile(
+    rf"(?:[^<]++|{_HIDDEN}|{_TAG}(?!{_ATTRIBUTE})|<(?!/?[a-zA-Z]))*+",
     re.DOTALL,
 )
 
@@ -42,14 +48,21 @@ def bounded(html: str, max_elements: int = MAX_ELEMENTS) -> str:
     max_tags = max_elements * TAGS_OF_AN_ELEMENT
     if html.count("<") > max_tags:
         html = html[: _place_of(html, max_tags)]
-    depth = sum(1 for _ in _OPENS.finditer(html)) - sum(1 for _ in _CLOSES.finditer(html))
-    if depth >= MAX_DEPTH:
-        html = html[:SMALL_CHARS]
+    if _most_depth(html) >= MAX_DEPTH:
+        depth = sum(1 for _ in _OPENS.finditer(html)) - sum(1 for _ in _CLOSES.finditer(html))
+        if depth >= MAX_DEPTH:
+            html = html[:SMALL_CHARS]
     return _without_crowds(html)
 
 
+def _most_depth(html: str) -> int:
+    """What the depth cannot exceed, found sooner than the depth itself."""
+    opened = html.count("<") - html.count("</")
+    return opened if opened < MAX_DEPTH else opened - sum(1 for _ in _ENDS.finditer(html))
+
+
 def _has_a_long_tag(html: str) -> bool:
-    return any(len(part) > _LONG_CHARS for part in html.split(">"))
+    return len(html) > _LONG_CHARS and max(map(len, html.split(">"))) > _LONG_CHARS
 
 
 def _place_of(html: str, number: int) -> int:
@@ -62,4 +75,6 @@ def _place_of(html: str, number: int) -> int:
 
 def _without_crowds(html: str) -> str:
     """Without the tags that have more attributes than any page needs."""
+    if _NO_CROWD.fullmatch(html):
+        return html
     return _TOKEN.sub(lambda found: "" if found[1] else found[0], html)

@@ -49,9 +49,10 @@ _UNSEEN = f"script, style, [hidden], {_UNSHOWN}"
 _HIDES = re.compile(r"(?:^|;)\s*display\s*:\s*none\b", re.IGNORECASE)
 _MAYBE_UNSHOWN = re.compile(
     r"<(?:textarea|video|audio|canvas|datalist|rp|meter|progress|iframe|noscript|template|object"
-    r"|dialog|details)\b|\spopover\b",
+    r"|dialog|details)\b",
     re.IGNORECASE,
 )
+_POPOVER = re.compile(r"\spopover\b", re.IGNORECASE)
 _NOSCRIPT = re.compile("<noscript", re.IGNORECASE)
 _NOSCRIPT_PART = re.compile(
     r"<!--.*?-->|<(?:script|style|textarea|title|xmp)\b.*?</(?:script|style|textarea|title|xmp)"
@@ -161,7 +162,7 @@ class _Page:
         from html_to_markdown import convert
 
         html = self._html
-        if not self._rendered and (self._styled or _MAYBE_UNSHOWN.search(html)):
+        if not self._rendered and (self._styled or _is_unshown_in(html)):
             self._remove(_UNSHOWN)
             html = self._tree.html or html
         return convert(html, _markdown_options(self._base)).content or ""
@@ -278,6 +279,13 @@ class _Page:
     def _lang(self) -> str:
         root = self._tree.css_first("html")
         return clean("" if root is None else root.attributes.get("lang") or "").strip()[:64]
+
+
+def _is_unshown_in(html: str) -> bool:
+    """May it hold what no browser shows? Of the two searches the second is slow."""
+    if _MAYBE_UNSHOWN.search(html):
+        return True
+    return "popover" in html.lower() and _POPOVER.search(html) is not None
 
 
 def _most(addresses: Sequence[Address]) -> int:

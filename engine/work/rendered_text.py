@@ -13,10 +13,26 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol
 
-_TOKEN: Final = re.compile(
-    r"([^<]*+)<(?:(/?)([a-zA-Z][^\s/>]*+)([^>\"]*+(?:\"[^\"]*+\"[^>\"]*+)*+)>|!--.*?-->|[^>]*+>)",
-    re.DOTALL,
+_TAG: Final = r"<(?:(/?)([a-zA-Z][^\s/>]*+)([^>\"]*+(?:\"[^\"]*+\"[^>\"]*+)*+)>|!--.*?-->|[^>]*+>)"
+_TOKEN: Final = re.compile(rf"([^<]*+){_TAG}", re.DOTALL)
+# Elements in a line that change nothing: text that holds only these is taken in one piece.
+PLAIN: Final = (
+    "a|abbr|b|bdi|bdo|big|cite|code|dfn|em|font|i|ins|kbd|label|mark|s|samp|small|span|strike"
+    "|strong|sub|sup|time|tt|u|var"
 )
+_PLAIN_OPEN: Final = (
+    rf"<(?:{PLAIN})(?:\s(?!style=|hidden\b|popover\b)[^\s=>\"]++(?:=\"[^\"]*+\")?+)*+>"
+)
+_PLAIN_TAG: Final = re.compile(r"<[^>\"]*+(?:\"[^\"]*+\"[^>\"]*+)*+>")
+PLAIN_DEPTH: Final = 4  # what is nested deeper is taken tag by tag
+
+
+def _plain(depth: int) -> str:
+    inner = "" if depth == 0 else rf"|{_PLAIN_OPEN}{_plain(depth - 1)}</[^>]*+>"
+    return rf"(?:[^<]++{inner})*+"
+
+
+_RUN: Final = re.compile(rf"({_plain(PLAIN_DEPTH)})(?:{_TAG}|\Z)", re.DOTALL)
 _STYLED: Final = re.compile(r"\s(?:style=|hidden\b|popover\b)")
 _ATTRIBUTE: Final = re.compile(r"\s([^\s=>\"]+)(?:=\"([^\"]*+)\")?")
 _DECLARATION: Final = re.compile(
@@ -25,6 +41,7 @@ _DECLARATION: Final = re.compile(
 )
 _SPACES: Final = " \t\n\r"
 _BLANKS: Final = re.compile(r"[ \t\n\r]+")
+_SOME_BLANKS: Final = re.compile("  +")
 _NO_WIDTH: Final = "\u200b"  # where a line may break; a line break beside it is no blank
 _NO_BLANK: Final = re.compile("(?<=\u200b)[ \t\r]*\n[ \t\n\r]*|[ \t\r]*\n[ \t\n\r]*(?=\u200b)")
 
@@ -153,7 +170,7 @@ class _Lines:
         if _NO_WIDTH in text:
             text = _NO_BLANK.sub("", text)
         plain = "  " not in text and "\n" not in text and "\t" not in text and "\r" not in text
-        words = text if plain else _BLANKS.sub(" ", text)
+        words = text if plain else _collapsed(text)
         core = words.strip(" ")
         if not core:
             if words and not self.line_start and self.blank != " ":
@@ -183,6 +200,11 @@ class _Lines:
         self.flush_blank()
         self.sign(text)
         self.line_start, self.last = text.endswith("\n"), text[-1]
+
+
+def _collapsed(text: str) -> str:
+    words = text.replace("\n", " ").replace("\t", " ").replace("\r", " ")
+    return _SOME_BLANKS.sub(" ", words) if "  " in words else words
 
 
 def _blank_of(blanks: str) -> str:
@@ -223,7 +245,8 @@ class Walk:
         self.lines = _Lines()
         self._html = html
         self._observer = observer
-        self._stack: list[_Frame | None] = []  # None for what changes nothing
+        # Of what is open: None for what changes nothing, for a mere block its line breaks.
+        self._stack: list[_Frame | int | None] = []
         self._preserved = ""  # "pre" keeps blanks and line breaks, "pre-line" the latter
         self._visible = True
         self._mode = ""
@@ -232,29 +255,40 @@ class Walk:
         self._rows: list[bool] = []  # has the row had a cell?
 
     def run(self) -> None:
-        html, token_at, displays, lines, stack = (
-            self._html,
-            _TOKEN.match,
-            _DISPLAYS,
-            self.lines,
-            self._stack,
-        )
+        html, lines, stack, token_at = (self._html, self.lines, self._stack, _TOKEN.match)
+        run_at = token_at if _NO_WIDTH in html else _RUN.match
         at = 0
-        while (token := token_at(html, at)) is not None:
+        while at < len(html):
+            tag_by_tag = bool(self._mode or self._transform or not self._visible)
+            token = (None if tag_by_tag else run_at(html, at)) or token_at(html, at)
+            if token is None:
+                break
             at = token.end()
             said, closing, name, attributes = token.groups()
+            if "<" in said:
+                said = _PLAIN_TAG.sub("", said)
             if said and (self._preserved or not lines.line_start or said.strip(_SPACES)):
                 self._say(unescaped(said))
             if closing:
                 if stack and (frame := stack.pop()) is not None:
                     self._close(frame)
-            elif not name:
-                continue
-            elif name in displays or self._mode or (attributes and _STYLED.search(attributes)):
-                at = self._open(name, attributes, at)
-            elif name not in _VOID:
-                stack.append(None)
+            elif name:
+                at = self._open_tag(name, attributes, at, tag_by_tag)
         self._say(unescaped(html[at:]))
+
+    def _open_tag(self, name: str, attributes: str, at: int, tag_by_tag: bool) -> int:
+        """Begin an element, the short way where that is all it needs; returns where to go on."""
+        styled = attributes and _STYLED.search(attributes)
+        if not (styled or tag_by_tag) and (breaks := _PLAIN_BLOCKS.get(name)):
+            self.lines.block(breaks)
+            if self._observer is not None:
+                self._observer.begin(name, len(self._stack) + 1)
+            self._stack.append(breaks)
+        elif styled or name in _DISPLAYS or self._mode:
+            return self._open(name, attributes, at)
+        elif name not in _VOID:
+            self._stack.append(None)
+        return at
 
     def _say(self, text: str) -> None:
         if self._mode in _SILENT or (self._mode == "table" and _BLANKS.fullmatch(text)):
@@ -397,7 +431,12 @@ class Walk:
                 self._rows[-1] = True
             lines.blank, lines.line_start = "", True
 
-    def _close(self, frame: _Frame) -> None:
+    def _close(self, frame: _Frame | int) -> None:
+        if isinstance(frame, int):
+            self.lines.block(frame)
+            if self._observer is not None:
+                self._observer.end(len(self._stack) + 1)
+            return
         if frame.end:
             self._end(frame)
             if self._observer is not None and frame.end in BLOCK_ENDS:
@@ -441,6 +480,11 @@ class Walk:
         return len(self._html) if open_elements else at
 
 
+# Blocks that need no more than their line breaks where nothing around them is special.
+_PLAIN_BLOCKS: Final = {
+    **dict.fromkeys(_BLOCKS - PRESERVED - _VOID - {"details"}, 1),
+    "p": 2,
+}
 # What begins and ends a line of its own, what has an end at all, and what its inside is.
 _BREAKING: Final = frozenset({"block", "p", "flex", "floating", "table", "table-caption"})
 _ENDS: Final = _BREAKING | {

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -355,7 +355,7 @@ def _number(text: str) -> float:
 
 # --- Which sheets a page has -------------------------------------------------------------------
 
-_HAS_SHEETS: Final = re.compile(r"<style|stylesheet", re.IGNORECASE)
+_HAS_SHEETS: Final = re.compile(r"<(?:style|link)", re.IGNORECASE)
 _HEAD: Final = re.compile(
     r"<!--.*?(?:-->|\Z)|<(?:script|noscript|textarea|template|title)\b.*?"
     r"(?:</(?:script|noscript|textarea|template|title)|\Z)"
@@ -396,16 +396,21 @@ def sheets_of(html: str) -> tuple[str, list[Named]]:
     return base, found
 
 
-def _is_css(given: dict[str, str]) -> bool:
+def _is_css(given: Mapping[str, str]) -> bool:
     kind = given.get("type", "").strip().lower()
     return kind in {"", "text/css"} and "disabled" not in given and is_media(given.get("media", ""))
 
 
-def _attributes(text: str) -> dict[str, str]:
+def _attributes(text: str) -> Mapping[str, str]:
+    return _known_attributes(text[:4_096])
+
+
+@lru_cache(maxsize=256)  # the pages of a site name the same sheets
+def _known_attributes(text: str) -> Mapping[str, str]:
     from html import unescape
 
     found: dict[str, str] = {}
-    for name, *values in _ATTRIBUTE.findall(text[:4_096]):
+    for name, *values in _ATTRIBUTE.findall(text):
         found.setdefault(name.lower(), unescape("".join(values)).strip())
     return found
 
@@ -420,9 +425,10 @@ def apply(tree: LexborHTMLParser, html: str, sheets: Iterable[tuple[Rule, ...]])
     ends = time.monotonic() + MATCHING_S
     nodes: dict[int, LexborNode] = {}
     won: dict[int, dict[str, tuple[_Weight, str]]] = {}
+    known: dict[str, bool] = {}
     matches = 0
     for number, rule in enumerate(chain.from_iterable(sheets)):
-        if not all(name in html for name in rule.names):
+        if not all(_is_in(html, name, known) for name in rule.names):
             continue
         if matches > MAX_MATCHES or time.monotonic() > ends:
             break
@@ -433,6 +439,14 @@ def apply(tree: LexborHTMLParser, html: str, sheets: Iterable[tuple[Rule, ...]])
     for key, node in nodes.items():
         _write(node, won[key])
     return bool(nodes)
+
+
+def _is_in(html: str, name: str, known: dict[str, bool]) -> bool:
+    """Does `html` hold `name`? Each is looked for once, though many rules need it."""
+    found = known.get(name)
+    if found is None:
+        found = known[name] = name in html
+    return found
 
 
 def _set(won: dict[str, tuple[_Weight, str]], rule: Rule, number: int) -> None:

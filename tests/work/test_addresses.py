@@ -1,6 +1,7 @@
 """One spelling for one page, globs, the frontier's order, and the reading of arguments."""
 
 import time
+from urllib.parse import urljoin
 
 import pytest
 from hypothesis import assume, given
@@ -90,6 +91,19 @@ def test_globs_do_not_see_a_fragment(fragment):
 def test_no_text_breaks_the_joining_of_a_link(base, href):
     found = link_address(f"http://example.com/{base}", href)
     assert found is None or found.url.startswith(("http://", "https://"))
+
+
+STEPS = st.lists(
+    st.sampled_from(["a", "b.html", "..", ".", "/", "//", "#", "?", "#x", ";p", ":", "~c"]),
+    max_size=6,
+).map("".join)
+
+
+@given(STEPS, STEPS)
+def test_a_relative_link_leads_where_the_standard_library_leads_it(base, href):
+    page = known(f"http://example.com/{base}").asked
+    if not href.startswith(("/", ":")):
+        assert link_address(page, href) == address_of(urljoin(page, href.strip()))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.work.bounds import MAX_TEXT_KB
+from engine.work import rendered_text
+from engine.work.bounds import MAX_ATTRIBUTES, MAX_TEXT_KB, SMALL_CHARS, bounded
 from engine.work.documents import decode
 from engine.work.extract import MAX_LINK_BYTES, clip, extract_now
 from engine.work.fetch import MAX_LINK_CHARS, Fetched
@@ -185,6 +186,30 @@ def test_the_blocks_hold_every_word_of_the_text(seed):
         words for block in taken(html, "structured").content["blocks"] for words in _told(block)
     ]
     assert " ".join(told).split() == taken(html).content.split()
+
+
+@given(st.integers(0, 100_000))
+def test_taking_plain_elements_in_one_piece_changes_no_text(seed):
+    html = random_page(seed).replace("\u200b", "")
+    quick = [taken(html).content, taken(html, "structured").content]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rendered_text, "_RUN", rendered_text._TOKEN)
+        patch.setattr(rendered_text, "_PLAIN_BLOCKS", {})
+        assert quick == [taken(html).content, taken(html, "structured").content]
+
+
+def test_text_behind_the_last_plain_element_is_text():
+    assert rendered_text.rendered_text("<p>a</p><b>b<i>c</i></b> d") == "a\n\nbc d"
+
+
+def test_a_tag_with_a_crowd_of_attributes_is_left_out_wherever_its_quotes_stand():
+    crowd = " x" * (MAX_ATTRIBUTES + 1)
+    for begin in ("<p", "<p title='>'", '<p id="a>b"'):
+        html = f"<b class='c'>one</b>{begin}{crowd} y=1>two</p>" + " " * SMALL_CHARS
+        assert crowd not in bounded(html)
+        assert "one" in bounded(html)
+    fits = f"<p{' x' * MAX_ATTRIBUTES}>one</p>" + " " * SMALL_CHARS
+    assert bounded(fits) == fits
 
 
 def _told(block):

@@ -148,6 +148,19 @@ def test_links_in_markdown_lead_to_addresses_without_secrets():
     assert count == 2
 
 
+MARKDOWN = st.lists(
+    st.sampled_from(
+        ["](", "](<", "sid=abc", "/x?", "u:p@", "http://", ")", ">", "(", " ", "]", "a"]
+    ),
+    max_size=12,
+).map("".join)
+
+
+@given(MARKDOWN)
+def test_a_link_that_needs_no_look_at_it_has_no_secret(text: str):
+    assert redact.link_targets(text) == redact._strict_addresses(redact._LINK_TO, text)
+
+
 @pytest.mark.parametrize("switch", [True, False])
 async def test_a_crawl_keeps_what_pages_say_and_counts_what_it_took_out(
     home: Path, site: Site, switch: bool
