@@ -155,7 +155,8 @@ class _CommandRun:
         stage.masked = self._tools.instances.covered(instance_id)
         known = self._tools.instances.hidden(instance_id)  # the tasks before may have typed there
         mine = self._plan.secrets  # first: its own names say more than that something was hidden
-        self._scrub = Scrub([*mine, *known.items()])
+        shapes = self._plan.redact_content
+        self._scrub = Scrub([*mine, *known.items()], key_shapes=shapes)
         known.update((value, redact.MARK) for value, _ in mine)
         stage.hidden = known.keys()
         stage.scrub = self._scrub

@@ -15,7 +15,7 @@ from typing import Any, Final
 from engine import redact
 from engine.errors import InvalidArguments, Problem
 from engine.work import command_values as values
-from engine.work.arguments import QUOTED, WrongValue
+from engine.work.arguments import QUOTED, WrongValue, flag
 from engine.work.command_plan import CommandPlan, Step
 from engine.work.command_table import (
     NEEDS,
@@ -33,7 +33,10 @@ from engine.work.given_secrets import Scrub
 MAX_COMMANDS: Final = 1_000
 MAX_WORDS: Final = 2_000  # characters of a name or an intention
 _PLAIN = re.compile(r"[A-Za-z_$][\w$]{0,63}", re.ASCII)
-_TASK_FIELDS = ("task_name", "task_intention", "commands", "instanceId", "metadata", "variables")
+_TASK_FIELDS = (
+    *("task_name", "task_intention", "commands", "instanceId", "metadata", "variables"),
+    "redact_content",
+)
 _COMMAND_FIELDS = ("tool_name", "intention", "args")
 _ARGUMENT = "an argument of {}"
 
@@ -115,12 +118,30 @@ class _Reader:
         intention = self.words(given, "task_intention", "task_intention")
         instance_id = self._instance(given)
         metadata = self._metadata(given)
+        redact_content = self._flag(given, "redact_content", default=True)
         steps = self._commands(given)
         if self.problems:
             return None
         stored = values.stored_document(given, self.variables or {})
         hidden = tuple(self._hidden())
-        return CommandPlan(name, intention, tuple(steps), stored, hidden, instance_id, metadata)
+        return CommandPlan(
+            name,
+            intention,
+            tuple(steps),
+            stored,
+            hidden,
+            instance_id,
+            metadata,
+            redact_content=redact_content,
+        )
+
+    def _flag(self, given: Mapping[str, Any], name: str, *, default: bool) -> bool:
+        value = given.get(name, default)
+        try:
+            return flag(value)
+        except ValueError as wrong:
+            self.wrong(name, "invalid_value", str(wrong))
+            return default
 
     def _read_variables(self, given: Mapping[str, Any]) -> None:
         if "variables" not in given:

@@ -45,6 +45,7 @@ class CommandPlan(msgspec.Struct, frozen=True):
     metadata: bytes | None = None
     task_id: str = ""  # the seed's own, given when it is accepted
     accepted_at: int = 0  # ms since 1970
+    redact_content: bool = True  # take strict key shapes out of what pages say
 
     def __repr__(self) -> str:
         return f"CommandPlan({self.task_id or 'new'}, {len(self.steps)} commands)"
@@ -58,7 +59,7 @@ class CommandPlan(msgspec.Struct, frozen=True):
     @property
     def scrub(self) -> Scrub:
         """Takes out of what a page says whatever this task must not repeat."""
-        return Scrub(self.secrets)
+        return Scrub(self.secrets, key_shapes=self.redact_content)
 
     @property
     def credentials(self) -> Credentials | None:

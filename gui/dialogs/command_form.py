@@ -10,6 +10,7 @@ from PySide6.QtCore import QItemSelectionModel, Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QCheckBox,
     QHBoxLayout,
     QHeaderView,
     QLineEdit,
@@ -36,6 +37,7 @@ FIRST: Final = {
 TABLE_HEIGHT: Final = 170
 _PLACE: Final = re.compile(r"commands\[(\d+)\](?:\.(.*))?", re.DOTALL)
 _WORDS: Final = ("task_name", "task_intention")
+REDACT: Final = "redact_content"
 
 
 class CommandForm(QWidget):
@@ -54,6 +56,7 @@ class CommandForm(QWidget):
         self._fields = {
             "task_name": Field("task_name", self.tr("Task"), QLineEdit()),
             "task_intention": Field("task_intention", self.tr("What it is for"), QLineEdit()),
+            REDACT: self._make_redact(),
         }
         self.rows = CommandRows(self)
         self.table = self._make_table()
@@ -71,12 +74,21 @@ class CommandForm(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(12)
-        column.addLayout(grid_of(*self._fields.values()))
+        column.addLayout(grid_of(*(self._fields[key] for key in _WORDS)))
         column.addLayout(self.under_first)
         column.addWidget(self.table)
         column.addLayout(self._make_buttons())
         column.addWidget(self.one)
         column.addWidget(self._fold)
+        column.addLayout(grid_of(self._fields[REDACT], columns=1))
+
+    def _make_redact(self) -> Field:
+        hint = self.tr("Private keys, signed tokens and keys of well-known services.")
+        box = QCheckBox(self.tr("Redact keys in page content"))
+        field = Field(REDACT, "", box, hint)
+        field.value = True
+        box.setAccessibleName(box.text())
+        return field
 
     def _connect(self) -> None:
         for field in self._fields.values():
@@ -94,8 +106,11 @@ class CommandForm(QWidget):
     @property
     def args(self) -> dict[str, Any]:
         """The task's document as it stands."""
-        words = {key: field.value for key, field in self._fields.items()}
+        words = {key: self._fields[key].value for key in _WORDS}
         kept = {key: value for key, value in words.items() if value or key in self._given}
+        redact = self._fields[REDACT].value
+        if redact is not True or REDACT in self._given:
+            kept[REDACT] = redact
         values = self.variables.values
         known = {PATH: values} if values or self._given.get(PATH) == {} else {}
         rest = {key: value for key, value in self._given.items() if key != PATH or self._is_odd}
@@ -109,8 +124,9 @@ class CommandForm(QWidget):
     def fill(self, args: Mapping[str, Any], *, whole: bool = False) -> None:
         """Show a task's document."""
         self._given = dict(args) if whole or "commands" in args else {}
-        for key, field in self._fields.items():
-            field.hold(args.get(key) or "")
+        for key in _WORDS:
+            self._fields[key].hold(args.get(key) or "")
+        self._fields[REDACT].hold(args.get(REDACT, True))
         commands = args.get("commands")
         self.rows.show(commands if isinstance(commands, list | tuple) else ())
         values = self._given.get(PATH)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.again import RequestHidden, asked
+from engine.again import RequestHidden, TypedTextMissing, asked
 from engine.errors import EngineError, InvalidArguments, NotATaskId, TaskFailed, TaskNotFound
 from engine.export.exporter import Order
 from engine.run.command_tasks import COMMANDS
@@ -19,6 +19,7 @@ from engine.sample.server import Answer
 from engine.sample.site import Site
 from engine.service import Engine
 from engine.verbs import VERBS
+from engine.work.command_check import check
 from engine.work.context import Clock, MemoryContext
 from tests.commands.command_states import FOREVER, instance_options, running, states
 from tests.commands.conftest import Opening, do, mistakes, task
@@ -132,9 +133,10 @@ async def test_a_task_is_repeated_with_its_metadata_unless_something_was_not_kep
         asked_for = asked(whole)
         again = await booth.engine.start(asked_for.kind, asked_for.args, parent=whole.task_id)
         assert (await booth.look(again.task_id))["metadata"] == {"a": 1.5}
-        for record in (typing, rounded):
-            with pytest.raises(RequestHidden):
-                asked(record)
+        with pytest.raises(TypedTextMissing):
+            asked(typing)
+        with pytest.raises(RequestHidden):
+            asked(rounded)
 
 
 async def test_both_ids_are_taken_everywhere(opened: Opening, home: Path) -> None:
@@ -296,3 +298,20 @@ async def test_a_direct_call_and_a_task_give_the_same_bytes(opened: Opening, sit
     direct = COMMANDS.result(head, map(msgspec.json.encode, context.pages))
     own, other = json.loads(direct)["instanceId"], told["instanceId"]
     assert direct.replace(own.encode(), other.encode()) == written
+
+
+@pytest.mark.parametrize("switch", [True, False])
+async def test_the_operator_says_whether_keys_in_what_pages_say_are_taken_out(
+    opened: Opening, site: Site, switch: bool
+) -> None:
+    key = "AKIA" + "ABCDEFGH" * 2
+    site.answers["/keys"] = Answer(f"<title>{key}</title><p>{key} planted</p>".encode())
+    go, read = do("goto", url=f"{site.url}/keys"), do("get_text", selector="p")
+    typed = {"variables": {"word": "planted"}, "redact_content": switch}
+    async with opened() as booth:
+        done = await booth.run(go, read, **typed)
+    shown = "[redacted]" if switch else key
+    assert done["commands"][0]["result"]["title"] == shown
+    assert done["commands"][1]["result"]["text"] == f"{shown} {{{{word}}}}"
+    with pytest.raises(InvalidArguments, match="redact_content: must be true or false"):
+        check(task(go, redact_content="no"))

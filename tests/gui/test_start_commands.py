@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
-from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QPushButton
+from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QLabel, QPushButton
 
 from engine.again import Asked
 from engine.drafts import lacks
@@ -97,6 +97,18 @@ def test_what_nobody_edits_stays_as_it_was_given(dialog: StartDialog) -> None:
     }
     assert changed[1] == LOGIN["commands"][1]
     assert LOGIN["commands"][2]["args"]["selector"] == "#p"
+
+
+def test_keys_in_page_content_are_kept_where_the_box_says_so(dialog: StartDialog) -> None:
+    dialog.form.choose("commands")
+    box = dialog.form["redact_content"].editor
+    assert isinstance(box, QCheckBox)
+    assert box.isChecked()
+    assert "redact_content" not in dialog.form.asked.args
+    box.setChecked(False)
+    assert dialog.form.asked.args["redact_content"] is False
+    dialog.form.fill({**dialog.form.asked.args, "redact_content": True})
+    assert box.isChecked()
 
 
 def test_commands_are_moved_doubled_and_removed_in_their_table(dialog: StartDialog) -> None:
