@@ -47,6 +47,8 @@ _UNSHOWN = (
 )
 _UNSEEN = f"script, style, [hidden], {_UNSHOWN}"
 _HIDES = re.compile(r"(?:^|;)\s*display\s*:\s*none\b", re.IGNORECASE)
+_VISIBILITY = re.compile(r"(?:^|;)\s*visibility\s*:\s*([a-z]+)", re.IGNORECASE)
+_STYLED_VISIBILITY = '[style*="visibility" i]'
 _MAYBE_UNSHOWN = re.compile(
     r"<(?:textarea|video|audio|canvas|datalist|rp|meter|progress|iframe|noscript|template|object"
     r"|dialog|details)\b",
@@ -262,6 +264,7 @@ class _Page:
         for node in self._tree.css('[style*="display" i]'):
             if _HIDES.search(node.attributes.get("style") or ""):
                 node.decompose()
+        self._remove_invisible()
         for details in self._tree.css("details:not([open])"):
             summary = details.css_first("summary")
             child = details.first_child
@@ -270,6 +273,17 @@ class _Page:
                 if summary is None or child != summary:
                     child.decompose()
                 child = following
+
+    def _remove_invisible(self) -> None:
+        """Take out what is invisible with all inside; what holds a visible part stays whole."""
+        kept: list[LexborNode] = []
+        for node in reversed(self._tree.css(_STYLED_VISIBILITY)):  # the innermost first
+            if _is_invisible(node) and all(map(_is_invisible, node.css(_STYLED_VISIBILITY))):
+                node.decompose()
+            else:
+                kept.append(node)
+        for node in kept:  # the markdown's maker would drop it with its visible part
+            node.attrs["style"] = _VISIBILITY.sub("", node.attributes.get("style") or "")
 
     def _description(self) -> str:
         meta = self._tree.css_first('meta[name="description" i]')
@@ -285,7 +299,16 @@ def _is_unshown_in(html: str) -> bool:
     """May it hold what no browser shows? Of the two searches the second is slow."""
     if _MAYBE_UNSHOWN.search(html):
         return True
-    return "popover" in html.lower() and _POPOVER.search(html) is not None
+    level = html.lower()
+    if "visibility" in level:
+        return True
+    return "popover" in level and _POPOVER.search(html) is not None
+
+
+def _is_invisible(node: LexborNode) -> bool:
+    """Does its style hide it, and all inside that says nothing else?"""
+    said = _VISIBILITY.findall(node.attributes.get("style") or "")
+    return bool(said) and said[-1].lower() in {"hidden", "collapse"}
 
 
 def _most(addresses: Sequence[Address]) -> int:

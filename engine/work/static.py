@@ -20,6 +20,7 @@ from engine.work.bounds import MAX_HTML_CHARS, bounded
 from engine.work.extract import THREAD_FROM_CHARS, off_the_loop, parse_html, parse_static
 from engine.work.fetch import Credentials, Fetched, PageOptions
 from engine.work.sheet_loading import SHEET_S, SheetLoader
+from engine.work.style_sheets import is_doubtful
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -129,6 +130,8 @@ class StaticFetcher:
             raise PageError("redirects", "too many redirects")
         if fetched.html and 200 <= fetched.status < 300:
             fetched.styles = await self._sheets.of_page(fetched.html, final.asked, deadline)
+            if self._judge and is_doubtful(fetched.html, fetched.styles):
+                _add_style(fetched)
         fetched.url, fetched.final_url = url, final.url
         fetched.response_ms = _ms(answered - started)
         fetched.render_ms = _ms(self._monotonic() - answered)
@@ -295,6 +298,8 @@ def judged(html: str) -> tuple[bool, str]:
         runs.add("on-")
     if tree.css_first("iframe[src], iframe[srcdoc], frame[src], object[data], embed[src]"):
         runs.add("frame")
+    if tree.css_first("template[shadowrootmode]"):
+        runs.add("shadow")
     for node in tree.css('[href*=":"], [action*=":"], [formaction*=":"]'):
         given = node.attributes
         values = (given.get(name) or "" for name in ("href", "action", "formaction"))
@@ -308,6 +313,13 @@ def judged(html: str) -> tuple[bool, str]:
     if not (_is_enough(text[:_MOST_TEXT_CHARS]) or _is_enough(text)):
         return True, ""
     return bool(runs), " ".join(sorted(runs))[:MAX_RUNS_CHARS]
+
+
+def _add_style(fetched: Fetched) -> None:
+    """Only a browser can tell what the page's style sheets show; a shell is one already."""
+    if fetched.runs or not fetched.needs_browser:
+        fetched.needs_browser = True
+        fetched.runs = " ".join(sorted({*fetched.runs.split(), "style"}))[:MAX_RUNS_CHARS]
 
 
 def _is_enough(text: str) -> bool:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain, islice, product
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ MAX_SHEET_CHARS: Final = 1024 * 1024
 MAX_SELECTORS: Final = 4_000  # of one sheet that are kept
 MAX_SELECTOR_CHARS: Final = 500
 MAX_PARTS: Final = 8  # of one selector, each of which stands in another
+MAX_NESTED: Final = 50  # selectors of a rule in a rule
+MAX_NESTED_CHARS: Final = 4_096  # of the selectors of a block, with those of the blocks around it
 MAX_MATCHES: Final = 100_000  # elements of one page that rules apply to, each counted by rule
 MATCHING_S: Final = 0.5  # what one page's rules may take; some selectors are slow by design
 
@@ -79,6 +81,8 @@ _STRING: Final = re.compile(r"\"[^\"]*\"|'[^']*'")
 _BRACKETS: Final = re.compile(r"\[[^\]]*\]")
 _WHERE: Final = re.compile(r":where\([^()]*\)", re.IGNORECASE)
 _ARGUMENTS: Final = re.compile(r"\([^()]*\)")
+# A selector of which each name is needed, also in the arguments of `:has`.
+_ALL_NEEDED: Final = re.compile(r"(?:(?!:(?!has\()[\w-]+\()[^,\\])*", re.IGNORECASE)
 _IDS: Final = re.compile(r"#[\w-]+")
 _CLASSES: Final = re.compile(r"\.[\w-]+|\[|:(?!not\b|is\b|has\b|where\b)[\w-]+", re.IGNORECASE)
 _TAGS: Final = re.compile(r"(?:^|[\s>+~(,])([a-zA-Z][\w-]*)")
@@ -89,7 +93,7 @@ _PARTS: Final = re.compile(r"\s*[>+~]\s*|\s+")
 class Rule(NamedTuple):
     """One selector and what it sets. `names` stand in each page that has such an element."""
 
-    selector: str
+    selector: str  # empty for one that only a browser can judge
     names: tuple[str, ...]
     rank: tuple[int, int, int, int]  # layer, ids, classes, tags
     said: tuple[tuple[str, str, bool], ...]  # property, value, is it important
@@ -106,9 +110,9 @@ def parse_sheet(css: str) -> Sheet:
     """The rules of a style sheet that can change a page's text."""
     rules: list[Rule] = []
     imports: list[str] = []
-    for selectors, said, layered in _blocks(css[:MAX_SHEET_CHARS], imports):
+    for selectors, said, within in _blocks(css[:MAX_SHEET_CHARS], imports):
         if not _STRANGE.search(selectors):
-            made = (_rule(selector, said, layered) for selector in _split(selectors))
+            made = (_rule(selector, said, within) for selector in _split(selectors))
             rules += (rule for rule in made if rule is not None)
         if len(rules) >= MAX_SELECTORS:
             break
@@ -118,23 +122,65 @@ def parse_sheet(css: str) -> Sheet:
 _Said = tuple[tuple[str, str, bool], ...]
 
 
-def _blocks(css: str, imports: list[str]) -> Iterator[tuple[str, _Said, bool]]:
-    """Each block's selectors, what it sets of what is read here, and whether it is in a layer."""
-    open_: list[str] = []  # "group", "layer", "rule", or "skip"
-    selectors = ""
-    said: list[tuple[str, str, bool]] = []
+class _Open(NamedTuple):
+    """A block that is open: "group", "layer", "doubt", "rule" or "skip", and for what it speaks.
+
+    `selectors` are its own, or those of the rule around it; `said` is what it has set so far.
+    """
+
+    kind: str
+    selectors: str
+    said: list[tuple[str, str, bool]]
+
+
+def _blocks(css: str, imports: list[str]) -> Iterator[tuple[str, _Said, frozenset[str]]]:
+    """Each block's selectors, what it sets of what is read here, and the kinds around it."""
+    open_: list[_Open] = []
     for text, sign in _pieces(css):
         if sign == "{":
-            open_.append(_kind(text, open_))
-            if open_[-1] == "rule":
-                selectors, said = text, []
+            around = open_[-1] if open_ else _Open("group", "", [])
+            if around.said:  # it comes before what stands inside of it
+                yield _closed(around, open_)
+            open_.append(_opened(text, around) if len(open_) < MAX_PARTS else _SKIPPED)
         elif open_:
-            if open_[-1] == "rule":
-                said += _declared(text)
-            if sign == "}" and open_.pop() == "rule" and said:
-                yield selectors, tuple(said), "layer" in open_
+            if open_[-1].selectors:
+                open_[-1].said.extend(_declared(text))
+            if sign == "}":
+                if open_[-1].said:
+                    yield _closed(open_[-1], open_)
+                open_.pop()
         elif sign == ";" and text[:7].lower() == "@import":
             imports += _imported(text)
+
+
+def _closed(block: _Open, around: Iterable[_Open]) -> tuple[str, _Said, frozenset[str]]:
+    said = tuple(block.said)
+    block.said.clear()
+    return block.selectors, said, frozenset(each.kind for each in around)
+
+
+def _opened(prelude: str, around: _Open) -> _Open:
+    """A block that begins inside of `around`; rules within rules are read as browsers do."""
+    kind = "skip" if around.kind == "skip" else _kind(prelude)
+    if kind == "skip":
+        return _SKIPPED
+    selectors = around.selectors
+    if kind == "rule":
+        selectors = _nested(prelude, selectors) if selectors else prelude
+    return _Open(kind, selectors, []) if len(selectors) <= MAX_NESTED_CHARS else _SKIPPED
+
+
+def _nested(prelude: str, around: str) -> str:
+    """The selectors of a rule that stands in a rule for `around`."""
+    inner: list[str] = []
+    for outer, part in islice(product(_split(around), _split(prelude)), MAX_NESTED):
+        if part.startswith("&"):
+            inner.append(outer + part[1:].replace("&", f":is({outer})"))
+        elif "&" in part:
+            inner.append(part.replace("&", f":is({outer})"))
+        else:
+            inner.append(f"{outer} {part}")
+    return ", ".join(inner)
 
 
 def _pieces(css: str) -> Iterator[tuple[str, str]]:
@@ -152,9 +198,7 @@ def _pieces(css: str) -> Iterator[tuple[str, str]]:
     yield "".join(parts).strip(), "}"  # what is still open at the end is closed there
 
 
-def _kind(prelude: str, around: Sequence[str]) -> str:
-    if around and around[-1] in {"skip", "rule"}:
-        return "skip"  # rules within rules are not read
+def _kind(prelude: str) -> str:
     if not prelude.startswith("@"):
         return "rule"
     name, _, rest = prelude.partition(" ")
@@ -165,6 +209,8 @@ def _kind(prelude: str, around: Sequence[str]) -> str:
         return "skip"
     if name == "@layer":
         return "layer"
+    if name == "@container":
+        return "doubt"
     return "group" if name in _ACTIVE else "skip"
 
 
@@ -195,20 +241,31 @@ def _split(text: str) -> Iterator[str]:
     yield text[start:].strip()
 
 
-def _rule(selector: str, said: _Said, layered: bool) -> Rule | None:
+def _rule(selector: str, said: _Said, within: frozenset[str]) -> Rule | None:
+    """What this selector sets in the blocks of the kinds `within`; None where it sets nothing."""
     selector = _NOT_NEVER.sub("", selector)
     if not selector or len(selector) > MAX_SELECTOR_CHARS:
         return None
     plain = _BRACKETS.sub("[", _STRING.sub("", selector))
-    if _NEVER.search(plain) or plain.count("(") > MAX_PARTS or ":has(" in plain.lower():
+    if _NEVER.search(plain) or plain.count("(") > MAX_PARTS:
         return None
+    if "doubt" in within or ":has(" in plain.lower():
+        return _doubtful(plain, said)
     if len(_PARTS.split(_ARGUMENTS.sub("", plain))) > MAX_PARTS:
         return None
     counted = _WHERE.sub("", plain)
     weight = (len(pattern.findall(counted)) for pattern in (_IDS, _CLASSES, _TAGS))
     names = tuple(dict.fromkeys(_NAMES.findall(_outer(plain))))
     ids, classes, tags = weight
-    return Rule(selector, names, (0 if layered else 1, ids, classes, tags), said)
+    return Rule(selector, names, (int("layer" not in within), ids, classes, tags), said)
+
+
+def _doubtful(plain: str, said: _Said) -> Rule | None:
+    """What may hide or show text by what only a browser knows."""
+    if not any(name in {"display", "visibility"} for name, *_ in said):
+        return None
+    sure = plain if _ALL_NEEDED.fullmatch(plain) else _outer(plain)
+    return Rule("", tuple(dict.fromkeys(_NAMES.findall(sure))), (0, 0, 0, 0), said)
 
 
 def _outer(selector: str) -> str:
@@ -216,6 +273,9 @@ def _outer(selector: str) -> str:
     while (less := _ARGUMENTS.sub("", selector)) != selector:
         selector = less
     return "" if "\\" in selector else selector
+
+
+_SKIPPED: Final = _Open("skip", "", [])
 
 
 # --- Media queries -----------------------------------------------------------------------------
@@ -363,6 +423,7 @@ _HEAD: Final = re.compile(
     r"|<base\b(?P<base>[^<>]*+)>|<style\b(?P<style>[^<>]*+)>(?P<css>.*?)(?:</style|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
+_STYLE: Final = re.compile(r"<style\b.*?(?:</style|\Z)", re.IGNORECASE | re.DOTALL)
 _ATTRIBUTE: Final = re.compile(
     r"([^\s=>\"'/]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"?|'([^']*+)'?|([^\s>\"']++)))?"
 )
@@ -428,7 +489,7 @@ def apply(tree: LexborHTMLParser, html: str, sheets: Iterable[tuple[Rule, ...]])
     known: dict[str, bool] = {}
     matches = 0
     for number, rule in enumerate(chain.from_iterable(sheets)):
-        if not all(_is_in(html, name, known) for name in rule.names):
+        if not rule.selector or not all(_is_in(html, name, known) for name in rule.names):
             continue
         if matches > MAX_MATCHES or time.monotonic() > ends:
             break
@@ -439,6 +500,15 @@ def apply(tree: LexborHTMLParser, html: str, sheets: Iterable[tuple[Rule, ...]])
     for key, node in nodes.items():
         _write(node, won[key])
     return bool(nodes)
+
+
+def is_doubtful(html: str, sheets: Iterable[tuple[Rule, ...]]) -> bool:
+    """Is there a rule that may hide or show some of `html` and that only a browser can judge?"""
+    doubtful = [rule.names for rule in chain.from_iterable(sheets) if not rule.selector]
+    if not doubtful:
+        return False
+    markup, known = _STYLE.sub("", html), dict[str, bool]()
+    return any(all(_is_in(markup, name, known) for name in names) for names in doubtful)
 
 
 def _is_in(html: str, name: str, known: dict[str, bool]) -> bool:

@@ -46,6 +46,10 @@ SELECTORS = """
   .w { visibility: hidden } .w .x { visibility: visible }
   .y { display: block; & .z { color: red } }
   .y { float: left } b.y { float: none; display: inline } .hid { display: inline }
+  .n1 { display: inline; .n2 { display: none } & > .n3, &.n4 { display: none; }
+    @media (min-width: 9px) { visibility: hidden } u & { visibility: visible } color: red }
+  u.n5, b.n5 { .n6 & { display: none } .n7 { .n8 { display: none } } } .n9 .n2 { display: block }
+  .m1 { display: inline; @media (min-width: 9px) { display: none } }
   .k2 { display: revert; } span.k2 { display: none } p.last { display: none
 """
 
@@ -71,6 +75,10 @@ async def test_sheets_hide_and_show_what_they_do_in_a_browser(
         "<em data-k=1>k</em><div><u class=l>l1</u><u class=l>l2</u></div><i class=p>upper</i>"
         "<i class=w>w<i class=x>x</i></i>one<b class=y>word</b>parts<i hidden class=hid>hid</i>"
         "<i class=c style='display:inline'>never</i><i class=a style='display:inline'>own</i>"
+        "<i class=n1>hid<i class=n2>n2</i></i><u><i class=n1>n1<i class=n2>n2</i><i class=n3>n3</i>"
+        "<i><i class=n3>in</i></i></i><i class='n1 n4'>n4</i></u><i class=n9><i class=n2>n9</i></i>"
+        "<i class=n6><u class=n5>n5</u><b class=n5>n5</b></i><u class=n5>n5<i class=n7>n7"
+        "<i class=n8>n8</i></i></u><i class=n8>out</i><i class=m1>gone</i>"
         "<span class=k2>gone</span><i class=k2>k2</i><p class=last>last</p>"
     )
     pages["/media"] = (
@@ -129,6 +137,41 @@ async def test_more_than_a_mebibyte_of_a_sheet_is_not_read(pages: Pages) -> None
     assert said(await taken(pages, "/")) == ["seen", "b"]
 
 
+@pytest.mark.parametrize(
+    ("sheet", "needs"),
+    [
+        (".a { display: none } @layer x { .a { visibility: hidden } }", False),
+        ("@container (width > 9px) { .a { display: none } }", True),
+        ("@container (width > 9px) { .a { color: red } .other { display: none } }", False),
+        (".a { @container (width > 9px) { display: none } }", True),
+        ("body:has(.a) p { visibility: hidden }", True),
+        ("body:has(.other) p { visibility: hidden } p:has(.a) { color: red }", False),
+        ("p:not(:has(.other)) { display: none }", True),
+    ],
+)
+async def test_a_page_whose_sheets_only_a_browser_can_judge_needs_one(
+    pages: Pages, sheet: str, needs: bool
+) -> None:
+    pages["/"] = f"<style>{sheet}</style><p>{'word ' * 60}<i class=a>a</i>"
+    async with open_static(Policy.for_start(pages.url), judge=True) as fetcher:
+        found = await fetcher.fetch(f"{pages.url}/", PageOptions())
+    assert (found.needs_browser, found.runs) == (needs, "style" if needs else "")
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "structured"])
+def test_what_is_invisible_is_in_no_form_of_the_content(form: OutputFormat) -> None:
+    html = (
+        "<p style='visibility:hidden'>hidden <i style='visibility: hidden'>too</i></p><p>seen</p>"
+        "<h2 style='visibility:collapse'>hidden</h2>"
+        "<p style='visibility:hidden; visibility:visible'>last</p>"
+        "<div style='visibility:hidden'><b style='visibility:visible'>shown</b></div>"
+    )
+    page = Fetched("http://x/", "http://x/", 200, html=html, engine="static")
+    content = str(extract_now(page, form).content)
+    assert all(word in content for word in ("seen", "last", "shown"))
+    assert not any(word in content for word in ("hidden", "too"))
+
+
 @pytest.mark.parametrize("form", ["text", "markdown", "structured"])
 def test_what_a_sheet_hides_is_in_no_form_of_the_content(form: OutputFormat) -> None:
     sheet = parse_sheet(".a { display: none }").rules
@@ -148,6 +191,8 @@ def test_what_a_sheet_hides_is_in_no_form_of_the_content(form: OutputFormat) -> 
         "a:has(b:has(c)) { display: none }" * 10_000,
         ("div ~ div ~ div ~ div ~ p { display: none }") * 1_000,
         "*," * 100_000 + "* { position: relative }",
+        "a, b { & & {" * 100_000,
+        "a, b, c { d, e, f { g, h { i, j { display: none } } } }" * 5_000,
         "(" * 500_000,
         "@media (" * 50_000,
         "{" * 500_000,

@@ -298,6 +298,8 @@ def test_no_body_breaks_the_decoding(body, label):
         (ENOUGH + "<p onclick=x>", True),
         (ENOUGH + "<a href='java\nscript:x'>", True),
         (ENOUGH + "<iframe src=x></iframe>", True),
+        (ENOUGH + "<i><template shadowrootmode=open>x</template></i>", True),
+        (ENOUGH + "<template>x</template>", False),
         ("<p>short</p>", True),
         ("", True),
     ],
