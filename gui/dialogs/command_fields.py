@@ -50,6 +50,11 @@ class CommandFields(QWidget):
     def __getitem__(self, key: str) -> Field:
         return self._fields[key]
 
+    def field_of(self, path: str) -> Field:
+        """The field of this argument; its path begins behind `commands[3].`."""
+        key = path.removeprefix("args.").split("[")[0].split(".")[0]
+        return self.intention if key == "intention" else self._fields.get(key, self.tool)
+
     def show_command(self, command: Any) -> None:
         """Show this one; nothing is told of what was shown before."""
         self._showing = True

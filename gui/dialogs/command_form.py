@@ -158,6 +158,24 @@ class CommandForm(QWidget):
         self._show_problems_of_one()
         return rest
 
+    def field_of(self, path: str) -> QWidget | None:
+        """What shows a mistake with this path: a field, the table of commands, the variables."""
+        found = _PLACE.fullmatch(path)
+        if found and int(found[1]) == self.current:
+            return self.one.field_of(found[2] or "")
+        if path.startswith("commands"):
+            return self.table
+        return self.variables if path.startswith(PATH) else self._fields.get(path)
+
+    def reveal(self, path: str) -> QWidget | None:
+        """The same, unfolded, with the command of the mistake being edited."""
+        found = _PLACE.fullmatch(path)
+        if found:
+            self._select(int(found[1]))
+        if path.startswith(PATH):
+            self._fold.unfold()
+        return self.field_of(path)
+
     @property
     def current(self) -> int:
         """The row that is edited; -1 without one."""

@@ -61,6 +61,12 @@ class Field(QWidget):
         _changes(editor).connect(lambda *_: self._hear_edit())
 
     @property
+    def label(self) -> str:
+        """What it is called in the form."""
+        own = self.editor.text() if isinstance(self.editor, QCheckBox) else ""
+        return self.name.text() or own
+
+    @property
     def value(self) -> Any:
         """What stands in the editor, as the request wants it."""
         return self._given[0] if self._given else _read(self.editor)

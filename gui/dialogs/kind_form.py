@@ -129,6 +129,17 @@ class KindForm(QWidget):
             self._more.unfold()
         return rest
 
+    def field_of(self, path: str) -> Field | None:
+        """The field that a mistake with this path belongs to."""
+        return self._fields.get(path.split("[")[0].split(".")[0])
+
+    def reveal(self, path: str) -> Field | None:
+        """The same, unfolded."""
+        field = self.field_of(path)
+        if field is not None and self._more is not None and self._more.holds(field):
+            self._more.unfold()
+        return field
+
     def _says(self, field: Field) -> bool:
         """An empty list says nothing, but where the form itself begins with a chosen few."""
         value = field.value

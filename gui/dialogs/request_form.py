@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
+    QApplication,
     QButtonGroup,
     QFrame,
     QHBoxLayout,
@@ -23,25 +24,28 @@ from engine.drafts import Terms
 from engine.errors import Problem
 from engine.records import ENVELOPE
 from gui.dialogs.command_form import CommandForm
+from gui.dialogs.editors import OwnEditor
 from gui.dialogs.field import Field
-from gui.dialogs.fold import grid_of
+from gui.dialogs.fold import Fold, grid_of
 from gui.dialogs.kind_form import ADDRESSES, KindForm
 from gui.dialogs.kind_words import FormWords
 from gui.dialogs.terms_form import CONTRACT_KINDS, BudgetForm, ContractForm
 from gui.signs import wear
 
 CARD_ICON: Final = 22
+EDGE: Final = 4  # pixels of a field that are too few to see what it is
 _IN_TERMS: Final = ("objective", "phase")  # of an envelope these are no arguments
 
 
 class RequestForm(QWidget):
     """`asked` is what the form says; `kind_changed` when another kind was chosen,
-    `grown` when what is in it may have become more."""
+    `grown` when what is in it may have become more, `moved` when it was scrolled."""
 
     changed = Signal()
     left = Signal(str)
     kind_changed = Signal(str)
     grown = Signal()
+    moved = Signal()
 
     def __init__(self, words: FormWords, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -64,6 +68,7 @@ class RequestForm(QWidget):
         column.addLayout(self._make_cards())
         column.addWidget(self._area, 1)
         self.changed.connect(self._spoil)
+        self._area.verticalScrollBar().valueChanged.connect(lambda _: self.moved.emit())
         self._build("crawl")
 
     def __getitem__(self, key: str) -> Field:
@@ -135,6 +140,43 @@ class RequestForm(QWidget):
         """To the one field that is needed."""
         self.body.needed.setFocus()
 
+    def field_of(self, path: str) -> QWidget | None:
+        """What shows a mistake with this path; it may be folded or scrolled away."""
+        for part in (self.body, self.budgets, self.contract):
+            field = part.field_of(path)
+            if field is not None:
+                return field
+        return self.name if path == "name" else None
+
+    def is_in_sight(self, widget: QWidget) -> bool:
+        """Is it unfolded, and within what is scrolled to?"""
+        if not widget.isVisible():
+            return False
+        view = self._area.viewport()
+        place = QRect(widget.mapTo(view, QPoint(0, 0)), widget.size())
+        return view.rect().intersects(place.adjusted(0, EDGE, 0, -EDGE))
+
+    def reveal(self, path: str) -> None:
+        """Unfold and scroll to what shows a mistake with this path, and go there."""
+        self.body.reveal(path)
+        for fold in (self.budgets, self.contract):
+            if fold.field_of(path) is not None:
+                fold.unfold()
+        self.show_widget(self.field_of(path))
+
+    def show_widget(self, widget: QWidget | None) -> None:
+        """Scroll to this part of the form, and go there."""
+        if widget is not None:  # what was made or unfolded just now is shown in the next turn
+            QTimer.singleShot(0, widget, lambda: self._go_to(widget))
+
+    def _go_to(self, widget: QWidget) -> None:
+        QApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
+        self._area.ensureWidgetVisible(widget)
+        editor = widget.editor if isinstance(widget, Field) else widget
+        target = editor.target if isinstance(editor, OwnEditor) else editor
+        target.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.moved.emit()
+
     def show_problems(self, problems: Iterable[Problem]) -> list[str]:
         """Show each mistake under its field; returns those that belong to none."""
         rest = self.body.problem_fields(problems)
@@ -161,6 +203,8 @@ class RequestForm(QWidget):
         column.addStretch()
         self.name.changed.connect(self.changed)
         self._fresh = True
+        for fold in inner.findChildren(Fold):
+            fold.unfolded.connect(lambda _: self.moved.emit())
         self.body.left.connect(self.left)
         old = self._area.takeWidget()
         self._area.setWidget(inner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QShortcut
@@ -16,6 +17,7 @@ from engine.records import TaskRecord
 from gui import language
 from gui.dialogs.address import complete
 from gui.dialogs.addresses_part import AddressesPart
+from gui.dialogs.field import Field
 from gui.dialogs.kind_words import FormWords
 from gui.dialogs.request_tabs import FORM, RequestTabs
 from gui.dialogs.shelf import Shelf
@@ -29,6 +31,14 @@ from gui.theme import heading, plain_label, plain_tip
 SIZE, MARGIN = QSize(900, 720), 60  # pixels of the screen that stay free
 LONG, PAUSE_MS = 100, 150  # commands; judging a thousand takes 15 ms
 SAID_MS = 800  # who stopped typing for so long is told what is wrong with the address
+
+
+class Why(NamedTuple):
+    """What keeps a request from being started, and the path of the argument that it is about."""
+
+    reason: str = ""
+    path: str = ""
+
 
 Check = Callable[[Asked], tuple[Problem, ...]]
 
@@ -45,6 +55,7 @@ class StartDialog(QDialog):
     def __init__(self, check: Check, presets: Presets, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._check, self._presets = check, presets
+        self._why = Why()
         self._judging = self._waiting = self._again = self._filling = False
         self._words = FormWords(self)
         self.setWindowTitle(self.tr("New task"))
@@ -193,6 +204,9 @@ class StartDialog(QDialog):
         self._said.timeout.connect(self._speak_up)
         self.form.left.connect(self._leave)
         self.form.grown.connect(lambda: chain(self.tabs, self.footer, self.shelf))
+        self.form.grown.connect(self._show_reason)
+        self.form.moved.connect(self._show_reason)
+        self.footer.reason.clicked.connect(self._go_to_reason)
         self.form.kind_changed.connect(lambda _: self._show_kind())
         self.addresses.changed.connect(self._judge)
         self.json.changed.connect(self._judge)
@@ -262,6 +276,9 @@ class StartDialog(QDialog):
         reason = self._reason(asked, problems)
         self.footer.allow(not reason, plain_tip(reason))
         self._place(problems if self._judging or in_json else ())
+        obstacle = not in_json and bool(self.addresses.obstacle)
+        self._why = Why(reason, "url" if obstacle else problems[0].path if problems else "")
+        self._show_reason()
         self.footer.show_list(0 if in_json else self.addresses.number)
         self.about_changed.emit(None if problems else asked)
 
@@ -270,10 +287,37 @@ class StartDialog(QDialog):
         if not self.tabs.in_json and self.addresses.obstacle:
             return self.addresses.obstacle
         if problems:
-            return language.mistake(problems[0])
+            field = self.form.field_of(problems[0].path)
+            said = language.translated(problems[0])
+            label = field.label if isinstance(field, Field) else ""
+            return f"{label}: {said.message}" if label else str(said)
         if asked is not None and lacks(asked):
             return self.tr("A secret was not kept here: type it in where it says [redacted].")
         return ""
+
+    def _show_reason(self) -> None:
+        """Name in the footer why it cannot be started, unless the field is in sight and is still
+        being filled in; the JSON names its mistakes itself."""
+        widget = self._widget_of(self._why.path)
+        unseen = self.isVisible() and widget is not None and not self.form.is_in_sight(widget)
+        told = (self._judging or unseen) and not self.tabs.in_json
+        self.footer.show_reason(self._why.reason if told and not self._waiting else "")
+
+    def _go_to_reason(self) -> None:
+        """Show the mistake where it is: unfolded, scrolled to, and told at its field."""
+        self._judging = True
+        self._judge()
+        if self.addresses.obstacle:
+            self.form.show_widget(self._widget_of("url"))
+        elif self._why.path:
+            self.form.reveal(self._why.path)
+        self._show_reason()
+
+    def _widget_of(self, path: str) -> QWidget | None:
+        """What shows a mistake with this path; a list of addresses has a place of its own."""
+        if path == "url" and self.addresses.is_many:
+            return self.addresses.many.text
+        return self.form.field_of(path) if path else None
 
     def _place(self, problems: tuple[Problem, ...]) -> None:
         problems = tuple(map(language.translated, problems))

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 from engine.words import count
 from gui.dialogs.editors import NameLine
 from gui.dialogs.question import BUTTON
+from gui.link_button import ElidedLink
 from gui.presets import MOST_PRESETS, MOST_TITLE, Kept
 from gui.signs import wear
 from gui.theme import PlainLabel, plain_label, plain_tip
@@ -31,6 +32,7 @@ class StartFooter(QWidget):
         self.expected = 0  # how many tasks the list that is being started makes
         self._number = 0
         self._told, self._place = _muted(), _muted()
+        self.reason = ElidedLink(self)
         self.progress = QProgressBar(self)
         self.progress.setVisible(False)
         self.progress.setAccessibleName(self.tr("Tasks started"))
@@ -95,6 +97,11 @@ class StartFooter(QWidget):
             button.setEnabled(allowed)
             button.setToolTip(tip)
 
+    def show_reason(self, reason: str) -> None:
+        """Name what keeps it from starting, where a person does not see it; a click goes there."""
+        self.reason.show_text(reason)
+        self.reason.setVisible(bool(reason))
+
     def show_list(self, number: int) -> None:
         """How many tasks will be started at once; 0 or 1 is nothing to speak of."""
         self._number = number
@@ -147,7 +154,8 @@ class StartFooter(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)
         self._place.hide()
-        for part in (self.progress, self._place):
+        self.reason.hide()
+        for part in (self.progress, self._place, self.reason):
             column.addWidget(part)
         column.addLayout(row)
 

@@ -111,6 +111,11 @@ class BudgetForm(LateFold):
             return list(problems)
         return _place(problems, "policy", {**self._fields, _DOMAINS: self._domains}, self)
 
+    def field_of(self, path: str) -> QWidget | None:
+        """The field of a mistake with this path; the whole fold where that shows none of it."""
+        fields = {**self._fields, _DOMAINS: self._domains} if self.is_made else {}
+        return _field_of(path, "policy", fields, self)
+
     def _field(self, name: str) -> Field:
         words = {
             "maxToolCalls": self.tr("Calls, at most"),
@@ -225,6 +230,10 @@ class ContractForm(LateFold):
             return list(problems)
         return _place(problems, "contract", self._fields, self)
 
+    def field_of(self, path: str) -> QWidget | None:
+        """The field of a mistake with this path; the whole fold where that shows none of it."""
+        return _field_of(path, "contract", self._fields if self.is_made else {}, self)
+
     def _make(self) -> tuple[Field, ...]:
         unknown, no_least = self.tr("not known"), self.tr("no least number")
         policies = (
@@ -275,3 +284,8 @@ def _place(
     if found:
         fold.unfold()
     return rest
+
+
+def _field_of(path: str, head: str, fields: Mapping[str, Field], fold: Fold) -> QWidget | None:
+    first, _, then = path.partition(".")
+    return fields.get(then.split("[")[0], fold) if first == head else None

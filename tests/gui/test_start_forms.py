@@ -129,6 +129,74 @@ def test_scrolling_the_form_turns_no_number(dialog: StartDialog) -> None:
     assert dialog.form["max_pages"].value == 20
 
 
+def test_a_mistake_that_is_folded_away_is_named_and_a_click_leads_to_it(
+    dialog: StartDialog, qtbot: Any
+) -> None:
+    dialog.form["url"].value = "https://example.com/"
+    assert not dialog.footer.reason.isVisible()
+    field = dialog.form["wait_for"]
+    field.value = "x" * 3_000
+    assert not field.isVisible()
+    assert not dialog.start.isEnabled()
+    reason = dialog.footer.reason
+    assert reason.isVisible()
+    assert reason.whole == f"{field.label}: must not be longer than 2,048 characters"
+    QTest.mouseClick(reason, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: dialog.form.is_in_sight(field))
+    assert field.mistake
+    qtbot.waitUntil(lambda: dialog.focusWidget() is field.editor)
+    field.value = "#late"
+    assert dialog.start.isEnabled()
+    assert not reason.isVisible()
+
+
+def test_a_mistake_that_is_scrolled_away_is_named_and_a_click_leads_to_it(
+    dialog: StartDialog, qtbot: Any
+) -> None:
+    assert not dialog.footer.reason.isVisible()  # nobody has typed: the field is in sight
+    dialog.form.budgets.unfold()
+    dialog.form.contract.unfold()
+    dialog.resize(dialog.width(), 420)
+    QApplication.processEvents()
+    bar = dialog.form._area.verticalScrollBar()
+    bar.setValue(bar.maximum())
+    reason = dialog.footer.reason
+    assert reason.whole == "Type the address of the site first."
+    assert reason.isVisible()
+    QTest.mouseClick(reason, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: dialog.form.is_in_sight(dialog.form["url"]))
+    qtbot.waitUntil(lambda: dialog.focusWidget() is dialog.form["url"].editor)
+
+
+def test_a_mistake_of_the_budgets_is_named_and_unfolded(dialog: StartDialog, qtbot: Any) -> None:
+    terms = Terms(policy={"maxWallMs": 1_000, "allowedDomains": ["no domain"]})
+    dialog.show_request(Asked("crawl", {"url": "https://example.com/"}, None, terms))
+    dialog.form.budgets.toggle.setChecked(False)
+    reason = dialog.footer.reason
+    assert reason.whole.startswith("Only on these domains: ")
+    QTest.mouseClick(reason, Qt.MouseButton.LeftButton)
+    assert dialog.form.budgets.is_unfolded
+    place = dialog.form.field_of("policy.allowedDomains[0]")
+    assert place is not None
+    qtbot.waitUntil(lambda: dialog.form.is_in_sight(place))
+
+
+def test_a_mistake_of_a_command_that_is_not_edited_is_chosen_by_a_click(
+    dialog: StartDialog, qtbot: Any
+) -> None:
+    goto = {"action": "goto", "url": "https://example.com/"}
+    one = {"tool_name": "browser_navigate", "intention": "go", "args": goto}
+    two = {**one, "args": {"action": "goto", "url": "nowhere"}}
+    args = {"task_name": "a", "task_intention": "b", "commands": [one, two]}
+    dialog.show_request(Asked("commands", args), whole=True)
+    assert dialog.form.body.current == 0  # type: ignore[union-attr]
+    QTest.mouseClick(dialog.footer.reason, Qt.MouseButton.LeftButton)
+    assert dialog.form.body.current == 1  # type: ignore[union-attr]
+    place = dialog.form.field_of("commands[1].args.url")
+    assert place is not None
+    qtbot.waitUntil(lambda: dialog.form.is_in_sight(place))
+
+
 def test_an_envelope_says_its_objective_in_its_terms(dialog: StartDialog) -> None:
     dialog.form.choose("browser_task")
     assert not dialog.start.isEnabled()
