@@ -137,19 +137,16 @@ def _blocks(css: str, imports: list[str]) -> Iterator[tuple[str, _Said, frozense
     """Each block's selectors, what it sets of what is read here, and the kinds around it."""
     open_: list[_Open] = []
     for text, sign in _pieces(css):
+        block = open_[-1] if open_ else _Open("group", "", [])
+        if block.selectors and sign != "{":
+            block.said.extend(_declared(text))
+        if block.said and sign != ";":  # its end, or what stands inside of it and comes later
+            yield _closed(block, open_)
         if sign == "{":
-            around = open_[-1] if open_ else _Open("group", "", [])
-            if around.said:  # it comes before what stands inside of it
-                yield _closed(around, open_)
-            open_.append(_opened(text, around) if len(open_) < MAX_PARTS else _SKIPPED)
-        elif open_:
-            if open_[-1].selectors:
-                open_[-1].said.extend(_declared(text))
-            if sign == "}":
-                if open_[-1].said:
-                    yield _closed(open_[-1], open_)
-                open_.pop()
-        elif sign == ";" and text[:7].lower() == "@import":
+            open_.append(_opened(text, block) if len(open_) < MAX_PARTS else _SKIPPED)
+        elif sign == "}":
+            del open_[-1:]
+        elif not open_ and text[:7].lower() == "@import":
             imports += _imported(text)
 
 
