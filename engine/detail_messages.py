@@ -104,6 +104,12 @@ DETAILS: Final[dict[str, str]] = {
     "left_out.links_over_limit": "{count} links beyond the limit of a page were not followed",
     "left_out.links_fragments.one": "1 address with #/ or #! was not followed as an own page",
     "left_out.links_fragments": "{count} addresses with #/ or #! were not followed as own pages",
+    "left_out.windows_refused.one": (
+        "1 window did not open: a recording without a window opens none"
+    ),
+    "left_out.windows_refused": (
+        "{count} windows did not open: a recording without a window opens none"
+    ),
     "page.empty": "shows neither text nor link nor picture",
     "page.unsettled": "taken before it came to rest",
     "refused.count.one": "1 address",

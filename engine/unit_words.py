@@ -19,12 +19,12 @@ UNIT_NOUNS: Final = {
     TASK_RUN: "items",
 }
 REMARKS: Final = ("empty", "unsettled")  # of pages that were kept
-LEFT_OUT: Final = ("redacted", "links_over_limit", "links_fragments")
+LEFT_OUT: Final = ("redacted", "links_over_limit", "links_fragments", "windows_refused")
 
 
 def remarks(summary: Mapping[str, Any]) -> list[str]:
     """What a crawl's summary says of pages that were kept and may not be what they should, and of
-    what was taken out of them or not followed.
+    what was taken out of them or not followed; of a recording, which windows never opened.
     """
     counted = {f"pages.{kind}": f"{kind}_pages" for kind in REMARKS}
     counted |= {f"left_out.{name}": name for name in LEFT_OUT}

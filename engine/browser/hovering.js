@@ -8,6 +8,7 @@ function hoverer() {
   const MAX_RULES = 20000, MAX_DEEP = 4, ANSWER_MS = 500, QUIET_MS = 1000;
   const CHANGES = ["class", "style", "hidden", "open"];
   const shown = new WeakMap();  // what a script put there or changed -> what the pointer was over
+  const unread = new Set();  // hosts of style sheets that cannot be read
   let over = null, last = null, overAt = -1e9, pressedAt = -1e9;
 
   const above = (element) => element.parentElement ?? element.getRootNode().host ?? null;
@@ -49,7 +50,15 @@ function hoverer() {
     try {
       if (!sheet.disabled) yield* rulesOf(sheet.cssRules, "", left);
     } catch {
-      return;  // of another site: what it says cannot be read
+      unread.add(hostOf(sheet));  // of another site: what it says cannot be read
+    }
+  }
+
+  function hostOf(sheet) {
+    try {
+      return new URL(sheet.href).host;
+    } catch {
+      return location.host;
     }
   }
 
@@ -144,5 +153,5 @@ function hoverer() {
     }
   }).observe(document, { subtree: true, childList: true, attributes: true, attributeFilter: CHANGES });
 
-  return { needed, entered, moved, acted };
+  return { needed, entered, moved, acted, unread };
 }

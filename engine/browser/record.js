@@ -26,6 +26,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
   let pressed = null, label = null, clicked = null, typing = null;
   let held = null;  // what the pointer went down on: the element, its name at that moment, where
   let draggedAt = -1e9;
+  let choosing = null;  // a list or a field for files that was clicked: what is chosen comes later
   let keyed = null;  // what had the focus when the last key went down, and its name at that moment
 
   function say(kind, told) {
@@ -71,12 +72,15 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
   function onPress(event) {
     touch(event);
     const hit = elementAt(target(event));
-    pressed = held = keyed = null;
+    pressed = held = keyed = choosing = null;
     if (!event.isTrusted || !hit) return;
     if (onScrollBar(event, hit)) intent = event.timeStamp;
     else if (!isWholePage(hit)) held = { ...described(hit), x: event.clientX, y: event.clientY };
     if (held) held.box = held.element.getBoundingClientRect();
-    if (held && event.pointerType === "mouse") held.over = hovers.needed(held.element).map(describe);
+    if (held && event.pointerType === "mouse") {
+      held.over = hovers.needed(held.element).map(describe);
+      held.unread = held.over.length ? [] : [...hovers.unread];
+    }
     hovers.acted();
   }
 
@@ -100,7 +104,8 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
   // What shows only while the mouse is over another element: a replay moves it there first.
   function sayHovers(mine) {
     for (const name of mine?.over ?? []) say("hover", { target: name });
-    if (mine) mine.over = [];
+    if (mine?.unread?.length) say("unread", { values: mine.unread.slice(0, 20) });
+    if (mine) mine.over = mine.unread = [];
   }
 
   // Some pages answer to the press: they take away what was clicked, or cover it with a menu, and
@@ -163,8 +168,18 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
   function onDrop(event) {
     touch(event);
     const onto = elementAt(target(event));
-    if (!event.isTrusted || !held || !onto || !held.element.closest("[draggable=true],a,img")) return;
+    if (!event.isTrusted || !onto) return;
+    if (!held?.element.closest("[draggable=true],a,img")) return onFiles(event, onto);
     sayDrag(event, held.element.contains(onto) ? null : onto);
+  }
+
+  // A field for files tells of them itself.
+  function onFiles(event, onto) {
+    const files = [...event.dataTransfer?.files ?? []];
+    if (!files.length || onto.type === "file") return;
+    flush();
+    say("drop", { target: describe(onto), count: files.length,
+      values: files.slice(0, 50).map((one) => one.name.slice(0, 300)) });
   }
 
   const isMoved = (event) => Math.hypot(event.clientX - held.x, event.clientY - held.y) > MOVED_PX;
@@ -186,10 +201,14 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     if (fromLabel(event, element) || fromKey(event, element)) return;
     clicked = element;
     if (isBox(element) || element.localName === "option") return;
-    if (element.localName === "select" || element.type === "file") return;
+    if (element.localName === "select" || element.type === "file") {
+      choosing = mine;
+      return;
+    }
     if (element.localName === "label") {
       const control = mine ? mine.control : element.control;
       label = { element, control, at: event.timeStamp, name: mine?.controlName };
+      if (mine && control?.type === "file") choosing = { ...mine, element: control, name: describe(control) };
       if (["checkbox", "radio", "file"].includes(control?.type)) return;
     }
     const name = mine?.name ?? (keyed?.element === element ? keyed.name : describe(element));
@@ -320,10 +339,12 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     if (element.localName === "select") {
       const values = [...element.selectedOptions].slice(0, 50).map(optionValue);
       flush();
+      sayHovers(chosenBy(element));
       say("select", { target: nameBefore(element), secret: isSecret(element), values });
     }
     if (element.type === "file") {
       flush();
+      sayHovers(chosenBy(element));
       const values = [...element.files].slice(0, 50).map((one) => one.name.slice(0, 300));
       say("upload", { target: nameBefore(element), count: element.files.length, values,
         opened: clicked !== element });
@@ -336,8 +357,10 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     return (isWords ? option.label : option.value).slice(0, 500);
   }
 
+  const chosenBy = (element) => [held, choosing].find((one) => one?.element === element);
+
   function nameBefore(element) {
-    return [held, keyed].find((one) => one?.element === element)?.name ?? describe(element);
+    return [held, choosing, keyed].find((one) => one?.element === element)?.name ?? describe(element);
   }
 
   function onCheck(element) {

@@ -36,6 +36,7 @@ from engine.work.recording_told import (
     Target,
     Told,
     Went,
+    WindowRefused,
     read_told,
 )
 
@@ -65,7 +66,7 @@ _HIDDEN: Final = (
 )
 
 
-_Told = Heard | Went | Answered | TabClosed
+_Told = Heard | Went | Answered | WindowRefused | TabClosed
 
 
 class _Tab:
@@ -196,6 +197,7 @@ class PageRecorder:
             "Page.frameStartedNavigating": journey.started,
             "Page.frameNavigated": lambda event: self._go(tab, journey.navigated(event)),
             "Page.navigatedWithinDocument": lambda event: self._go(tab, journey.within(event)),
+            "Page.windowOpen": lambda event: self._on_window(tab, event),
             "Page.javascriptDialogOpening": lambda event: setattr(tab, "dialog", event),
             "Page.javascriptDialogClosed": lambda event: self._on_answer(tab, event),
             "Runtime.executionContextCreated": lambda event: self._on_world(tab, event),
@@ -274,6 +276,17 @@ class PageRecorder:
             text if is_typed else None,
         )
         self._inbox.put_nowait((answered, None))
+
+    def _on_window(self, tab: _Tab, event: Mapping[str, Any]) -> None:
+        """Where no windows are kept the browser opens none, and nothing else tells of it."""
+        if self._instance.keeps_windows or not event.get("userGesture"):
+            return
+        if self._is_flood(self._cap):
+            self.dropped += 1
+            return
+        asked = str(event.get("url") or "")
+        refused = WindowRefused(self._now_ms(), tab.number, tab.journey.url, asked)
+        self._inbox.put_nowait((refused, None))
 
     def _is_flood(self, cap: RateCap) -> bool:
         now = asyncio.get_running_loop().time()

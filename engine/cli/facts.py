@@ -92,14 +92,17 @@ def _each(task: Mapping[str, Any]) -> Iterator[str]:
 
 
 async def _recording(engine: Engine, task_id: str) -> list[str]:
-    """How it ended."""
+    """How it ended, and what of it never opened."""
     try:
-        by = str((await engine.head(task_id)).get("stopped_by") or "")
-        return [_line("ended by", say(f"recording.by.{by}"))] if by else []
+        head = await engine.head(task_id)
     except EngineError as error:
         return [_line("result", str(error))]
+    noticed = [_line("noticed", remark) for remark in words.remarks(head)]
+    by = str(head.get("stopped_by") or "")
+    try:
+        return [_line("ended by", say(f"recording.by.{by}")), *noticed] if by else noticed
     except KeyError:  # a word that only a newer version knows
-        return [_line("ended by", by)]
+        return [_line("ended by", by), *noticed]
 
 
 async def _crawl(engine: Engine, task_id: str) -> list[str]:

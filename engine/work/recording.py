@@ -125,6 +125,7 @@ class _Recording:
         return {
             "action_count": self._scribe.count,
             "dropped": self._recorder.dropped,
+            "windows_refused": self._scribe.windows,
             "variables": list(self._masks.variables.values()),
             "network": network,
             "artifacts": self._artifacts,
@@ -144,6 +145,7 @@ def partial_head(
     return {
         **_head(args, task_id, stopped_by, lasted_ms),
         "action_count": len(kept),
+        "windows_refused": sum(one.get("type") == "window" for one in kept),
         "variables": [{"name": name, "secret": secret} for name, secret in names.items()],
         "artifacts": [
             _artifact(str(one["screenshot"]), one["n"]) for one in kept if "screenshot" in one

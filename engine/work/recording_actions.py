@@ -23,6 +23,7 @@ from engine.work.recording_told import (
     Target,
     Told,
     Went,
+    WindowRefused,
 )
 
 MAX_URL: Final = 2_048
@@ -43,7 +44,8 @@ class Action(msgspec.Struct, omit_defaults=True):
     `found_by` says which rule named the element: testid, role, item (a text of its entry in a
     list or table), css, text or nth. `frame` are the selectors of the frames around it,
     outermost first. `navigated` is what came of an action before it, `navigate` what the
-    operator asked the browser for.
+    operator asked the browser for. `unread` are hosts whose style sheets no script can read: what
+    they show under the mouse is not known.
     """
 
     n: int
@@ -79,12 +81,13 @@ class Action(msgspec.Struct, omit_defaults=True):
     answer: str | None = None
     target: str | None = None
     landmark: str | None = None
+    unread: list[str] = []
     failed: bool = False
     screenshot: str | None = None
 
     def words(self) -> str:
         """One line for a person who looks on."""
-        what = self.name or self.selector or ""
+        what = self.name or self.selector or self.asked or ""
         match self.type:
             case "navigate" | "navigated":
                 return f"{self.type} ({self.how}) {self.url}"
@@ -140,10 +143,13 @@ class Scribe:
         self._signs: list[str] = []  # of the page before
         self._script_went_back = False
         self._seen: set[int] = set()  # tabs in which anything happened
+        self._unread: list[str] = []  # hosts that the next action names
+        self._hosts: set[str] = set()  # that were named
+        self.windows = 0  # that pages wanted to open, and that nobody saw
         self._closed: list[Action] = []  # tabs, whose closing may be that of the whole window
         self.count = 0
 
-    def take(self, happening: Heard | Went | Answered | TabClosed) -> list[Action]:
+    def take(self, happening: Heard | Went | Answered | WindowRefused | TabClosed) -> list[Action]:
         """What is finished by this; the closing of a tab only once another one is used."""
         if isinstance(happening, TabClosed):
             closed = Action(0, "close_tab", happening.ts, self._address(happening.url))
@@ -165,13 +171,15 @@ class Scribe:
         """A window that was never there to be seen was closed by nobody."""
         return closed.by_person and closed.tab in self._seen
 
-    def _taken(self, happening: Heard | Went | Answered) -> list[Action]:
+    def _taken(self, happening: Heard | Went | Answered | WindowRefused) -> list[Action]:
         self._seen.add(happening.tab)
         """What is finished by this; the action that it begins may still be open."""
         if isinstance(happening, Went):
             return self._went(happening)
         if isinstance(happening, Answered):
             return self._answered(happening)
+        if isinstance(happening, WindowRefused):
+            return self._refused(happening)
         told = happening.told
         match told.kind:
             case "ready":
@@ -179,12 +187,15 @@ class Scribe:
             case "traverse":
                 self._script_went_back = not told.by_person
                 return []
+            case "unread":
+                return self._note_unread(told.values)
             case "type":
                 return self._typed(happening)
             case "scroll":
                 return self._scrolled(happening)
         done = self.close()
         self._open = self._described(happening)
+        self._open.unread, self._unread = self._unread, []
         if told.kind == "select":
             self._choose(self._open, told)
         return [*done, *self.close()]
@@ -232,6 +243,22 @@ class Scribe:
         self.count += 1
         action.n = self.count
         return [*done, action]
+
+    def _refused(self, told: WindowRefused) -> list[Action]:
+        done = self.close()
+        asked = self._address(told.asked)
+        action = Action(0, "window", told.ts, self._address(told.url), told.tab, asked=asked)
+        self.windows += 1
+        self.count += 1
+        action.n = self.count
+        return [*done, action]
+
+    def _note_unread(self, hosts: list[str]) -> list[Action]:
+        """Each host once in a recording, with the action that comes next."""
+        new = [host[:MAX_NAME] for host in hosts if host not in self._hosts]
+        self._unread += new
+        self._hosts.update(hosts)
+        return []
 
     def _fill_prompt(self, action: Action, told: Answered) -> None:
         text = told.text or ""
@@ -324,7 +351,7 @@ class Scribe:
             action.dx, action.dy = told.dx, told.dy
             onto = self._selectors(told.onto) if told.onto else []
             action.target = onto[0][1] if onto else None
-        elif told.kind == "upload":
+        elif told.kind in ("upload", "drop"):
             action.count, action.opened = told.count, told.opened
             action.files = [self._masks.hide_content(name) for name in told.values]
         if told.target is not None:

@@ -2,7 +2,7 @@
 
 What was typed stands as `{{variable}}`; whoever runs the task gives the values. Each command
 carries the other selectors that the recording knows as `alternatives`. What no command can do
-(a box in a frame scrolled) is left out and said in `metadata.notReplayed`.
+(a box in a frame scrolled, files dropped) is left out and said in `metadata.notReplayed`.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ class Replay:
             if action.get("type") == "close_tab":
                 self._close_tab(action)
                 return True
+            self._note_unread(action)
             made = [*self._to_tab(action), *_commands(action)]
         except ValueError as refused:
             self.left_out.append({"action": action.get("n"), "why": str(refused)})
@@ -79,6 +80,12 @@ class Replay:
             self._last = len(self.commands)
         self.commands += made
         return True
+
+    def _note_unread(self, action: Action) -> None:
+        """The action itself is replayed; a mouse that had to be over something else is not."""
+        for host in action.get("unread") or ():
+            why = f"style sheets of {host} cannot be read, nor what shows under the mouse by them"
+            self.left_out.append({"action": action.get("n"), "why": why})
 
     def _to_tab(self, action: Action) -> Iterator[Command]:
         """Go on in the tab of this action; one that the operator opened is opened here, too."""
@@ -313,6 +320,14 @@ def _upload(action: Action) -> Iterator[Command]:
     yield made
 
 
+def _window(action: Action) -> Iterator[Command]:
+    raise ValueError("it opened a window, and a recording without a window opens no others")
+
+
+def _drop(action: Action) -> Iterator[Command]:
+    raise ValueError("files were dropped onto the page, and no command does that")
+
+
 def _answer(action: Action) -> Command:
     accepts = action.get("answer") == "accepted"
     intention = "Accept the dialog" if accepts else "Dismiss the dialog"
@@ -398,6 +413,8 @@ _MAKERS: Final[Mapping[str, Callable[[Action], Iterator[Command]]]] = {
     "click": _click,
     "check": _check,
     "drag": _drag,
+    "drop": _drop,
+    "window": _window,
     "hover": _hover,
     "upload": _upload,
     "type": _typing,

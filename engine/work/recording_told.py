@@ -24,6 +24,8 @@ Kind = Literal[
     "scroll",
     "hover",
     "drag",
+    "drop",
+    "unread",
     "ready",
     "traverse",
 ]
@@ -107,6 +109,15 @@ class Answered(msgspec.Struct, frozen=True):
     text: str | None = None
 
 
+class WindowRefused(msgspec.Struct, frozen=True):
+    """A page wanted to open a window at the address `asked`, and got none."""
+
+    ts: int
+    tab: int
+    url: str
+    asked: str
+
+
 class TabClosed(msgspec.Struct, frozen=True):
     """A tab was closed; `by_person` where nothing was done in it right before."""
 
@@ -120,7 +131,7 @@ class Closed(msgspec.Struct, frozen=True):
     """The last window was closed, or the browser died."""
 
 
-Happening = Heard | Went | Answered | TabClosed | Closed
+Happening = Heard | Went | Answered | WindowRefused | TabClosed | Closed
 Hidden = Callable[[Iterable[str]], Echoes]
 
 

@@ -183,6 +183,7 @@ def _facts() -> dict[str, str]:
         "started_at": _tr("began at"),
         "action_count": _tr("actions"),
         "dropped": _tr("left out"),
+        "windows_refused": _tr("windows that did not open"),
         "label": _tr("label"),
         "url": _tr("address"),
     }

@@ -1,0 +1,110 @@
+"""What a recording cannot do again is named: in its result, and in its export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.words import remarks
+from tests.recording.test_recording_export import exported
+from tests.recording.trap_pages import served
+
+STYLE = "#zone:hover b { display: inline }"
+PAGE = """<link rel="stylesheet" href="http://{host}/style.css">
+<h1>Left out</h1><script>window.open("/by-itself")</script>
+<a href="/left" target="_blank">Details</a>
+<button onclick="window.open('/left?token=a')">Print</button>
+<div id="zone" style="width:200px;height:80px" ondragover="event.preventDefault()"
+  ondrop="event.preventDefault()">Drop here</div>"""
+ROWS = """<style>.row select { display: none } .row:hover select { display: inline }</style>
+<h1>Rows</h1><div class="row" id="first">Milk
+<select id="many"><option>one<option>two</select></div>"""
+
+
+@pytest.fixture(scope="module")
+def pages() -> Iterator[str]:
+    with served({"style.css": STYLE}) as sheets:
+        host = sheets.removeprefix("http://")
+        with served({"left": PAGE.replace("{host}", host), "rows": ROWS}) as url:
+            yield url
+
+
+async def test_windows_that_do_not_open_and_files_that_are_dropped_are_named(
+    recording: Any, pages: str, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.txt").write_text("n")
+    async with recording(f"{pages}/left") as running:
+        operator = running.operator
+        await operator.click("text=Details")
+        await operator.click("text=Print")
+        await operator.recorded("window", 2)
+        await drop(operator.page, "#zone", tmp_path / "notes.txt")
+        await operator.heard()
+        await running.stop()
+        result, task = running.result(), exported(running, tmp_path)
+    windows = [one for one in result["actions"] if one["type"] == "window"]
+    assert [one["asked"].removeprefix(pages) for one in windows] == [
+        "/left",
+        "/left?token=[redacted]",
+    ]
+    (dropped,) = [one for one in result["actions"] if one["type"] == "drop"]
+    assert (dropped["files"], dropped["selector"]) == (["notes.txt"], "#zone")
+    assert result["windows_refused"] == 2
+    assert remarks(result) == ["2 windows did not open: a recording without a window opens none"]
+    said = {one["action"]: one["why"] for one in task["metadata"]["notReplayed"]}
+    assert [said[one["n"]].split(",")[0] for one in (*windows, dropped)] == [
+        "it opened a window",
+        "it opened a window",
+        "files were dropped onto the page",
+    ]
+
+
+async def test_hosts_whose_style_sheets_cannot_be_read_are_named_once(
+    recording: Any, pages: str, tmp_path: Path
+) -> None:
+    async with recording(f"{pages}/left") as running:
+        operator = running.operator
+        await operator.click("#zone")
+        await operator.page.reload()
+        await operator.click("#zone")
+        await operator.recorded("click", 2)
+        await running.stop()
+        actions, task = running.result()["actions"], exported(running, tmp_path)
+    clicks = [one for one in actions if one["type"] == "click"]
+    (host,) = clicks[0]["unread"]
+    assert host.startswith("127.0.0.1:")
+    assert "unread" not in clicks[1]
+    (said,) = task["metadata"]["notReplayed"]
+    assert said["action"] == clicks[0]["n"]
+    assert host in said["why"]
+
+
+async def test_the_mouse_goes_first_to_what_shows_a_list_to_choose_from(
+    recording: Any, pages: str
+) -> None:
+    async with recording(f"{pages}/rows") as running:
+        operator = running.operator
+        await operator.page.locator("#first").hover()
+        await operator.click("#many")
+        await operator.page.keyboard.press("ArrowDown")
+        await operator.page.keyboard.press("Enter")
+        await operator.recorded("select")
+        await running.stop()
+        actions = running.result()["actions"][1:]
+    assert [(one["type"], one["selector"]) for one in actions][:2] == [
+        ("hover", "#first"),
+        ("select", "#many"),
+    ]
+
+
+async def drop(page: Any, selector: str, file: Path) -> None:
+    """Drop a file of this machine onto an element, as a hand from the desktop does."""
+    box = await page.locator(selector).bounding_box()
+    place = {"x": box["x"] + 20, "y": box["y"] + 20}
+    data = {"items": [], "files": [str(file)], "dragOperationsMask": 1}
+    wire = await page.context.new_cdp_session(page)
+    for step in ("dragEnter", "dragOver", "drop"):
+        await wire.send("Input.dispatchDragEvent", {"type": step, **place, "data": data})
