@@ -12,22 +12,48 @@
   const THIN = 200; // letters; a page with fewer may be a frame that waits for its content
   const LOOK_MS = 50;
   const MOST = 5_000;
+  const MOST_FRAMES = 50;
   const NOT_TEXT = new Set(["SCRIPT", "STYLE", "TEMPLATE", "NOSCRIPT"]);
   const PICTURES = "img, svg, canvas, video, picture, object, embed, iframe, frame, input[type=image]";
   const BUSY = "[aria-busy=true], [role=progressbar]";
 
   const page = (name) => Reflect.get(Document.prototype, name, document);
-  const pageDoes = (name, ...given) => page(name).apply(document, given);
+  const documentDoes = (owner, name, ...given) =>
+    Reflect.get(Document.prototype, name, owner).apply(owner, given);
+  const pageDoes = (name, ...given) => documentDoes(document, name, ...given);
 
   // Asks `pending.js`; null where it does not run, as in a sandbox without scripts.
-  const tell = (detail) => {
+  const tellOf = (owner, detail) => {
     let told = null;
     const hear = (event) => {
       try { told = JSON.parse(event.detail); } catch { told = null; }
     };
-    pageDoes("addEventListener", ask.pending, hear, { once: true });
-    pageDoes("dispatchEvent", new CustomEvent(`${ask.pending}?`, { detail }));
-    pageDoes("removeEventListener", ask.pending, hear);
+    documentDoes(owner, "addEventListener", ask.pending, hear, { once: true });
+    documentDoes(owner, "dispatchEvent", new CustomEvent(`${ask.pending}?`, { detail }));
+    documentDoes(owner, "removeEventListener", ask.pending, hear);
+    return told;
+  };
+  // Frames of the page's own origin that a reader sees: their text is kept with the page's.
+  const frames = () => {
+    const owners = [document];
+    for (const owner of owners) { // which grows by the frames in frames
+      for (const frame of documentDoes(owner, "querySelectorAll", "iframe, frame")) {
+        const inner = owners.length <= MOST_FRAMES && seen(frame) ? frame.contentDocument : null;
+        if (inner !== null) owners.push(inner);
+      }
+    }
+    return owners.slice(1);
+  };
+  const tell = (detail) => {
+    const told = tellOf(document, detail);
+    if (told === null) return null;
+    for (const owner of frames()) {
+      const inner = tellOf(owner, "");
+      if (inner === null) continue;
+      told.open.push(...inner.open);
+      const ends = [told.ago.ended, inner.ago.ended].filter((ms) => ms !== null);
+      told.ago.ended = ends.length ? Math.min(...ends) : null;
+    }
     return told;
   };
 

@@ -35,6 +35,19 @@ def late(script: str) -> str:
     return f"<div id=root></div><script>{script}</script>"
 
 
+async def test_a_page_is_taken_with_what_its_frames_are_answered(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/slow"] = Answer(b"answer", 200, "text/plain", delay_s=0.9)
+    asks = "fetch('/slow').then(a => a.text()).then(t => document.body.append(t))"
+    pages["/inner"] = f"<p>inner</p><script>{asks}</script>"
+    pages["/between"] = "<iframe src=/inner></iframe>"
+    pages["/"] = "<p>page</p><iframe src=/between></iframe>"
+    async with browsing(pages.url) as made:
+        found = await made.fetcher.fetch(pages.url, PageOptions())
+    assert (found.text.split(), found.settled) == (["page", "inner", "answer"], True)
+
+
 async def test_an_application_is_taken_with_what_its_slow_interface_answers(
     browsing: Making, pages: Pages
 ) -> None:
