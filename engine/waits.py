@@ -14,6 +14,7 @@ RETRY_AFTER: Final = "retry_after"
 CRAWL_DELAY: Final = "crawl_delay"
 _MESSAGES: Final = {RETRY_AFTER: "wait.retry_after", CRAWL_DELAY: "wait.crawl_delay"}
 _HOST_CHARS: Final = 120
+_WHOLE_FROM_S: Final = 10  # of a longer wait nobody wants to read tenths
 _LONGEST_S: Final = 86_400.0
 
 
@@ -46,5 +47,6 @@ def wait_of(event: TaskEvent) -> Wait | None:
 
 def wait_words(wait: Wait) -> str:
     """`The answer of site.test asked to wait 30 s (Retry-After)`."""
-    seconds = decimal(wait.seconds, 0 if wait.seconds == int(wait.seconds) else 1)
+    is_whole = wait.seconds >= _WHOLE_FROM_S or wait.seconds == int(wait.seconds)
+    seconds = decimal(wait.seconds, 0 if is_whole else 1)
     return say(_MESSAGES[wait.reason], host=wait.host, seconds=seconds)

@@ -23,12 +23,15 @@ class Pace:
 
     async def turn(self, host: str, asked_s: float = 0.0) -> None:
         """Wait for this host's next moment; `asked_s` is its Crawl-delay. Raises UnitStopped."""
-        now = self._ctx.monotonic()
-        at = max(now, self._next.get(host, now))
-        self._next[host] = at + max(self._delay_s, asked_s)
-        if at > now:
-            await self._tell(host, asked_s, now)
-            await self._ctx.pause(max(0.0, at - self._ctx.monotonic()))
+        is_held = True
+        while is_held:  # a host may ask for silence while pages wait for their turns
+            now = self._ctx.monotonic()
+            at = max(now, self._next.get(host, now))
+            self._next[host] = at + max(self._delay_s, asked_s)
+            if at > now:
+                await self._tell(host, asked_s, now)
+                await self._ctx.pause(max(0.0, at - self._ctx.monotonic()))
+            is_held = self._held.get(host, at) > max(at, self._ctx.monotonic())
 
     def hold(self, host: str, seconds: float) -> None:
         """The host asked for silence (429 or 503 with Retry-After): nobody asks it before."""

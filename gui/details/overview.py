@@ -15,7 +15,7 @@ from engine.attention import Standing, standing
 from engine.pace import STALL_MIN_MS
 from engine.records import TaskRecord, TaskView, Unreadable
 from engine.refused import Refusal, Refusals
-from engine.waits import Wait, wait_words
+from engine.waits import CRAWL_DELAY, Wait, wait_words
 from gui.desk import Desk
 from gui.details.budget_bars import BudgetBars
 from gui.details.budget_facts import Fact, gauge_lines
@@ -173,7 +173,8 @@ class Overview(QScrollArea):
         now_ms, entry = time.time() * 1000, self._view.entry
         sentence, found = facts(self._view, now_ms, self._stall_after_ms)
         if standing(self._view) is Standing.RUNNING:
-            waits = [wait_words(one) for one in self._waits.values() if one.holds(now_ms)]
+            held = (one for one in self._waits.values() if one.holds(now_ms))
+            waits = list(map(wait_words, sorted(held, key=lambda one: one.reason == CRAWL_DELAY)))
             sentence = " ".join([*waits[:MOST_WAITS], sentence])
         if self._why.text() != sentence:
             self._why.show_text(sentence)

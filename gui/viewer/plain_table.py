@@ -45,7 +45,7 @@ class PlainTable(QTableView):
         least: Sequence[int] = (),
     ) -> None:
         super().__init__(parent)
-        self._grows, self._touched = grows, False
+        self._grows, self._touched, self._fitting = grows, False, False
         self._widths, self._least = tuple(widths), tuple(least)
         self.setModel(model)
         self.setAccessibleName(name)
@@ -73,16 +73,21 @@ class PlainTable(QTableView):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The column that `grows` has the room that the others leave, until somebody drags one."""
         super().resizeEvent(event)
-        self._give_room()
+        self._share_room()
 
     def show_columns(self, wanted: Mapping[int, bool]) -> None:
         """Show or hide the columns of these numbers; the others stay as they are."""
         header = self.horizontalHeader()
-        changed = [at for at, shown in wanted.items() if header.isSectionHidden(at) == shown]
-        for at in changed:
-            header.setSectionHidden(at, not wanted[at])
+        changed = {at: shown for at, shown in wanted.items() if header.isSectionHidden(at) == shown}
         if changed:
-            self._give_room()
+            self._share_room(changed)
+
+    def _share_room(self, shown: Mapping[int, bool] | None = None) -> None:
+        self._fitting = True
+        for at, is_shown in (shown or {}).items():
+            self.horizontalHeader().setSectionHidden(at, not is_shown)
+        self._give_room()
+        self._fitting = False
 
     def _give_room(self) -> None:
         header = self.horizontalHeader()
@@ -109,8 +114,12 @@ class PlainTable(QTableView):
         for share in (end, *shares):  # Qt stretches the last one, and never makes it less
             self.horizontalHeader().resizeSection(int(share.key), widths[share.key])
 
-    def _note_drag(self, *_: int) -> None:
-        if QApplication.mouseButtons():  # else the header itself made room
+    def _note_drag(self, section: int, *_: int) -> None:
+        """Without a button down the header itself made room, as it always does with its last
+        section; and with a button down a tab may have been clicked, which shows this table.
+        """
+        is_last = section == self.horizontalHeader().count() - 1
+        if QApplication.mouseButtons() and not self._fitting and not is_last:
             self._touched = True
 
     def let_sort(self) -> None:

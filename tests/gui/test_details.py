@@ -190,7 +190,7 @@ def test_the_overview_says_first_that_a_site_lets_the_crawl_wait(details: Detail
             waits("b.test", 60, "retry_after", now_ms),
         ),
     )
-    assert details.overview.sentence == f"{asked} {silent} {plain}"
+    assert details.overview.sentence == f"{silent} {asked} {plain}"
     rows = [details.events.model.row_at(at) for at in range(3)]
     assert [(row.text, row.tone) for row in (rows[0], rows[2])] == [
         (asked, "warning"),

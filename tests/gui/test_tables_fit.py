@@ -10,6 +10,8 @@ from PySide6.QtWidgets import QApplication
 
 from gui.viewer.plain_table import PlainTable
 from gui.viewer.step_model import StepModel
+from gui.viewer.unit_columns import ITEM_COLUMNS
+from gui.viewer.unit_model import UnitModel
 
 STEP = {
     "tool_name": "browser_interact",
@@ -59,6 +61,28 @@ def test_columns_come_back_when_there_is_room_and_stay_as_they_were_dragged(
     header.resizeSection(3, 333)
     table.resize(500, 200)
     assert header.sectionSize(3) == 333
+
+
+def test_a_table_that_a_click_on_its_tab_shows_still_shares_its_room(
+    qapp: QApplication, qtbot: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    down = Qt.MouseButton.LeftButton
+    monkeypatch.setattr("gui.viewer.plain_table.QApplication.mouseButtons", lambda: down)
+    model = UnitModel(ITEM_COLUMNS)
+    table = PlainTable(model, "Items", [one.width for one in ITEM_COLUMNS], grows=2)
+    model.setParent(table)
+    qtbot.addWidget(table)
+    table.resize(300, 200)
+    table.show()
+    table.show_columns(model.rare_columns)
+    table.resize(1500, 200)
+    wide = table.columnWidth(2)
+    rare = dict.fromkeys(model.rare_columns, True)
+    table.show_columns(rare)
+    assert table.columnWidth(2) == wide - sum(map(table.columnWidth, rare))
+    table.horizontalHeader().resizeSection(2, 150)
+    table.resize(1800, 200)
+    assert table.columnWidth(2) == 150, "somebody dragged it"
 
 
 def test_what_is_cut_off_stands_in_a_tip(qapp: QApplication, qtbot: Any) -> None:

@@ -19,9 +19,9 @@ PAGE = """<link rel="stylesheet" href="http://{host}/style.css">
 <button onclick="window.open('/left?token=a')">Print</button>
 <div id="zone" style="width:200px;height:80px" ondragover="event.preventDefault()"
   ondrop="event.preventDefault()">Drop here</div>"""
-ROWS = """<style>.row select { display: none } .row:hover select { display: inline }</style>
+ROWS = """<style>.row * { display: none } .row:hover * { display: inline }</style>
 <h1>Rows</h1><div class="row" id="first">Milk
-<select id="many"><option>one<option>two</select></div>"""
+<select id="many"><option>one<option>two</select><button>Rename</button></div>"""
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +98,20 @@ async def test_the_mouse_goes_first_to_what_shows_a_list_to_choose_from(
         ("hover", "#first"),
         ("select", "#many"),
     ]
+
+
+async def test_a_double_click_on_what_the_mouse_shows_says_so_once(
+    recording: Any, pages: str, tmp_path: Path
+) -> None:
+    async with recording(f"{pages}/rows") as running:
+        operator = running.operator
+        await operator.page.locator("#first").hover()
+        await operator.page.locator("#first button").dblclick()
+        await operator.heard()
+        await running.stop()
+        task = exported(running, tmp_path)
+    did = [(one["args"]["action"], one["args"].get("count")) for one in task["commands"]]
+    assert did[1:3] == [("hover", None), ("click", 2)]
 
 
 async def drop(page: Any, selector: str, file: Path) -> None:

@@ -45,6 +45,23 @@ async def test_a_silence_is_told_of_once_however_many_pages_wait_for_its_end() -
     assert told(ctx)[1:] == [("a.test", 60.0, "retry_after")], "a later one is another wait"
 
 
+async def test_pages_that_wait_for_their_turns_heed_a_silence_that_comes_meanwhile() -> None:
+    ctx = PassingTime()
+    pace, asked = Pace(ctx, 1.0), []
+
+    async def ask() -> None:
+        await pace.turn("a.test")
+        asked.append(ctx.now_s)
+        if len(asked) == 1:
+            pace.hold("a.test", 30)
+
+    await pace.turn("a.test")
+    await asyncio.gather(*(ask() for _ in range(4)))
+    assert asked[0] == 101.0
+    assert min(asked[1:]) >= 131.0
+    assert told(ctx) == [("a.test", 29.0, "retry_after")]
+
+
 async def test_a_short_silence_and_the_crawls_own_delay_are_not_told_of() -> None:
     ctx = PassingTime()
     pace = Pace(ctx, 20.0)
