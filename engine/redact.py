@@ -269,6 +269,8 @@ def page(given: Mapping[str, Any], clean: Clean = content) -> tuple[dict[str, An
             kept[name] = walk.value(item)
         elif type(item) in _NUMBERS and not is_secret_key(name):
             kept[name] = item
+        elif name == "final_url" and "url" in kept and item == given["url"]:
+            kept[name] = kept["url"]
         elif isinstance(item, str) and name != "html":
             kept[name] = clean(value(item, name))[0]
         else:
@@ -327,13 +329,11 @@ class _Published:
             return False
         hrefs = [link["href"] for link in given]
         addresses = "\n".join(hrefs)
-        lines = "\n".join([addresses, *[link["text"] for link in given]])
+        lines = "\n".join([addresses, *[link["text"] for link in given], "href", "text"])
         return (
             text(addresses) == addresses
             and not ("@" in addresses and any(text(href) != href for href in hrefs if "@" in href))
             and self._clean(lines) == (lines, 0)
-            and self._name("href") == "href"
-            and self._name("text") == "text"
         )
 
     def _name(self, name: str) -> str:
