@@ -23,12 +23,19 @@ ROWS = """<style>.row * { display: none } .row:hover * { display: inline }</styl
 <h1>Rows</h1><div class="row" id="first">Milk
 <select id="many"><option>one<option>two</select><button>Rename</button></div>"""
 
+NOTHING = """<h1>Nothing</h1><input type="checkbox" id="own"> <button id="toggle"
+onclick="document.querySelector('#own').click()">Toggle</button>
+<input type="checkbox" id="refused" onclick="event.preventDefault()">
+<p><button id="thin" style="height:20px">Thin</button></p><p>Below</p>"""
+
 
 @pytest.fixture(scope="module")
 def pages() -> Iterator[str]:
     with served({"style.css": STYLE}) as sheets:
         host = sheets.removeprefix("http://")
-        with served({"left": PAGE.replace("{host}", host), "rows": ROWS}) as url:
+        with served(
+            {"left": PAGE.replace("{host}", host), "rows": ROWS, "nothing": NOTHING}
+        ) as url:
             yield url
 
 
@@ -112,6 +119,28 @@ async def test_a_double_click_on_what_the_mouse_shows_says_so_once(
         task = exported(running, tmp_path)
     did = [(one["args"]["action"], one["args"].get("count")) for one in task["commands"]]
     assert did[1:3] == [("hover", None), ("click", 2)]
+
+
+async def test_what_a_script_changed_and_what_changed_nothing_is_no_action(
+    recording: Any, pages: str
+) -> None:
+    async with recording(f"{pages}/nothing") as running:
+        operator, mouse = running.operator, running.operator.page.mouse
+        await operator.click("#own")
+        await operator.click("#toggle")  # a script checks the box that a hand had checked
+        await operator.click("#refused")
+        box = await operator.page.locator("#thin").bounding_box()
+        await mouse.move(box["x"] + 10, box["y"] + 17)
+        await mouse.down()
+        await mouse.move(box["x"] + 10, box["y"] + 25)  # let go beside it, and not dragged
+        await mouse.up()
+        await operator.heard()
+        await running.stop()
+        actions = running.result()["actions"][1:]
+    assert [(one["type"], one.get("selector")) for one in actions[:-1]] == [
+        ("check", "#own"),
+        ("click", 'role=button[name="Toggle"]'),
+    ]
 
 
 async def drop(page: Any, selector: str, file: Path) -> None:
