@@ -155,3 +155,12 @@ async def test_what_reads_a_whole_frame_tells_an_element_that_is_none(
         goto = do("goto", url=f"{site.url}/plain")
         said = await failure(booth, goto, do("get_html", frame="h1"))
     assert said == ("EXECUTION_ERROR", "the frame selector met an element that is no frame")
+
+
+async def test_an_expected_text_counts_line_breaks_and_spaces_as_one_space(
+    opened: Opening, site: Site
+) -> None:
+    site.answers["/pre"] = page("<pre>All\n   done</pre>")
+    async with opened() as booth:
+        goto = do("goto", url=f"{site.url}/pre")
+        await results(booth, goto, do("expect", selector="pre", text="All done", timeout=50))
