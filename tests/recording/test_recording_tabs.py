@@ -73,6 +73,18 @@ def test_the_end_of_the_whole_window_closes_no_tab() -> None:
     ]
 
 
+def test_a_window_in_which_nothing_was_done_was_closed_by_nobody() -> None:
+    scribe = Scribe(Masks(keep_text=False))
+    key = Told("key", key="F2")
+    scribe.take(Heard(1, 0, "http://a.test/", key))
+    scribe.take(TabClosed(2, 1, "http://a.test/", True))
+    after = scribe.take(Heard(3, 0, "http://a.test/", key))
+    assert [(one.type, one.tab, one.how) for one in after] == [
+        ("close_tab", 1, "script"),
+        ("key", 0, None),
+    ]
+
+
 def test_a_tab_that_its_page_closed_is_closed_by_no_command() -> None:
     click = {"type": "click", "selector": "#a", "url": ""}
     closed = {"type": "close_tab", "tab": 1, "how": "script", "url": ""}
