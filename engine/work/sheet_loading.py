@@ -23,6 +23,8 @@ from engine.work.style_sheets import (
 
 SHEET_S: Final = 5.0  # until a sheet has come; later the page goes without
 MAX_BYTES: Final = 64 * 1024 * 1024  # of all sheets of a crawl
+MAX_DEPTH: Final = 6  # sheets that import each other, one after another
+MAX_ADDED: Final = 60  # sheets of one page with all that they import
 MAX_KNOWN: Final = 2_000  # sheets of a crawl that are remembered, and asked for at all
 _THREAD_FROM_CHARS: Final = 64 * 1024
 _NONE: Final = Sheet()
@@ -59,14 +61,28 @@ class SheetLoader:
             place = "" if each.css else _resolved(base, each.href)
             order.append((place, await self._parsed(each.css) if each.css else _NONE))
         await self._loaded([place for place, _ in order], deadline)
-        whole = [(place or base, self._known(place) if place else sheet) for place, sheet in order]
-        imported = [_resolved(at, to) for at, sheet in whole for to in sheet.imports]
-        await self._loaded(imported[:MAX_SHEETS], deadline)
         rules: list[tuple[Rule, ...]] = []
-        for at, sheet in whole:
-            rules += (self._known(_resolved(at, to)).rules for to in sheet.imports)
-            rules.append(sheet.rules)
+        for place, sheet in order:
+            whole = self._known(place) if place else sheet
+            await self._add(rules, place or base, whole, deadline)
         return tuple(each for each in rules if each)
+
+    async def _add(
+        self,
+        rules: list[tuple[Rule, ...]],
+        at: str,
+        sheet: Sheet,
+        deadline: float,
+        depth: int = 0,
+    ) -> None:
+        """Add a sheet's rules behind those of the sheets that it imports."""
+        places = [_resolved(at, to) for to in sheet.imports[:MAX_SHEETS]]
+        if depth == MAX_DEPTH or len(rules) >= MAX_ADDED:
+            return
+        await self._loaded(places, deadline)
+        for place in places:
+            await self._add(rules, place, self._known(place), deadline, depth + 1)
+        rules.append(sheet.rules)
 
     async def _loaded(self, places: Sequence[str], deadline: float) -> None:
         """Wait for these sheets, or for the page's time."""

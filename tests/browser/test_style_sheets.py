@@ -97,10 +97,17 @@ async def test_sheets_hide_and_show_what_they_do_in_a_browser(
         "<style type=text/css>.later { display: inline }</style>"
         "<!-- <style>.two { display: none }</style> --><noscript><style>p {display:none}</style>"
         "</noscript><p>seen <i class=one>one</i> <i class=two>two</i> <i class=three>three</i>"
-        " <i class=later>later</i> <i class=four>four</i>"
+        " <i class=later>later</i> <i class=four>four</i> <i class=five>five</i>"
+        " <i class=six>six</i>"
     )
     pages["/linked/one.css"] = css("@import '/sub/three.css' screen; .one, .later {display:none}")
-    pages["/sub/three.css"] = css(".three { display: none } .one { display: inline }")
+    pages["/sub/three.css"] = css(
+        "@import 'five.css'; .three { display: none } .one { display: inline }"
+    )
+    pages["/sub/five.css"] = css(
+        "@import 'six.css'; @import 'five.css'; .five, .three { display: none }"
+    )
+    pages["/sub/six.css"] = css("@import 'five.css'; .six { display: none } .five {display: block}")
     pages["/two.css"] = css(".two { display: none }")
     pages["/page.css"] = Answer(b".four { display: none }", 200, "text/html")
     async with browsing(pages.url) as made:
