@@ -1,0 +1,432 @@
+"""What scripts do to the pages of a site, learned from pages that both engines have taken.
+
+The tree of the markup and the tree that the browser showed are laid side by side. What scripts
+added, took away, moved or showed becomes an edit: the features that all elements have in common
+to which it was done, and what was done. Applied to another page, edits give the static engine
+what the browser would show; whether they do is for the caller to compare. Features of several
+places are intersected (the algorithm Find-S), so an edit becomes more general with each page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+Where = Literal["append", "prepend", "after", "before", "show", "remove", "move"]
+
+MAX_EDITS: Final = 20  # that are kept of pages that are alike
+MAX_HTML_CHARS: Final = 4_096  # of what one edit adds: more is content, not the site's frame
+MAX_NODES: Final = 60_000  # of a page that is compared
+MAX_DEPTH: Final = 200
+MAX_OPERATIONS: Final = 2_000  # on one page
+
+_LEFT_OUT: Final = frozenset(
+    {
+        *("script", "style", "template", "noscript", "iframe", "object", "textarea", "video"),
+        *("audio", "canvas", "meter", "progress", "datalist", "rp"),
+    }
+)
+_HIDES: Final = re.compile(r"(?:^|;)\s*display\s*:\s*none\b", re.IGNORECASE)
+_NAME: Final = re.compile(r"-?[A-Za-z_][\w-]*", re.ASCII)
+_KEPT_STYLE: Final = re.compile(
+    r"(?:^|;)\s*((?:display|visibility|white-space|float|position|text-transform)\s*:[^;]*)",
+    re.IGNORECASE,
+)
+
+
+class Edit(NamedTuple):
+    """What to do with each element that has all `features`.
+
+    `html` is added in or beside it; for `show` it is the element's style from then on. `move` puts
+    the element at the end of the body. `name` is of the element, as one page has it: its place
+    where something is added. Features: `div`, `#id`, `.class` of the element, the same behind
+    `>` for its parent and behind `^` for those around, and behind `/` classes of what is inside.
+    """
+
+    where: Where
+    name: str
+    html: str
+    features: frozenset[str]
+
+
+class Unlike(Exception):
+    """The two trees differ by more than edits can tell."""
+
+
+# --- Doing -------------------------------------------------------------------------------------
+
+
+def apply(tree: LexborHTMLParser, edits: Iterable[Edit]) -> int:
+    """Do the edits to the tree of a page; how many places were there for them?"""
+    found = [
+        (edit, node)
+        for edit in edits
+        for node in tree.css(_selector(edit.features))
+        if _has(node, edit.features)
+    ]
+    for edit, node in found[:MAX_OPERATIONS]:
+        _do(tree, edit, node)
+    return len(found)
+
+
+def _selector(features: frozenset[str]) -> str:
+    own = _own_features(features)
+    tags = [feature for feature in own if feature[0] not in "#."]
+    return "".join(tags[:1] or ["*"]) + "".join(each for each in own if each[0] in "#.")
+
+
+def _has(node: LexborNode, features: frozenset[str]) -> bool:
+    wanted = {feature for feature in features if feature[0] == ">"}
+    parent = node.parent
+    if wanted and (parent is None or not wanted <= _prefixed(">", _own(parent))):
+        return False
+    wanted = {feature for feature in features if feature[0] == "^"}
+    while wanted and parent is not None and parent.is_element_node:
+        wanted -= _prefixed("^", _own(parent))
+        parent = parent.parent
+    inside = (feature[1:] for feature in features if feature[0] == "/")
+    return not wanted and all(node.css_first(each) is not None for each in inside)
+
+
+def _do(tree: LexborHTMLParser, edit: Edit, node: LexborNode) -> None:
+    if edit.where == "remove":
+        node.decompose()
+    elif edit.where == "move":
+        if tree.body is not None:
+            tree.body.insert_child(node)
+            node.decompose()
+    elif edit.where == "show":
+        node.attrs["style"] = edit.html
+        if "hidden" in node.attributes:
+            del node.attrs["hidden"]
+    else:
+        _add(edit, node)
+
+
+def _add(edit: Edit, node: LexborNode) -> None:
+    body = _parsed(edit.html).body
+    added = [] if body is None else list(body.iter(include_text=True))
+    first = node.first_child
+    if edit.where == "after":
+        for each in reversed(added):
+            node.insert_after(each)
+    elif edit.where == "before":
+        for each in added:
+            node.insert_before(each)
+    elif edit.where == "prepend" and first is not None:
+        for each in added:
+            first.insert_before(each)
+    else:
+        for each in added:
+            node.insert_child(each)
+
+
+# --- Learning ----------------------------------------------------------------------------------
+
+
+def learned(known: Sequence[Edit], static: LexborHTMLParser, shown: LexborHTMLParser) -> list[Edit]:
+    """`known` with what is seen on this page: of the static tree, its style sheets applied, and
+    of the visible tree that the browser handed over.
+
+    Raises:
+        Unlike: more differs than edits can tell.
+    """
+    seen = list(_differences(_Tree(static).root, _Tree(shown).root))
+    return merged(known, list(_with_moves(seen)))
+
+
+def merged(known: Iterable[Edit], seen: Iterable[Edit]) -> list[Edit]:
+    """Each edit once, with the features that all its places have.
+
+    Raises:
+        Unlike: two places have nothing of their own in common, or there are too many edits.
+    """
+    edits: dict[tuple[str, str, str], Edit] = {}
+    for edit in (*known, *seen):
+        key = edit[:3]
+        before = edits.get(key)
+        features = edit.features if before is None else before.features & edit.features
+        if not _own_features(features):
+            raise Unlike
+        edits[key] = edit._replace(features=features)
+    if len(edits) > MAX_EDITS:
+        raise Unlike
+    return list(edits.values())
+
+
+def _own_features(features: Iterable[str]) -> list[str]:
+    return sorted(feature for feature in features if feature[0] not in ">^/")
+
+
+class _Seen(NamedTuple):
+    edit: Edit
+    part: _Part | None = None  # what was added or taken away
+
+
+class _Part:
+    """An element of one of the two trees, with what is visible of its inside."""
+
+    __slots__ = ("blank", "children", "hidden", "name", "node", "words")
+
+    def __init__(self, node: LexborNode) -> None:
+        self.node = node
+        attributes = node.attributes
+        self.name = f"{node.tag}#{attributes.get('id') or ''}.{attributes.get('class') or ''}"
+        self.children: list[_Part | str] = []
+        self.blank: list[_Part] = []  # shown, but without words
+        self.hidden: list[_Part] = []
+        self.words = ""  # all of it, without white space
+
+
+class _Tree:
+    """The visible elements of a page's body.
+
+    Raises:
+        Unlike: it has none, or is too large to be compared.
+    """
+
+    def __init__(self, tree: LexborHTMLParser) -> None:
+        if tree.body is None:
+            raise Unlike
+        self._room = MAX_NODES
+        self.root = self._part(tree.body, 0)
+
+    def _part(self, node: LexborNode, depth: int) -> _Part:
+        self._room -= 1
+        if depth > MAX_DEPTH or self._room < 0:
+            raise Unlike
+        part = _Part(node)
+        texts: list[str] = []
+        for child in node.iter(include_text=True):
+            if child.is_text_node:
+                texts.append(child.text_content or "")
+            elif not child.is_element_node or child.tag in _LEFT_OUT:
+                continue
+            elif _is_hidden(child):
+                part.hidden.append(_Part(child))
+            else:
+                inner = self._part(child, depth + 1)
+                if inner.words:
+                    _join(part, texts)
+                (part.children if inner.words else part.blank).append(inner)
+        _join(part, texts)
+        part.words = "".join(map(_words, part.children))
+        return part
+
+
+def _join(part: _Part, texts: list[str]) -> None:
+    if text := "".join("".join(texts).split()):
+        part.children.append(text)
+    texts.clear()
+
+
+def _is_hidden(node: LexborNode) -> bool:
+    attributes = node.attributes
+    style = attributes.get("style")
+    if style and "display" in style.lower():
+        return _HIDES.search(style) is not None
+    if "hidden" in attributes or "popover" in attributes:
+        return True
+    parent = node.parent
+    if parent is not None and parent.tag == "details" and "open" not in parent.attributes:
+        return node.tag != "summary"
+    return node.tag == "dialog" and "open" not in attributes
+
+
+def _differences(one: _Part, other: _Part) -> Iterator[_Seen]:
+    """What was done to `one`, that it became `other`."""
+    if one.words == other.words:
+        return
+    blanks = {part.name: part for part in one.blank}
+    hidden = {part.name: part for part in one.hidden}
+    children: list[_Part | str] = []
+    for child in other.children:
+        name = "" if isinstance(child, str) else child.name
+        if isinstance(child, str) or (name not in blanks and name not in hidden):
+            children.append(child)
+        elif name in blanks:
+            yield from _differences(blanks[name], child)
+        else:
+            style = _style_of(child.node) or "display:block"
+            yield _Seen(Edit("show", name, style, features_of(hidden[name].node)))
+    pairs, gone, new = _aligned(one.children, children)
+    for left, right in pairs:
+        yield from _differences(left, right)
+    for part in gone:
+        yield _Seen(Edit("remove", part.name, "", features_of(part.node)), part)
+    for before, parts, after in new:
+        yield _added(one, before, parts, after)
+
+
+def _added(
+    one: _Part, before: _Part | str | None, parts: Sequence[_Part], after: _Part | str | None
+) -> _Seen:
+    html = "".join(_markup(part.node) for part in parts)
+    if len(html) > MAX_HTML_CHARS:
+        raise Unlike
+    part = parts[0] if len(parts) == 1 else None
+    where: Where
+    if after is None:
+        where, node = "append", one.node
+    elif before is None:
+        where, node = "prepend", one.node
+    elif isinstance(before, _Part):
+        where, node = "after", before.node
+    elif isinstance(after, _Part):
+        where, node = "before", after.node
+    else:
+        raise Unlike
+    return _Seen(Edit(where, _place(node), html, features_of(node)), part)
+
+
+def _place(node: LexborNode) -> str:
+    """Places of one sort: scripts name classes, and often several, of which one is enough."""
+    around = node.parent
+    return f"{_first(node)} in {'' if around is None else _first(around)}"
+
+
+def _first(node: LexborNode) -> str:
+    classes = (node.attributes.get("class") or "").split()
+    return f"{node.tag}.{classes[0]}" if classes else node.tag or ""
+
+
+_Pairs = list[tuple[_Part, _Part]]
+_New = list[tuple["_Part | str | None", list[_Part], "_Part | str | None"]]
+
+
+def _aligned(
+    ones: Sequence[_Part | str], others: Sequence[_Part | str]
+) -> tuple[_Pairs, list[_Part], _New]:
+    """The children that belong together, those that are gone, and those that are new."""
+    twins: dict[int, int] = {}  # of `others`, in `ones`
+    left, right = list(map(_sign, ones)), list(map(_sign, others))
+    pairs: _Pairs = []
+    for sign, i, j, k, m in SequenceMatcher(None, left, right, False).get_opcodes():
+        if sign == "equal":
+            twins.update(zip(range(k, m), range(i, j), strict=True))
+        elif sign == "replace":
+            for i2, k2 in _alike(ones, range(i, j), others, range(k, m)):
+                twins[k2] = i2
+                before, after = ones[i2], others[k2]
+                if isinstance(before, _Part) and isinstance(after, _Part):
+                    pairs.append((before, after))
+    kept = set(twins.values())
+    gone = [child for at, child in enumerate(ones) if at not in kept]
+    new: _New = []
+    run: list[_Part | str] = []
+    last: _Part | str | None = None
+    for at, child in enumerate(others):
+        if at not in twins:
+            run.append(child)
+            continue
+        if run:
+            new.append((last, _parts(run), ones[twins[at]]))
+            run = []
+        last = ones[twins[at]]
+    if run:
+        new.append((last, _parts(run), None))
+    return pairs, _parts(gone), new
+
+
+def _parts(children: Iterable[_Part | str]) -> list[_Part]:
+    found = list(children)
+    if any(isinstance(child, str) for child in found):
+        raise Unlike  # words of the page itself
+    return [child for child in found if isinstance(child, _Part)]
+
+
+def _words(child: _Part | str) -> str:
+    return child if isinstance(child, str) else child.words
+
+
+def _sign(child: _Part | str) -> tuple[str, str]:
+    return ("", child) if isinstance(child, str) else (child.node.tag or "", child.words)
+
+
+def _alike(
+    ones: Sequence[_Part | str], left: range, others: Sequence[_Part | str], right: range
+) -> Iterator[tuple[int, int]]:
+    """Elements of the same tag, id and first class, in the same order."""
+    names = [_weak(ones[at]) for at in left], [_weak(others[at]) for at in right]
+    for one, other, size in SequenceMatcher(None, *names, False).get_matching_blocks():
+        for step in range(size):
+            if names[0][one + step]:
+                yield left[one + step], right[other + step]
+
+
+def _weak(child: _Part | str) -> str:
+    if isinstance(child, str):
+        return ""
+    return child.name.partition(" ")[0]
+
+
+def _with_moves(seen: Sequence[_Seen]) -> Iterator[Edit]:
+    """What was taken away at one place and added at the end of the page was moved there."""
+    gone = {each.part.words for each in seen if each.edit.where == "remove" and each.part}
+    moved = {
+        part.words
+        for edit, part in seen
+        if edit.where == "append" and "body" in edit.features and part and part.words in gone
+    }
+    for edit, part in seen:
+        if part is None or part.words not in moved:
+            yield edit
+        elif edit.where == "remove":
+            yield edit._replace(where="move")
+
+
+# --- Features ----------------------------------------------------------------------------------
+
+
+def features_of(node: LexborNode) -> frozenset[str]:
+    """What can be said of an element, for `Edit.features`."""
+    found = set(_own(node))
+    parent = node.parent
+    if parent is not None:
+        found |= _prefixed(">", _own(parent))
+    while parent is not None and parent.is_element_node:
+        found |= _prefixed("^", _own(parent))
+        parent = parent.parent
+    for inner in node.css("[class]"):
+        found |= {f"/{name}" for name in _own(inner) if name[0] == "."}
+    return frozenset(found)
+
+
+def _own(node: LexborNode) -> set[str]:
+    found = {node.tag or ""}
+    attributes = node.attributes
+    name = attributes.get("id") or ""
+    if _NAME.fullmatch(name):
+        found.add(f"#{name}")
+    classes = (attributes.get("class") or "").split()
+    found.update(f".{name}" for name in classes if _NAME.fullmatch(name))
+    return found
+
+
+def _prefixed(sign: str, names: Iterable[str]) -> set[str]:
+    return {sign + name for name in names}
+
+
+def _style_of(node: LexborNode) -> str:
+    return ";".join(_KEPT_STYLE.findall(node.attributes.get("style") or ""))
+
+
+def _markup(node: LexborNode) -> str:
+    """What an edit adds: without measures, which are of one page."""
+    copy = _parsed(node.html or "").body
+    if copy is None:
+        return ""
+    for each in copy.css("[style]"):
+        each.attrs["style"] = _style_of(each)
+    return copy.inner_html or ""
+
+
+def _parsed(html: str) -> LexborHTMLParser:
+    from selectolax.lexbor import LexborHTMLParser
+
+    return LexborHTMLParser(html)
