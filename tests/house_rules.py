@@ -84,7 +84,7 @@ SPAWNERS = {
     "engine/cli/start.py": "Ctrl-C starts a cancel; gathered before the command returns",
     "engine/cli/watch.py": "the table that Ctrl-C ends; awaited at once",
     "engine/cli/worker.py": "a signal starts a cancel; gathered before the worker ends",
-    "engine/work/sheet_loading.py": "the sheets of a crawl on their way; ended by close()",
+    "engine/work/asset_loading.py": "sheets and scripts on their way; ended by close()",
 }
 ENVIRONMENT = {
     "engine/cli/": "the command line turns variables into settings",

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from engine.work import style_sheets
+from engine.work import script_edits, style_sheets
 from engine.work.addresses import Address, address_of, link_address
 from engine.work.bounds import MAX_ELEMENTS, MAX_TEXT_KB, bounded
 from engine.work.crawl_args import OutputFormat
@@ -146,12 +146,16 @@ class _Page:
         self._html = bounded(clean(fetched.html), max_elements)
         self._rendered = fetched.engine == "browser"
         self._tree = parse_html(self._html) if self._rendered else parse_static(self._html)
+        self._edits = () if self._rendered else fetched.edits
+        script_edits.apply(self._tree, self._edits)
         self.title = _title(fetched.title or _text_of(self._tree.css_first("head > title")))
         self._base = self._base_url()
         self.links_skipped = fetched.links_skipped if self._rendered else 0
         self.links, self.links_found, self.anchors = self._links()
         styles = () if self._rendered else fetched.styles
-        self._styled = bool(styles) and style_sheets.apply(self._tree, self._html, styles)
+        known = self._html + "".join(edit.html for edit in self._edits)
+        styled = bool(styles) and style_sheets.apply(self._tree, known, styles)
+        self._changed = styled or bool(self._edits)
 
     def extracted(self, content: str | dict[str, Any], cut: bool) -> Extracted:
         cut = cut or self._fetched.truncated or len(self._html) < len(self._fetched.html)
@@ -164,7 +168,7 @@ class _Page:
         from html_to_markdown import convert
 
         html = self._html
-        if not self._rendered and (self._styled or _is_unshown_in(html)):
+        if not self._rendered and (self._changed or _is_unshown_in(html)):
             self._remove(_UNSHOWN)
             html = self._tree.html or html
         return convert(html, _markdown_options(self._base)).content or ""

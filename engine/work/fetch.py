@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from engine.work.bounds import MAX_ELEMENTS, MAX_TEXT_KB
+from engine.work.script_edits import Edit
 from engine.work.style_sheets import Rule
 
 Screenshot = Literal["none", "failed", "all"]
@@ -70,8 +71,10 @@ class Fetched(msgspec.Struct):
     kept of one page; `windows` those that the page wanted
     to open, and `dialogs` its alerts and questions: none of them was let stand.
     `needs_browser` is the static engine's word: a script could run, or too little text; `runs`
-    names what could, and is empty where there is too little text. `compared` says that both
-    engines took the page. `styles` are the rules of its style sheets, for the static engine.
+    names what could, and is empty where there is too little text; `script_names` are the parts
+    of the page that these scripts name. `edits` are what scripts were seen to do to pages like
+    this. `compared` says that both engines took the page. `styles` are the rules of its style
+    sheets, for the static engine.
     """
 
     url: str
@@ -100,6 +103,8 @@ class Fetched(msgspec.Struct):
     screenshot: builtins.bytes | None = None
     needs_browser: bool = False
     runs: str = ""
+    script_names: frozenset[str] = frozenset()
+    edits: tuple[Edit, ...] = ()
     compared: bool = False
     retry_after_s: float | None = None
     styles: tuple[tuple[Rule, ...], ...] = ()

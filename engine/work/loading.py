@@ -11,7 +11,7 @@ from engine.errors import PageError
 from engine.work.addresses import address_of
 from engine.work.crawl_args import CrawlArgs
 from engine.work.documents import is_html, is_text
-from engine.work.engine_choice import EngineChoice, is_same
+from engine.work.engine_choice import Comparison, EngineChoice, Plan, compared
 from engine.work.extract import off_the_loop
 from engine.work.fetch import EngineName, Fetched, Fetcher
 from engine.work.robots import Robots
@@ -73,15 +73,23 @@ class Loader:
         except PageError as failed:
             if failed.kind in _FINAL:
                 raise
-            return Fetched(url, url, 0, engine="static", needs_browser=True)
+            return _unknown(url)
         if _is_final(fetched):
             fetched.needs_browser = False
         elif not fetched.needs_browser:
             if plan == "both":
-                self._choice.learn(fetched, equal=True)
-        elif plan == "static":
-            fetched.needs_browser = self._choice.needs_comparing(fetched)
+                self._choice.learn(fetched, Comparison(True))
+        else:
+            return self._planned(fetched, plan)
         return fetched
+
+    def _planned(self, fetched: Fetched, plan: Plan) -> Fetched:
+        """As `plan` says of a page's part of the site, or the page's kind where it is trusted."""
+        kind = self._choice.plan_fetched(fetched)
+        if plan == "both":
+            return fetched
+        fetched.needs_browser = kind != "static"
+        return _unknown(fetched.url) if kind == "browser" else fetched
 
     def needs_second(self, fetched: Fetched) -> bool:
         """Has the browser to take this page as well, once its host may be asked again?"""
@@ -93,16 +101,23 @@ class Loader:
         if static.status == 0:
             return rendered
         size = len(static.html) + len(rendered.html)
-        equal = bool(static.runs) and await off_the_loop(size, is_same, static, rendered)
-        self._choice.learn(static, equal=equal)
+        told = Comparison(False)
+        if static.runs:
+            told = await off_the_loop(size, compared, static, rendered)
+        self._choice.learn(static, told)
         # An equal page is told as all the pages are that it speaks for.
-        found = static if equal and rendered.screenshot is None else rendered
+        found = static if told.equal and rendered.screenshot is None else rendered
         found.compared = True
         return found
 
     async def _by(self, engine: EngineName, url: str) -> Fetched:
         fetcher = self._fetchers.get(engine) or await self.fetcher(engine)
         return await fetcher.fetch(url, self._options)
+
+
+def _unknown(url: str) -> Fetched:
+    """What the static engine has of a page that only the browser can tell of."""
+    return Fetched(url, url, 0, engine="static", needs_browser=True)
 
 
 def _is_final(fetched: Fetched) -> bool:

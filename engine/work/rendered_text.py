@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol
 
-_TAG: Final = r"<(?:(/?)([a-zA-Z][^\s/>]*+)([^>\"]*+(?:\"[^\"]*+\"[^>\"]*+)*+)>|!--.*?-->|[^>]*+>)"
+_TAG: Final = r"<(?:(/?)([a-zA-Z][^\s/>]*+)((?:[^>=]++|=\"[^\"]*+\"|=)*+)>|!--.*?-->|[^>]*+>)"
 _TOKEN: Final = re.compile(rf"([^<]*+){_TAG}", re.DOTALL)
 # Elements in a line that change nothing: text that holds only these is taken in one piece.
 PLAIN: Final = (
@@ -23,7 +23,7 @@ PLAIN: Final = (
 _PLAIN_OPEN: Final = (
     rf"<(?:{PLAIN})(?:\s(?!style=|hidden\b|popover\b)[^\s=>\"]++(?:=\"[^\"]*+\")?+)*+>"
 )
-_PLAIN_TAG: Final = re.compile(r"<[^>\"]*+(?:\"[^\"]*+\"[^>\"]*+)*+>")
+_PLAIN_TAG: Final = re.compile(r"<(?:[^>=]++|=\"[^\"]*+\"|=)*+>")
 PLAIN_DEPTH: Final = 4  # what is nested deeper is taken tag by tag
 
 

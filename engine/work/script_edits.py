@@ -129,15 +129,15 @@ def _add(edit: Edit, node: LexborNode) -> None:
 # --- Learning ----------------------------------------------------------------------------------
 
 
-def learned(known: Sequence[Edit], static: LexborHTMLParser, shown: LexborHTMLParser) -> list[Edit]:
-    """`known` with what is seen on this page: of the static tree, its style sheets applied, and
-    of the visible tree that the browser handed over.
+def learned(static: LexborHTMLParser, shown: LexborHTMLParser) -> list[Edit]:
+    """What was done to one page: to its static tree, style sheets applied, so that it became the
+    visible tree which the browser handed over.
 
     Raises:
         Unlike: more differs than edits can tell.
     """
     seen = list(_differences(_Tree(static).root, _Tree(shown).root))
-    return merged(known, list(_with_moves(seen)))
+    return merged((), _with_moves(seen))
 
 
 def merged(known: Iterable[Edit], seen: Iterable[Edit]) -> list[Edit]:
@@ -303,18 +303,13 @@ def _aligned(
     ones: Sequence[_Part | str], others: Sequence[_Part | str]
 ) -> tuple[_Pairs, list[_Part], _New]:
     """The children that belong together, those that are gone, and those that are new."""
-    twins: dict[int, int] = {}  # of `others`, in `ones`
-    left, right = list(map(_sign, ones)), list(map(_sign, others))
-    pairs: _Pairs = []
-    for sign, i, j, k, m in SequenceMatcher(None, left, right, False).get_opcodes():
-        if sign == "equal":
-            twins.update(zip(range(k, m), range(i, j), strict=True))
-        elif sign == "replace":
-            for i2, k2 in _alike(ones, range(i, j), others, range(k, m)):
-                twins[k2] = i2
-                before, after = ones[i2], others[k2]
-                if isinstance(before, _Part) and isinstance(after, _Part):
-                    pairs.append((before, after))
+    twins = dict(_twins(ones, others))
+    together = ((ones[at], others[other]) for other, at in twins.items())
+    pairs = [
+        (one, other)
+        for one, other in together
+        if isinstance(one, _Part) and isinstance(other, _Part)
+    ]
     kept = set(twins.values())
     gone = [child for at, child in enumerate(ones) if at not in kept]
     new: _New = []
@@ -331,6 +326,16 @@ def _aligned(
     if run:
         new.append((last, _parts(run), None))
     return pairs, _parts(gone), new
+
+
+def _twins(ones: Sequence[_Part | str], others: Sequence[_Part | str]) -> Iterator[tuple[int, int]]:
+    """Places in `others`, and where the same child stands in `ones`: equal, or of the same name."""
+    signs = list(map(_sign, ones)), list(map(_sign, others))
+    for sign, i, j, k, m in SequenceMatcher(None, *signs, False).get_opcodes():
+        if sign == "equal":
+            yield from zip(range(k, m), range(i, j), strict=True)
+        elif sign == "replace":
+            yield from _alike(ones, range(i, j), others, range(k, m))
 
 
 def _parts(children: Iterable[_Part | str]) -> list[_Part]:
@@ -356,7 +361,7 @@ def _alike(
     for one, other, size in SequenceMatcher(None, *names, False).get_matching_blocks():
         for step in range(size):
             if names[0][one + step]:
-                yield left[one + step], right[other + step]
+                yield right[other + step], left[one + step]
 
 
 def _weak(child: _Part | str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import importlib
 import re
 import time
@@ -15,11 +16,13 @@ from urllib.parse import urljoin
 from engine.browser.egress import Policy
 from engine.errors import AddressBlocked, EngineError, PageError
 from engine.work import documents
-from engine.work.addresses import Address, address_of
+from engine.work.addresses import Address, address_of, link_address
+from engine.work.asset_loading import ASSET_S
 from engine.work.bounds import MAX_HTML_CHARS, bounded
 from engine.work.extract import THREAD_FROM_CHARS, off_the_loop, parse_html, parse_static
 from engine.work.fetch import Credentials, Fetched, PageOptions
-from engine.work.sheet_loading import SHEET_S, SheetLoader
+from engine.work.script_names import Script, ScriptLoader, names_in
+from engine.work.sheet_loading import SheetLoader
 from engine.work.style_sheets import is_doubtful
 
 if TYPE_CHECKING:
@@ -49,6 +52,11 @@ _REFRESH_TO = re.compile(
     r"(?:[\"'](?P<quoted>[^\"']+)[\"'].*|(?P<bare>[^\"'\s].*))",
     re.IGNORECASE | re.DOTALL,
 )
+_SCRIPT_NAMES = ("javascript", "x-javascript", "ecmascript")
+_CSS = frozenset({"", "text/css"})
+_SCRIPTS = frozenset(
+    {"", *(f"{kind}/{name}" for kind in ("text", "application") for name in _SCRIPT_NAMES)}
+)
 _ON_ATTRIBUTE = re.compile(r"<[a-z][^>]*[\s\"'/]on[a-z]+\s*=", re.IGNORECASE)
 _SCRIPT_LINK = re.compile(
     r"[\x00-\x20]*j[\t\n\r]*a[\t\n\r]*v[\t\n\r]*a[\t\n\r]*script[\t\n\r]*:", re.IGNORECASE
@@ -75,6 +83,18 @@ async def open_static(
         yield fetcher
     finally:
         await fetcher.close()
+
+
+class Judged(NamedTuple):
+    """Whether a browser could show more of a page, and what could run in it; that is empty where
+    there is too little text for a page. `names` and `scripts` are told where something runs.
+    """
+
+    needs_browser: bool
+    runs: str = ""
+    names: frozenset[str] = frozenset()
+    scripts: tuple[Script, ...] = ()
+    base: str = ""
 
 
 class _Body(NamedTuple):
@@ -104,7 +124,8 @@ class StaticFetcher:
         # A number stays what it is, and a name is judged again at each connection (resolver).
         self._judged: set[str] = set()
         self._session: ClientSession | None = None
-        self._sheets = SheetLoader(self._sheet)
+        self._sheets = SheetLoader(functools.partial(self._asset, _CSS))
+        self._scripts = ScriptLoader(functools.partial(self._asset, _SCRIPTS))
 
     async def fetch(self, url: str, options: PageOptions) -> Fetched:
         started = self._monotonic()
@@ -120,7 +141,7 @@ class StaticFetcher:
                 ) from late
             answered = self._monotonic()
             async with response:
-                fetched = await self._read(response, options, deadline)
+                fetched, judged = await self._read(response, options, deadline)
             to = refresh_of(fetched.html) if 200 <= fetched.status < 300 else ""
             onward = address_of(_joined(final.asked, to)) if to else None
             if onward is None or onward.asked == final.asked:
@@ -132,6 +153,12 @@ class StaticFetcher:
             fetched.styles = await self._sheets.of_page(fetched.html, final.asked, deadline)
             if self._judge and is_doubtful(fetched.html, fetched.styles):
                 _add_style(fetched)
+        if judged is not None and judged.runs:
+            base = link_address(final.asked, judged.base) if judged.base else None
+            place = final.asked if base is None else base.url
+            fetched.script_names = await self._scripts.named(
+                judged.names, judged.scripts, place, deadline
+            )
         fetched.url, fetched.final_url = url, final.url
         fetched.response_ms = _ms(answered - started)
         fetched.render_ms = _ms(self._monotonic() - answered)
@@ -139,6 +166,7 @@ class StaticFetcher:
 
     async def close(self) -> None:
         await self._sheets.close()
+        await self._scripts.close()
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -200,20 +228,20 @@ class StaticFetcher:
         )
         return self._session
 
-    async def _sheet(self, url: str, limit: int) -> bytes:
-        """A style sheet's bytes; nothing where there is none."""
+    async def _asset(self, kinds: frozenset[str], url: str, limit: int) -> bytes:
+        """The bytes of a style sheet or script; nothing where there is none."""
         response, _ = await self._follow(url)
         async with response:
             kind = documents.media_type(response.headers.get("Content-Type", ""))
-            if not 200 <= response.status < 300 or kind not in {"", "text/css"}:
+            if not 200 <= response.status < 300 or kind not in kinds:
                 response.close()
                 return b""
-            deadline = asyncio.get_running_loop().time() + SHEET_S
+            deadline = asyncio.get_running_loop().time() + ASSET_S
             return bytes((await _body(response, limit, deadline)).data)
 
     async def _read(
         self, response: ClientResponse, options: PageOptions, deadline: float
-    ) -> Fetched:
+    ) -> tuple[Fetched, Judged | None]:
         headers = response.headers
         if _is_download(headers.get("Content-Disposition", "")) and not options.raw:
             raise PageError("download", "download skipped")
@@ -228,24 +256,23 @@ class StaticFetcher:
         kind = fetched.content_type
         if not (options.raw or documents.is_text(kind) or documents.is_html(kind)):
             response.close()  # unread: the connection cannot be used again
-            return fetched
+            return fetched, None
         body = await _body(response, options.max_bytes, deadline)
         fetched.bytes, fetched.truncated = len(body.data), body.truncated
         fetched.settled, fetched.cut_off = body.complete, body.cut_off
         if options.raw:
             fetched.body = bytes(body.data)
-        else:
-            await self._fill_off_the_loop(fetched, body.data)
-        return fetched
+            return fetched, None
+        return fetched, await self._fill_off_the_loop(fetched, body.data)
 
-    async def _fill_off_the_loop(self, fetched: Fetched, body: bytearray) -> None:
+    async def _fill_off_the_loop(self, fetched: Fetched, body: bytearray) -> Judged | None:
         if len(body) <= THREAD_FROM_CHARS:
-            self._fill(fetched, body)
-            return
-        await off_the_loop(len(body), self._fill, fetched, body)
+            return self._fill(fetched, body)
+        judged = await off_the_loop(len(body), self._fill, fetched, body)
         body.clear()  # whoever waits for the page's text still holds it
+        return judged
 
-    def _fill(self, fetched: Fetched, body: bytearray) -> None:
+    def _fill(self, fetched: Fetched, body: bytearray) -> Judged | None:
         text = documents.decode(body, fetched.content_type, cut=fetched.truncated)
         if documents.is_html(fetched.content_type, body):
             # No more is parsed: the rest would only wait in memory until its turn comes.
@@ -253,8 +280,11 @@ class StaticFetcher:
         else:
             fetched.text = text[:MAX_HTML_CHARS]
         fetched.truncated |= len(text) > MAX_HTML_CHARS
-        if self._judge and (fetched.html or not fetched.text):
-            fetched.needs_browser, fetched.runs = judged(fetched.html)
+        if not self._judge or (fetched.text and not fetched.html):
+            return None
+        found = judge(fetched.html)
+        fetched.needs_browser, fetched.runs = found.needs_browser, found.runs
+        return found
 
 
 async def _body(response: ClientResponse, limit: int, deadline: float) -> _Body:
@@ -286,14 +316,13 @@ def _is_download(disposition: str) -> bool:
     return disposition.lstrip().lower().startswith("attachment")
 
 
-def judged(html: str) -> tuple[bool, str]:
-    """Whether a browser could show more of `html`, and what could run in it; that is empty
-    where there is too little text for a page.
-    """
+def judge(html: str) -> Judged:
+    """What the markup of a page tells of its need of a browser."""
     if not html:
-        return True, ""
+        return Judged(True)
     tree = parse_html(bounded(html))
-    runs = set(_scripts(tree))
+    scripts = tuple(_scripts(tree))
+    runs = {_name_of(script) for script in scripts}
     if _ON_ATTRIBUTE.search(html):
         runs.add("on-")
     if tree.css_first("iframe[src], iframe[srcdoc], frame[src], object[data], embed[src]"):
@@ -306,13 +335,18 @@ def judged(html: str) -> tuple[bool, str]:
         if any(_SCRIPT_LINK.match(value) for value in values):
             runs.add("javascript:")
             break
+    base = tree.css_first("base[href]")
     for node in tree.css("style, template, noscript, script, [hidden]"):
         node.decompose()
     body = tree.body
     text = "" if body is None else body.text(deep=True, separator=" ")
     if not (_is_enough(text[:_MOST_TEXT_CHARS]) or _is_enough(text)):
-        return True, ""
-    return bool(runs), " ".join(sorted(runs))[:MAX_RUNS_CHARS]
+        return Judged(True)
+    if not runs:
+        return Judged(False)
+    href = "" if base is None else base.attributes.get("href") or ""
+    told = " ".join(sorted(runs))[:MAX_RUNS_CHARS]
+    return Judged(True, told, names_in(html), scripts, href)
 
 
 def _add_style(fetched: Fetched) -> None:
@@ -326,12 +360,19 @@ def _is_enough(text: str) -> bool:
     return len(" ".join(text.split())) >= ENOUGH_TEXT_CHARS
 
 
-def _scripts(tree: LexborHTMLParser) -> Iterator[str]:
-    """The names of the scripts, whose folders and versions make no other page."""
-    for script in tree.css("script"):
-        if not _JSON_SCRIPT.fullmatch(script.attributes.get("type") or ""):
-            source = (script.attributes.get("src") or "").partition("?")[0]
-            yield source.rstrip("/").rpartition("/")[2][:100] or "inline"
+def _scripts(tree: LexborHTMLParser) -> Iterator[Script]:
+    for node in tree.css("script"):
+        kind = node.attributes.get("type") or ""
+        if not _JSON_SCRIPT.fullmatch(kind):
+            src = node.attributes.get("src") or ""
+            is_module = kind.strip().lower() == "module"
+            yield Script("" if src else node.text() or "", src, is_module)
+
+
+def _name_of(script: Script) -> str:
+    """Its folder and version make no other page."""
+    source = script.src.partition("?")[0]
+    return source.rstrip("/").rpartition("/")[2][:100] or "inline"
 
 
 def refresh_of(html: str) -> str:

@@ -123,7 +123,7 @@ def css(text: str) -> Answer:
 async def test_a_sheet_is_asked_for_once_by_a_crawl_and_its_failure_costs_no_page(
     pages: Pages, canary: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.work.sheet_loading.SHEET_S", 0.3)
+    monkeypatch.setattr("engine.work.asset_loading.ASSET_S", 0.3)
     links = "".join(f"<link rel=stylesheet href={path}>" for path in ("/a.css", "/late.css", "/b"))
     page = f"{links}<link rel=stylesheet href={canary.url}/c.css><p>seen <i class=a>hidden</i>"
     pages["/a.css"] = css(".a { display: none }")

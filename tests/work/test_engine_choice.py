@@ -17,13 +17,14 @@ from engine.sample.server import Answer, Request, Server
 from engine.work.context import MemoryContext
 from engine.work.crawl import crawl
 from engine.work.crawl_args import parse_crawl
-from engine.work.engine_choice import EngineChoice, is_same
+from engine.work.engine_choice import Comparison, EngineChoice, is_same
 from engine.work.fetch import Fetched, PageOptions
-from engine.work.static import judged, open_static, refresh_of
+from engine.work.static import judge, open_static, refresh_of
 from tests.engines import opened
 from tests.work.random_pages import static_text
 
 PAGES = 60
+EQUAL, DIFFERENT = Comparison(True), Comparison(False)
 PROSE = "The heron stands in the shallow water and waits for a long time. " * 6
 
 
@@ -52,7 +53,7 @@ class Both:
                 if name == "static":
                     html = page(path)
                     found = Fetched(url, url, outer.status, "text/html", html=html, engine="static")
-                    found.needs_browser, found.runs = judged(html)
+                    found.needs_browser, found.runs = judge(html)[:2]
                     return found
                 html = outer.rendered(path)
                 links = [f"{url[:-1]}{n}" for n in range(1, PAGES)] if path.endswith("/0") else []
@@ -99,15 +100,15 @@ async def test_pages_that_scripts_change_are_the_browsers_and_soon_asked_of_it_a
 async def test_one_part_of_a_site_may_need_the_browser_and_another_not() -> None:
     choice = EngineChoice()
     for n in range(4):
-        choice.learn(_static(f"http://site.test/app/{n}"), equal=False)
-        choice.learn(_static(f"http://site.test/docs/{n}"), equal=True)
+        choice.learn(_static(f"http://site.test/app/{n}"), DIFFERENT)
+        choice.learn(_static(f"http://site.test/docs/{n}"), EQUAL)
     assert choice.plan("http://site.test/app/9") == "browser"
     assert choice.plan("http://site.test/docs/9") == "static"
 
 
 def test_after_a_difference_the_browser_is_compared_again_later_and_ever_more_rarely() -> None:
     choice, url = EngineChoice(), "http://site.test/app/1"
-    choice.learn(_static(url), equal=False)
+    choice.learn(_static(url), DIFFERENT)
     waited = []
     for _ in range(3):
         plans = []
@@ -115,22 +116,22 @@ def test_after_a_difference_the_browser_is_compared_again_later_and_ever_more_ra
             plans.append(plan)
         assert plan == "both"
         waited.append(len(plans))
-        choice.learn(_static(url), equal=False)
+        choice.learn(_static(url), DIFFERENT)
     assert waited == [5, 10, 20]
     while choice.plan(url) != "both":
         pass
     for _ in range(2):
-        choice.learn(_static(url), equal=True)
+        choice.learn(_static(url), EQUAL)
     assert choice.plan(url) == "static"
 
 
 def test_pages_that_run_other_scripts_are_compared_for_themselves() -> None:
     choice = EngineChoice()
     for n in range(3):
-        choice.learn(_static(f"http://site.test/docs/{n}", "page.js"), equal=True)
-    assert not choice.needs_comparing(_static("http://site.test/docs/7", "page.js"))
-    assert choice.needs_comparing(_static("http://site.test/docs/8", "chart.js page.js"))
-    assert choice.needs_comparing(_static("http://site.test/docs/9", ""))  # an empty shell
+        choice.learn(_static(f"http://site.test/docs/{n}", "page.js"), EQUAL)
+    assert choice.plan_fetched(_static("http://site.test/docs/7", "page.js")) == "static"
+    assert choice.plan_fetched(_static("http://site.test/docs/8", "chart.js page.js")) == "both"
+    assert choice.plan_fetched(_static("http://site.test/docs/9", "")) == "both"  # an empty shell
 
 
 def _static(url: str, runs: str = "page.js") -> Fetched:

@@ -12,7 +12,7 @@ from engine.work.bounds import MAX_ATTRIBUTES, MAX_TEXT_KB, SMALL_CHARS, bounded
 from engine.work.documents import decode
 from engine.work.extract import MAX_LINK_BYTES, clip, extract_now
 from engine.work.fetch import MAX_LINK_CHARS, Fetched
-from engine.work.static import judged
+from engine.work.static import judge
 from tests.work.random_pages import random_page
 
 FORMS = ("markdown", "text", "structured")
@@ -305,4 +305,4 @@ def test_no_body_breaks_the_decoding(body, label):
     ],
 )
 def test_the_judgement_whether_a_page_needs_a_browser(html, needs):
-    assert judged(html)[0] is needs
+    assert judge(html).needs_browser is needs
