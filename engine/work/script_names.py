@@ -15,7 +15,7 @@ from engine.work.asset_loading import AssetLoader, Get, resolved
 MAX_SCRIPTS: Final = 50  # of one page that are read
 MAX_NAMES: Final = 5_000  # of one page
 
-# An id stands right behind a quotation mark or a `#`; other names in lists and selectors as well.
+# Ids and elements stand right behind a quotation mark or a `#`; classes in lists as well.
 _QUOTED: Final = re.compile(r"(?<=[#\"'`])-?[A-Za-z_][\w-]*", re.ASCII)
 _LISTED: Final = re.compile(r"(?<=[.\s\"'`,(>\[])-?[A-Za-z_][\w-]*", re.ASCII)
 _TAG: Final = re.compile(r"<([a-z][a-z0-9-]*)", re.IGNORECASE)
@@ -34,10 +34,10 @@ class Script(NamedTuple):
 
 
 class Words(NamedTuple):
-    """What stands in a source where a name can stand: an id, and the others."""
+    """What stands in a source right behind a quotation mark, and where any name can stand."""
 
-    ids: frozenset[str]
-    others: frozenset[str]
+    quoted: frozenset[str]
+    all: frozenset[str]
 
 
 def words_of(source: str) -> Words:
@@ -46,7 +46,7 @@ def words_of(source: str) -> Words:
 
 def names_in(html: str) -> frozenset[str]:
     """`#id`, `.class`, `tag` and `data-name` as they stand in a page."""
-    found = {tag.lower() for tag in set(_TAG.findall(html))}
+    found = {tag for tag in map(str.lower, set(_TAG.findall(html))) if len(tag) > 1}
     found.update(_DATA.findall(html))
     for kind, *values in set(_NAMED.findall(html)):
         sign = "." if kind in {"class", "CLASS"} else "#"
@@ -86,6 +86,6 @@ class ScriptLoader:
 
 
 def _is_named(name: str, words: Words | None) -> bool:
-    if name[0] == "#":
-        return words is not None and name[1:] in words.ids
-    return words is None or name.removeprefix(".") in words.others
+    if words is None:
+        return name[0] != "#"
+    return name[1:] in words.all if name[0] == "." else name.removeprefix("#") in words.quoted

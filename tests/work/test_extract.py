@@ -306,3 +306,11 @@ def test_no_body_breaks_the_decoding(body, label):
 )
 def test_the_judgement_whether_a_page_needs_a_browser(html, needs):
     assert judge(html).needs_browser is needs
+
+
+@pytest.mark.parametrize("name", ['"', "'", '="', "<", 'a"b', '""'])
+def test_a_stray_sign_in_a_tag_takes_no_text_away(name: str) -> None:
+    html = f'<p>one <a href="/x"{name}>two</a> three <b>four</b></p><p>"five" <i>six</i></p>'
+    fetched = Fetched("http://a/", "http://a/", 200, "text/html", html=html, engine="static")
+    said = str(extract_now(fetched, "text").content).split()
+    assert said == ["one", "two", "three", "four", '"five"', "six"]
