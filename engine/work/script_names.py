@@ -15,9 +15,25 @@ from engine.work.asset_loading import AssetLoader, Get, resolved
 MAX_SCRIPTS: Final = 50  # of one page that are read
 MAX_NAMES: Final = 5_000  # of one page
 
-# Ids and elements stand right behind a quotation mark or a `#`; classes in lists as well.
-_QUOTED: Final = re.compile(r"(?<=[#\"'`])-?[A-Za-z_][\w-]*", re.ASCII)
-_LISTED: Final = re.compile(r"(?<=[.\s\"'`,(>\[])-?[A-Za-z_][\w-]*", re.ASCII)
+# Where sources name ids and classes: in selectors, and in calls that take nothing else. All other
+# words in texts would be names too, but libraries are full of words such as `data` and `function`.
+_SELECTED: Final = re.compile(r"[\"'`\s,>+~(\w\])*]([#.]-?[A-Za-z_][\w-]*)", re.ASCII)
+# Comments first: the apostrophes of their words begin no text.
+_TEXT: Final = re.compile(
+    r"/\*.*?\*/|(?:^|(?<=\s))//[^\n]*|\"((?:[^\"\\\n]|\\.)*+)\"|'((?:[^'\\\n]|\\.)*+)'|`([^`]*+)`",
+    re.MULTILINE | re.DOTALL,
+)
+_CALLED: Final = re.compile(
+    r"(?:(ById)|Class|ByClassName|classList\s*\.\s*\w+|className\s*={1,3})\s*\(?\s*"
+    r"[\"'`](-?[A-Za-z_][\w -]*)[\"'`]",
+    re.ASCII,
+)
+_QUERIED: Final = re.compile(
+    r"(?:\$|querySelector(?:All)?|ByTagName|find|closest|children|parents?|siblings|is|filter)"
+    r"\s*\(\s*(?:\"([^\"\n]*)\"|'([^'\n]*)'|`([^`\n]*)`)"
+)
+_ELEMENT: Final = re.compile(r"(?:^|[\s,>+~(])([a-z][a-z0-9-]+)", re.ASCII)
+_ATTRIBUTE: Final = re.compile(r"\[(data-[\w-]+)", re.ASCII)
 _TAG: Final = re.compile(r"<([a-z][a-z0-9-]*)", re.IGNORECASE)
 _DATA: Final = re.compile(r"\s(data-[\w-]+)", re.ASCII)
 _NAMED: Final = re.compile(
@@ -33,15 +49,17 @@ class Script(NamedTuple):
     is_module: bool = False
 
 
-class Words(NamedTuple):
-    """What stands in a source right behind a quotation mark, and where any name can stand."""
-
-    quoted: frozenset[str]
-    all: frozenset[str]
-
-
-def words_of(source: str) -> Words:
-    return Words(frozenset(_QUOTED.findall(source)), frozenset(_LISTED.findall(source)))
+def named_in(source: str) -> frozenset[str]:
+    """`#id`, `.class`, `tag` and `data-name` as a source names them to find elements."""
+    found: set[str] = set()
+    for texts in _TEXT.findall(source):
+        text = f"'{''.join(texts)}"
+        found.update(_SELECTED.findall(text), _ATTRIBUTE.findall(text))
+    for texts in _QUERIED.findall(source):
+        found.update(_ELEMENT.findall("".join(texts)))
+    for is_id, names in _CALLED.findall(source):
+        found.update(("#" if is_id else ".") + name for name in names.split())
+    return frozenset(found)
 
 
 def names_in(html: str) -> frozenset[str]:
@@ -60,7 +78,7 @@ class ScriptLoader:
     """The scripts that one crawl has met; used by several workers at once."""
 
     def __init__(self, get: Get) -> None:
-        self._scripts: AssetLoader[Words | None] = AssetLoader(get, words_of, None)
+        self._scripts: AssetLoader[frozenset[str] | None] = AssetLoader(get, named_in, None)
 
     async def close(self) -> None:
         await self._scripts.close()
@@ -71,7 +89,7 @@ class ScriptLoader:
         """Which of a page's `names` its scripts name; of scripts that cannot be read, whose
         source did not come or is spread over modules, all but the ids.
         """
-        known: list[Words | None] = []
+        known: list[frozenset[str] | None] = []
         places: list[str] = []
         for script in list(scripts)[:MAX_SCRIPTS]:
             if script.is_module:
@@ -82,10 +100,7 @@ class ScriptLoader:
                 known.append(await self._scripts.parsed(script.text))
         await self._scripts.load(places, deadline)
         known += (self._scripts.known(place) for place in places)
-        return frozenset(name for name in names if any(_is_named(name, each) for each in known))
-
-
-def _is_named(name: str, words: Words | None) -> bool:
-    if words is None:
-        return name[0] != "#"
-    return name[1:] in words.all if name[0] == "." else name.removeprefix("#") in words.quoted
+        found = frozenset().union(*(names & each for each in known if each is not None))
+        if None in known:
+            found |= {name for name in names if name[0] != "#"}
+        return found
