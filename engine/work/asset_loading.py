@@ -80,6 +80,8 @@ class AssetLoader(Generic[T]):
                 body = await self._get(place, MAX_ASSET_CHARS)
         except (EngineError, TimeoutError):
             return self._none
+        if not body:
+            return self._none
         self._room -= len(body)
         return await self._made(body.decode("utf-8-sig", "replace"))
 

@@ -276,10 +276,12 @@ class _Crawl:
         limit_s = self._args.timeout_ms / 1_000 + SLACK_S
         async with self._ctx.unit(visit.address.url, limit_s):
             fetched = await self._loader.load(visit.address.url)
-        if self._loader.needs_second(fetched):
-            await self._pace.turn(host, crawl_delay_s)
-            async with self._ctx.unit(visit.address.url, limit_s):
-                fetched = await self._loader.second(fetched)
+        async with self._loader.comparing(fetched) as found:
+            fetched = found
+            if found.needs_browser:
+                await self._pace.turn(host, crawl_delay_s)
+                async with self._ctx.unit(visit.address.url, limit_s):
+                    fetched = await self._loader.second(found)
         if fetched.status in _NAMES_A_TIME and fetched.retry_after_s is not None:
             self._pace.hold(host, fetched.retry_after_s)
         return fetched

@@ -12,6 +12,7 @@ again later, with back-off.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeVar
@@ -137,6 +138,7 @@ class EngineChoice:
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, str], _Kind] = {}
         self._parts: dict[tuple[str, str], _Part] = {}
+        self._gates: dict[tuple[str, str], asyncio.Lock] = {}
 
     def plan(self, url: str) -> Plan:
         """How to take this page, as far as its address tells; counts it."""
@@ -163,6 +165,11 @@ class EngineChoice:
             return "both"
         fetched.edits = kind.edits
         return kind.plan(fetched.script_names)
+
+    def gate(self, fetched: Fetched) -> asyncio.Lock:
+        """Held while a page is compared that could tell of others like it."""
+        key = _place(fetched.url)[0], fetched.runs
+        return _remember(self._gates, key, self._gates.get(key) or asyncio.Lock())
 
     def learn(self, static: Fetched, found: Comparison) -> None:
         """Both engines have taken this page; `static` is what came without scripts."""

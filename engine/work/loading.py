@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Self
 
 from engine.errors import PageError
@@ -18,6 +18,7 @@ from engine.work.robots import Robots
 
 OpenFetcher = Callable[[EngineName, CrawlArgs], AbstractAsyncContextManager[Fetcher]]
 
+GATE_S = 3.0  # that a page waits for the comparison of another
 # What a browser would meet as well; asking it would only cost the time twice.
 _FINAL = frozenset({"blocked", "dns", "redirects", "download"})
 
@@ -58,7 +59,7 @@ class Loader:
     async def load(self, url: str) -> Fetched:
         """Load `url`; raises as `Fetcher.fetch` does.
 
-        With `auto` the answer may be half of it: see `needs_second`.
+        With `auto` the answer may be half of it: see `comparing`.
         """
         engine = self._args.engine
         if engine != "auto":
@@ -88,12 +89,31 @@ class Loader:
         kind = self._choice.plan_fetched(fetched)
         if plan == "both":
             return fetched
-        fetched.needs_browser = kind != "static"
-        return _unknown(fetched.url) if kind == "browser" else fetched
+        fetched.needs_browser = plan == "browser" or kind != "static"
+        return _unknown(fetched.url) if "browser" in {plan, kind} else fetched
 
-    def needs_second(self, fetched: Fetched) -> bool:
-        """Has the browser to take this page as well, once its host may be asked again?"""
-        return self._args.engine == "auto" and fetched.needs_browser
+    @asynccontextmanager
+    async def comparing(self, fetched: Fetched) -> AsyncIterator[Fetched]:
+        """What `load` found, with `needs_browser` where `second` has to take it as well.
+
+        Waits while a page that is alike is compared: what it tells may spare this one.
+        """
+        if self._args.engine != "auto":
+            fetched.needs_browser = False
+        if not (fetched.needs_browser and fetched.status and fetched.runs):
+            yield fetched
+            return
+        gate = self._choice.gate(fetched)
+        try:
+            async with asyncio.timeout(GATE_S):
+                await gate.acquire()
+        except TimeoutError:
+            yield fetched
+            return
+        try:
+            yield self._planned(fetched, self._choice.plan(fetched.url))
+        finally:
+            gate.release()
 
     async def second(self, static: Fetched) -> Fetched:
         """The same page by the browser, and what both engines tell of it; raises as `load`."""

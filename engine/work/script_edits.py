@@ -10,7 +10,8 @@ places are intersected (the algorithm Find-S), so an edit becomes more general w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -303,7 +304,9 @@ def _aligned(
     ones: Sequence[_Part | str], others: Sequence[_Part | str]
 ) -> tuple[_Pairs, list[_Part], _New]:
     """The children that belong together, those that are gone, and those that are new."""
-    twins = dict(_twins(ones, others))
+    # By their words first, or by their names: whichever leaves less that is not the same.
+    ways = [dict(_twins(ones, others, sign)) for sign in (_sign, _weak)]
+    twins = min(ways, key=lambda way: _unlike(ones, others, way))
     together = ((ones[at], others[other]) for other, at in twins.items())
     pairs = [
         (one, other)
@@ -328,14 +331,40 @@ def _aligned(
     return pairs, _parts(gone), new
 
 
-def _twins(ones: Sequence[_Part | str], others: Sequence[_Part | str]) -> Iterator[tuple[int, int]]:
+def _twins(
+    ones: Sequence[_Part | str],
+    others: Sequence[_Part | str],
+    sign_of: Callable[[_Part | str], tuple[str, str]],
+) -> Iterator[tuple[int, int]]:
     """Places in `others`, and where the same child stands in `ones`: equal, or of the same name."""
-    signs = list(map(_sign, ones)), list(map(_sign, others))
-    for sign, i, j, k, m in SequenceMatcher(None, *signs, False).get_opcodes():
-        if sign == "equal":
+    signs = list(map(sign_of, ones)), list(map(sign_of, others))
+    for kind, i, j, k, m in SequenceMatcher(None, *signs, False).get_opcodes():
+        if kind == "equal":
             yield from zip(range(k, m), range(i, j), strict=True)
-        elif sign == "replace":
+        elif kind == "replace":
             yield from _alike(ones, range(i, j), others, range(k, m))
+
+
+def _unlike(
+    ones: Sequence[_Part | str], others: Sequence[_Part | str], twins: Mapping[int, int]
+) -> int:
+    """How many characters differ if these belong together."""
+    kept = set(twins.values())
+    gone = sum(len(_words(child)) for at, child in enumerate(ones) if at not in kept)
+    new = sum(len(_words(child)) for at, child in enumerate(others) if at not in twins)
+    changed = sum(_changed(_words(ones[at]), _words(others[k])) for k, at in twins.items())
+    return gone + new + changed
+
+
+def _changed(one: str, other: str) -> int:
+    """How long what stands between the same beginning and the same end is, of the longer one."""
+    if one == other:
+        return 0
+    most = min(len(one), len(other))
+    start = bisect(range(1, most + 1), False, key=lambda n: one[:n] != other[:n])
+    room = range(1, most - start + 1)
+    end = bisect(room, False, key=lambda n: one[-n:] != other[-n:])
+    return max(len(one), len(other)) - start - end
 
 
 def _parts(children: Iterable[_Part | str]) -> list[_Part]:
@@ -360,14 +389,13 @@ def _alike(
     names = [_weak(ones[at]) for at in left], [_weak(others[at]) for at in right]
     for one, other, size in SequenceMatcher(None, *names, False).get_matching_blocks():
         for step in range(size):
-            if names[0][one + step]:
+            if names[0][one + step][0]:
                 yield right[other + step], left[one + step]
 
 
-def _weak(child: _Part | str) -> str:
-    if isinstance(child, str):
-        return ""
-    return child.name.partition(" ")[0]
+def _weak(child: _Part | str) -> tuple[str, str]:
+    """Tag, id and first class; of a text, itself."""
+    return ("", child) if isinstance(child, str) else (child.name.partition(" ")[0], "")
 
 
 def _with_moves(seen: Sequence[_Seen]) -> Iterator[Edit]:

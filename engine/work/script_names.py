@@ -67,7 +67,7 @@ def names_in(html: str) -> frozenset[str]:
     found = {tag for tag in map(str.lower, set(_TAG.findall(html))) if len(tag) > 1}
     found.update(_DATA.findall(html))
     for kind, *values in set(_NAMED.findall(html)):
-        sign = "." if kind in {"class", "CLASS"} else "#"
+        sign = "." if kind.lower() == "class" else "#"
         found.update(sign + name for name in "".join(values).split())
         if len(found) > MAX_NAMES:
             break

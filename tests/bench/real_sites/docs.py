@@ -40,7 +40,7 @@ class _Counts:
     def __init__(self) -> None:
         self.equality = Equality()
         self.plain = self.static = self.unstyled = self.static_unstyled = 0
-        self.auto = self.auto_pages = self.asked = 0
+        self.auto = self.auto_pages = self.asked = self.common = 0
         self.cpu = dict.fromkeys(ENGINES, 0.0)
 
     def facts(self) -> dict[str, Any]:
@@ -54,7 +54,8 @@ class _Counts:
             "pages_without_need_of_scripts": self.plain,
             "static_share_without_need_of_styles": self.static_unstyled / max(1, self.unstyled),
             "pages_without_need_of_styles": self.unstyled,
-            "auto_equal_share": self.auto / pages,
+            "auto_equal_share": self.auto / max(1, self.common),
+            "auto_compared_pages": self.common,
             "auto_cpu_ratio": self.cpu["auto"] / max(0.001, self.cpu["browser"]),
             "static_cpu_ratio": self.cpu["static"] / max(0.001, self.cpu["browser"]),
             "auto_requests_per_page": self.asked / max(1, self.auto_pages),
@@ -92,7 +93,14 @@ def _measure_site(site: Served, whole: _Counts, options: Options) -> tuple[Any, 
     unstyled = [url for url in plain if words(bare[url].unstyled) == words(seen[url].text)]
     static = _same(pages["static"], seen, plain, f"{site.name} static" if options.show else "")
     bare_static = _same(pages["static"], seen, unstyled, "")
-    auto = [_auto(pages["auto"], pages["browser"][url], seen[url]) for url in urls]
+    # Where a crawl ends by its number of pages, which they are depends on who was first.
+    common = [url for url in urls if url in pages["auto"]]
+    auto = [
+        _auto(
+            pages["auto"][url], pages["browser"][url], seen[url], site.name if options.show else ""
+        )
+        for url in common
+    ]
     both = sum(text and links for text, links in auto)
     requests = sum(asked[_path(site, url)] for url in pages["auto"])
     browsers = sum(page["engine_used"] == "browser" for page in pages["auto"].values())
@@ -101,13 +109,14 @@ def _measure_site(site: Served, whole: _Counts, options: Options) -> tuple[Any, 
     whole.unstyled += len(unstyled)
     whole.static_unstyled += bare_static
     whole.auto += both
+    whole.common += len(common)
     whole.auto_pages += len(pages["auto"])
     whole.asked += requests
     ratio = kept["auto"].cpu_s / max(0.001, kept["browser"].cpu_s)
     return (
         *(site.name, len(urls), equality.text, equality.links, len(plain), static),
         *(len(unstyled), bare_static),
-        *(sum(text for text, _ in auto), sum(links for _, links in auto), ratio),
+        *(f"{sum(text for text, _ in auto)}/{len(common)}", sum(links for _, links in auto), ratio),
         *(f"{requests}/{len(pages['auto'])}", browsers),
     )
 
@@ -124,12 +133,16 @@ def _same(pages: Mapping[str, Any], seen: Mapping[str, Seen], urls: list[str], s
     return count
 
 
-def _auto(pages: Mapping[str, Any], browser: Mapping[str, Any], seen: Seen) -> tuple[bool, bool]:
+def _auto(
+    page: Mapping[str, Any], browser: Mapping[str, Any], seen: Seen, show: str
+) -> tuple[bool, bool]:
     """Does `auto` tell the words and links of the browser engine, or those of the reference?"""
-    page = pages.get(browser["url"], {})
     same = words(page.get("content") or "") == words(browser["content"] or "")
+    same = same or is_words_equal(page, seen)
     links = is_links_equal(page, seen) or page.get("links_found") == browser["links_found"]
-    return same or is_words_equal(page, seen), links
+    if show and not (same and links):
+        print(f"{show} auto: {page['url']}: {_where(page, seen)}")
+    return same, links
 
 
 def _where(page: Mapping[str, Any], seen: Seen) -> str:

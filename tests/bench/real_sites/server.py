@@ -148,6 +148,8 @@ class _Handler:
 
 
 def _headers(path: str) -> dict[str, str]:
+    if path.endswith(".txt"):  # as servers are set up that know their files
+        return _FRESH | {"Content-Type": "text/plain; charset=utf-8"}
     return _KEPT if path.endswith((".js", ".css")) else _FRESH
 
 
