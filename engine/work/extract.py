@@ -72,7 +72,8 @@ class Extracted(msgspec.Struct, frozen=True):
     """`content` is text, or for `structured` an object; `links_found` counts before the cap.
 
     `links_skipped` counts those that lead to no web page, `links_over` those that were cut off.
-    `anchors` are `links` with their texts.
+    `anchors` are `links` with their texts. `edited` counts the places of a static page at which
+    was done what scripts do to pages like it.
     """
 
     title: str
@@ -83,6 +84,7 @@ class Extracted(msgspec.Struct, frozen=True):
     links_skipped: int = 0
     links_over: int = 0
     anchors: tuple[Anchor, ...] = ()
+    edited: int = 0
 
 
 async def extract(
@@ -147,7 +149,7 @@ class _Page:
         self._rendered = fetched.engine == "browser"
         self._tree = parse_html(self._html) if self._rendered else parse_static(self._html)
         self._edits = () if self._rendered else fetched.edits
-        script_edits.apply(self._tree, self._edits)
+        self.edited = script_edits.apply(self._tree, self._edits)
         self.title = _title(fetched.title or _text_of(self._tree.css_first("head > title")))
         self._base = self._base_url()
         self.links_skipped = fetched.links_skipped if self._rendered else 0
@@ -162,7 +164,7 @@ class _Page:
         anchors, lost = _within(self.anchors, MAX_LINK_BYTES)
         counts = (self.links_skipped, self.links_over)
         told = (self.links, self.links_found, cut or lost, *counts, anchors)
-        return Extracted(self.title, content, *told)
+        return Extracted(self.title, content, *told, edited=self.edited)
 
     def markdown(self) -> str:
         from html_to_markdown import convert

@@ -35,6 +35,7 @@ def page_record(
     }
     marks = {
         "compared": fetched.compared,
+        "script_edits": found.edited,
         "empty": _is_empty(fetched, found),
         "attempts": visit.attempts if visit.attempts > 1 else 0,
         "lastmod": visit.lastmod,
