@@ -160,6 +160,9 @@ ENGLISH: Final[Mapping[str, str]] = {
     "doctor.room": "{free} MiB free",
     "doctor.room.advice": "Free some space on the disk of {root}.",
     "doctor.locks": "the ledger can be written and locked",
+    "doctor.locks.held": "tasks that another program has locked: {count} ({ids})",
+    "doctor.locks.held.advice": "The lock of a dead program is freed by itself, {seconds} s "
+    "after a window or `octask` has to change the task. End the program that holds it if it hangs.",
     "doctor.clock.past": "{shown} is in the past",
     "doctor.clock.past.advice": "Set the clock: new tasks would stand behind older ones.",
     "doctor.clock.ahead": "the disk's clock is {away} s ahead",

@@ -24,7 +24,7 @@ class LockClock:
         self.step_s = 0.0
         self.meanwhile: Callable[[], object] = lambda: None
         self._began = time.monotonic()
-        self._apart = lock._CLOCKS_APART
+        self._apart = time.time() - time.monotonic()
 
     @property
     def passed_s(self) -> float:

@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,8 @@ from engine.store.files import MIB
 from engine.store.ground import concerns, disk_kind
 from engine.store.hints import Listener, open_ears
 from engine.store.lease import Lease
+from engine.store.lock import locks_of_others
+from engine.store.lock_watch import UNMOVED_S
 from engine.store.machine import wall_ms
 from engine.store.opening import check_writable
 
@@ -30,6 +33,8 @@ FEW_DESCRIPTORS: Final = 256
 LITTLE_ROOM: Final = 200 * MIB
 BUILT_MS: Final = 1_735_689_600_000  # 2025: no clock that is right shows less
 SKEW_MS: Final = 2_000
+LOCK_LOOK_S: Final = 0.3
+MOST_NAMED: Final = 5
 PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 PLACES: Final = ("OPENCHROME_TASK_ROOT", "OPENCHROME_HOME", "OC_BROWSER", "TMPDIR")
 
@@ -84,9 +89,25 @@ def locks(settings: Settings) -> list[Finding]:
         written_ms = lease.written_ms()
     finally:
         lease.release()
-    found = [Finding("locks", "ok", say("doctor.locks"))]
+    found = [Finding("locks", "ok", say("doctor.locks")), *_held(settings.root)]
     now_ms = wall_ms()
     return found + list(_clock(now_ms, _away_ms(written_ms, before_ms, now_ms)))
+
+
+def _held(root: Path) -> Iterator[Finding]:
+    """Tasks whose lock another program holds now, and still holds a moment later."""
+    held = locks_of_others(root)
+    if held:
+        time.sleep(LOCK_LOOK_S)  # a living peer has it for milliseconds
+        later = locks_of_others(root)
+        held = {task_id: one for task_id, one in held.items() if later.get(task_id) == one}
+    if not held:
+        return
+    ids = ", ".join(sorted(held)[:MOST_NAMED])
+    more = "" if len(held) <= MOST_NAMED else " …"
+    text = say("doctor.locks.held", count=count(len(held)), ids=ids + more)
+    advice = say("doctor.locks.held.advice", seconds=decimal(UNMOVED_S, 0))
+    yield Finding("locks", "warning", text, advice)
 
 
 def _away_ms(written_ms: int | None, before_ms: int, after_ms: int) -> int:

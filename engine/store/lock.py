@@ -2,8 +2,10 @@
 
 First `lock`, which the kernel holds for us and drops when we die; then the directory
 `.lock.lock`, which is how OpenChrome (npm proper-lockfile) locks. Only the holder of the
-first may touch a stale second, so two of ours never take it over at once. Nothing is ever
-put into that directory and its time is never changed: either would end the peer.
+first may touch a dead second, so two of ours never take it over at once. Nothing is ever
+put into that directory and its time is never changed: either would end the peer. A peer's
+directory is dead when it was seen not to move for longer than a living peer lets it
+(`lock_watch`), whatever its date.
 """
 
 from __future__ import annotations
@@ -11,30 +13,31 @@ from __future__ import annotations
 import os
 import random
 import secrets
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
 import filelock
 import msgspec
 
-from engine.errors import LockTimeout
+from engine.errors import LedgerUnusable, LockTimeout
 from engine.store import machine
-from engine.store.files import LOCK_FLAGS, NEW_FLAGS, Folder
+from engine.store.files import LOCK_FLAGS, NEW_FLAGS, READ_FLAGS, Folder, Unusable
+from engine.store.listing import task_ids
+from engine.store.lock_watch import UNMOVED_S, WATCHED, Identity, identity_of, place_of
 from engine.store.octets import read_fully
 
 OURS, TARGET, PEERS = "lock", ".lock", ".lock.lock"
 NAMES: Final = (OURS, TARGET, PEERS)  # of a task; a task run's are its own
 TIMEOUT_S: Final = 15.0
-STALE_S: Final = 12.0  # OpenChrome calls 10 s stale, and may set a time up to 1 s ahead
-WATCH_S: Final = 1.0
+WATCH_S: Final = 1.0  # a directory of ours that died is watched for so long
 COARSE_S: Final = 0.05  # a file's time may lag behind the clock by a tick of the kernel
 BUSY_S, ROOM_S = 2.0, 0.15  # OpenChrome tries every 100 ms and gives up after 100 tries
 _RECORD_BYTES = 512
-_CLOCKS_APART = time.time() - time.monotonic()  # moves only when the clock is set, or after a sleep
+_UTIMES_NS: Final = 1_000_000  # Node sets times in whole milliseconds
 
 
 class LockLost(Exception):
@@ -61,7 +64,7 @@ class TaskLock:
         self._task_id = task_id
         self._timeout_s = timeout_s
         self._fd = -1
-        self._identity: tuple[int, int] | None = None
+        self._identity: Identity | None = None
         self._left = _Record()
         self._record: dict[str, Any] = {}
 
@@ -107,7 +110,7 @@ class TaskLock:
                 return
             self._fd = fd
             self._left = self._recorded()
-            tried = self._was_tried(identity) and _is_old(identity[1], WATCH_S)
+            tried = self._was_tried(identity) and time.time() - identity[1] / 1e9 > WATCH_S
             if tried or self._was_ours(identity):
                 self._take_over(identity)
         finally:
@@ -147,19 +150,15 @@ class TaskLock:
     def _take_peers(self, began: float) -> None:
         if not self._folder.has(self._target):  # OpenChrome asks for its real path
             self._make_target()
-        seen: tuple[tuple[int, int], float] | None = None
-        while True:
-            if self._made_directory():
-                return
-            identity = self._look()
-            if identity is not None:
-                now = time.monotonic()
-                if seen is None or seen[0] != identity:
-                    seen = (identity, now)
-                if self._is_dead(identity, now - seen[1]):
+        place = place_of(self._folder, self._peers)
+        while not self._made_directory():
+            if (identity := self._look()) is not None:
+                unmoved_s = WATCHED.unmoved_s(place, identity, time.monotonic())
+                if self._is_dead(identity, unmoved_s):
                     self._take_over(identity)
                     continue
             self._give_up_or_wait(began, 0.005, 0.05)
+        WATCHED.forget(place)
 
     def _make_target(self) -> None:
         with suppress(FileExistsError):
@@ -186,32 +185,27 @@ class TaskLock:
         self._write_record()
         return True
 
-    def _look(self) -> tuple[int, int] | None:
-        """What tells one `.lock.lock` from another; an inode alone is soon used again."""
-        try:
-            facts = self._folder.facts(self._peers)
-        except OSError:
-            return None
-        return (facts.st_ino, facts.st_mtime_ns) if stat.S_ISDIR(facts.st_mode) else None
+    def _look(self) -> Identity | None:
+        return identity_of(self._folder, self._peers)
 
-    def _is_dead(self, identity: tuple[int, int], watched_s: float) -> bool:
-        if self._was_ours(identity) or _is_stale(identity[1], watched_s):
+    def _is_dead(self, identity: Identity, unmoved_s: float) -> bool:
+        if self._was_ours(identity) or unmoved_s >= UNMOVED_S:
             return True
-        return watched_s >= WATCH_S and self._was_tried(identity)
+        return unmoved_s >= WATCH_S and self._was_tried(identity)
 
-    def _was_ours(self, identity: tuple[int, int]) -> bool:
+    def _was_ours(self, identity: Identity) -> bool:
         """Made by one of us that died inside: it cannot hold `lock`, for we do."""
-        return self._left.dir is not None and tuple(self._left.dir) == identity
+        return self._left.made(identity)
 
-    def _was_tried(self, identity: tuple[int, int]) -> bool:
+    def _was_tried(self, identity: Identity) -> bool:
         """Made just after one of us tried, who then died before it could write that down.
 
-        A peer's could be that young, too, but no peer holds it for a second unmoved.
+        A peer's could be that young, too; but Node gives its own a time of whole milliseconds.
         """
         after_s = (identity[1] - self._left.trying_ns) / 1e9
-        return -COARSE_S < after_s < WATCH_S
+        return -COARSE_S < after_s < WATCH_S and identity[1] % _UTIMES_NS != 0
 
-    def _take_over(self, identity: tuple[int, int]) -> None:
+    def _take_over(self, identity: Identity) -> None:
         """Move the dead directory aside, make sure that it was that one, and remove it."""
         aside = f"{self._peers}.dead-{secrets.token_hex(8)}"
         with suppress(OSError):  # gone, or busy: the next round sees
@@ -223,11 +217,7 @@ class TaskLock:
             self._folder.remove_folder(aside)
 
     def _recorded(self) -> _Record:
-        os.lseek(self._fd, 0, os.SEEK_SET)
-        try:
-            return msgspec.json.decode(read_fully(self._fd, _RECORD_BYTES), type=_Record)
-        except (msgspec.DecodeError, OSError):
-            return _Record()
+        return _read_record(self._fd)
 
     def _write_record(self, last: float | None = None) -> None:
         """Note in `lock` who holds `.lock.lock`, for the next of us after a sudden death."""
@@ -278,21 +268,52 @@ class _Record(msgspec.Struct):
     pid: int = 0
     started_at: float = 0.0
 
-
-def _is_stale(mtime_ns: int, watched_s: float) -> bool:
-    """Did the holder die? Its time must be old, and must not have moved while we watched.
-
-    When this machine's clock was set, or it slept, ages mean nothing for a while: then
-    only what we watched ourselves counts, so that no living lock is taken.
-    """
-    if not _clock_is_steady():
-        return watched_s > STALE_S
-    return _is_old(mtime_ns, STALE_S) and watched_s >= WATCH_S
+    def made(self, identity: Identity) -> bool:
+        return self.dir is not None and tuple(self.dir) == identity
 
 
-def _is_old(mtime_ns: int, limit_s: float) -> bool:
-    return time.time() - mtime_ns / 1e9 > limit_s
+def _read_record(fd: int) -> _Record:
+    os.lseek(fd, 0, os.SEEK_SET)
+    try:
+        return msgspec.json.decode(read_fully(fd, _RECORD_BYTES), type=_Record)
+    except (msgspec.DecodeError, OSError):
+        return _Record()
 
 
-def _clock_is_steady() -> bool:
-    return abs(time.time() - time.monotonic() - _CLOCKS_APART) < WATCH_S
+def held_by_another(folder: Folder) -> bool:
+    """Does a lock directory stand here that is not one of ours? A look: nothing is written."""
+    return lock_of_another(folder) is not None
+
+
+def lock_of_another(folder: Folder) -> Identity | None:
+    """The lock directory that stands here and is not one of ours. A look."""
+    identity = identity_of(folder, PEERS)
+    if identity is None:
+        return None
+    try:
+        fd = folder.open(OURS, READ_FLAGS)
+    except (OSError, Unusable):
+        return identity
+    try:
+        return None if _read_record(fd).made(identity) else identity
+    finally:
+        os.close(fd)
+
+
+def locks_of_others(root: Path) -> dict[str, Identity]:
+    """Each task below `root` whose lock another program holds, with that lock. A look."""
+    found: dict[str, Identity | None] = {}
+    with suppress(OSError, LedgerUnusable), Folder.at(str(root)) as top:
+        for task_id in list(task_ids(top)):
+            with suppress(OSError), top.enter(task_id) as folder:
+                found[task_id] = lock_of_another(folder)
+    return {task_id: identity for task_id, identity in found.items() if identity is not None}
+
+
+def is_waited_for(folder: Folder) -> bool:
+    """Is it too soon to try this lock again? Each call adds to what was seen of it."""
+    identity = lock_of_another(folder)
+    if identity is None:
+        return False
+    place = place_of(folder, PEERS)
+    return WATCHED.unmoved_s(place, identity, time.monotonic()) < UNMOVED_S

@@ -25,6 +25,7 @@ from engine.run.meter import ASLEEP_S, Meter
 from engine.store import lock, machine
 from engine.store.files import Folder
 from engine.store.ledger import Ledger
+from engine.store.lock_watch import UNMOVED_S
 from engine.store.look import LedgerLook
 from engine.store.reaper import Life, Reaper, owner_is_dead
 from tests.hard.reapers import write_foreign
@@ -38,7 +39,6 @@ Beside = Callable[..., subprocess.Popen[str]]
 def stepped(monkeypatch: pytest.MonkeyPatch, by_ms: float) -> None:
     """As if the wall clock had been set since this process began."""
     monkeypatch.setattr(machine, "_APART_S", machine._APART_S - by_ms / 1_000)
-    monkeypatch.setattr(lock, "_CLOCKS_APART", lock._CLOCKS_APART - by_ms / 1_000)
 
 
 class Clocks:
@@ -276,7 +276,7 @@ def test_a_lock_that_is_watched_while_the_clock_is_set_is_not_stolen(
     with (
         Folder.at(str(peers.parent)) as folder,
         pytest.raises(LockTimeout),
-        lock.TaskLock(folder, task_id, timeout_s=lock.STALE_S - 1),
+        lock.TaskLock(folder, task_id, timeout_s=UNMOVED_S - 1),
     ):
         pass
     assert peers.is_dir()

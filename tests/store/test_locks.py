@@ -18,6 +18,7 @@ from engine.store import lock as lock_module
 from engine.store.files import Folder
 from engine.store.ledger import Ledger
 from engine.store.lock import LockLost, TaskLock
+from engine.store.lock_watch import UNMOVED_S
 from tests.lock_clock import LockClock, given_clock
 
 
@@ -88,13 +89,38 @@ def test_a_lock_that_a_peer_gives_back_is_taken(folder: Folder, clock: LockClock
     assert len(clock.slept) == 3
 
 
+DATES = {"an hour ago": 3_600, "now": 0, "in two hours": -7_200, "in a year": -31_536_000}
+
+
 @pytest.mark.case("R15")
-def test_a_dead_peers_lock_is_taken_after_a_second_of_watching(folder: Folder, clock: LockClock):
+@pytest.mark.parametrize("age_s", DATES.values(), ids=DATES)
+def test_a_dead_peers_lock_is_taken_whatever_its_date(
+    folder: Folder, clock: LockClock, age_s: int
+) -> None:
     peers(folder).mkdir()
-    clock.aged(peers(folder), 13)
+    clock.aged(peers(folder), age_s)
     with TaskLock(folder, "t"):
-        assert lock_module.WATCH_S <= clock.passed_s < 2 * lock_module.WATCH_S
+        assert UNMOVED_S <= clock.passed_s < UNMOVED_S + 1
     assert [name for name in os.listdir(folder.path) if name.startswith(".lock.lock")] == []
+
+
+def test_attempts_that_give_up_early_add_to_what_was_seen(folder: Folder, clock: LockClock) -> None:
+    peers(folder).mkdir()
+    with pytest.raises(LockTimeout), TaskLock(folder, "t", timeout_s=UNMOVED_S - 1):
+        pass
+    before_s = clock.passed_s
+    with TaskLock(folder, "t", timeout_s=2):
+        assert clock.passed_s - before_s < 2
+
+
+def test_the_time_in_which_we_stood_still_proves_nothing(folder: Folder, clock: LockClock) -> None:
+    """A container that was paused, a laptop that slept: the peer stood still as we did."""
+    peers(folder).mkdir()
+    for _ in range(3):
+        with pytest.raises(LockTimeout), TaskLock(folder, "t", timeout_s=0.01):
+            pass
+        clock.slept.append(3_600)
+    assert peers(folder).is_dir()
 
 
 @pytest.mark.case("R30")
@@ -114,20 +140,30 @@ def test_a_peer_whose_time_moves_is_alive_however_old_it_looks(folder: Folder, c
 
 
 @pytest.mark.case("R30")
-def test_after_a_jump_of_the_clock_only_what_was_watched_counts(folder: Folder, clock: LockClock):
-    clock.step_s = 86_400
+@pytest.mark.parametrize("step_s", [7_200, -7_200])
+def test_a_program_that_starts_after_a_jump_leaves_a_living_lock_alone(
+    folder: Folder, clock: LockClock, step_s: int
+) -> None:
+    clock.step_s = step_s
     peers(folder).mkdir()
-    clock.aged(peers(folder), 86_400)
-    with pytest.raises(LockTimeout), TaskLock(folder, "t", timeout_s=lock_module.STALE_S - 1):
+    clock.aged(peers(folder), step_s)
+    beat_at = 5.0
+
+    def beats() -> None:
+        nonlocal beat_at
+        if clock.passed_s >= beat_at:
+            beat_at += 5.0
+            clock.aged(peers(folder), 0)
+
+    clock.meanwhile = beats
+    with pytest.raises(LockTimeout), TaskLock(folder, "t"):
         pass
-    with TaskLock(folder, "t", timeout_s=2 * lock_module.STALE_S):
-        pass
+    assert peers(folder).is_dir()
 
 
 def test_a_dead_peers_lock_with_files_in_it_does_not_block_us(folder: Folder, clock: LockClock):
     peers(folder).mkdir()
     (peers(folder) / "planted").touch()
-    clock.aged(peers(folder), 13)
     with TaskLock(folder, "t"):
         assert os.listdir(peers(folder)) == []
 

@@ -12,6 +12,10 @@ from engine.config import Settings
 from engine.doctor import environment, examine
 from engine.doctor.finding import Finding, Report
 from engine.store import machine
+from engine.store.files import Folder
+from engine.store.lease import Lease
+from engine.store.ledger import Ledger
+from engine.store.lock import TaskLock
 from tests.cli.program import Octask
 from tests.trust.plain_user import run_plainly
 
@@ -30,6 +34,20 @@ def test_it_tells_of_folder_room_locks_clock_and_limits_and_may_be_copied(home: 
     report = json.loads(Octask(home)("doctor", "--json"))
     assert report["healthy"]
     assert all(set(one) == {"subject", "state", "text", "advice"} for one in report["findings"])
+
+
+def test_locks_that_stand_are_named_and_those_of_ours_are_not(home: Path) -> None:
+    lease = Lease.acquire(home / "tasks")
+    ledger = Ledger(home / "tasks", lease=lease)
+    held, own = (ledger.create("crawl", {}).task_id for _ in range(2))
+    (ledger.root / held / ".lock.lock").mkdir()
+    with Folder.at(str(ledger.root / own)) as folder, TaskLock(folder, own):
+        found = environment.locks(Settings.at(home=home))
+    lease.release()
+    told = [(one.subject, one.state) for one in found]
+    assert told[:2] == [("locks", "ok"), ("locks", "warning")]
+    assert held in found[1].text
+    assert own not in found[1].text
 
 
 @pytest.mark.parametrize("given", ["http://ann:{0}@px.test:3128", "ann:{0}@px.test:3128"])
