@@ -19,6 +19,7 @@ from engine.errors import LedgerUnusable
 from engine.records import TaskId, TaskRecord, TaskView, Unreadable
 from engine.store.look import LedgerLook
 from engine.store.meta import lighter, shared
+from engine.store.ownership import Runs
 from engine.store.picture import Difference, Picture
 from engine.store.post import Changes
 from engine.store.watch import Watch
@@ -55,7 +56,8 @@ class Batch(msgspec.Struct, frozen=True):
 class Feed:
     """One reader's live picture of a ledger. Without a watch it can only `look`.
 
-    `ours` tells whether this very process runs a task; it is called in worker threads. A
+    `ours` tells whether this very process runs a task, and `runs` what it knows of one of its
+    own (see `store.ownership`); both are called in worker threads. A
     `light` one leaves out of the records what only matters to who looks at a single task.
     """
 
@@ -66,10 +68,11 @@ class Feed:
         *,
         ours: Callable[[TaskId], bool],
         light: bool = False,
+        runs: Runs | None = None,
     ) -> None:
         self.watch = watch
         self._ledger = ledger
-        self._picture = Picture(ledger, ours, lighter if light else shared)
+        self._picture = Picture(ledger, ours, lighter if light else shared, runs)
         self._todo: Sequence[TaskId] = ()
         self._done = 0
         self._read: Callable[[Sequence[TaskId]], Difference] = self._picture.load

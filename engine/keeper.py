@@ -14,11 +14,13 @@ from engine.records import TaskId, TaskRecord
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 from engine.store.opening import check_writable
+from engine.store.ownership import Runs
 from engine.store.reaper import Reaper
 from engine.store.tidying import Tidier
 
 log = logging.getLogger(__name__)
 
+LEASE_S = 1.0  # a lease that was removed is made again within that time
 FEW = 2_000  # tasks: to look at all of these keeps no list waiting that anybody would notice
 
 
@@ -41,9 +43,11 @@ class Keeper:
         self._tidier = Tidier(root, shelves)
         self._reaper: Reaper | None = None
         self._upkeep: asyncio.Task[None] | None = None
+        self._holding: asyncio.Task[None] | None = None
         self._soon, self._first = asyncio.Event(), asyncio.Lock()
         self._has_reaped = False
         self.known_ended: Callable[[], Iterable[TaskId]] = tuple  # asked in a thread
+        self.runs: Runs | None = None  # what this process knows of runs of its own
         self.lease: Lease | None = None
         self.read_only = ""
         self.failures: tuple[EngineError, ...] = ()
@@ -62,12 +66,23 @@ class Keeper:
             return await asyncio.to_thread(Ledger, self._root)
         try:
             ledger = await asyncio.to_thread(self._leased)
-            self._reaper = Reaper(ledger)
+            self._reaper = Reaper(ledger, self.runs)
         except BaseException:
             await self.close()
             raise
         self._upkeep = asyncio.create_task(self._keep_up(), name="reap now and then")
+        self._holding = asyncio.create_task(self._hold_lease(), name="hold the lease")
         return ledger
+
+    async def _hold_lease(self) -> None:
+        """Make the lease again where a cleaner removed it, or the ledger came back as a copy.
+
+        Other programs may not see this process, and judge by the lease alone.
+        """
+        while self.lease is not None:
+            await asyncio.sleep(LEASE_S)
+            if self.lease is not None:
+                await asyncio.to_thread(self.lease.renew)
 
     def _take_lease(self) -> Lease:
         check_writable(self._root)
@@ -83,8 +98,6 @@ class Keeper:
         """End what dead processes left behind; what could not be ended is in `failures`."""
         if self._reaper is None:
             raise LedgerReadOnly(path=str(self._root))
-        if self.lease is not None:  # a cleaner may have taken it away
-            await asyncio.to_thread(self.lease.renew)
         ended = await asyncio.to_thread(self._reaper.reap)
         if self._linked is not None:  # a run may lag behind, or its task have been ended by others
             await asyncio.to_thread(self._linked.heal, self._reaper.ledger)
@@ -114,10 +127,12 @@ class Keeper:
 
     async def close(self) -> None:
         """Let go of the lease: whatever this process still owns counts as orphaned."""
-        if self._upkeep is not None:
-            self._upkeep.cancel()
-            await asyncio.wait({self._upkeep})
-            self._upkeep = None
+        tasks = {task for task in (self._upkeep, self._holding) if task is not None}
+        self._upkeep = self._holding = None
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
         lease, self.lease = self.lease, None
         if lease is not None:
             await asyncio.to_thread(lease.release)

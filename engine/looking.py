@@ -32,6 +32,7 @@ from engine.store.ledger import Ledger
 from engine.store.look import LedgerLook
 from engine.store.machine import wall_ms
 from engine.store.naming import Names, is_command_task_id
+from engine.store.ownership import Owner, Ownership
 from engine.store.watch import Watch
 
 T = TypeVar("T")
@@ -55,6 +56,10 @@ class Looking:
     def owns(self, task_id: str) -> bool:
         """Does this very process run (or queue) the task?"""
         return False
+
+    def run_of(self, task_id: str) -> Ownership:
+        """What this process knows of a task that its lease speaks for. From any thread."""
+        return Ownership(Owner.HERE, "")
 
     async def ledger_id(self, given: str) -> TaskId:
         """The id of the task's folder, for that id or for a command task's own (seed 002).
@@ -156,7 +161,7 @@ class Looking:
     async def changes(self) -> AsyncGenerator[Batch, None]:
         """The live list: all tasks in batches, newest first, then what changes."""
         watch = Watch(self._ledger.root)
-        feed = Feed(self._ledger, watch, ours=self.owns, light=self._keeps_all)
+        feed = Feed(self._ledger, watch, ours=self.owns, light=self._keeps_all, runs=self.run_of)
         self._feeds.add(feed)
         try:
             async with aclosing(feed.batches()) as batches:
@@ -185,7 +190,7 @@ class Looking:
             feed.rescan()
 
     async def _views(self, task_ids: Iterable[TaskId]) -> Views:
-        feed = Feed(self._ledger, None, ours=self.owns)
+        feed = Feed(self._ledger, None, ours=self.owns, runs=self.run_of)
         return await asyncio.to_thread(feed.look, task_ids)
 
     def _matching(
@@ -194,7 +199,7 @@ class Looking:
         wanted: Filter,
         limit: int | None,
     ) -> Views:
-        feed = Feed(self._ledger, None, ours=self.owns)
+        feed = Feed(self._ledger, None, ours=self.owns, runs=self.run_of)
         if not wanted.text:
             return feed.show(read(limit=limit))
         now_ms = wall_ms()

@@ -65,6 +65,7 @@ class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     boot_id: str | None = None
     runner: str | None = None
     owner_started_at: float | None = None
+    pid_space: int | None = None
     run_id: str | None = None
     contract_id: str | None = None
     task_run_id: str | None = None

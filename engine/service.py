@@ -78,7 +78,6 @@ class Engine(Steering):
         self.agents = Agents(self._browser, allow_private=settings.allow_private)
         self._tools = Tools(settings, self._browser, self.agents.sessions.living)
         self._warming: asyncio.Task[None] | None = None
-        self._accepting: set[asyncio.Task[TaskRecord]] = set()  # callers may be gone
         self._state = "idle"
         self.reaped: Records = []  # what `open` ended of dead processes
         self.concerns: tuple[Concern, ...] = ()  # what makes this ledger less safe, as of `open`

@@ -23,6 +23,7 @@ from engine.run.force_stop import force_stop
 from engine.run.stopping import request_stop
 from engine.stopping import Stopped, stop_all
 from engine.store.machine import wall_ms
+from engine.store.ownership import Owner, Ownership
 from engine.store.wait import wait_terminal
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,9 @@ class Steering(Minding):
         shelves = (*self.goals.folders, self.runs.folder)
         self._keeper = Keeper(settings.root, settings.reap_s, self._linked, shelves)
         self._keeper.known_ended = self._known_ended
+        self._keeper.runs = self.run_of
         self._executor: Executor | None = None
+        self._accepting: set[asyncio.Task[TaskRecord]] = set()  # callers may be gone
         self._lasting = Lasting()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -203,6 +206,12 @@ class Steering(Minding):
     def owns(self, task_id: str) -> bool:
         """Does this very process run (or queue) the task?"""
         return self._executor is not None and self._executor.owns(TaskId(task_id))
+
+    def run_of(self, task_id: str) -> Ownership:
+        """Does a task of this process' lease run here, or has its run been given up?"""
+        if self._executor is None or self._accepting:  # one of these may be on disk already
+            return Ownership(Owner.HERE, "")
+        return self._executor.run_of(TaskId(task_id))
 
     @property
     def own_tasks(self) -> tuple[TaskId, ...]:

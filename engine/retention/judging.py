@@ -20,7 +20,7 @@ from engine.store.listing import Found, is_task_id
 from engine.store.lock import OURS, PEERS
 from engine.store.look import LedgerLook
 from engine.store.machine import unhurried_ms
-from engine.store.reaper import owner_is_dead
+from engine.store.ownership import owner_of
 
 STILL_WRITING_MS: Final = 60_000  # after its terminal meta an owner adds an event, a run, a hint
 
@@ -140,6 +140,6 @@ def _owner_is_dead(ledger: LedgerLook, record: TaskRecord) -> bool:
     # The question is only asked of live tasks; here it is about who made an ended one.
     living = msgspec.structs.replace(record, status="RUNNING")
     try:
-        return owner_is_dead(ledger.root, living).dead
+        return owner_of(ledger.root, living).dead
     except EngineError:
         return False

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Final
 from weakref import WeakValueDictionary
 
 from engine.errors import ShuttingDown
@@ -14,9 +16,12 @@ from engine.run.kind import Tools
 from engine.run.runner import Job, Runner
 from engine.run.task_context import TaskContext
 from engine.store.ledger import Ledger
+from engine.store.ownership import Owner, Ownership
 from engine.work.context import Clock
 
 log = logging.getLogger(__name__)
+
+SETTLED_S: Final = 5.0  # so long after its end a run counts as here
 
 
 class Executor:
@@ -41,6 +46,8 @@ class Executor:
         self._running: dict[TaskId, Runner] = {}
         self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._closing = False
+        self._ended_at: dict[TaskId, float] = {}
+        self._lost: dict[TaskId, str] = {}
         self.trouble = ""
 
     @property
@@ -58,6 +65,17 @@ class Executor:
 
     def owns(self, task_id: TaskId) -> bool:
         return task_id in self._work
+
+    def run_of(self, task_id: TaskId) -> Ownership:
+        """Does the task run (or wait) here? If it did and was given up: why. From any thread."""
+        why = self._lost.get(task_id)
+        if why is not None:
+            return Ownership(Owner.NOBODY, why)
+        # Its last write may be younger than what was read of it.
+        lately = time.monotonic() - self._ended_at.get(task_id, -SETTLED_S) < SETTLED_S
+        if task_id in self._work or lately:
+            return Ownership(Owner.HERE, "")
+        return Ownership(Owner.NOBODY, "the program that ran it has no such run any more")
 
     def submit(self, job: Job) -> None:
         """Queue `job`; its task is PENDING on disk already.
@@ -129,6 +147,9 @@ class Executor:
             yield
 
     def _ended(self, task_id: TaskId, work: asyncio.Task[None]) -> None:
+        now = time.monotonic()
+        self._ended_at = {k: v for k, v in self._ended_at.items() if now - v < SETTLED_S}
+        self._ended_at[task_id] = now
         self._work.pop(task_id, None)
         self._told(task_id)
         if not work.cancelled() and work.exception() is not None:

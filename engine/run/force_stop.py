@@ -14,7 +14,8 @@ import psutil
 from engine.attention import moment
 from engine.errors import EngineError
 from engine.records import EngineFields, Status, TaskRecord
-from engine.store import lease, machine
+from engine.store import machine
+from engine.store.ownership import Owner, owner_of
 
 PATIENCE_MS: Final = 10_000  # a healthy one stops within 2 s of the request
 WORKER_VERB: Final = "_worker"  # of the command line, as its processes show it
@@ -61,7 +62,7 @@ def _worker_of(root: Path, record: TaskRecord, owner: EngineFields) -> psutil.Pr
     pid, began = machine.as_pid(record.pid), moment(owner.owner_started_at)
     if owner.host and not machine.same_host(owner.host):
         raise _cannot(record, "it runs on another machine")
-    if not lease.is_alive(root, owner.runner or "") or lease.is_held_here(owner.runner or ""):
+    if owner_of(root, record).owner is not Owner.ELSEWHERE:
         raise _cannot(record, "no other process of this machine runs it")
     if pid is None or began is None or not machine.is_process(pid, began):
         raise _cannot(record, "its process is not to be found")

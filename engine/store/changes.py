@@ -16,6 +16,7 @@ import msgspec
 from engine.attention import moment
 from engine.records import ENVELOPE, LIVE, EngineFields, ErrorInfo, Status, Units
 from engine.redact import Summary
+from engine.store import machine
 from engine.store.lease import Lease
 
 BULK_INCOMPLETE: Final = "bulk_incomplete"  # the code of a crawl that its contract refused
@@ -55,7 +56,7 @@ def preset(raw: dict[str, Any], fields: Mapping[str, Any]) -> None:
     """Give a new record `fields`; one with another's pid does not end with our lease."""
     raw.update(fields)
     if "pid" in fields:
-        for name in ("runner", "owner_started_at"):
+        for name in ("runner", "owner_started_at", "pid_space"):
             engine_of(raw).pop(name, None)
 
 
@@ -66,6 +67,7 @@ def owner_fields(lease: Lease) -> dict[str, Any]:
         "boot_id": lease.boot_id,
         "runner": lease.nonce,
         "owner_started_at": lease.started_at,
+        "pid_space": machine.pid_space(),
     }
 
 

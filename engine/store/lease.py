@@ -27,6 +27,8 @@ from engine.store.files import LOCK_FLAGS, READ_FLAGS, Folder, Unusable, writing
 RUNNERS: Final = ".runners"
 _NONCE = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _HELD: Final[set[tuple[int, str]]] = set()  # (pid, nonce) of what this very process holds
+_DEAD: Final[set[tuple[str, str]]] = set()  # (root, nonce) of what was proved dead and removed
+_CAP: Final = 4_096  # bytes of a lease file
 
 
 class Lease:
@@ -45,6 +47,7 @@ class Lease:
         self._fd: int | None = fd
         self._numbers = itertools.count(1)
         self._renewing = threading.Lock()
+        self._place = _place_of(root)
         _HELD.add((self.pid, nonce))
 
     @classmethod
@@ -93,10 +96,12 @@ class Lease:
         """A fresh name to stage `name` under; a sweep knows by it whose litter it is."""
         return f".{name}.{self.nonce}.{next(self._numbers)}.tmp"
 
-    def renew(self) -> bool:
+    def renew(self, *, anew: bool = False) -> bool:
         """Put the lease back where others look for it, if it was removed or its folder replaced.
 
-        False when it could not be done now: try again later. Never makes the root itself.
+        False when it could not be done now: try again later. Never makes the root itself, and
+        in another folder that came in its place (the place of a disk that is not mounted, say)
+        nothing, unless tasks are to begin there (`anew`).
         """
         with self._renewing:
             if self._fd is None:
@@ -104,7 +109,10 @@ class Lease:
             try:
                 with Folder.at(str(self.root)) as top:
                     if not top.has(RUNNERS):
+                        if not (anew or self._place == _place_of(self.root)):
+                            return False
                         top.make_folder(RUNNERS)
+                    self._place = _place_of(self.root)
                     with top.enter(RUNNERS) as runners:
                         return self._stands(runners, self._fd) or self._lock_again(runners)
             except (OSError, Unusable):
@@ -147,6 +155,15 @@ class Lease:
         forget(self.root, [self.nonce])
         os.close(fd)
         forget(self.root, [self.nonce])  # Windows does not unlink what is open
+
+
+def _place_of(root: Path) -> tuple[int, int] | None:
+    """Which folder that is, whatever it is called."""
+    try:
+        found = os.stat(root)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def is_alive(root: Path, nonce: str) -> bool | None:
@@ -199,9 +216,46 @@ def dead_leases(root: Path) -> list[str]:
     try:
         with Folder.at(str(root)) as top, top.enter(RUNNERS) as runners:
             nonces = [name for name in runners.names() if _NONCE.fullmatch(name)]
-            return [nonce for nonce in nonces if is_locked(runners, nonce) is False]
+            return [nonce for nonce in nonces if _is_dead(runners, nonce)]
     except OSError:
         return []
+
+
+def _is_dead(runners: Folder, nonce: str) -> bool:
+    """Nobody holds it, and its process is gone: a ledger may have come back as a copy, whose
+    leases are locked again by their owners in a moment."""
+    if is_locked(runners, nonce) is not False:
+        return False
+    try:
+        said = msgspec.json.decode(runners.read(nonce, _CAP), type=_Said)
+    except (OSError, Unusable, msgspec.MsgspecError, ValueError):
+        return True
+    if not (machine.same_host(said.host) and machine.same_boot(said.boot_id)):
+        return True
+    if said.pid == os.getpid():
+        return not is_held_here(nonce)
+    pid = machine.as_pid(said.pid)
+    return pid is None or machine.is_process(pid, said.started_at) is not True
+
+
+class _Said(msgspec.Struct, frozen=True):
+    """What a lease file tells of its process."""
+
+    host: str
+    boot_id: str
+    pid: int
+    started_at: float
+
+
+def was_dead(root: Path, nonce: str) -> bool:
+    """Was this lease proved dead by this process, and then removed?"""
+    return (str(root), nonce) in _DEAD
+
+
+def bury(root: Path, nonces: list[str]) -> None:
+    """Remove the lease files of processes that were proved dead."""
+    _DEAD.update((str(root), nonce) for nonce in nonces)
+    forget(root, nonces)
 
 
 def forget(root: Path, nonces: list[str]) -> None:

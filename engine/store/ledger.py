@@ -308,5 +308,7 @@ class Ledger(LedgerLook):
     def _own_lease(self) -> Lease:
         if self.lease is None:
             raise LedgerReadOnly(path=str(self.root))
-        self.lease.renew()  # a task whose owner cannot be found would be taken for an orphan
+        self.lease.renew(
+            anew=True
+        )  # a task whose owner cannot be found would be taken for an orphan
         return self.lease

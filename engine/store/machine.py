@@ -137,6 +137,15 @@ def me() -> tuple[int, float]:
     return os.getpid(), own_start_ms(os.getpid())
 
 
+@functools.cache
+def pid_space() -> int:
+    """Which processes this one can see (a container has pids of its own); 0 where there is one."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0
+
+
 def as_pid(value: object) -> int | None:
     """`value` as a pid that may be asked about; None for anything that cannot be one.
 

@@ -79,6 +79,8 @@ def lighter(record: TaskRecord, task_id: str) -> TaskRecord:
             _put(ours, "runner", None)
         if ours.owner_started_at is not None:
             _put(ours, "owner_started_at", None)
+        if ours.pid_space is not None:
+            _put(ours, "pid_space", None)
     return shared(record, task_id)
 
 

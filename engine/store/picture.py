@@ -15,6 +15,7 @@ from operator import itemgetter
 
 from engine.errors import EngineError
 from engine.records import (
+    ENVELOPE,
     EVENTS_NAME,
     LIVE,
     Stamp,
@@ -28,7 +29,7 @@ from engine.records import (
 from engine.store.listing import Make, kept, packed
 from engine.store.look import LedgerLook
 from engine.store.meta import shared
-from engine.store.reaper import is_kept_here, owner_is_dead
+from engine.store.ownership import Owner, Owners, Runs, is_kept_here
 from engine.store.slices import slices
 
 MEET_AT_ONCE = 128
@@ -64,13 +65,19 @@ class Difference:
 class Picture:
     """All tasks of one ledger as they were last seen.
 
-    `ours` tells whether this very process runs a task; it is asked in the worker thread.
+    `ours` tells whether this very process runs a task, `runs` what it knows of one of its own;
+    both are asked in the worker thread.
     """
 
     def __init__(
-        self, ledger: LedgerLook, ours: Callable[[TaskId], bool], make: Make = shared
+        self,
+        ledger: LedgerLook,
+        ours: Callable[[TaskId], bool],
+        make: Make = shared,
+        runs: Runs | None = None,
     ) -> None:
         self._ledger, self._ours, self._make = ledger, ours, make
+        self._owners = Owners(ledger.root, ledger.lease, runs)
         self._views: dict[TaskId, TaskView] = {}
         self._stamps: dict[TaskId, int | None] = {}  # packed
         self._live: dict[TaskId, _Live] = {}
@@ -229,6 +236,8 @@ class Picture:
         view = self._views[task_id]
         if not view.ours and time.monotonic() - live.judged_at > VERDICT_S:
             return True
+        if view.ours and not self._is_ours(task_id, view.entry):
+            return True
         return live.size >= 0 and self._events_size(task_id) != live.size
 
     def _view(self, task_id: TaskId, entry: Entry) -> TaskView:
@@ -255,11 +264,10 @@ class Picture:
             foreign=not (ours or dead or is_kept_here(entry)),
         )
 
-    def _is_ours(self, task_id: TaskId, entry: TaskRecord) -> bool:
+    def _is_ours(self, task_id: TaskId, entry: Entry) -> bool:
         """Is it this process' own? The lease tells before the task has reached its queue."""
-        lease = self._ledger.lease
-        if lease is not None and entry.engine is not None and entry.engine.runner == lease.nonce:
-            return True
+        if isinstance(entry, TaskRecord) and self._owners.is_own(entry):
+            return entry.kind == ENVELOPE or not self._owners.of(entry).dead
         return self._ours(task_id)
 
     def _last_units(self, task_id: TaskId) -> Units | None:
@@ -290,7 +298,8 @@ class Picture:
         now = time.monotonic()
         if now - live.judged_at > VERDICT_S:
             live.judged_at = now
-            live.dead = owner_is_dead(self._ledger.root, entry).dead
+            found = self._owners.of(entry)
+            live.dead = found.dead or (live.dead and found.owner is Owner.AWAY)
         return live.dead
 
     def _forget(self, task_id: TaskId) -> None:

@@ -27,7 +27,8 @@ from engine.store.files import Folder
 from engine.store.ledger import Ledger
 from engine.store.lock_watch import UNMOVED_S
 from engine.store.look import LedgerLook
-from engine.store.reaper import Life, Reaper, owner_is_dead
+from engine.store.ownership import owner_of
+from engine.store.reaper import Reaper
 from tests.hard.reapers import write_foreign
 from tests.lock_clock import given_clock
 from tests.owners.elsewhere import ENGINE, ended, heard, until
@@ -241,9 +242,9 @@ def test_a_living_process_is_no_other_because_the_clock_was_set(
     meta.write_text(json.dumps(json.loads(meta.read_text()) | then))
     record = ledger.read(task_id)
     assert isinstance(record, TaskRecord)
-    assert owner_is_dead(ledger.root, record).life is Life.DEAD
+    assert owner_of(ledger.root, record).dead
     stepped(monkeypatch, step_ms)
-    assert owner_is_dead(ledger.root, record).life is Life.ALIVE
+    assert owner_of(ledger.root, record).alive
     assert Reaper(ledger).reap() == []
 
 

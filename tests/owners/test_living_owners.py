@@ -21,7 +21,8 @@ from engine.records import EngineFields, TaskRecord
 from engine.store import machine
 from engine.store.lease import RUNNERS, Lease, is_alive
 from engine.store.ledger import Ledger
-from engine.store.reaper import Life, Reaper, owner_is_dead
+from engine.store.ownership import Owner, Ownership, owner_of
+from engine.store.reaper import Reaper
 from tests.endless_site import endless
 from tests.hard import reapers
 from tests.owners.elsewhere import ENGINE, LEDGER, ended, heard, told, until
@@ -43,10 +44,10 @@ for line in sys.stdin:
 """
 
 
-def life(ledger: Ledger, task_id: str) -> Life:
+def owner(ledger: Ledger, task_id: str) -> Ownership:
     record = ledger.read(task_id)
     assert isinstance(record, TaskRecord)
-    return owner_is_dead(ledger.root, record).life
+    return owner_of(ledger.root, record)
 
 
 def taken_away(root: Path, how: str) -> None:
@@ -94,7 +95,7 @@ def test_a_stopped_process_keeps_its_run_goes_on_with_it_and_ends_it(
     reaper = Reaper(ledger)
     while looks < 3 or time.monotonic() - stopped_at < 2:
         assert reaper.reap() == []
-        assert life(ledger, task_id) is Life.ALIVE
+        assert owner(ledger, task_id).alive
         looks += 1
     assert psutil.Process(runner.pid).status() == psutil.STATUS_STOPPED
     size = pages.stat().st_size
@@ -116,7 +117,7 @@ def test_a_lease_that_somebody_took_away_costs_no_living_process_its_task(
     holder = beside(LEDGER + HOLD, ledger.root)
     word = heard(holder)
     taken_away(ledger.root, how)
-    assert life(ledger, word["task_id"]) is Life.ALIVE
+    assert owner(ledger, word["task_id"]).alive
     assert Reaper(ledger).reap() == []
     told(holder, "renew")
     assert heard(holder) == {"renewed": True}
@@ -158,9 +159,9 @@ def test_a_task_of_this_very_process_ends_with_its_lease_and_not_with_the_proces
     gone = Lease.acquire(root)
     task_id = Ledger(root, lease=gone).create("crawl", {}).task_id
     taken_away(root, "the file")
-    assert life(ledger, task_id) is Life.ALIVE
+    assert owner(ledger, task_id).alive
     gone.release()
-    assert life(ledger, task_id) is Life.DEAD
+    assert owner(ledger, task_id).dead
 
 
 def test_a_lease_is_put_back_in_the_root_that_stands_in_the_place_of_another(
@@ -170,7 +171,9 @@ def test_a_lease_is_put_back_in_the_root_that_stands_in_the_place_of_another(
     assert lease.renew() is False
     assert not root.exists()
     root.mkdir()
-    assert lease.renew() is True
+    assert lease.renew() is False  # it may be the place of a disk that is not mounted
+    assert os.listdir(root) == []
+    assert lease.renew(anew=True) is True
     assert is_alive(root, lease.nonce)
     assert is_alive(root.with_name("moved"), lease.nonce) is False
     lease.release()
@@ -184,6 +187,34 @@ def test_a_lease_that_stands_is_left_as_it_is(root: Path, lease: Lease) -> None:
     lease.release()
     assert lease.renew() is False
     assert os.listdir(root / RUNNERS) == []
+
+
+@pytest.mark.case("R28")
+@pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux'")
+def test_a_run_in_a_container_whose_lease_was_removed_is_not_ended_from_outside(
+    ledger: Ledger, task_id: str, beside: Beside
+) -> None:
+    """Its process cannot be seen from here: its lease has to stay away before it counts as dead."""
+    script = LEDGER + (
+        "inside = ledger.claim(ledger.create('crawl', {}).task_id).task_id\n"
+        "say(task_id=inside, nonce=lease.nonce)\n"
+        "sys.stdin.readline(); lease.renew(); say(renewed=True); sys.stdin.readline()\n"
+    )
+    within = ("unshare", "-p", "-f", "--mount-proc", "--kill-child")
+    if subprocess.run([*within, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no pid namespace can be made here")
+    container = beside(script, ledger.root, before=within)
+    word = heard(container)
+    (ledger.root / RUNNERS / word["nonce"]).unlink()
+    assert Reaper(ledger).reap() == []
+    assert owner(ledger, word["task_id"]).owner is Owner.UNKNOWN
+    told(container)
+    heard(container)
+    assert owner(ledger, word["task_id"]).alive
+    container.kill()
+    container.wait()
+    (ledger.root / RUNNERS / word["nonce"]).unlink()
+    until(lambda: Reaper(ledger).reap())
 
 
 @pytest.mark.case("R28")
@@ -205,10 +236,10 @@ def test_two_containers_of_one_name_end_none_of_each_others_tasks(
     word = heard(container)
     assert (word["pid"], word["ended"]) == (1, [])
     assert Reaper(ledger).reap() == []
-    assert life(ledger, word["task_id"]) is Life.ALIVE
+    assert owner(ledger, word["task_id"]).alive
     container.kill()
     container.wait()
-    until(lambda: life(ledger, word["task_id"]) is Life.DEAD)
+    until(lambda: owner(ledger, word["task_id"]).dead)
     assert [record.task_id for record in Reaper(ledger).reap()] == [word["task_id"]]
 
 

@@ -11,7 +11,8 @@ import pytest
 from engine.errors import TaskNotFound, TaskUnreadable, TransitionError
 from engine.records import LIVE, Status, TaskRecord, Unreadable
 from engine.store.ledger import Ledger
-from engine.store.reaper import Reaper, owner_is_dead
+from engine.store.ownership import owner_of
+from engine.store.reaper import Reaper
 
 CORPUS = Path(__file__).resolve().parents[2] / "fixtures" / "openchrome"
 INDEX = json.loads((CORPUS / "INDEX.json").read_bytes())
@@ -74,7 +75,7 @@ def test_a_folder_without_meta_is_shown_after_five_seconds(corpus: Ledger, root:
 def test_the_reaper_chooses_what_openchrome_would_except_for_reused_pids(corpus: Ledger):
     theirs = {name for name, task in TASKS.items() if task["peer"]["reaper_would_reap"]}
     verdicts = {
-        name: owner_is_dead(corpus.root, record)
+        name: owner_of(corpus.root, record)
         for name in READ
         if isinstance(record := corpus.read(name), TaskRecord) and record.status in LIVE
     }
@@ -148,7 +149,7 @@ def test_looking_changes_no_file_and_makes_none(corpus: Ledger):
         look.tail_units(entry.task_id)
         list(look.read_pages(entry.task_id))
         if isinstance(entry, TaskRecord):
-            owner_is_dead(look.root, entry)
+            owner_of(look.root, entry)
     list(look.scan())
     assert tree(corpus.root) == before
 

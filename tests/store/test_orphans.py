@@ -18,7 +18,8 @@ from engine.store import machine
 from engine.store.assemble import assemble
 from engine.store.lease import Lease, is_alive
 from engine.store.ledger import Ledger
-from engine.store.reaper import Life, Reaper, owner_is_dead
+from engine.store.ownership import Owner, owner_of
+from engine.store.reaper import Reaper
 from engine.tally import Tally
 
 DAY_MS = 24 * 3_600_000
@@ -38,7 +39,7 @@ def verdict(ledger: Ledger, task_id: str):
     record = ledger.list(limit=None)
     found = next(entry for entry in record if entry.task_id == task_id)
     assert isinstance(found, TaskRecord)
-    return owner_is_dead(ledger.root, found)
+    return owner_of(ledger.root, found)
 
 
 def leave_running(root: Path) -> str:
@@ -71,7 +72,7 @@ def test_a_killed_crawl_becomes_failed_with_its_pages_as_the_result(root: Path, 
         pages.write(b'{"url": "http://site.test/2", "dep')  # torn by the death
     shown = ledger.read(task_id)
     assert isinstance(shown, TaskRecord)
-    assert owner_is_dead(root, shown).sentence == f"process {shown.pid:.0f} is gone"
+    assert owner_of(root, shown).sentence == f"process {shown.pid:.0f} is gone"
     (record,) = Reaper(ledger).reap()
     assert (record.task_id, record.status) == (task_id, "FAILED")
     assert record.error is not None
@@ -108,7 +109,7 @@ def test_a_living_owner_is_never_reaped(ledger: Ledger, task_id: str):
     other = Ledger(ledger.root)
     assert Reaper(other).reap() == []
     for name in (task_id, waiting):
-        assert verdict(other, name).life is Life.ALIVE
+        assert verdict(other, name).alive
 
 
 @pytest.mark.case("R22")
@@ -131,13 +132,13 @@ def test_another_machine_is_left_alone_and_another_boot_is_dead(ledger: Ledger, 
     assert verdict(ledger, task_id).sentence == "the machine was restarted since"
     assert verdict(ledger, task_id).dead
     owned(ledger, task_id, host="elsewhere")
-    assert verdict(ledger, task_id) == (Life.UNKNOWN, "running on elsewhere")
+    assert verdict(ledger, task_id) == (Owner.UNKNOWN, "running on elsewhere")
     assert Reaper(ledger).reap() == []
 
 
 def test_a_locked_lease_outweighs_a_boot_id_that_the_clock_has_moved(ledger: Ledger, task_id: str):
     owned(ledger, task_id, boot_id="boot-1")
-    assert verdict(ledger, task_id).life is Life.ALIVE
+    assert verdict(ledger, task_id).alive
     assert Reaper(Ledger(ledger.root)).reap() == []
 
 
@@ -159,7 +160,7 @@ def test_a_time_that_is_none_proves_nothing_and_keeps_no_other_task_waiting(
     times = {"created_at": time, "started_at": time, "last_activity_at": time}
     living, dead = (foreign(ledger, pid, kind=kind, **times) for pid in (os.getpid(), 0))
     other = foreign(ledger, 0)
-    assert verdict(ledger, living).life is Life.ALIVE
+    assert verdict(ledger, living).alive
     assert verdict(ledger, dead).dead
     reaper = Reaper(ledger)
     ended = {record.task_id for record in reaper.reap()}
@@ -204,7 +205,7 @@ def test_what_is_no_pid_is_never_asked_about_and_its_task_is_reaped(
 
 def test_a_foreign_process_that_is_there_is_alive(ledger: Ledger):
     task_id = foreign(ledger, os.getpid())
-    assert verdict(ledger, task_id).life is Life.ALIVE
+    assert verdict(ledger, task_id).alive
 
 
 @pytest.mark.case("R23")
@@ -215,7 +216,7 @@ def test_a_pid_that_became_another_process_is_dead(ledger: Ledger):
     )
     assert "reused" in verdict(ledger, task_id).sentence
     young = foreign(ledger, os.getpid(), created_at=began_ms - 60_000, started_at=began_ms - 1_000)
-    assert verdict(ledger, young).life is Life.ALIVE
+    assert verdict(ledger, young).alive
 
 
 def test_an_envelope_without_a_living_maker_has_a_day(ledger: Ledger):
@@ -223,7 +224,7 @@ def test_an_envelope_without_a_living_maker_has_a_day(ledger: Ledger):
     fields = {"kind": "browser_task", "created_at": now - 3 * DAY_MS}
     recent = foreign(ledger, 0, **fields, last_activity_at=now - DAY_MS + 60_000)
     old = foreign(ledger, 0, **fields, last_activity_at=now - DAY_MS - 60_000)
-    assert verdict(ledger, recent).life is Life.UNKNOWN
+    assert verdict(ledger, recent).owner is Owner.UNKNOWN
     assert [record.task_id for record in Reaper(ledger).reap()] == [old]
 
 
