@@ -73,7 +73,7 @@ class Extracted(msgspec.Struct, frozen=True):
 
     `links_skipped` counts those that lead to no web page, `links_over` those that were cut off.
     `anchors` are `links` with their texts. `edited` counts the places of a static page at which
-    was done what scripts do to pages like it.
+    was done what scripts do to pages like it, `frames` those whose text stands in `content`.
     """
 
     title: str
@@ -85,6 +85,7 @@ class Extracted(msgspec.Struct, frozen=True):
     links_over: int = 0
     anchors: tuple[Anchor, ...] = ()
     edited: int = 0
+    frames: int = 0
 
 
 async def extract(
@@ -94,7 +95,7 @@ async def extract(
     max_elements: int = MAX_ELEMENTS,
 ) -> Extracted:
     """Take out of `fetched` what is kept; large pages in a thread, to keep the loop free."""
-    size = len(fetched.html) + len(fetched.text)
+    size = sum(len(each.html) + len(each.text) for each in (fetched, *fetched.inner))
     if size > THREAD_FROM_CHARS:
         return await off_the_loop(size, extract_now, fetched, form, max_text_kb, max_elements)
     return extract_now(fetched, form, max_text_kb, max_elements)
@@ -125,6 +126,12 @@ def extract_now(
 ) -> Extracted:
     """The same at once, on this thread."""
     most = max_text_kb * 1024
+    own = _extracted(fetched, form, most, max_elements)
+    inner = [_extracted(each, form, most, max_elements) for each in fetched.inner]
+    return _joined(own, inner, most) if inner else own
+
+
+def _extracted(fetched: Fetched, form: OutputFormat, most: int, max_elements: int) -> Extracted:
     if not fetched.html:
         content, cut = clip(clean(fetched.text), most)
         structured = _plain_structure(fetched, content)
@@ -138,6 +145,55 @@ def extract_now(
         page.markdown() if form == "markdown" else ""
     ) or page.text()  # markdown ends at 1,024 levels
     return page.extracted(*clip(clean(text), most))
+
+
+def _joined(own: Extracted, inner: Sequence[Extracted], most: int) -> Extracted:
+    """A page with what its frames show behind its own, as the browser engine hands it over."""
+    whole = (own, *inner)
+    links: dict[str, Address] = {}
+    anchors: dict[str, Anchor] = {}
+    for each in whole:
+        for address in each.links:
+            links.setdefault(address.key, address)
+        for anchor in each.anchors:
+            known = anchors.setdefault(anchor["href"], anchor)
+            known["text"] = known["text"] or anchor["text"]
+    content, cut = _contents([each.content for each in whole], most)
+    kept, lost = _within(tuple(anchors.values()), MAX_LINK_BYTES)
+    over = sum(each.links_over for each in whole)
+    return Extracted(
+        title=own.title,
+        content=content,
+        links=tuple(islice(links.values(), MAX_LINKS)),
+        links_found=len(links) + over,
+        truncated=cut or lost or any(each.truncated for each in whole),
+        links_skipped=sum(each.links_skipped for each in whole),
+        links_over=over + max(0, len(links) - MAX_LINKS),
+        anchors=kept,
+        edited=own.edited,
+        frames=sum(says(each.content) for each in inner),
+    )
+
+
+def _contents(
+    contents: Sequence[str | dict[str, Any]], most: int
+) -> tuple[str | dict[str, Any], bool]:
+    texts = [each for each in contents if isinstance(each, str)]
+    if texts:
+        return clip("\n\n".join(text for text in texts if text.strip()), most)
+    objects = [each for each in contents if isinstance(each, dict)]
+    whole = dict(objects[0])
+    for name, part in whole.items():
+        if isinstance(part, list):
+            whole[name] = [item for each in objects for item in each.get(name, ())]
+    return _fitted(whole, most)
+
+
+def says(content: str | dict[str, Any]) -> bool:
+    """Are there words in it?"""
+    if isinstance(content, str):
+        return bool(content.strip())
+    return any(content.get(part) for part in ("headings", "paragraphs", "blocks"))
 
 
 class _Page:

@@ -74,7 +74,7 @@ class Fetched(msgspec.Struct):
     names what could, and is empty where there is too little text; `script_names` are the parts
     of the page that these scripts name. `edits` are what scripts were seen to do to pages like
     this. `compared` says that both engines took the page. `styles` are the rules of its style
-    sheets, for the static engine.
+    sheets, and `inner` the documents of its frames, for the static engine.
     """
 
     url: str
@@ -108,6 +108,7 @@ class Fetched(msgspec.Struct):
     compared: bool = False
     retry_after_s: float | None = None
     styles: tuple[tuple[Rule, ...], ...] = ()
+    inner: list[Fetched] = msgspec.field(default_factory=list)
     body: builtins.bytes = b""
 
 

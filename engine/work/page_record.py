@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from engine.work.documents import is_html, is_text, media_type
-from engine.work.extract import Extracted
+from engine.work.extract import Extracted, says
 from engine.work.fetch import Fetched
 from engine.work.frontier import Visit
 from engine.work.second_chance import Failure
@@ -41,7 +41,7 @@ def page_record(
         "lastmod": visit.lastmod,
         "links_over_limit": found.links_over,
         "truncated": found.truncated,
-        "frames": fetched.frames,
+        "frames": fetched.frames or found.frames,
         "links": list(found.anchors) if keep_links else [],
         "windows_closed": fetched.windows,
         "dialogs_dismissed": fetched.dialogs,
@@ -56,11 +56,7 @@ def _is_empty(fetched: Fetched, found: Extracted) -> bool:
         return False
     if fetched.engine == "browser":
         return fetched.empty
-    if isinstance(found.content, dict):
-        says = any(found.content.get(part) for part in ("headings", "paragraphs", "blocks"))
-    else:
-        says = bool(found.content.strip())
-    return not says and not _PICTURE.search(fetched.html)
+    return not says(found.content) and not _PICTURE.search(fetched.html)
 
 
 def refusal(fetched: Fetched) -> Failure | None:

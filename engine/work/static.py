@@ -21,6 +21,7 @@ from engine.work.asset_loading import ASSET_S
 from engine.work.bounds import MAX_HTML_CHARS, bounded
 from engine.work.extract import THREAD_FROM_CHARS, off_the_loop, parse_html, parse_static
 from engine.work.fetch import Credentials, Fetched, PageOptions
+from engine.work.frames import MAX_DEPTH, MAX_FRAMES, frames_of, has_frames
 from engine.work.script_names import Script, ScriptLoader, names_in
 from engine.work.sheet_loading import SheetLoader
 from engine.work.style_sheets import is_doubtful
@@ -97,6 +98,14 @@ class Judged(NamedTuple):
     base: str = ""
 
 
+def _srcdoc(html: str) -> Fetched:
+    return Fetched("", "", 200, "text/html", html=html[:MAX_HTML_CHARS], engine="static")
+
+
+def _size(page: Fetched) -> int:
+    return len(page.html) + sum(len(inner.html) + len(inner.text) for inner in page.inner)
+
+
 class _Body(NamedTuple):
     data: bytearray
     truncated: bool
@@ -153,6 +162,8 @@ class StaticFetcher:
             fetched.styles = await self._sheets.of_page(fetched.html, final.asked, deadline)
             if self._judge and is_doubtful(fetched.html, fetched.styles):
                 _add_style(fetched)
+            if not options.raw:
+                await self._add_frames(fetched, fetched, (final,), options, deadline)
         if judged is not None and judged.runs:
             base = link_address(final.asked, judged.base) if judged.base else None
             place = final.asked if base is None else base.url
@@ -163,6 +174,44 @@ class StaticFetcher:
         fetched.response_ms = _ms(answered - started)
         fetched.render_ms = _ms(self._monotonic() - answered)
         return fetched
+
+    async def _add_frames(
+        self,
+        page: Fetched,
+        owner: Fetched,
+        around: tuple[Address, ...],
+        options: PageOptions,
+        deadline: float,
+    ) -> None:
+        """Add to `page` the documents in the frames of `owner`; what does not come is left out.
+
+        `around` are the addresses of the documents that `owner` stands in, and last its own.
+        """
+        if not has_frames(owner.html):
+            return
+        size, at = len(owner.html), around[-1]
+        for frame in await off_the_loop(size, frames_of, owner.html, owner.styles, at.asked):
+            if len(page.inner) >= MAX_FRAMES or _size(page) > MAX_HTML_CHARS:
+                return
+            if [each.asked for each in around].count(frame.url) > 1:
+                continue  # as browsers do, which allow for one frame with its own page
+            inner, place = _srcdoc(frame.html), at
+            if frame.url:
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        response, place = await self._follow(frame.url)
+                        async with response:
+                            inner, _ = await self._read(response, options, deadline)
+                except (EngineError, TimeoutError):
+                    continue
+            if place.origin != at.origin or not 200 <= inner.status < 300:
+                continue
+            inner.final_url = place.url
+            if inner.html:
+                inner.styles = await self._sheets.of_page(inner.html, place.asked, deadline)
+            page.inner.append(inner)
+            if inner.html and len(around) < MAX_DEPTH:
+                await self._add_frames(page, inner, (*around, place), options, deadline)
 
     async def close(self) -> None:
         await self._sheets.close()

@@ -6,11 +6,14 @@ import asyncio
 
 import pytest
 
+from engine.browser.egress import Policy
 from engine.errors import PageError
 from engine.sample.oddities import PASSWORD, USER
 from engine.sample.server import Answer
 from engine.sample.site import Site
+from engine.work.extract import extract_now
 from engine.work.fetch import Credentials, PageOptions
+from engine.work.static import open_static
 from tests.bench.rendered_text import likeness
 from tests.browser.conftest import Making, Pages
 from tests.engines import until
@@ -432,6 +435,40 @@ async def test_frames_of_the_same_origin_are_joined_and_followed(
     assert whole.html.count("<p>one</p>") == 2
     assert whole.links == [f"{pages.url}/1", f"{pages.url}/2", f"{pages.url}/x"]
     assert inner.links == [f"{pages.url}/1", f"{pages.url}/x"]
+
+
+FRAMES = (
+    *("<frameset cols=1,1><frame src=/1><frame src=/2></frameset>", "<iframe src=/1></iframe>"),
+    "<p>own</p><iframe srcdoc='<b>here</b><a href=/y>y</a>'></iframe><iframe src=/2></iframe>",
+    "<iframe src=/1 hidden></iframe><div style='display:none'><iframe src=/1></iframe></div>",
+    "<style>.a {display: none}</style><iframe src=/1 class=a></iframe>",
+    "<iframe src=/1 width=0></iframe><iframe src=/1 style='visibility:hidden'></iframe>",
+    "<p>own</p><iframe src=/1 width=1 height=1 frameborder=0></iframe>",
+    "<iframe src=/1 sandbox></iframe><iframe src=/2 sandbox=allow-same-origin></iframe>",
+    "<iframe src=/round></iframe><iframe src=/gone></iframe><iframe src=/away></iframe>",
+    "<base href=/deep/><iframe src=1></iframe><iframe src=/text></iframe>",
+)
+
+
+async def test_the_static_engine_tells_of_frames_what_the_browser_tells(
+    browsing: Making, pages: Pages, canary: Pages
+) -> None:
+    pages["/1"] = "<style>i {display: none}</style><p>one <i>unseen</i></p><a href=/x>to x</a>"
+    pages["/2"] = "<p>two</p><iframe src=/1></iframe><iframe src=/1 hidden></iframe>"
+    pages["/deep/1"] = "<a href=2>deep</a>"
+    pages["/text"] = Answer(b"plain", 200, "text/plain")
+    pages["/away"] = Answer(status=302, headers=(("Location", f"{canary.url}/"),))
+    pages["/round"] = "<p>round</p><iframe src=/round></iframe>"
+    for n, html in enumerate(FRAMES):
+        pages[f"/f{n}"] = f"<title>{n}</title>{html}"
+    async with browsing(pages.url) as made, open_static(Policy.for_start(pages.url)) as static:
+        for n in range(len(FRAMES)):
+            url = f"{pages.url}/f{n}"
+            shown = extract_now(await made.fetcher.fetch(url, PageOptions()), "text")
+            told = extract_now(await static.fetch(url, PageOptions()), "text")
+            assert str(told.content).split() == str(shown.content).split(), FRAMES[n]
+            assert {a.key for a in told.links} == {a.key for a in shown.links}, FRAMES[n]
+    assert not canary.hits
 
 
 async def test_a_page_of_80_000_elements_is_all_there(browsing: Making, pages: Pages) -> None:
