@@ -14,6 +14,7 @@ from engine.agents.reply import MOST_TEXT_BYTES, Image, ToolReply, reply
 from engine.agents.searching import found_elements
 from engine.agents.sessions import Held, Session, Sessions
 from engine.browser.agent_tab import AgentTab, Visit
+from engine.browser.dialogs import LEAVING
 from engine.browser.interacting import Target, interact
 from engine.browser.picturing import picture
 from engine.browser.reading import REFERENCE, Element, page
@@ -113,7 +114,13 @@ def _visited(tab: AgentTab, visit: Visit) -> dict[str, Any]:
 
 
 def _dialogs(tab: AgentTab) -> str:
-    return "".join(f"\nA dialog was dismissed: {said}" for said in tab.dialogs)
+    asked = f"{LEAVING}:"
+    return "".join(
+        f"\nThe page asked whether to leave it, and was left. {said.removeprefix(asked)}".rstrip()
+        if said.startswith(asked)
+        else f"\nA dialog was dismissed: {said}"
+        for said in tab.dialogs
+    )
 
 
 async def _read_page(call: Call) -> ToolReply:

@@ -25,7 +25,6 @@ from engine.work.url_glob import Glob
 if TYPE_CHECKING:
     from playwright.async_api import Locator, Page, Response
 
-KEPT: Final = "the page asked whether to leave it, and its dialog was dismissed"
 DRAG_STEPS: Final = 10  # moves of the mouse: pages begin a drag only after some pixels
 SLOWLY: Final = 1_000  # characters: longer texts are put in at once, not key by key
 _TAKES_FILES: Final = """(node) => {
@@ -214,13 +213,18 @@ async def _target(page: Page, call: Call, target: str) -> Locator:
 
 
 async def dialog(call: Call) -> Any:
-    """How dialogs are answered from now on; the default is to dismiss them."""
+    """How dialogs are answered from now on: `leave` and `stay` hold for the question whether to
+    leave a page, the others for all other dialogs."""
     await call.stage.page()
     assert call.stage.instance is not None  # whoever has a page has an instance
-    dialogs = call.stage.instance.dialogs
-    dialogs.accept = call.args["answer"] == "accept"
-    dialogs.text = call.args.get("text")
-    return {"answer": call.args["answer"]}
+    dialogs, answer = call.stage.instance.dialogs, call.args["answer"]
+    if answer in ("leave", "stay"):
+        dialogs.stay = answer == "stay"
+        dialogs.expected = call.args.get("expected", False)
+    else:
+        dialogs.accept = answer == "accept"
+        dialogs.text = call.args.get("text")
+    return {"answer": answer}
 
 
 async def upload(call: Call) -> Any:
@@ -349,8 +353,6 @@ def _done(call: Call, page: Page) -> dict[str, Any]:
 
 def _unmade(call: Call, page: Page) -> CommandFailed | None:
     """Why the page did not come, where it was refused or nothing answered."""
-    if call.stage.instance is not None and call.stage.instance.dialogs.kept_the_page:
-        return CommandFailed(KEPT)
     known = call.stage.instance.why(page) if call.stage.instance else None
     return CommandFailed(str(known)) if known is not None else None
 

@@ -71,7 +71,10 @@ async def close_tab(call: Call) -> Any:
             raise CommandFailed(NO_TAB)
         closing = found
     address = closing.url
-    await closing.close()
+    stays = _instance(call).dialogs.stay
+    await closing.close(run_before_unload=stays)
+    if stays and not closing.is_closed():  # where the page asks, the command ends with that
+        await closing.wait_for_event("close", timeout=call.left_ms)
     return {"closed": True, "url": address, "tabs": len(_instance(call).pages)}
 
 

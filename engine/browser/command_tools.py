@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Final
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Final
 
 from playwright.async_api import Error
 
@@ -13,6 +14,7 @@ from engine.browser.command_pages import INTERACT, NAVIGATE
 from engine.browser.command_reading import CONTENT, EXECUTE
 from engine.browser.command_stage import Call, Stage, Tool
 from engine.browser.command_target import missing_frame
+from engine.browser.departure import departing
 from engine.browser.failures import TOO_HEAVY
 from engine.browser.instances import TooManyInstances
 from engine.browser.session import InstanceOptions
@@ -20,8 +22,16 @@ from engine.errors import BrowserGone, EngineError
 from engine.work.command_errors import CommandFailed, CommandTimeout, InstanceDisconnected
 from engine.work.command_plan import Step
 
+if TYPE_CHECKING:
+    from engine.browser.instance import Instance
+
+_WAITED_FOR: Final = frozenset({"click", "press"})  # by Playwright, but for pages that ask
+_MAY_LEAVE: Final = frozenset(
+    {"check", "uncheck", "keyboard", "type", "select", "drag", "upload", "evaluate"}
+)
 # Playwright's own limit comes first, because it knows what it was waiting for.
 LOOK_S: Final = 1.0
+KEPT: Final = "the page asked whether to leave it, and it was told to stay"
 GRACE_S: Final = 0.2
 LAST_LOOK_S: Final = 4.0  # an assertion fails with what it saw, so its last look may end
 
@@ -40,7 +50,9 @@ async def run_command(step: Step, stage: Stage, number: int) -> Any:
         stage.instance.crash = None
         grace_s = LAST_LOOK_S if step.action == "expect" else GRACE_S
         async with stage.instance.within(step.timeout_ms / 1000 + grace_s):
-            return _with_notes(call, await tool(call))
+            async with stage.instance.dialogs.watched(), _leaving(stage.instance, step.action):
+                found = await tool(call)
+            return _with_notes(call, found)
     except TimeoutError:
         raise await _late(stage, step, _subject(call)) from None
     except Error as failed:
@@ -103,6 +115,8 @@ async def _late(stage: Stage, step: Step, subject: str) -> CommandFailed:
     """Why a command did not end; a page that hangs is closed, so that it burns on for nobody."""
     if _is_gone(stage):
         return gone()
+    if _was_kept(stage):
+        return CommandFailed(KEPT)
     if (crash := _crash(stage)) is not None:
         return crash
     await stage.drop_hung_page()
@@ -112,6 +126,8 @@ async def _late(stage: Stage, step: Step, subject: str) -> CommandFailed:
 async def _broken(stage: Stage, failed: Error, step: Step, subject: str) -> CommandFailed:
     if _is_gone(stage):
         return gone()
+    if _was_kept(stage):
+        return CommandFailed(KEPT)
     failure = _crash(stage) or as_failure(failed, step.timeout_ms, subject, stage.scrub.text)
     if str(failure) != CRASHED:
         return failure
@@ -124,6 +140,17 @@ def _crash(stage: Stage) -> CommandFailed | None:
     """What the page died of while the command ran."""
     crash = stage.instance.crash if stage.instance is not None else None
     return CommandFailed(str(crash)) if crash is not None else None
+
+
+def _was_kept(stage: Stage) -> bool:
+    """Did a page stay that the command wanted to leave?"""
+    return stage.instance is not None and stage.instance.dialogs.kept_the_page
+
+
+def _leaving(instance: Instance, action: str) -> AbstractAsyncContextManager[None]:
+    """The command's own navigation is part of it, where Playwright does not wait for that."""
+    waits = action in _MAY_LEAVE or (instance.dialogs.stay and action in _WAITED_FOR)
+    return departing(instance) if waits else nullcontext()
 
 
 def _is_gone(stage: Stage) -> bool:

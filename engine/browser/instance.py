@@ -107,9 +107,9 @@ class Instance:
             return self._selected
         return pages[-1] if pages else None
 
-    def forget_dialogs(self) -> None:
+    def forget_dialogs(self, *, stay: bool = False) -> None:
         """Dismiss dialogs from now on: the answers of one task do not hold for the next."""
-        self.dialogs = Dialogs()
+        self.dialogs = Dialogs(stay=stay)
 
     def select(self, page: Page) -> None:
         """Make `page` the current tab for as long as it is open."""
@@ -156,6 +156,10 @@ class Instance:
     def wire(self, page: Page) -> CDPSession:
         """The tab's DevTools session."""
         return self._tabs[page].wire
+
+    def frame_id(self, page: Page) -> str:
+        """The id of the tab's main frame."""
+        return self._tabs[page].frame_id
 
     def refused(self, page: Page) -> PageError | None:
         """What the gate refused in this tab since `clear`."""

@@ -161,7 +161,7 @@ class _CommandRun:
         stage.hidden = known.keys()
         stage.scrub = self._scrub
         if stage.instance is not None:
-            stage.instance.forget_dialogs()
+            stage.instance.forget_dialogs(stay=self._plan.stays)
             unshown = Unshown(stage.hidden, stage.masked)
             self._tools.browser.showing.show(self._context.task_id, stage.instance, unshown)
         self._task.instance_id = instance_id

@@ -35,8 +35,9 @@ MAX_WORDS: Final = 2_000  # characters of a name or an intention
 _PLAIN = re.compile(r"[A-Za-z_$][\w$]{0,63}", re.ASCII)
 _TASK_FIELDS = (
     *("task_name", "task_intention", "commands", "instanceId", "metadata", "variables"),
-    "redact_content",
+    *("redact_content", "dialogs"),
 )
+LEAVING: Final = ("leave", "stay")
 _COMMAND_FIELDS = ("tool_name", "intention", "args")
 _ARGUMENT = "an argument of {}"
 
@@ -119,6 +120,7 @@ class _Reader:
         instance_id = self._instance(given)
         metadata = self._metadata(given)
         redact_content = self._flag(given, "redact_content", default=True)
+        stays = self._stays(given)
         steps = self._commands(given)
         if self.problems:
             return None
@@ -133,7 +135,15 @@ class _Reader:
             instance_id,
             metadata,
             redact_content=redact_content,
+            stays=stays,
         )
+
+    def _stays(self, given: Mapping[str, Any]) -> bool:
+        """Is the task to stay on pages that ask whether to leave them?"""
+        value = given.get("dialogs", "leave")
+        if value not in LEAVING:
+            self.wrong("dialogs", "invalid_value", f"must be one of {', '.join(LEAVING)}")
+        return bool(value == "stay")
 
     def _flag(self, given: Mapping[str, Any], name: str, *, default: bool) -> bool:
         value = given.get(name, default)
@@ -285,10 +295,11 @@ class _Reader:
 
     def _needs(self, args: Mapping[str, Any], action: str, path: str, of: str) -> None:
         """The mistakes that lie between the arguments of an action."""
-        useless = USELESS.get(action)
-        if useless and useless.name in args and args.get(useless.beside) == useless.value:
-            message = f"means nothing with {useless.beside} {useless.value}: leave it out"
-            self.wrong(f"{path}.{useless.name}", "contradiction", message)
+        for useless in USELESS.get(action, ()):
+            value = args.get(useless.beside)
+            if useless.name in args and value in useless.values:
+                message = f"means nothing with {useless.beside} {value}: leave it out"
+                self.wrong(f"{path}.{useless.name}", "contradiction", message)
         needs = NEEDS.get(action)
         if needs is None:
             return

@@ -45,6 +45,7 @@ class CommandPlan(msgspec.Struct, frozen=True):
     metadata: bytes | None = None
     task_id: str = ""  # the seed's own, given when it is accepted
     accepted_at: int = 0  # ms since 1970
+    stays: bool = False  # on pages that ask whether to leave them
     redact_content: bool = True  # take strict key shapes out of what pages say
 
     def __repr__(self) -> str:

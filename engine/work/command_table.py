@@ -158,9 +158,10 @@ TOOLS: Final[Mapping[str, Mapping[str, Action]]] = {
         },
         "hover": _IN_FRAME,
         "dialog": {
-            "answer": Arg(arguments.one_of("accept", "dismiss"), True),
+            "answer": Arg(arguments.one_of("accept", "dismiss", "leave", "stay"), True),
             "text": _ANY_TEXT,
             "keep_text": _KEEP_TEXT,
+            "expected": Arg(arguments.flag),
         },
         "upload": {**_IN_FRAME, "files": Arg(_one_or_more(read_name, MAX_FILES), True)},
         "drag": {**_IN_FRAME, "target": _MAYBE_SELECTOR, "x": _OFFSET, "y": _OFFSET},
@@ -212,14 +213,19 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Useless:
-    """An argument of an action that means nothing beside one value of another argument."""
+    """An argument of an action that means nothing beside some values of another argument."""
 
     name: str
     beside: str
-    value: str
+    values: tuple[str, ...]
 
 
-USELESS: Final[Mapping[str, Useless]] = {"dialog": Useless("text", "answer", "dismiss")}
+USELESS: Final[Mapping[str, tuple[Useless, ...]]] = {
+    "dialog": (
+        Useless("text", "answer", ("dismiss", "leave", "stay")),
+        Useless("expected", "answer", ("accept", "dismiss", "leave")),
+    )
+}
 OF_ELEMENT: Final = ("state", "text", "contains", "value", "count")
 NEEDS: Final[Mapping[str, Needs]] = {
     "wait_for": Needs(("selector", "text", "url", "gone", "load_state")),

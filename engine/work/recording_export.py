@@ -46,6 +46,8 @@ class Replay:
         self._tabs = {0}  # those that were seen so far
         self._closed: set[int] = set()
         self._answer: Command = _answer({})  # what dialogs get from the commands so far
+        self._left_at: int | None = None  # the action that opened such a question last
+        self._leaving: Command = _leaving({"answer": "accepted"})  # the same of this question
         self._last = 0  # where the commands of the last action begin
         self._asked_at: int | None = None  # where the answer for that action stands
         self.variables: dict[str, dict[str, Any]] = {}
@@ -137,6 +139,9 @@ class Replay:
         """Say how a dialog is answered before the action that opens it. Raises ValueError."""
         if action.get("dialog") == "alert":
             return  # there is one answer only
+        if action.get("dialog") == "beforeunload":
+            self._leave_before(action)
+            return
         _refuse(action.get("cut"), "its text was too long to be kept")
         wanted = _answer(action)
         if self._asked_at is not None:
@@ -150,7 +155,20 @@ class Replay:
         if wanted["args"] == self._answer["args"]:
             return
         self._answer = wanted
-        self.commands.insert(at, wanted)
+        self._insert(at, wanted)
+
+    def _leave_before(self, action: Action) -> None:
+        """Say whether a page that asks is left; a task leaves unless it is told to stay."""
+        wanted = _leaving(action)
+        # A second answer belongs to what is recorded behind it: an address, or a reload.
+        at = len(self.commands) if self._left_at == self._last else self._last
+        if wanted["args"] != self._leaving["args"]:
+            self._leaving = wanted
+            self._insert(at, wanted)
+        self._left_at = self._last
+
+    def _insert(self, at: int, made: Command) -> None:
+        self.commands.insert(at, made)
         self._last += 1
         self._acted = None if self._acted is None else self._acted + 1
 
@@ -339,6 +357,16 @@ def _answer(action: Action) -> Command:
         made["args"]["text"] = str(action["text"])
         if "variable" not in action:
             made["args"]["keep_text"] = True
+    return made
+
+
+def _leaving(action: Action) -> Command:
+    """For a page that asks whether to leave it; what the person kept there is no failure."""
+    if action.get("answer") == "accepted":
+        return _command("browser_interact", "Leave the page", action="dialog", answer="leave")
+    intention = "Stay on the page when it asks"
+    made = _command("browser_interact", intention, action="dialog", answer="stay")
+    made["args"]["expected"] = True
     return made
 
 

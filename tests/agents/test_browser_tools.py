@@ -376,3 +376,16 @@ async def test_a_crash_of_the_page_is_a_sentence_and_the_tab_can_be_used_again(
         await asyncio.gather(crashing, return_exceptions=True)
         await made.call("navigate", url=made.pages.url, new_tab=True)
         assert await made.read() == "x"
+
+
+async def test_a_page_that_asks_whether_to_leave_it_is_left_and_that_is_told(desk: Opening) -> None:
+    async with desk() as made:
+        asks = "<script>onbeforeunload = (event) => event.preventDefault()</script>"
+        await made.show(f"<button>edit</button>{asks}")
+        await made.do("click", "button", "edit")
+        made.pages["/next"] = "<p>next</p>"
+        answer = await made.call("navigate", url=f"{made.pages.url}/next")
+        assert answer.data["url"] == f"{made.pages.url}/next"
+        assert answer.text.endswith("The page asked whether to leave it, and was left.")
+        back = await made.call("navigate", action="back")
+        assert (await made.call("navigate", action="reload")).data["url"] == back.data["url"]

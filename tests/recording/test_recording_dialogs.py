@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from engine.browser.session import InstanceOptions
+from engine.work.command_check import check
 from engine.work.recording_actions import Scribe
 from engine.work.recording_export import command_task
 from engine.work.recording_masks import Masks
@@ -108,3 +109,22 @@ def test_dialogs_of_one_action_that_were_answered_differently_are_said_to_be_lef
     assert task is not None
     assert [one["args"]["action"] for one in task["commands"]] == ["dialog", "click"]
     assert [one["action"] for one in task["metadata"]["notReplayed"]] == [3]
+
+
+def test_a_replay_stays_where_the_person_stayed_and_leaves_where_they_left() -> None:
+    click = {"n": 1, "type": "click", "selector": "#a", "url": ""}
+    asked = {"type": "dialog", "dialog": "beforeunload", "url": ""}
+    leaves, stays = ({**asked, "answer": one} for one in ("accepted", "dismissed"))
+    reload = {"type": "navigate", "how": "reload", "url": "http://a.test/"}
+
+    def told(*actions: dict[str, Any]) -> list[str]:
+        task = command_task({}, list(actions))
+        assert task is not None
+        check(task)
+        assert "notReplayed" not in task["metadata"]
+        args = [one["args"] for one in task["commands"]]
+        return [one.get("answer", one["action"]) for one in args]
+
+    assert told(click, leaves, click) == ["click", "click"]
+    assert told(click, stays, click, leaves) == ["stay", "click", "leave", "click"]
+    assert told(click, stays, leaves, reload) == ["stay", "click", "leave", "reload"]

@@ -61,6 +61,7 @@ NAMES = frozenset(
         "octask run --allow-files DIR, the folder that holds these files",
         *("octask start {0}", "octask {0}{1}{2}", "octask run FILE"),
         *("Move the mouse over {0}", "Accept the dialog", "Dismiss the dialog"),
+        *("Leave the page", "Stay on the page when it asks"),
     }
 )
 # What is put together before it is told: `WHOLE` has it as it is read.
