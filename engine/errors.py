@@ -139,6 +139,17 @@ class LockTimeout(EngineError):
     advice_text = "Another program is holding it; try again, or run `octask doctor`."
 
 
+class TaskBusy(LockTimeout):
+    """A task without an owner cannot be ended yet: another program holds its lock, or seems to."""
+
+    code = "task_busy"
+    title = "The task is busy"
+    sentence = "Task {task_id} is busy: another program holds its lock."
+    advice_text = (
+        "It is tried again until the lock is free; one that has not moved for 8 s is taken."
+    )
+
+
 class WaitTimeout(EngineError):
     """A task did not end within the time that was given; it goes on."""
 

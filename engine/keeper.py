@@ -15,12 +15,13 @@ from engine.store.lease import Lease
 from engine.store.ledger import Ledger
 from engine.store.opening import check_writable
 from engine.store.ownership import Runs
-from engine.store.reaper import Reaper
+from engine.store.reaper import BUSY_LOOK_S, SETTLE_S, Reaper
 from engine.store.tidying import Tidier
 
 log = logging.getLogger(__name__)
 
 LEASE_S = 1.0  # a lease that was removed is made again within that time
+AGAIN_S = 1.0  # between two rounds, however many orphans are seen
 FEW = 2_000  # tasks: to look at all of these keeps no list waiting that anybody would notice
 
 
@@ -44,7 +45,12 @@ class Keeper:
         self._reaper: Reaper | None = None
         self._upkeep: asyncio.Task[None] | None = None
         self._holding: asyncio.Task[None] | None = None
+        self._settling: asyncio.Task[None] | None = None  # while orphans are locked by others
+        self._first_reap: asyncio.Task[list[TaskRecord]] | None = None
+        self._turn = asyncio.Lock()  # of the reaper: one call at a time
+        self._settled: list[TaskRecord] = []
         self._soon, self._first = asyncio.Event(), asyncio.Lock()
+        self._wanted = asyncio.Event()
         self._has_reaped = False
         self.known_ended: Callable[[], Iterable[TaskId]] = tuple  # asked in a thread
         self.runs: Runs | None = None  # what this process knows of runs of its own
@@ -98,20 +104,49 @@ class Keeper:
         """End what dead processes left behind; what could not be ended is in `failures`."""
         if self._reaper is None:
             raise LedgerReadOnly(path=str(self._root))
-        ended = await asyncio.to_thread(self._reaper.reap)
-        if self._linked is not None:  # a run may lag behind, or its task have been ended by others
-            await asyncio.to_thread(self._linked.heal, self._reaper.ledger)
-        self.failures = tuple(self._reaper.failures.values())
+        async with self._turn:
+            ended = await asyncio.to_thread(self._reaper.reap)
+            await self._follow_up(self._reaper)
         self._has_reaped = True
         self._soon.set()
+        if self._reaper.busy and (self._settling is None or self._settling.done()):
+            self._settling = asyncio.create_task(self._settle(self._reaper), name="reap the busy")
         return ended
+
+    async def settled(self) -> list[TaskRecord]:
+        """Wait for orphans that are locked by others, but not for ever; those ended since asked."""
+        if self._settling is not None:
+            await asyncio.wait({self._settling}, timeout=SETTLE_S)
+        found, self._settled = self._settled, []
+        return found
+
+    async def _settle(self, reaper: Reaper) -> None:
+        while reaper.busy:
+            await asyncio.sleep(BUSY_LOOK_S)
+            async with self._turn:
+                if ended := await asyncio.to_thread(reaper.retry):
+                    self._settled += ended
+                    await self._follow_up(reaper)
+                self.failures = tuple(reaper.failures.values())
+
+    async def _follow_up(self, reaper: Reaper) -> None:
+        """A run may lag behind, or its task have been ended by others."""
+        if self._linked is not None:
+            await asyncio.to_thread(self._linked.heal, reaper.ledger)
+        self.failures = tuple(reaper.failures.values())
 
     async def has_many(self) -> bool:
         """Are there so many tasks that a first list should not wait for the reaping?"""
         assert self._reaper is not None
         return await asyncio.to_thread(_holds_more, self._reaper.ledger, FEW)
 
-    async def reap_first(self) -> None:
+    async def reap_within(self, limit_s: float) -> list[TaskRecord]:
+        """As `reap_first`, but go on after `limit_s`: a list need not wait for all of it."""
+        self._first_reap = asyncio.create_task(self.reap_first(), name="reap before the first list")
+        done, _ = await asyncio.wait({self._first_reap}, timeout=limit_s)
+        return [record for reaping in done for record in reaping.result()]
+
+    async def reap_first(self) -> list[TaskRecord]:
         """Reap, if that was not done yet; what is known to have ended is not read for it.
 
         Nothing is accepted before this has returned. Raises LedgerUnusable.
@@ -119,16 +154,23 @@ class Keeper:
         async with self._first:
             if (reaper := self._reaper) is not None and not self._has_reaped:
                 await asyncio.to_thread(lambda: reaper.pass_over(self.known_ended()))
-                await self.reap()
+                return await self.reap()
+        return []
 
     def reap_soon(self) -> None:
         """A list is complete, so it is known who has ended: time for the first reaping."""
         self._soon.set()
 
+    def orphan_seen(self) -> None:
+        """A list found an orphan: it need not wait for the next round."""
+        if self._has_reaped:
+            self._wanted.set()
+
     async def close(self) -> None:
         """Let go of the lease: whatever this process still owns counts as orphaned."""
-        tasks = {task for task in (self._upkeep, self._holding) if task is not None}
-        self._upkeep = self._holding = None
+        running = (self._upkeep, self._holding, self._settling, self._first_reap)
+        tasks = {task for task in running if task is not None}
+        self._upkeep = self._holding = self._settling = self._first_reap = None
         for task in tasks:
             task.cancel()
         if tasks:
@@ -143,7 +185,11 @@ class Keeper:
                 await self._soon.wait()
         await self._or_later(self.reap_first)
         while True:
-            await asyncio.sleep(self._reap_s)
+            await asyncio.sleep(min(AGAIN_S, self._reap_s))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, self._reap_s - AGAIN_S)):
+                    await self._wanted.wait()
+            self._wanted.clear()
             await self._or_later(self.reap)
             await asyncio.to_thread(self._tidier.tidy)
 

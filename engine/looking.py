@@ -169,12 +169,17 @@ class Looking:
                     yield batch
                     if batch.complete:
                         self._has_listed()
+                    if any(view.orphaned for view in batch.views):
+                        self._orphan_seen()
         finally:
             self._feeds.discard(feed)
             await feed.close()
 
     def _has_listed(self) -> None:
         """A list is complete; told again with each change of it."""
+
+    def _orphan_seen(self) -> None:
+        """Some task in the list has lost its owner."""
 
     def _known_ended(self) -> Iterator[TaskId]:
         """Of which tasks a list knows that they have ended, which is for good. From any thread."""

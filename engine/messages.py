@@ -85,6 +85,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     ),
     "badge.forced": "⚑ forced",
     "badge.foreign": "another process",
+    "badge.locked": "busy, held by another program",
     "why.pending": "Waiting for a free slot.",
     "why.pending.foreign": "Waiting in another process.",
     "why.running": "Running in this window.",
@@ -111,6 +112,10 @@ ENGLISH: Final[Mapping[str, str]] = {
     "why.cancelled": "Cancelled after {took}; what was done is kept.",
     "why.cancelled.early": "Cancelled before it started.",
     "why.orphaned": "Orphaned (not yet reaped): the process that ran it is gone.",
+    "why.orphaned.locked": (
+        "Orphaned, but busy: another program holds its lock. It is ended when the lock is free, "
+        "or has not moved for 8 s."
+    ),
     "why.unreadable": "Its folder cannot be read: {reason}",
     "why.unknown": "Its status is “{status}”, which this program does not know.",
     "task.unnamed": "{kind} {task_id}",

@@ -171,6 +171,7 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
 
     `orphaned` means that its owner is proved dead and nobody has reaped it yet.
     `ours` means that this very process runs it; `foreign` that another living one does.
+    `locked` means that it is orphaned, and cannot be ended yet: another program has its lock.
     `last_event_at` is the newest event's time in ms, where the tail was read.
     `ledger` is the label of the ledger beside the own one that it is in; empty for the own.
     """
@@ -182,6 +183,7 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
     ours: bool = False
     foreign: bool = False
     ledger: str = ""
+    locked: bool = False
 
     @property
     def task_id(self) -> TaskId:

@@ -64,6 +64,7 @@ from engine.work.context import Clock
 
 log = logging.getLogger(__name__)
 
+FIRST_ROWS_S = 0.4  # so long the first rows wait for the reaping of orphans
 Views = list[TaskView]  # named, because inside the class `list` is the verb
 
 
@@ -85,7 +86,8 @@ class Engine(Steering):
     async def open(self, *, list_first: bool = False) -> None:
         """Make ready: take a lease, sweep and reap before anything is accepted.
 
-        With `list_first` a large ledger is listed first, and reaped then or for the first start.
+        With `list_first` a list need not wait for the reaping of a large ledger, or of many
+        orphans: it goes on beside it, and only the first start waits for it.
         A ledger that cannot be written opens read-only (see `health`); looking still works.
 
         Raises:
@@ -94,12 +96,19 @@ class Engine(Steering):
         """
         if self.accepts:
             self._ledger = await self._keeper.open()
-            if not self._keeper.read_only and not (list_first and await self._keeper.has_many()):
-                self.reaped = await self._keeper.reap()
+            await self._reap(list_first)
             self.agents.count_in(self.envelopes, self._nudge)
         self.concerns = await asyncio.to_thread(concerns, self.settings.root, self.settings.home)
         self._executor = Executor(self._ledger, self._tools, self._clock, self._nudge)
         self._state = "ready"
+
+    async def _reap(self, list_first: bool) -> None:
+        if self._keeper.read_only or (list_first and await self._keeper.has_many()):
+            return
+        if list_first:
+            self.reaped = await self._keeper.reap_within(FIRST_ROWS_S)
+        else:
+            self.reaped = await self._keeper.reap()
 
     async def close(self, grace_s: float = 5.0) -> None:
         """Ask what runs to stop, wait until it is settled, and end the browser.

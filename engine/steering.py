@@ -195,8 +195,15 @@ class Steering(Minding):
         """
         return await self._keeper.reap()
 
+    async def settled(self) -> Records:
+        """Orphans that were locked by others, and ended since this was asked for last."""
+        return await self._keeper.settled()
+
     def _has_listed(self) -> None:
         self._keeper.reap_soon()
+
+    def _orphan_seen(self) -> None:
+        self._keeper.orphan_seen()
 
     @property
     def unreaped(self) -> tuple[EngineError, ...]:

@@ -175,6 +175,8 @@ def row_sentence(view: TaskView, status: str) -> str:
         parts.append(progress_spoken(entry.kind, view.units))
     if view.foreign:
         parts.append(say("row.sentence.foreign"))
+    if view.locked:
+        parts.append(say("badge.locked"))
     return ", ".join(parts)
 
 
@@ -199,6 +201,8 @@ def why(view: TaskView, now_ms: float, stalled: bool = False) -> str:
         return say(f"why.cancelling{foreign}", ago=asked, unit=unit)
     if state is Standing.RUNNING:
         return _why_running(view, now_ms, stalled)
+    if state is Standing.ORPHANED and view.locked:
+        return say("why.orphaned.locked")
     return say(f"why.{state.value}{foreign if state is Standing.PENDING else ''}")
 
 

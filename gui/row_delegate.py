@@ -153,7 +153,8 @@ class RowDelegate(QStyledItemDelegate):
     def _badges(row: Row) -> list[str]:
         """What stands beside the name for ever or for now: forced, run by somebody else."""
         badges = [words.say("badge.forced")] if forced_at(row) is not None else []
-        return [*badges, words.say("badge.foreign")] if row.view.foreign else badges
+        badges += [words.say("badge.foreign")] if row.view.foreign else []
+        return [*badges, words.say("badge.locked")] if row.view.locked else badges
 
     def _budget(
         self, painter: QPainter, box: tuple[int, int, int, int], row: Row, marked: bool

@@ -51,6 +51,7 @@ def view_data(view: TaskView, whole: dict[str, Any] | None = None) -> dict[str, 
         "standing": standing(view).value,
         "orphaned": view.orphaned,
         "foreign": view.foreign,
+        "locked": view.locked,
         "updated_at": updated_at(view),
     }
     if view.units is not None:
@@ -110,7 +111,7 @@ def cells(view: TaskView) -> list[str]:
         words.progress(kind, view.units),
         words.age(created, now),
         words.age(updated_at(view), now),
-        words.task_name(view),
+        words.task_name(view) + (f" ({words.say('badge.locked')})" if view.locked else ""),
     ]
 
 

@@ -37,7 +37,7 @@ from engine.store.assemble import APART_BYTES, apart, assemble
 from engine.store.commit import Change, Commit, Commits, How
 from engine.store.files import Folder, writing
 from engine.store.lease import Lease, momentary
-from engine.store.lock import TIMEOUT_S
+from engine.store.lock import TIMEOUT_S, must_wait
 from engine.store.look import LedgerLook
 from engine.store.machine import wall_ms
 
@@ -113,6 +113,11 @@ class Ledger(LedgerLook):
             LockTimeout: the folder stayed locked for `wait_s`.
         """
         return self._commit(task_id, change, How(durable, wait_s)).record
+
+    def must_wait(self, task_id: str) -> bool:
+        """Would a change of this task have to wait for another program's lock? Writes nothing."""
+        with self._task(task_id) as folder:
+            return must_wait(folder)
 
     def claim(self, task_id: str) -> TaskRecord:
         """Take a PENDING task for this process: RUNNING, with a `started` event.

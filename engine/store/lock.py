@@ -198,12 +198,7 @@ class TaskLock:
         return self._left.made(identity)
 
     def _was_tried(self, identity: Identity) -> bool:
-        """Made just after one of us tried, who then died before it could write that down.
-
-        A peer's could be that young, too; but Node gives its own a time of whole milliseconds.
-        """
-        after_s = (identity[1] - self._left.trying_ns) / 1e9
-        return -COARSE_S < after_s < WATCH_S and identity[1] % _UTIMES_NS != 0
+        return self._left.tried(identity)
 
     def _take_over(self, identity: Identity) -> None:
         """Move the dead directory aside, make sure that it was that one, and remove it."""
@@ -271,6 +266,14 @@ class _Record(msgspec.Struct):
     def made(self, identity: Identity) -> bool:
         return self.dir is not None and tuple(self.dir) == identity
 
+    def tried(self, identity: Identity) -> bool:
+        """Made just after one of us tried, who then died before it could write that down.
+
+        A peer's could be that young, too; but Node gives its own a time of whole milliseconds.
+        """
+        after_s = (identity[1] - self.trying_ns) / 1e9
+        return -COARSE_S < after_s < WATCH_S and identity[1] % _UTIMES_NS != 0
+
 
 def _read_record(fd: int) -> _Record:
     os.lseek(fd, 0, os.SEEK_SET)
@@ -290,12 +293,17 @@ def lock_of_another(folder: Folder) -> Identity | None:
     identity = identity_of(folder, PEERS)
     if identity is None:
         return None
+    record = _record_in(folder)
+    return None if record.made(identity) or record.tried(identity) else identity
+
+
+def _record_in(folder: Folder) -> _Record:
     try:
         fd = folder.open(OURS, READ_FLAGS)
     except (OSError, Unusable):
-        return identity
+        return _Record()
     try:
-        return None if _read_record(fd).made(identity) else identity
+        return _read_record(fd)
     finally:
         os.close(fd)
 
@@ -310,10 +318,13 @@ def locks_of_others(root: Path) -> dict[str, Identity]:
     return {task_id: identity for task_id, identity in found.items() if identity is not None}
 
 
-def is_waited_for(folder: Folder) -> bool:
-    """Is it too soon to try this lock again? Each call adds to what was seen of it."""
-    identity = lock_of_another(folder)
+def must_wait(folder: Folder) -> bool:
+    """Would a try to take this lock now be in vain? Each call adds to what was seen of it."""
+    identity = identity_of(folder, PEERS)
     if identity is None:
         return False
-    place = place_of(folder, PEERS)
-    return WATCHED.unmoved_s(place, identity, time.monotonic()) < UNMOVED_S
+    record = _record_in(folder)
+    if record.made(identity):
+        return False
+    limit_s = WATCH_S if record.tried(identity) else UNMOVED_S
+    return WATCHED.unmoved_s(place_of(folder, PEERS), identity, time.monotonic()) < limit_s

@@ -8,6 +8,7 @@ programs read differently must not be written back.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -36,6 +37,7 @@ _MOST_SEEN: Final = 4096
 _seen: dict[Any, Any] = {}  # values of a few types, none of which equals one of another
 _one_of: Final = _seen.setdefault  # one object for all that are equal, of those seen lately
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_fields: Final = functools.cache(msgspec.structs.fields)
 _NESTED: Final[dict[str, type[msgspec.Struct]]] = {
     "engine": EngineFields,
     "error": ErrorInfo,
@@ -176,7 +178,7 @@ def _coerced(
     raw: dict[str, Any], into: type[msgspec.Struct], odd: list[str], path: str
 ) -> dict[str, Any]:
     kept: dict[str, Any] = {}
-    for field in msgspec.structs.fields(into):
+    for field in _fields(into):
         value = raw.get(field.encode_name)
         if value is None:
             continue

@@ -18,7 +18,7 @@ from engine.attention import moment
 from engine.records import ENVELOPE, LIVE, EngineFields, TaskId, TaskRecord
 from engine.store import lease, machine
 from engine.store.files import Folder
-from engine.store.lock import PEERS
+from engine.store.lock import held_by_another
 
 ENVELOPE_GRACE_MS: Final = 24 * 3_600_000  # an envelope's host may come back after a night
 MISSING_S: Final = 3.0  # a living owner makes a lease again that was removed, within about 1 s
@@ -92,7 +92,7 @@ class Owners:
         """The same, with the lock of another program looked at, and the folder itself."""
         try:
             with Folder.at(str(self._root)) as root, root.enter(record.task_id) as folder:
-                held = folder.has(PEERS)
+                held = held_by_another(folder)
         except FileNotFoundError:
             return Ownership(Owner.AWAY, AWAY_WORDS)
         except OSError:

@@ -51,6 +51,7 @@ class _Live:
     units: Units | None = None
     last_at: int | float | None = None
     dead: bool = False
+    locked: bool = False
     judged_at: float = float("-inf")
 
 
@@ -262,6 +263,7 @@ class Picture:
             orphaned=dead,
             ours=ours,
             foreign=not (ours or dead or is_kept_here(entry)),
+            locked=dead and live.locked,
         )
 
     def _is_ours(self, task_id: TaskId, entry: Entry) -> bool:
@@ -300,6 +302,7 @@ class Picture:
             live.judged_at = now
             found = self._owners.of(entry)
             live.dead = found.dead or (live.dead and found.owner is Owner.AWAY)
+            live.locked = found.owner is Owner.LOCKED
         return live.dead
 
     def _forget(self, task_id: TaskId) -> None:

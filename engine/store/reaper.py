@@ -6,16 +6,25 @@ Who is dead is asked of `store.ownership`.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from engine.attention import moment
-from engine.errors import EngineError, TaskNotFound, TaskUnreadable, TransitionError
+from engine.errors import (
+    EngineError,
+    LockTimeout,
+    TaskBusy,
+    TaskNotFound,
+    TaskUnreadable,
+    TransitionError,
+)
 from engine.records import TaskId, TaskRecord, Unreadable
 from engine.store import changes, machine, meta
 from engine.store.files import Unusable
 from engine.store.ledger import Ledger
+from engine.store.lock_watch import UNMOVED_S
 from engine.store.ownership import Owner, Owners, Ownership, Runs
 from engine.store.slices import AT_ONCE, slices
 from engine.tally import OTHER_UNITS, UNITS_KEY, killed_head
@@ -27,16 +36,18 @@ DEFECTS: Final = (
     *(ArithmeticError, AttributeError, LookupError, OSError),
     *(RuntimeError, TypeError, Unusable, ValueError),
 )
-# A folder that stays locked keeps neither the window nor the other orphans waiting: the next
-# sweep tries it again. Long enough to free the lock of a dead peer, which is watched for 1 s.
-PATIENCE_S: Final = 2.5
+# A folder that is locked keeps neither the window nor the other orphans waiting: it is busy, and
+# tried again soon. Long enough for what one of us does under the lock.
+PATIENCE_S: Final = 0.05
+BUSY_LOOK_S: Final = 0.4
+SETTLE_S: Final = UNMOVED_S + 3
 
 
 class Reaper:
     """Ends orphans of one ledger. Keep it between runs: what has ended is not looked at again.
 
     `failures` tells, after a run, which tasks could not be ended and why; they are tried
-    again in the next one.
+    again in the next one. Those in `busy` are locked by another program, and wait for `retry`.
     """
 
     def __init__(self, ledger: Ledger, runs: Runs | None = None) -> None:
@@ -44,6 +55,7 @@ class Reaper:
         self._owners = Owners(ledger.root, ledger.lease, runs)
         self._ended: set[TaskId] = set()
         self.failures: dict[TaskId, EngineError] = {}
+        self.busy: set[TaskId] = set()
 
     def owner_of(self, record: TaskRecord) -> Ownership:
         """Who owns the task; see `store.ownership`."""
@@ -59,9 +71,38 @@ class Reaper:
 
         Source: seed 000, invariant 2 (before any new task is accepted).
         """
-        self.failures = {}
-        ended = map(self._end_if_orphaned, self._live())
+        self.failures, self.busy = {}, set()
+        return self._end_all(self._live())
+
+    def retry(self) -> list[TaskRecord]:
+        """End those in `busy` whose lock can be had by now. Call it every BUSY_LOOK_S."""
+        ready = {task_id for task_id in self.busy if not self._must_wait(task_id)}
+        self.busy -= ready
+        for task_id in ready:
+            self.failures.pop(task_id, None)
+        found = (one.entry for one in self.ledger.read_many(ready))
+        return self._end_all(
+            entry for entry in found if isinstance(entry, TaskRecord) and entry.is_live
+        )
+
+    def settle(self, limit_s: float = SETTLE_S) -> list[TaskRecord]:
+        """`reap`, and then `retry` until nothing is busy, or for `limit_s`."""
+        until = time.monotonic() + limit_s
+        ended = self.reap()
+        while self.busy and time.monotonic() < until:
+            time.sleep(BUSY_LOOK_S)
+            ended += self.retry()
+        return ended
+
+    def _end_all(self, records: Iterable[TaskRecord]) -> list[TaskRecord]:
+        ended = map(self._end_if_orphaned, records)
         return [record for record in ended if record is not None]
+
+    def _must_wait(self, task_id: TaskId) -> bool:
+        try:
+            return self.ledger.must_wait(task_id)
+        except (EngineError, OSError):
+            return False  # the next try tells
 
     def _end_if_orphaned(self, record: TaskRecord) -> TaskRecord | None:
         """The record as it then stands; None when it lives on, went, or is in `failures` now."""
@@ -70,6 +111,9 @@ class Reaper:
                 return self._end(TaskId(record.task_id))
         except (TaskNotFound, TransitionError):
             pass  # it went, or has ended, since it was read
+        except TaskBusy as error:
+            self.busy.add(TaskId(record.task_id))
+            self.failures[TaskId(record.task_id)] = error
         except EngineError as error:
             self._failed(record, error)
         except DEFECTS as error:
@@ -104,6 +148,8 @@ class Reaper:
 
     def _end(self, task_id: TaskId) -> TaskRecord | None:
         """Result first, then the record, then the event: the order of every end."""
+        if self.ledger.must_wait(task_id):  # before all work that would be done again
+            raise TaskBusy(task_id=task_id, waited_s=0.0)
         self._keep_pages(task_id)
         units, _, _ = self.ledger.tail_units(task_id)
         was: list[str] = []
@@ -115,7 +161,10 @@ class Reaper:
                 was.append(f"orphaned: {verdict.sentence}")
                 changes.orphan(raw, was[0], machine.wall_ms(), units)
 
-        record = self.ledger.mutate(task_id, bury, durable=True, wait_s=PATIENCE_S)
+        try:
+            record = self.ledger.mutate(task_id, bury, durable=True, wait_s=PATIENCE_S)
+        except LockTimeout as error:
+            raise TaskBusy(task_id=task_id, waited_s=PATIENCE_S) from error
         if not was:
             return None
         event = {"code": "orphaned", "message": was[0], "pid": record.pid}

@@ -83,7 +83,8 @@ async def _retry(engine: Engine, given: Mapping[str, Any]) -> Any:
 
 
 async def _reap(engine: Engine, given: Mapping[str, Any]) -> Any:
-    return [*engine.reaped, *await engine.reap()]  # opening an accepting engine reaps already
+    # Opening an accepting engine reaps already.
+    return [*engine.reaped, *await engine.reap(), *await engine.settled()]
 
 
 VERBS: tuple[Verb, ...] = (

@@ -42,7 +42,7 @@ class Place:
     def recover(self) -> None:
         """Open after a death: sweep, end orphans, bring runs up to their tasks, tidy."""
         self.open()
-        Reaper(self.ledger).reap()
+        Reaper(self.ledger).settle()
         self.linked.heal(self.ledger)
         self.tidy()
 
