@@ -131,10 +131,7 @@ def _is_private(place: Place) -> bool:
     host = place.host
     if host == "localhost" or host.endswith(_NEAR_NAMES):
         return True
-    try:
-        address = literal(host)
-    except ValueError:
-        return False
+    address = literal(host)
     return address is not None and refusal(address) is not None
 
 

@@ -26,12 +26,19 @@ SEAMS = {
     "xlsxwriter": ("engine/export/sheet.py",),
     "rich": ("engine/cli/",),
     "dbus_fast": ("gui/desktop/bus.py",),
+    "ada_url": ("engine/urls.py",),
+    "yarl": ("engine/work/static.py",),
+}
+URL_READERS = frozenset({"urlsplit", "urlparse", "urljoin", "urlunsplit", "urldefrag"})
+OTHER_ADDRESSES = {
+    "engine/sample/server.py": "the target of a request, whose other end reads it",
+    "gui/desktop/wishes.py": "files that a desktop hands over as addresses",
 }
 # All that the window may know of the engine: its verbs, its records and its words.
 GUI_MAY_IMPORT = frozenset(
     {"service", "records", "words", "query", "stopping", "again", "errors", "config", "feed"}
     | {"attention", "budget", "display", "messages", "pace", "refused", "sizes", "version", "waits"}
-    | {"logs", "places", "saying", "redact"}
+    | {"logs", "places", "saying", "redact", "urls"}
     | {"ledgers", "ledger_ids", "lanes"}  # several ledgers in one window
     | {"beside.state", "beside.errors", "beside.finding"}
     | {"forms", "drafts", "abilities", "address_list"}  # requests as forms, files and lists
@@ -331,8 +338,19 @@ def modules_say_what_they_are_for(path: str, tree: ast.Module) -> Found:
         yield 1, "has no docstring"
 
 
+def addresses_have_one_parser(path: str, tree: ast.Module) -> Found:
+    if path in OTHER_ADDRESSES:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "urllib.parse":
+            for alias in node.names:
+                if alias.name in URL_READERS:
+                    yield node.lineno, f"imports {alias.name}; call engine.urls instead"
+
+
 RULES: tuple[Rule, ...] = (
     outside_things_have_one_seam,
+    addresses_have_one_parser,
     the_window_knows_only_the_engines_face,
     files_are_written_in_one_place,
     no_dialog_runs_a_loop_of_its_own,

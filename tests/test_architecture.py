@@ -13,6 +13,7 @@ from tests.house_rules import (
     BROAD_CATCHERS,
     CANCEL_KEEPERS,
     ENVIRONMENT,
+    OTHER_ADDRESSES,
     PRINTERS,
     RULES,
     SPAWNERS,
@@ -35,6 +36,7 @@ BROKEN = {
         "engine/words.py",
         "def f():\n    import playwright.async_api",
     ),
+    "addresses_have_one_parser": ("engine/feed.py", "from urllib.parse import urlsplit"),
     "the_window_knows_only_the_engines_face": (
         "gui/rows.py",
         "from engine.store.ledger import Ledger",
@@ -103,7 +105,15 @@ def test_a_task_group_may_start_tasks_anywhere() -> None:
 
 def test_every_exception_to_a_rule_is_still_needed() -> None:
     """A table that names what is gone would quietly allow it to come back."""
-    tables = (WRITERS, SPAWNERS, ENVIRONMENT, PRINTERS, BROAD_CATCHERS, CANCEL_KEEPERS)
+    tables = (
+        OTHER_ADDRESSES,
+        WRITERS,
+        SPAWNERS,
+        ENVIRONMENT,
+        PRINTERS,
+        BROAD_CATCHERS,
+        CANCEL_KEEPERS,
+    )
     gone = [place for table in tables for place in table if not (ROOT / place).exists()]
     assert not gone, f"named in tests/house_rules.py, but not there: {gone}"
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import unicodedata
 from collections.abc import Iterator
-from urllib.parse import unquote
+
+from engine import urls
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -42,9 +42,7 @@ _CARRIERS = (
 _GIVEN_OUT = ipaddress.IPv6Network("2000::/3")
 _EXAMPLES = ipaddress.IPv6Network("3fff::/20")
 _TRANSLATED_LOCALLY = ipaddress.IPv6Network("64:ff9b:1::/48")
-_IDEOGRAPHIC_DOTS = str.maketrans({"\u3002": ".", "\uff0e": ".", "\uff61": "."})
-_NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+", re.ASCII)
-_FORBIDDEN_IN_HOST = re.compile(r"[\x00-\x20\x7f#%/:<>?@\[\\\]^|]")
+_IPV4 = re.compile(r"[0-9]+(?:\.[0-9]+){3}", re.ASCII)
 
 
 def refusal(address: IPAddress) -> str | None:
@@ -83,32 +81,10 @@ def _unfolded(address: IPAddress) -> Iterator[IPAddress]:
 
 
 def literal(host: str) -> IPAddress | None:
-    """The address that a browser would read in `host`; None when it is a name.
-
-    Raises:
-        ValueError: a number stands last but the whole is no address (a browser refuses it).
-    """
+    """The address that a host in canonical spelling is; None when it is a name."""
     if host.startswith("["):
         return ipaddress.IPv6Address(host.strip("[]"))
-    parts = host.removesuffix(".").split(".")
-    if not _NUMBER.fullmatch(parts[-1]):
-        return None
-    if len(parts) > 4:
-        raise ValueError("more than four numbers")
-    numbers = [_number(part) for part in parts]
-    *firsts, last = numbers
-    if any(number > 255 for number in firsts) or last >= 256 ** (5 - len(numbers)):
-        raise ValueError("a number is too large")
-    value = sum(number << 8 * (3 - at) for at, number in enumerate(firsts)) + last
-    return ipaddress.IPv4Address(value)
-
-
-def _number(part: str) -> int:
-    if not _NUMBER.fullmatch(part) or len(part) > 40:
-        raise ValueError("not a number")
-    if part.startswith("0x"):
-        return int(part[2:] or "0", 16)
-    return int(part, 8) if part.startswith("0") else int(part)
+    return ipaddress.IPv4Address(host) if _IPV4.fullmatch(host) else None
 
 
 def canonical_host(host: str) -> str:
@@ -117,13 +93,7 @@ def canonical_host(host: str) -> str:
     Raises:
         ValueError: it cannot be a host.
     """
-    if host.startswith("["):
-        return f"[{ipaddress.IPv6Address(host.strip('[]'))}]"
-    plain = unicodedata.normalize("NFKC", unquote(host)).translate(_IDEOGRAPHIC_DOTS)
-    if not plain.isascii():
-        plain = plain.encode("idna").decode("ascii")
-    plain = plain.lower().removesuffix(".")
-    if not plain or _FORBIDDEN_IN_HOST.search(plain):
+    plain = (urls.host_of(host) or "").removesuffix(".")
+    if not plain:
         raise ValueError("not a host name")
-    number = literal(plain)
-    return str(number) if number is not None else plain
+    return plain

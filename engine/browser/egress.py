@@ -15,8 +15,8 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
+from engine import urls
 from engine.browser import addresses
 from engine.browser.addresses import IPAddress
 from engine.browser.lookup import look_up
@@ -33,10 +33,8 @@ MAX_HOSTS = 4_096
 # What a browser may find by itself (`launch` names the same); the rest of 127/8 goes by the proxy.
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _MOVED = "the name was private, and is public now"
-_DEFAULT_PORTS = {"http": 80, "https": 443}
-_DROPPED_BY_BROWSERS = re.compile(r"[\t\n\r]")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}:")
-_USERINFO = re.compile(r"(?<=//)[^/?#]*@")
+_MAX_SCHEME = 32  # characters, of one that is told
+_USERINFO = re.compile(r"(?<=//)[^/?#]*@")  # where no parser can tell
 
 
 class Place(NamedTuple):
@@ -61,27 +59,30 @@ Lookup = Callable[[str], "asyncio.Future[tuple[IPAddress, ...]]"]
 
 def without_credentials(url: str) -> str:
     """`url` as it may be told: no user, no password."""
-    return _USERINFO.sub("", url)
+    if "@" not in url:
+        return url
+    found = urls.parse(url)
+    if found is None:
+        return _USERINFO.sub("", url)
+    return found.without_user if found.user or found.password else url
 
 
 def place_of(url: str) -> Place:
     """The host and port that a browser would connect to for `url`.
 
     Raises:
-        AddressBlocked: not http or https, or no usable host.
+        AddressBlocked: not http or https, or no usable host or port.
     """
-    text = _DROPPED_BY_BROWSERS.sub("", url).strip().replace("\\", "/")
-    try:
-        parts = urlsplit(text)
-        if parts.scheme not in _DEFAULT_PORTS:
-            raise AddressBlocked(
-                without_credentials(url), "only http and https addresses can be opened"
-            )
-        authority = parts.netloc.rpartition("@")[2]
-        host = re.sub(r":\d*$", "", authority)
-        return Place(addresses.canonical_host(host), parts.port or _DEFAULT_PORTS[parts.scheme])
-    except ValueError as problem:  # UnicodeError is one
-        raise AddressBlocked(without_credentials(url), "not a usable address") from problem
+    scheme = urls.scheme_of(url)
+    if scheme not in urls.PORTS:
+        raise AddressBlocked(
+            without_credentials(url), "only http and https addresses can be opened"
+        )
+    found = urls.parse(url)
+    host = "" if found is None else found.host.removesuffix(".")
+    if found is None or not host or found.port == 0:
+        raise AddressBlocked(without_credentials(url), "not a usable address")
+    return Place(host, found.port or urls.PORTS[scheme])
 
 
 def place_or_scheme(url: str) -> str:
@@ -89,8 +90,8 @@ def place_or_scheme(url: str) -> str:
     try:
         return str(place_of(url))
     except AddressBlocked:
-        scheme = _SCHEME.match(url.strip())
-        return scheme.group(0).lower() if scheme else "not an address"
+        scheme = urls.scheme_of(url)
+        return f"{scheme}:" if 0 < len(scheme) <= _MAX_SCHEME else "not an address"
 
 
 def _is_loopback(text: str) -> bool:

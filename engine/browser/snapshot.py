@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from playwright.async_api import Error
 
+from engine import urls
 from engine.browser.agent_tab import AgentTab, open_tab
 from engine.browser.egress import Policy, without_credentials
 from engine.browser.instance import Instance
@@ -67,9 +67,14 @@ async def _look(tab: AgentTab, args: SnapshotArgs, status: int | None) -> Look:
         scroll_y=int(here["y"]),
         status=status,
         png=shot.png if shot else None,
-        origin="{0.scheme}://{0.netloc}".format(urlsplit(url)) if stored else "",
+        origin=_origin(url) if stored else "",
         storage=stored,
     )
+
+
+def _origin(url: str) -> str:
+    found = urls.parse(url)
+    return "" if found is None else found.origin
 
 
 class LivingBrowser:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
 
-from engine import redact
+from engine import redact, urls
 
 MAX_HOSTS: Final = 200
 MAX_FAILURES: Final = 50
@@ -69,11 +68,8 @@ class Traffic:
         }
 
     def _host(self, url: str) -> str:
-        try:
-            parts = urlsplit(url)
-            host = parts.netloc.rpartition("@")[2]
-        except ValueError:
-            return OTHERS
+        found = urls.parse(url)
+        host = OTHERS if found is None else found.place
         return host if host in self._hosts or len(self._hosts) < MAX_HOSTS else OTHERS
 
     def _count(self, host: str, what: str, by: int = 1) -> None:

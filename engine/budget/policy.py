@@ -6,8 +6,8 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
 
+from engine import urls
 from engine.errors import Problem
 
 Policy = dict[str, Any]
@@ -73,10 +73,8 @@ def allows(policy: object, url: str) -> bool:
     domains = defaulted(policy, envelope=False).get(DOMAINS)
     if not domains:
         return True
-    try:
-        host = _plain(urlsplit(url.strip()).hostname or "")
-    except ValueError:
-        return False
+    found = urls.parse(url)
+    host = "" if found is None else found.host.strip(".")
     return bool(host) and any(
         host == domain or host.endswith(f".{domain}") for domain in map(_plain, domains) if domain
     )
@@ -107,9 +105,6 @@ def _limit(value: object) -> int | None:
 
 
 def _plain(host: str) -> str:
-    """A host as it is compared: lower case, no dots around it, foreign letters as punycode."""
-    host = host.strip().strip(".").lower()
-    try:
-        return host.encode("idna").decode("ascii")
-    except UnicodeError:  # a label that is too long, say: it equals itself
-        return host
+    """A domain as it is compared: as a browser spells it, no dots around it."""
+    host = host.strip().strip(".")
+    return urls.host_of(host) or host.lower()  # what is no host equals none

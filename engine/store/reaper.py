@@ -9,8 +9,8 @@ import logging
 import time
 from collections.abc import Iterable
 from typing import Any, Final
-from urllib.parse import urlsplit
 
+from engine import urls
 from engine.attention import moment
 from engine.errors import (
     EngineError,
@@ -200,8 +200,5 @@ def _scope(record: TaskRecord) -> str:
     scope = record.args_summary.get("scope")
     if isinstance(scope, str):
         return scope
-    try:
-        start = urlsplit(record.url)
-    except ValueError:
-        return ""
-    return f"{start.scheme}://{start.netloc}/**" if start.netloc else ""
+    start = urls.parse(record.url)
+    return f"{start.origin}/**" if start is not None and start.is_web else ""

@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
+from engine import urls
 from engine.errors import InvalidArguments, Problem
 from engine.work.addresses import address_of, is_blank_in_front
 
@@ -205,10 +205,6 @@ def web_address(given: object) -> str:
         if is_blank_in_front(given):
             raise ValueError(BLANK_IN_FRONT)
         return given
-    try:
-        scheme = urlsplit(given.strip()).scheme
-    except ValueError:
-        scheme = "http"
-    if scheme not in {"", "http", "https"}:
+    if urls.scheme_of(given) not in {"", *urls.PORTS}:
         raise ValueError(ONLY_WEB)
     raise ValueError("is not a web address; it must look like https://example.com/")

@@ -16,7 +16,6 @@ import contextlib
 import time
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -270,7 +269,7 @@ class _Crawl:
             return await self._robots.rules(address)
 
     async def _load(self, visit: Visit, rules: Rules | None) -> Fetched:
-        host = urlsplit(visit.address.origin).netloc
+        host = visit.address.place
         crawl_delay_s = rules.delay_s if rules is not None else 0.0
         await self._pace.turn(host, crawl_delay_s)
         limit_s = self._args.timeout_ms / 1_000 + SLACK_S

@@ -13,10 +13,8 @@ again later, with back-off.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -228,9 +226,10 @@ def _words(content: object) -> list[str]:
 def _place(url: str) -> tuple[str, str]:
     """The host, and the first step of the path below it."""
     address = address_of(url)
-    origin = "" if address is None else address.origin
-    steps: Iterable[str] = urlsplit(url).path.split("/")[1:-1]
-    return origin, next(iter(steps), "/")
+    if address is None:
+        return "", "/"
+    steps = address.path.split("/")[1:-1]
+    return address.origin, next(iter(steps), "/")
 
 
 _K = TypeVar("_K")

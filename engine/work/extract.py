@@ -14,10 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 
+from engine import urls
 from engine.work import script_edits, style_sheets
 from engine.work.addresses import Address, address_of, link_address
 from engine.work.bounds import MAX_ELEMENTS, MAX_TEXT_KB, bounded
@@ -434,7 +434,8 @@ def _same_host(base: str, href: str) -> bool:
     address = link_address(base, href)
     if address is None:
         return False
-    return urlsplit(address.origin).hostname == urlsplit(base).hostname
+    there, here = urls.parse(address.origin), urls.parse(base)
+    return there is not None and here is not None and there.host == here.host
 
 
 def _name_of(anchor: LexborNode) -> str:

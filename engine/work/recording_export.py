@@ -11,9 +11,8 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
 
-from engine import redact
+from engine import redact, urls
 from engine.work.command_keys import read_key
 from engine.work.command_table import MAX_ALTERNATIVES, MAX_SCROLL_PX
 from engine.work.command_uploads import MAX_FILES, read_name
@@ -183,6 +182,11 @@ class Replay:
         made.append(_wait(f"Wait for {action.get('url')}", _UNMARKED))
 
 
+def _place_of(url: str) -> str:
+    found = urls.parse(url)
+    return "" if found is None else found.place
+
+
 def command_task(head: Mapping[str, Any], actions: Iterable[Action]) -> dict[str, Any] | None:
     """The task document, fit for `octask run`; None where nothing can be replayed.
 
@@ -193,7 +197,7 @@ def command_task(head: Mapping[str, Any], actions: Iterable[Action]) -> dict[str
     if not replay.commands:
         return None
     url = str(head.get("url") or "")
-    name = str(head.get("label") or "") or f"Replay of {urlsplit(url).netloc or 'a recording'}"
+    name = str(head.get("label") or "") or f"Replay of {_place_of(url) or 'a recording'}"
     metadata: dict[str, Any] = {"recordingId": head.get("recording_id")}
     variables = variables_in(replay.commands)
     if variables:

@@ -16,7 +16,6 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -138,7 +137,7 @@ class Search:
         asked = self._site.asked
         if asked == f"{self._site.origin}/":
             return False
-        guess = not urlsplit(asked).path.lower().endswith(_ENDINGS)
+        guess = not asked.partition("?")[0].lower().endswith(_ENDINGS)
         if guess and self._args.pages.respect_robots and not (await self._rules()).allows(asked):
             return False
         return await self._read_from([_File(self._site, guess=guess)])
@@ -195,7 +194,7 @@ class Search:
 
     async def _fetch(self, address: Address) -> tuple[Fetched, Listing]:
         fetcher = await self._loader.fetcher("static")
-        await self._pace.turn(urlsplit(address.origin).netloc)
+        await self._pace.turn(address.place)
         options = PageOptions(timeout_ms=round(FILE_S * 1_000), max_bytes=MAX_BYTES + 1, raw=True)
         tries = 1 + self._args.pages.retries
         async with self._ctx.unit(address.url, tries * (FILE_S + 10.0)):

@@ -11,9 +11,10 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urljoin
+from urllib.parse import quote
 
-from engine.browser.egress import Policy
+from engine import urls
+from engine.browser.egress import Policy, without_credentials
 from engine.errors import AddressBlocked, EngineError, PageError
 from engine.work import documents
 from engine.work.addresses import Address, address_of, link_address
@@ -29,6 +30,7 @@ from engine.work.style_sheets import is_doubtful
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
     from selectolax.lexbor import LexborHTMLParser
+    from yarl import URL as YarlURL
 
 MAX_REDIRECTS = 10
 MAX_HEADERS, MAX_HEADER_CHARS = 1_000, 64 * 1024  # browsers take more than the library's 128
@@ -45,6 +47,7 @@ SHARED_AGENT = (
 )
 _ACCEPT = "text/html,application/xhtml+xml,*/*;q=0.8"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_ASCII = "".join(map(chr, range(128)))
 _JSON_SCRIPT = re.compile(r"\s*application/(?:ld\+)?json\s*(?:;.*)?", re.IGNORECASE)
 _REFRESH = re.compile(r"http-equiv\s*=\s*[\"']?\s*refresh", re.IGNORECASE)
 # Only what a browser does before the page comes to rest: `0; url=…`, `0.5, '…'`.
@@ -152,7 +155,7 @@ class StaticFetcher:
             async with response:
                 fetched, judged = await self._read(response, options, deadline)
             to = refresh_of(fetched.html) if 200 <= fetched.status < 300 else ""
-            onward = address_of(_joined(final.asked, to)) if to else None
+            onward = link_address(final.asked, to) if to else None
             if onward is None or onward.asked == final.asked:
                 break
             asked = onward.url
@@ -229,7 +232,9 @@ class StaticFetcher:
         for _ in range(MAX_REDIRECTS + 1):
             address = address_of(url)
             if address is None:
-                raise AddressBlocked(url, "only http and https addresses can be opened")
+                raise AddressBlocked(
+                    without_credentials(url), "only http and https addresses can be opened"
+                )
             if address.origin not in self._judged:
                 await self._policy.check(address.url)
                 self._judged.add(address.origin)
@@ -238,18 +243,18 @@ class StaticFetcher:
             if response.status not in _REDIRECTS or not location:
                 return response, address
             response.release()
-            url = _joined(address.asked, location)
+            url = _led_to(address.asked, location)
             url += f"#{fragment}" if fragment and "#" not in location else ""
         raise PageError("redirects", "too many redirects")
 
     async def _get(self, address: Address) -> ClientResponse:
         import aiohttp
-        from yarl import URL
 
         session = self._session or self._open()
         try:
-            target = URL(address.asked, encoded=True)
-            return await session.get(target, allow_redirects=False, headers=self._auth(address))
+            return await session.get(
+                _target(address), allow_redirects=False, headers=self._auth(address)
+            )
         except (aiohttp.ClientError, ValueError, OSError) as failed:
             raise _translated(failed) from failed
 
@@ -454,11 +459,27 @@ def retry_after(header: str) -> float | None:
     return max(0.0, at.timestamp() - time.time())
 
 
-def _joined(base: str, location: str) -> str:
-    try:
-        return urljoin(base, location)
-    except ValueError as broken:
-        raise PageError("redirects", "a redirect to what is no address") from broken
+def _led_to(base: str, location: str) -> str:
+    """Where a `Location` header leads; bytes that are no ASCII stand for themselves, encoded."""
+    if not location.isascii():
+        location = quote(location.encode("utf-8", "surrogateescape"), safe=_ASCII)
+    to = urls.href_of(location, base)
+    if to is None:
+        raise PageError("redirects", "a redirect to what is no address")
+    return to
+
+
+def _target(address: Address) -> YarlURL:
+    """The address for aiohttp, which asks for it to the letter."""
+    from yarl import URL
+
+    asked = address.asked
+    if asked.find("?") != len(asked) - 1:
+        return URL(asked, encoded=True)
+    # It would drop an empty query, but for one that it takes for the end of the path.
+    scheme, _, place = address.origin.partition("://")
+    path = asked[len(address.origin) :]
+    return URL.build(scheme=scheme, authority=place, path=path, encoded=True)
 
 
 def _translated(failed: Exception) -> EngineError:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from ipaddress import ip_address
-from urllib.parse import urlsplit
+
+from engine import urls
 
 MAX_CHARS = 2000  # longer texts from the clipboard are something else
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")
@@ -24,14 +25,12 @@ def complete(typed: str) -> str:
 
 
 def _is_near(text: str) -> bool:
-    try:
-        host = urlsplit(f"//{text}").hostname or ""
-    except ValueError:
-        return False
+    found = urls.parse(f"http://{text}")
+    host = "" if found is None else found.host.removesuffix(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
-        ip_address(host)
+        ip_address(host.strip("[]"))
     except ValueError:
         return False
     return True
@@ -43,11 +42,7 @@ def address_in(text: str) -> str:
     if not text or len(text) > MAX_CHARS or any(letter.isspace() for letter in text):
         return ""
     url = complete(text)
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-    except ValueError:
+    found = urls.parse(url)
+    if found is None or not found.is_web:
         return ""
-    if parts.scheme not in ("http", "https") or not host:
-        return ""
-    return url if "://" in text or _HOST.match(host) or _is_near(host) else ""
+    return url if "://" in text or _HOST.match(found.host) or _is_near(found.host) else ""

@@ -112,7 +112,9 @@ async def test_only_http_and_https_are_opened(url: str) -> None:
     "url",
     [
         "http://",
-        "http:///x",
+        "http:///",
+        "http://a:0/",
+        "http://xn--a-\u00e9.example/",
         "http://1.2.3.4.5/",
         "http://256.1/",
         "http://09.1.1.1/",
