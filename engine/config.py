@@ -21,7 +21,8 @@ class Settings:
 
     `root` holds the tasks, `home` everything else (`task-runs/`, `audit/`, …).
     `slots` tasks run at once; `browser_path` overrides the browser look-up; every
-    `reap_s` seconds the tasks of dead processes are ended. `route` is the face (mcp, cli,
+    `reap_s` seconds the tasks of dead processes are ended. A run whose folder is away waits
+    `away_s` seconds for it. `route` is the face (mcp, cli,
     http; none for the window) and `agent_id` the agent that runs are written down for.
     `host_pid` is the process that envelopes belong to, where that is not this one.
     `allow_private` are the `host:port` that are private and that agents' browser tools may
@@ -35,6 +36,7 @@ class Settings:
     slots: int = field(default_factory=default_slots)
     browser_path: str | None = None
     reap_s: float = 30.0
+    away_s: float = 60.0
     route: str | None = None
     agent_id: str | None = None
     host_pid: int | None = None
@@ -77,9 +79,19 @@ class Settings:
         return replace(
             settings,
             browser_path=environ.get("OC_BROWSER") or None,
+            away_s=_seconds(environ.get("OC_LEDGER_AWAY_S"), settings.away_s),
             agent_id=environ.get("COMET_AGENT_ID") or None,
             environ=environ,
         )
+
+
+def _seconds(said: str | None, usual: float) -> float:
+    """A time from the environment, within a day; what is none counts as not given."""
+    try:
+        found = float(said or usual)
+    except ValueError:
+        return usual
+    return found if 0 <= found <= 86_400 else usual
 
 
 def _check_paths(*given: Path | str | None) -> None:

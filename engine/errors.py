@@ -94,6 +94,27 @@ class TaskNotFound(EngineError):
     advice_text = "Look at the list, or point --root at another ledger."
 
 
+class LedgerAway(TaskNotFound):
+    """The folder of a ledger is not there, so nothing can be said or done about its tasks."""
+
+    code = "ledger_away"
+    title = "The ledger folder is away"
+    sentence = "Task {task_id}: the ledger folder was away for more than {limit_s} s ({root})."
+    advice_text = "What was finished is in the folder. Bring it back, then run the rest again."
+
+
+class UnitsMissing(EngineError):
+    """Another, older folder came back in the place of a running task's."""
+
+    code = "units_missing"
+    title = "Finished work is missing"
+    sentence = (
+        "Task {task_id}: {number} finished units are missing: "
+        "an older copy of its folder came back while it ran."
+    )
+    advice_text = "Start the task again."
+
+
 class TaskRemoved(EngineError):
     """The task's folder went away while it was being waited for."""
 

@@ -54,6 +54,7 @@ class Keeper:
         self._has_reaped = False
         self.known_ended: Callable[[], Iterable[TaskId]] = tuple  # asked in a thread
         self.runs: Runs | None = None  # what this process knows of runs of its own
+        self.settle_lost: Callable[[], Awaitable[object]] = _nothing
         self.lease: Lease | None = None
         self.read_only = ""
         self.failures: tuple[EngineError, ...] = ()
@@ -89,6 +90,7 @@ class Keeper:
             await asyncio.sleep(LEASE_S)
             if self.lease is not None:
                 await asyncio.to_thread(self.lease.renew)
+            await self._or_later(self.settle_lost)
 
     def _take_lease(self) -> Lease:
         check_writable(self._root)
@@ -198,6 +200,10 @@ class Keeper:
             await reap()
         except EngineError as error:
             log.warning("reaping failed, trying again later: %s", error)
+
+
+async def _nothing() -> None:
+    """There are no runs whose folder went for good."""
 
 
 def _holds_more(ledger: Ledger, tasks: int) -> bool:

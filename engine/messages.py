@@ -89,6 +89,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "why.pending": "Waiting for a free slot.",
     "why.pending.foreign": "Waiting in another process.",
     "why.running": "Running in this window.",
+    "why.running.away": "Waiting: the ledger folder is away. It goes on when that is back.",
     "why.running.foreign": "Running in another process ({owner}).",
     "why.running.unknown": "Running; its owner is not known here.",
     "why.running.doing": "Running; last finished: {message}",

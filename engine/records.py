@@ -173,6 +173,7 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
     `ours` means that this very process runs it; `foreign` that another living one does.
     `locked` means that it is orphaned, and cannot be ended yet: another program has its lock.
     `last_event_at` is the newest event's time in ms, where the tail was read.
+    `away` means that it runs here, and waits for its folder, which is away.
     `ledger` is the label of the ledger beside the own one that it is in; empty for the own.
     """
 
@@ -184,6 +185,7 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
     foreign: bool = False
     ledger: str = ""
     locked: bool = False
+    away: bool = False
 
     @property
     def task_id(self) -> TaskId:
@@ -247,7 +249,7 @@ class Health(msgspec.Struct, frozen=True, omit_defaults=True):
     `browser`/`engine` are one of: idle, starting, ready, missing, failed.
     `watcher` is one of: live, polling, gone (the ledger's folder is not there); `deaf` says
     why it will go on polling. `warnings` keep work from being done; `concerns` do not, they
-    tell what makes the ledger less safe than it should be.
+    tell what makes the ledger less safe than it should be. `away`: runs wait for their folder.
     """
 
     root: str
@@ -264,3 +266,4 @@ class Health(msgspec.Struct, frozen=True, omit_defaults=True):
     warnings: tuple[str, ...] = ()
     concerns: tuple[str, ...] = ()
     deaf: str = ""
+    away: bool = False

@@ -300,6 +300,7 @@ class Engine(Steering):
             warnings=(*trouble, *filter(None, [self.runs.notice])),
             concerns=tuple(map(str, self.concerns)),
             deaf=watch.deaf if watch else "",
+            away=executor.is_waiting if executor else False,
         )
 
     def _check_open(self) -> None:

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from engine.comet import LinkedRuns, Runs
 from engine.config import Settings
 from engine.envelopes import Envelopes, EnvelopeState, Lasting, has_budget, state_of
-from engine.errors import EngineError, TaskNotFound, TaskUnreadable
+from engine.errors import EngineError, LedgerUnusable, TaskNotFound, TaskUnreadable
 from engine.goals.enforcing import Force
 from engine.goals.views import RunView
 from engine.keeper import Keeper
@@ -28,6 +28,8 @@ from engine.store.wait import wait_terminal
 
 log = logging.getLogger(__name__)
 
+AWAY_LOOK_S = 0.1  # how often a request to stop is tried again while its folder is away
+
 Records = list[TaskRecord]
 
 
@@ -43,6 +45,7 @@ class Steering(Minding):
         self._keeper = Keeper(settings.root, settings.reap_s, self._linked, shelves)
         self._keeper.known_ended = self._known_ended
         self._keeper.runs = self.run_of
+        self._keeper.settle_lost = self._settle_lost
         self._executor: Executor | None = None
         self._accepting: set[asyncio.Task[TaskRecord]] = set()  # callers may be gone
         self._lasting = Lasting()
@@ -96,12 +99,25 @@ class Steering(Minding):
         """
         task_id = await self.ledger_id(task_id)
         ask = partial(self._ledger.request_cancel, task_id, reason)
-        try:
-            return await self._changed(task_id, ask)
-        except TaskNotFound:
-            if not await asyncio.to_thread(self.is_run, task_id):
-                raise
-        return await self.give_up(task_id, reason)
+        while True:
+            try:
+                return await self._changed(task_id, ask)
+            except (TaskNotFound, LedgerUnusable) as error:
+                if await asyncio.to_thread(self.is_run, task_id):
+                    return await self.give_up(task_id, reason)
+                await self._stop_away(TaskId(task_id), error)
+
+    async def _stop_away(self, task_id: TaskId, error: EngineError) -> None:
+        """Stop a run of this process whose folder is away; the request is written down later.
+
+        Raises:
+            EngineError: why that cannot be: `error`, or why the run was given up.
+        """
+        executor = self._executor
+        if executor is None or not executor.owns(task_id):
+            raise (executor.lost(task_id) if executor is not None else None) or error
+        executor.ask_to_stop(task_id)
+        await asyncio.sleep(AWAY_LOOK_S)
 
     async def cancel_all(self, task_ids: Iterable[str], reason: str | None = None) -> Stopped:
         """Ask each of these to stop; one that cannot be asked does not keep the others."""
@@ -219,6 +235,29 @@ class Steering(Minding):
         if self._executor is None or self._accepting:  # one of these may be on disk already
             return Ownership(Owner.HERE, "")
         return self._executor.run_of(TaskId(task_id))
+
+    async def _settle_lost(self) -> None:
+        """End what was given up because its folder was away for too long, once it is back."""
+        executor = self._executor
+        for task_id in tuple(executor.unsettled) if executor is not None else ():
+            if executor is not None and await asyncio.to_thread(self._is_there, task_id):
+                await self.reap()
+                executor.unsettled.discard(task_id)
+                self._nudge(task_id)
+
+    def _is_there(self, task_id: str) -> bool:
+        try:
+            return isinstance(self._ledger.read(task_id), TaskRecord)
+        except EngineError:
+            return False
+
+    def lost(self, task_id: str) -> EngineError | None:
+        """Why a run of this process was given up without an end on disk, if it was."""
+        return self._executor.lost(TaskId(task_id)) if self._executor is not None else None
+
+    def is_away(self, task_id: str) -> bool:
+        """Does this process run the task, and wait for its folder?"""
+        return self.owns(task_id) and self.run_of(task_id).owner is Owner.AWAY
 
     @property
     def own_tasks(self) -> tuple[TaskId, ...]:

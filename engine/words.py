@@ -210,6 +210,8 @@ def _why_running(view: TaskView, now_ms: float, stalled: bool) -> str:
     engine = view.entry.engine if isinstance(view.entry, TaskRecord) else None
     if engine is not None and engine.stop_requested_at is not None:
         return say("why.stopping", ago=ago(moment(engine.stop_requested_at), now_ms))
+    if view.away:
+        return say("why.running.away")
     at = updated_at(view)
     message = display(view.units.message or "", 300) if view.units is not None else ""
     if isinstance(view.entry, TaskRecord) and view.entry.kind == ENVELOPE:

@@ -25,6 +25,7 @@ def as_chosen(settings: Settings, preferences: Preferences) -> Settings:
     files = preferences.get("commands.allow_files", str)
     return replace(
         settings,
+        away_s=float(preferences.get("engine.away_s", int)),
         slots=slots if slots > 0 else settings.slots,
         browser_path=path,
         allow_files=settings.allow_files or (Path(files) if files else None),

@@ -10,6 +10,7 @@ DEFAULTS: dict[str, object] = {
     "appearance.density": "normal",  # compact, normal, roomy: the rows of the list
     "shortcuts.keys": {},  # action -> its keys, where they are not the usual ones
     "engine.slots": 0,  # tasks at once; 0 is as many as suit this machine
+    "engine.away_s": 60,  # so long a run waits for a folder that is away
     "browser.path": "",  # the program; empty: look for one
     "commands.allow_files": "",  # the folder whose files command tasks may upload; empty: none
     "retention.days": 30,  # what is offered to be cleared away: older than so many days …

@@ -111,6 +111,12 @@ class Trouble(QObject):
             "Make room, or mend the folder. What is finished is kept; a task that could not go on "
             "ends as failed as soon as that can be written."
         )
+        if health.away:
+            waits = self.tr(
+                "Running tasks take no new pages and wait for it. What is finished is kept."
+            )
+            self._banner.tell(self.tr("The ledger folder is away"), waits)
+            return
         said = f"{retold(health.warnings[0]).rstrip('.')}. {words}"
         self._banner.tell(self.tr("The ledger cannot be written now"), said)
 

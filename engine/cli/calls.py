@@ -18,6 +18,7 @@ from engine.display import display
 from engine.errors import (
     EngineError,
     InvalidArguments,
+    LedgerAway,
     NotATaskId,
     TaskNotFound,
     WaitTimeout,
@@ -44,6 +45,7 @@ BY_STATUS: dict[str, int] = {
 BY_ERROR: tuple[tuple[type[EngineError], int], ...] = (
     (InvalidArguments, BAD_USAGE),
     (NotATaskId, BAD_USAGE),
+    (LedgerAway, FAILED),  # a run that was lost, and no wrong id
     (TaskNotFound, NOT_FOUND),
     (WaitTimeout, WAIT_TIMEOUT),
     (NotAnId, BAD_USAGE),

@@ -47,6 +47,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "task_run.resume_hint": "  afterwards: {value}",
     "task_run.checkpoint": "  checkpoint: {value}",
     "start.accepted": "Started {task_id}",
+    "start.away": "The ledger folder is away, waiting.",
+    "start.back": "The ledger folder is back; the task goes on.",
     "start.cancelling": "Cancelling; what is finished is kept. Press Ctrl-C again to end at once.",
     "start.stopping": "Stopping the recording in good order. Press Ctrl-C again to end at once.",
     "stop.asked": "{task_id}  asked to end in good order",

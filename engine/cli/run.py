@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -21,8 +22,16 @@ from engine.cli.phrases import say
 from engine.cli.place import place_options, settings_from
 from engine.cli.run_files import TaskFile, allow_files_option, check_folder, read_task_files
 from engine.cli.run_show import Lines, lines_for
+from engine.cli.start import tell_away
 from engine.config import Settings
-from engine.errors import EngineError, InvalidArguments, Problem
+from engine.errors import (
+    EngineError,
+    InvalidArguments,
+    LedgerUnusable,
+    Problem,
+    TaskNotFound,
+    TaskUnreadable,
+)
 from engine.records import TaskRecord
 from engine.service import Engine
 from engine.work.command_uploads import Uploads
@@ -124,10 +133,14 @@ async def _foreground(
 
     with Interrupts(soft), shown:
         gone = asyncio.create_task(_all_gone(engine, ids), name="join")
+        away = False
         while not gone.done():
             await asyncio.wait({gone}, timeout=LOOK_S)
+            away = tell_away(away, any(map(engine.is_away, ids)), shown.note)
             shown.look(await _looked(engine, ids))
         await asyncio.gather(*cancels, return_exceptions=True)
+    for lost in filter(None, map(engine.lost, ids)):
+        raise lost
     return [
         (await _whole(engine, task_id), {**await engine.meta(task_id), "task_id": task_id})
         for task_id in ids
@@ -157,7 +170,10 @@ async def _all_gone(engine: Engine, ids: Sequence[str]) -> None:
 
 
 async def _looked(engine: Engine, ids: Sequence[str]) -> list[dict[str, Any]]:
-    found = [await engine.command_task(task_id, results=False) for task_id in ids]
+    found = []
+    for task_id in ids:
+        with suppress(TaskNotFound, LedgerUnusable, TaskUnreadable):  # its folder is away
+            found.append(await engine.command_task(task_id, results=False))
     return [task for task in found if task is not None]
 
 

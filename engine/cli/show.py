@@ -52,6 +52,7 @@ def view_data(view: TaskView, whole: dict[str, Any] | None = None) -> dict[str, 
         "orphaned": view.orphaned,
         "foreign": view.foreign,
         "locked": view.locked,
+        "away": view.away,
         "updated_at": updated_at(view),
     }
     if view.units is not None:

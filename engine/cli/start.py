@@ -45,7 +45,14 @@ from engine.cli.terms import (
 )
 from engine.config import Settings
 from engine.display import display
-from engine.errors import EngineError, InvalidArguments, Problem
+from engine.errors import (
+    EngineError,
+    InvalidArguments,
+    LedgerUnusable,
+    Problem,
+    TaskNotFound,
+    TaskUnreadable,
+)
 from engine.records import ENVELOPE, RESULT_NAME, TaskRecord, TaskView, Units, Unreadable
 from engine.run.stopping import STOPPABLE
 from engine.service import Engine
@@ -187,18 +194,31 @@ async def foreground(
     with Interrupts(soft), show:
         show.accepted(task_id)
         gone = asyncio.create_task(engine.join(task_id), name="join")
-        offset = 0
+        offset, away = 0, False
         while not gone.done():
             await asyncio.wait({gone}, timeout=LOOK_S)
+            away = tell_away(away, engine.is_away(task_id), show.note)
             offset = await _show_new(engine, task_id, offset, show)
         await _show_new(engine, task_id, offset, show)
         await asyncio.gather(*cancels, return_exceptions=True)
+    if (lost := engine.lost(task_id)) is not None:
+        raise lost
     await engine.wait(task_id, timeout_ms=1_000)
     return await engine.get(task_id)
 
 
+def tell_away(before: bool, away: bool, note: Callable[[str], object]) -> bool:
+    """Say that the ledger's folder went, or is back; returns `away`."""
+    if away != before:
+        note(say("start.away" if away else "start.back"))
+    return away
+
+
 async def _show_new(engine: Engine, task_id: str, offset: int, show: Progress) -> int:
-    part = await engine.events(task_id, offset)
+    try:
+        part = await engine.events(task_id, offset)
+    except (TaskNotFound, LedgerUnusable, TaskUnreadable):
+        return offset  # the folder is away: the run waits for it, or says why it does not
     for event in part.events:
         show.event(event)
     return part.next_offset

@@ -10,13 +10,13 @@ from contextlib import asynccontextmanager
 from typing import Final
 from weakref import WeakValueDictionary
 
-from engine.errors import ShuttingDown
+from engine.errors import EngineError, LedgerAway, ShuttingDown
 from engine.records import TaskId
 from engine.run.kind import Tools
 from engine.run.runner import Job, Runner
 from engine.run.task_context import TaskContext
 from engine.store.ledger import Ledger
-from engine.store.ownership import Owner, Ownership
+from engine.store.ownership import AWAY_WORDS, Owner, Ownership
 from engine.work.context import Clock
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,8 @@ class Executor:
         self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._closing = False
         self._ended_at: dict[TaskId, float] = {}
-        self._lost: dict[TaskId, str] = {}
+        self._lost: dict[TaskId, EngineError] = {}
+        self.unsettled: set[TaskId] = set()  # lost, and their folders may come back
         self.trouble = ""
 
     @property
@@ -59,6 +60,11 @@ class Executor:
         return len(self._work) - len(self._running)
 
     @property
+    def is_waiting(self) -> bool:
+        """Does any run wait for its folder, which is away?"""
+        return any(runner.is_waiting for runner in tuple(self._running.values()))
+
+    @property
     def task_ids(self) -> tuple[TaskId, ...]:
         """What this process has accepted and not yet ended, oldest first."""
         return tuple(self._work)
@@ -68,9 +74,11 @@ class Executor:
 
     def run_of(self, task_id: TaskId) -> Ownership:
         """Does the task run (or wait) here? If it did and was given up: why. From any thread."""
-        why = self._lost.get(task_id)
-        if why is not None:
-            return Ownership(Owner.NOBODY, why)
+        lost, runner = self._lost.get(task_id), self._running.get(task_id)
+        if lost is not None:
+            return Ownership(Owner.NOBODY, str(lost))
+        if runner is not None and runner.is_waiting:
+            return Ownership(Owner.AWAY, AWAY_WORDS)
         # Its last write may be younger than what was read of it.
         lately = time.monotonic() - self._ended_at.get(task_id, -SETTLED_S) < SETTLED_S
         if task_id in self._work or lately:
@@ -88,6 +96,16 @@ class Executor:
         work = asyncio.create_task(self._run(job), name=f"task {job.task_id}")
         self._work[job.task_id] = work
         work.add_done_callback(lambda ended: self._ended(job.task_id, ended))
+
+    def lost(self, task_id: TaskId) -> EngineError | None:
+        """Why the run of a task was given up without an end on disk, if it was."""
+        return self._lost.get(task_id)
+
+    def ask_to_stop(self, task_id: TaskId) -> None:
+        """Stop a run whose folder is away, at once; it ends when the folder is back."""
+        runner = self._running.get(task_id)
+        if runner is not None:
+            runner.ask_to_stop()
 
     def nudge(self, task_id: TaskId) -> None:
         """Tell the task's runner that its meta.json changed (a cancel request, mostly)."""
@@ -132,6 +150,10 @@ class Executor:
             try:
                 await runner.run()
             finally:
+                if runner.lost is not None:
+                    self._lost[job.task_id] = runner.lost
+                    if isinstance(runner.lost, LedgerAway):
+                        self.unsettled.add(job.task_id)
                 self._running.pop(job.task_id, None)
                 showing.end(job.task_id)
                 self._told(job.task_id)

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine import redact
-from engine.errors import EngineError, OwnershipLost, TaskFailed, TaskNotFound, TransitionError
+from engine.errors import EngineError, OwnershipLost, TaskFailed, TransitionError, UnitsMissing
 from engine.records import ErrorInfo, Status, TaskId, TaskRecord, Units, Unreadable
 from engine.run.companion import Companion
+from engine.run.folder_wait import FolderWait
 from engine.run.kind import Head, Kind, Tools
 from engine.run.task_context import TaskContext
 from engine.store.changes import BUDGET_EXCEEDED
@@ -71,6 +72,12 @@ class Runner:
         self._context = context
         self._trouble = trouble
         self._look = asyncio.Event()
+        self._asked = asyncio.Event()
+        self._fault: UnitsMissing | None = None
+        self._folder = FolderWait(
+            ledger, job.task_id, tools.settings.away_s, trouble, context.hold, lambda: context.lines
+        )
+        context.folder = self._folder
         self._lost: TaskRecord | None = None
         self._why: StopReason = "cancelled"
         self._began = 0.0
@@ -78,8 +85,30 @@ class Runner:
     def nudge(self) -> None:
         self._look.set()
 
+    def ask_to_stop(self) -> None:
+        """Stop now, without a look at meta.json: its folder is away, and the end waits for it."""
+        self._asked.set()
+
+    @property
+    def lost(self) -> EngineError | None:
+        """Why the run was given up: its folder is gone."""
+        return self._folder.lost
+
+    @property
+    def is_waiting(self) -> bool:
+        """Is the task's folder away, and does the run wait for it?"""
+        return self._folder.since is not None
+
     async def run(self) -> TaskRecord | None:
-        """Do the task to its end; None when another process took or ended it first."""
+        """Do the task to its end; None when another process took or ended it first, or when it
+        is `lost`."""
+        await self._folder.open()
+        try:
+            return await self._run()
+        finally:
+            self._folder.close()
+
+    async def _run(self) -> TaskRecord | None:
         if not await self._claim():
             return None
         self._began = time.monotonic()
@@ -94,28 +123,43 @@ class Runner:
         while True:
             try:
                 await asyncio.to_thread(self._ledger.claim, self._job.task_id)
-            except (TransitionError, TaskNotFound):
+            except TransitionError:
                 return False
             except EngineError as error:
-                await self._wait_out(error)
+                if not await self._can_go_on(error):
+                    return False
             else:
                 return True
+
+    async def _can_go_on(self, error: EngineError) -> bool:
+        """Wait for what stands in the way of a change of state; False when the run is lost."""
+        try:
+            await self._folder.wait_out(error)
+        except EngineError as final:
+            if self.lost is not None:
+                return False
+            await self._wait_out(final)
+        return True
 
     async def _drive(self) -> tuple[Outcome, asyncio.CancelledError | None]:
         cancelled: asyncio.CancelledError | None = None
         body = asyncio.create_task(self._body(), name=f"body {self._job.task_id}")
         watcher = asyncio.create_task(self._watch(), name=f"cancel watch {self._job.task_id}")
+        asked = asyncio.create_task(self._asked.wait(), name=f"asked {self._job.task_id}")
         try:
-            await asyncio.wait({body, watcher}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({body, watcher, asked}, return_when=asyncio.FIRST_COMPLETED)
             if not body.done():
                 self._context.stop(self._why)
                 await asyncio.wait({body}, timeout=HARD_STOP_S)
         except asyncio.CancelledError as error:
             cancelled = error  # raised again once the pages are settled
             self._context.stop()
-        for task in (body, watcher):
+        for task in (body, watcher, asked):
             task.cancel()
-        ended, _ = await asyncio.gather(body, watcher, return_exceptions=True)
+        ended, *_ = await asyncio.gather(body, watcher, asked, return_exceptions=True)
+        if self._fault is not None:
+            told = ErrorInfo(message=str(self._fault), code=self._fault.code)
+            return Outcome(Status.FAILED, error=told), cancelled
         return ended if isinstance(ended, Outcome) else self._cut_short(ended), cancelled
 
     def _cut_short(self, ended: BaseException) -> Outcome:
@@ -144,7 +188,6 @@ class Runner:
     async def _watch(self) -> None:
         """Return when the task was asked to stop, or was ended by someone else."""
         seen: object = None
-        missed = False
         while not self._why_by_clock(await self._context.tick()):
             try:
                 async with asyncio.timeout(LOOK_S):
@@ -153,18 +196,28 @@ class Runner:
                 pass
             self._look.clear()
             try:
+                await self._folder.check()
                 stamp = await asyncio.to_thread(self._ledger.stamp, self._job.task_id)
                 if stamp == seen:
                     continue
                 seen = stamp
                 if await asyncio.to_thread(self._must_stop):
                     return
-            except TaskNotFound:
-                if missed:
-                    return  # the folder is gone, also at a second look: nothing to work for
-                missed = True
-            except EngineError as error:  # a passing lack (descriptors, a network folder)
-                log.warning("task %s: cannot look for a request: %s", self._job.task_id, error)
+            except UnitsMissing as error:
+                self._fault = error
+                return
+            except EngineError as error:
+                if not await self._may_look_again(error):
+                    return
+
+    async def _may_look_again(self, error: EngineError) -> bool:
+        """Wait while the folder is away; False when it is gone: there is nothing to work for."""
+        try:
+            await self._folder.wait_out(error)
+        except EngineError as final:  # a passing lack (descriptors, a network folder)
+            if self.lost is None:
+                log.warning("task %s: cannot look for a request: %s", self._job.task_id, final)
+        return self.lost is None
 
     def _must_stop(self) -> bool:
         record = self._ledger.read(self._job.task_id)
@@ -192,11 +245,9 @@ class Runner:
             except TransitionError:
                 await self._tell_lost()
                 return None
-            except TaskNotFound:
-                log.warning("task %s: its folder was removed while it ran", self._job.task_id)
-                return None
             except EngineError as error:
-                await self._wait_out(error)
+                if not await self._can_go_on(error):
+                    return None
 
     async def _wait_out(self, error: EngineError) -> None:
         """Say what stands in the way (a full disk, a lock) and give it a moment to go."""
@@ -209,6 +260,7 @@ class Runner:
         ledger, task_id = self._ledger, self._job.task_id
         if self._lost is not None:
             raise TransitionError(subject=task_id, source=self._lost.status, target=outcome.status)
+        self._context.flush()
         self._context.ended()
         outcome = self._judged(outcome)
         head = outcome.head if outcome.head is not None else self._partial(outcome)

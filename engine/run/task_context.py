@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -12,6 +14,7 @@ from typing import Any, Final, TypeVar
 from engine.errors import EngineError, LedgerWriteFailed, LockTimeout
 from engine.records import ErrorInfo, TaskId, Units
 from engine.run.companion import Companion
+from engine.run.folder_wait import FolderWait
 from engine.store.ledger import Ledger
 from engine.work.context import Clock, Scopes, StopReason
 
@@ -19,6 +22,7 @@ log = logging.getLogger(__name__)
 
 NONE: Final[Mapping[str, Any]] = {}
 T = TypeVar("T")
+Step = Callable[[], StopReason]
 
 
 class TaskContext:
@@ -47,6 +51,10 @@ class TaskContext:
         self._clock = clock
         self._nudge = nudge
         self._companions = companions
+        self._writing = threading.Lock()
+        self._left: list[tuple[deque[Step], Units]] = []
+        self.lines = 0  # units in pages.jsonl
+        self.folder: FolderWait | None = None
 
     @property
     def stopping(self) -> bool:
@@ -73,37 +81,78 @@ class TaskContext:
     async def pause(self, seconds: float) -> None:
         await self._scopes.pause(seconds)
 
+    def hold(self, held: bool) -> None:
+        """Let the deadlines of units in flight stand still, while the ledger is away."""
+        self._scopes.hold(held)
+
     async def page(self, page: Mapping[str, Any], units: Units) -> None:
         """Keep a finished page: `pages.jsonl` first, so that a kill loses none, then the event."""
-        async with self._order:  # threads would overtake each other, and progress go back
-            before, self.units = self.units, units
-            reason = await _to_its_end(partial(self._keep, page, before))
+        steps = self._steps(page, units)
+        try:
+            async with self._order:  # threads would overtake each other, and progress go back
+                reason = await self._kept(steps, units)
+        except asyncio.CancelledError:
+            if self.folder is not None and self.folder.since is not None:
+                self._left.append((steps, units))  # taken already: it is kept before the end
+            raise
         self._nudge(self._id)
         if reason:
             self.stop(reason)
 
+    async def _kept(self, steps: deque[Step], units: Units) -> StopReason:
+        before, self.units = self.units, units
+        whole = len(steps)
+        try:
+            return await self._write(partial(self._through, steps))
+        except EngineError:
+            if len(steps) == whole:
+                self.units = before  # a page that could not be written does not count
+            raise
+
     async def rest(self, pages: list[dict[str, Any]]) -> None:
         """Keep units that were never done; no event tells of them, and nothing counts them."""
         async with self._order:
-            await _to_its_end(partial(self._ledger.append_pages, self.task_id, pages))
+            await self._write(partial(self._ledger.append_pages, self.task_id, pages))
+            self.lines += len(pages)
 
     async def log(self, phase: str, note: str, **data: object) -> None:
-        await asyncio.to_thread(
-            self._ledger.append_event, self.task_id, "log", {"phase": phase, "note": note, **data}
-        )
+        said = {"phase": phase, "note": note, **data}
+        await self._write(partial(self._ledger.append_event, self.task_id, "log", said))
 
     async def artifact(self, name: str, data: bytes) -> str:
         """Store `data` under the task's `artifacts/`; returns the path inside the task's folder."""
-        return await asyncio.to_thread(self._ledger.write_artifact, self.task_id, name, data)
+        return await self._write(partial(self._ledger.write_artifact, self.task_id, name, data))
 
     async def document(self, name: str, data: bytes) -> None:
         """Replace the task's own document, such as `commands.json`."""
         async with self._order:
-            await _to_its_end(partial(self._ledger.write_document, self.task_id, name, data))
+            await self._write(partial(self._ledger.write_document, self.task_id, name, data))
+
+    async def _write(self, write: Callable[[], T]) -> T:
+        """Do a write; while the task's folder is away it waits and is then done."""
+        while True:
+            try:
+                found = await _to_its_end(write)
+            except EngineError as error:
+                if self.folder is None:
+                    raise
+                await self.folder.wait_out(error)
+            else:
+                if self.folder is not None:
+                    self.folder.good()
+                return found
+
+    def flush(self) -> None:
+        """Keep the pages whose body was ended while their folder was away; for a thread."""
+        while self._left:
+            steps, units = self._left[0]
+            self._through(steps)
+            self.units = max(self.units, units, key=lambda one: one.done)
+            del self._left[0]
 
     async def tick(self) -> StopReason:
         """Let the companions look at the clock; why the task has to stop, mostly nothing."""
-        if not self._companions:
+        if not self._companions or (self.folder is not None and self.folder.since is not None):
             return ""
         async with self._order:
             return await asyncio.to_thread(self._told, lambda one: one.tick())
@@ -142,20 +191,35 @@ class TaskContext:
                 log.warning("task %s: could not be counted: %s", self._id, error)
         return found
 
-    def _keep(self, page: Mapping[str, Any], before: Units) -> StopReason:
-        units = self.units
-        try:
-            self._ledger.append_page(self.task_id, dict(page))
-        except EngineError:
-            self.units = before  # a page that could not be written does not count
-            raise
+    def _steps(self, page: Mapping[str, Any], units: Units) -> deque[Step]:
+        """What keeping a page takes; each is done once, whatever comes between."""
         progress: dict[str, Any] = {"unitsDone": units.done, "unitsTotal": units.total}
         if units.failed:
             progress["unitsFailed"] = units.failed
         if units.message:
             progress["message"] = units.message
-        self._ledger.append_event(self.task_id, "progress", progress)
-        return self._told(lambda one: one.kept(page, units)) if self._companions else ""
+
+        def append() -> StopReason:
+            self._ledger.append_page(self.task_id, dict(page))
+            self.lines += 1
+            return ""
+
+        def tell() -> StopReason:
+            self._ledger.append_event(self.task_id, "progress", progress)
+            return ""
+
+        def count() -> StopReason:
+            return self._told(lambda one: one.kept(page, units)) if self._companions else ""
+
+        return deque((append, tell, count))
+
+    def _through(self, steps: deque[Step]) -> StopReason:
+        found: StopReason = ""
+        with self._writing:
+            while steps:
+                found = steps[0]()
+                steps.popleft()
+        return found
 
 
 async def _to_its_end(write: Callable[[], T]) -> T:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from engine.attention import moment
-from engine.records import ENVELOPE, LIVE, EngineFields, TaskId, TaskRecord
+from engine.records import ENVELOPE, LIVE, EngineFields, TaskId, TaskRecord, Unreadable
 from engine.store import lease, machine
 from engine.store.files import Folder
 from engine.store.lock import held_by_another
@@ -69,9 +69,15 @@ class Owners:
     ) -> None:
         self._root, self._held, self._runs = root, held, runs
 
-    def is_own(self, record: TaskRecord) -> bool:
+    @property
+    def knows_runs(self) -> bool:
+        """Is the executor of this process asked for its own tasks?"""
+        return self._runs is not None
+
+    def is_own(self, record: TaskRecord | Unreadable) -> bool:
         """Is it a task of this process' lease in this ledger?"""
-        held, owner = self._held, record.engine
+        held = self._held
+        owner = record.engine if isinstance(record, TaskRecord) else None
         return held is not None and owner is not None and owner.runner == held.nonce
 
     def of(self, record: TaskRecord, now_ms: int | None = None) -> Ownership:

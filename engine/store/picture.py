@@ -109,6 +109,7 @@ class Picture:
             if news and not self._adopt(task_id, stamp):
                 changed.append((stamp.mtime_ns if stamp else 0, task_id, mark))
         self._met_at_ns = 0
+        left = {task_id for task_id in left if not self._waits(task_id)}
         gone = tuple(task_id for task_id in self._views if task_id in left) if left else ()
         for task_id in left:
             self._forget(task_id)
@@ -126,8 +127,8 @@ class Picture:
         return self._views.copy()
 
     def clear(self) -> tuple[TaskId, ...]:
-        """Forget all; tells who was shown."""
-        gone = tuple(self._views)
+        """Forget all but runs of this process, which wait; tells who was shown."""
+        gone = tuple(task_id for task_id in self._views if not self._waits(task_id))
         for task_id in (*gone, *self._unfinished):
             self._forget(task_id)
         return gone
@@ -222,6 +223,8 @@ class Picture:
             if task_id not in self._views:
                 self._unfinished.add(task_id)
             return False
+        if self._waits(task_id):
+            return False
         shown = task_id in self._views
         self._forget(task_id)
         return shown
@@ -237,7 +240,9 @@ class Picture:
         view = self._views[task_id]
         if not view.ours and time.monotonic() - live.judged_at > VERDICT_S:
             return True
-        if view.ours and not self._is_ours(task_id, view.entry):
+        if view.ours and (
+            not self._is_ours(task_id, view.entry) or view.away != self._is_away(view.entry)
+        ):
             return True
         return live.size >= 0 and self._events_size(task_id) != live.size
 
@@ -264,6 +269,7 @@ class Picture:
             ours=ours,
             foreign=not (ours or dead or is_kept_here(entry)),
             locked=dead and live.locked,
+            away=ours and self._is_away(entry),
         )
 
     def _is_ours(self, task_id: TaskId, entry: Entry) -> bool:
@@ -271,6 +277,22 @@ class Picture:
         if isinstance(entry, TaskRecord) and self._owners.is_own(entry):
             return entry.kind == ENVELOPE or not self._owners.of(entry).dead
         return self._ours(task_id)
+
+    def _is_away(self, entry: Entry) -> bool:
+        """Does this process run it, and wait for its folder?"""
+        if not isinstance(entry, TaskRecord) or not self._owners.is_own(entry):
+            return False
+        return self._owners.of(entry).owner is Owner.AWAY
+
+    def _waits(self, task_id: TaskId) -> bool:
+        """Is it a run of this process, whose folder is not to be found just now?"""
+        view = self._views.get(task_id)
+        if view is None or not view.ours or not self._owners.knows_runs:
+            return False
+        entry = view.entry
+        if not isinstance(entry, TaskRecord) or not self._owners.is_own(entry):
+            return False
+        return entry.kind != ENVELOPE and not self._owners.of(entry).dead
 
     def _last_units(self, task_id: TaskId) -> Units | None:
         """How far a task got that was live when last seen; others say it in their record."""

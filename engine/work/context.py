@@ -108,6 +108,7 @@ class Scopes:
 
     def __init__(self) -> None:
         self._open: set[asyncio.Timeout] = set()
+        self._held: dict[asyncio.Timeout, float] = {}
         self.reason: StopReason = ""
 
     @property
@@ -121,6 +122,20 @@ class Scopes:
         for scope in self._open:
             if not scope.expired():
                 scope.reschedule(now)
+
+    def hold(self, held: bool) -> None:
+        """Let the deadlines of open units stand still (the ledger is away), or go on."""
+        now = asyncio.get_running_loop().time()
+        if held:
+            left = {one: one.when() for one in self._open if not one.expired()}
+            self._held = {one: when - now for one, when in left.items() if when is not None}
+            for scope in self._held:
+                scope.reschedule(None)
+            return
+        for scope, left_s in self._held.items():
+            if scope in self._open and not scope.expired() and not self.stopping:
+                scope.reschedule(now + left_s)
+        self._held = {}
 
     @asynccontextmanager
     async def unit(self, label: str, limit_s: float) -> AsyncIterator[None]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Kept with the other preferences, but chosen where they are used: the beginnings of their keys.
 CHOSEN_ELSEWHERE = ("export.", "force.", "ledgers.", "start.", "views.")
 MOST_SLOTS = 64
+MOST_AWAY_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,12 @@ class SettingPages(QObject):
                 tr("Tasks at once"),
                 Number(0, MOST_SLOTS, "", tr("As suits this machine")),
                 tr("The others wait for their turn."),
+            ),
+            Item(
+                "engine.away_s",
+                tr("Wait for a missing folder"),
+                Number(1, MOST_AWAY_S, tr(" s")),
+                tr("A running task waits for its folder this long, then it ends as failed."),
             ),
             Item(
                 "browser.path",

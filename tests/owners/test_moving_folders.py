@@ -81,7 +81,7 @@ CHANGES: list[Change] = [deleted, renamed, linked, moved_root, another_root]
 async def test_a_crawl_whose_folder_goes_ends_and_makes_nothing_in_its_place(
     home: Path, site: Any, change: Change, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with opened(home) as engine:
+    async with opened(home, away_s=1.0) as engine:
         folder = await crawling(engine, STATIC)
         change(folder)
         outside = all_files(home / "outside")
@@ -132,7 +132,7 @@ async def test_the_browser_of_a_crawl_whose_folder_goes_is_free_for_the_next(
 async def test_who_waits_for_a_task_that_goes_is_told_so(
     home: Path, site: Any, change: Change
 ) -> None:
-    async with opened(home) as engine:
+    async with opened(home, away_s=1.0) as engine:
         folder = await crawling(engine, STATIC)
         waiting = asyncio.create_task(engine.wait(folder.name, timeout_ms=90_000))
         await asyncio.sleep(0)

@@ -32,10 +32,11 @@ def _cases(node: ast.AST) -> list[str]:
 def test_every_case_of_the_list_has_a_test_or_says_why_not() -> None:
     page = (ROOT / "docs" / "reliability.md").read_text("utf-8")
     rows = dict(ROW.findall(page))
-    assert sorted(rows) == [f"R{number:02}" for number in range(1, 91)]
+    assert sorted(rows) == [f"R{number:02}" for number in range(1, len(rows) + 1)]
     bare = [case for case in rows if case not in marked_cases() and "not here:" not in rows[case]]
     assert not bare
 
 
 def test_every_id_beside_a_test_is_a_case_of_the_list() -> None:
-    assert all(re.fullmatch(r"R(0[1-9]|[1-8]\d|90)", case) for case in marked_cases())
+    page = (ROOT / "docs" / "reliability.md").read_text("utf-8")
+    assert set(marked_cases()) <= dict(ROW.findall(page)).keys()

@@ -1,0 +1,245 @@
+"""The folder of a running task, or its whole ledger, goes away and comes back: the run goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import LedgerAway, TaskRemoved
+from engine.records import Status, TaskId, TaskRecord
+from engine.service import Engine
+from engine.store.ledger import Ledger
+from engine.store.ownership import Owner
+from engine.store.presence import HeldFolder, Presence
+from tests.endless_site import endless
+from tests.engines import opened, until
+
+STATIC: dict[str, Any] = {
+    "delay_ms": 10,
+    "respect_robots": False,
+    "max_pages": 40,
+    "max_depth": 100,
+    "engine": "static",
+    "concurrency": 3,
+}
+
+
+@pytest.fixture(autouse=True)
+def address(monkeypatch: pytest.MonkeyPatch, site: Any) -> None:
+    monkeypatch.setitem(STATIC, "url", endless(site))
+
+
+async def crawling(engine: Engine, **more: Any) -> Path:
+    """The folder of a crawl that has two pages."""
+    record = await engine.start("crawl", {**STATIC, **more})
+    folder = engine.settings.root / record.task_id
+    pages = folder / "pages.jsonl"
+    await until(lambda: pages.exists() and pages.read_bytes().count(b"\n") >= 2)
+    return folder
+
+
+def page_urls(folder: Path) -> list[str]:
+    lines = (folder / "pages.jsonl").read_bytes().splitlines()
+    return [json.loads(line)["url"] for line in lines]
+
+
+def checked(folder: Path, status: Status, pages: int | None = None) -> TaskRecord:
+    """The task as it ended: every page once, the result with all of them."""
+    record = Ledger(folder.parent).read(folder.name)
+    assert isinstance(record, TaskRecord)
+    assert record.status == status, record.error
+    urls = page_urls(folder)
+    assert len(urls) == len(set(urls))
+    result = json.loads((folder / "result.json").read_bytes())
+    assert [page["url"] for page in result["pages"]] == urls
+    if pages is not None:
+        assert len(urls) == pages
+    return record
+
+
+def whole(folder: Path) -> Path:
+    return folder.parent
+
+
+def task(folder: Path) -> Path:
+    return folder
+
+
+def moved(place: Path) -> Callable[[], object]:
+    """Put `place` aside; returns what brings it back."""
+    aside = place.with_name("aside")
+    place.rename(aside)
+    return lambda: aside.rename(place)
+
+
+def unmounted(place: Path) -> Callable[[], object]:
+    """The same, and an empty folder stands there, as where a disk was mounted."""
+    back = moved(place)
+    place.mkdir()
+
+    def again() -> None:
+        place.rmdir()
+        back()
+
+    return again
+
+
+def copied(place: Path) -> Callable[[], object]:
+    """The same, and what comes back is a copy: other folders, and a lease nobody holds."""
+    aside = place.with_name("aside")
+    place.rename(aside)
+
+    def back() -> None:
+        shutil.copytree(aside, place.with_name("copy"))
+        place.with_name("copy").rename(place)
+
+    return back
+
+
+@pytest.mark.case("R91")
+@pytest.mark.parametrize(
+    ("what", "how"),
+    [(whole, moved), (whole, unmounted), (whole, copied), (task, moved), (task, copied)],
+)
+async def test_a_run_waits_for_a_folder_that_is_away_and_goes_on(
+    home: Path,
+    site: Any,
+    what: Callable[[Path], Path],
+    how: Callable[[Path], Callable[[], object]],
+) -> None:
+    async with opened(home) as engine:
+        folder = await crawling(engine)
+        back = how(what(folder))
+        await until(lambda: engine.run_of(TaskId(folder.name)).owner is Owner.AWAY)
+        assert "the ledger folder is away, waiting" in engine.health().warnings
+        await asyncio.sleep(0.3)
+        back()
+        await until(lambda: not engine.owns(folder.name))
+        assert not engine.health().warnings
+        assert engine.lost(folder.name) is None
+        checked(folder, Status.COMPLETED, 40)
+        events = Ledger(folder.parent).read_events(folder.name).events
+        (told,) = [event.data for event in events if (event.data or {}).get("phase") == "ledger"]
+        assert told is not None
+        assert told["note"].startswith("the ledger folder is away: the run waited")
+
+
+@pytest.mark.case("R91")
+async def test_a_cancel_while_the_folder_is_away_ends_the_run_when_it_is_back(
+    home: Path, site: Any
+) -> None:
+    async with opened(home) as engine:
+        folder = await crawling(engine, max_pages=1_000_000)
+        back = moved(folder.parent)
+        await until(lambda: engine.run_of(TaskId(folder.name)).owner is Owner.AWAY)
+        cancelling = asyncio.create_task(engine.cancel(folder.name, "enough"))
+        await asyncio.sleep(1.5)  # longer than a body is given to stop
+        assert not cancelling.done()
+        back()
+        since = time.monotonic()
+        await cancelling
+        await until(lambda: not engine.owns(folder.name))
+        assert time.monotonic() - since < 3
+        record = checked(folder, Status.CANCELLED)
+        assert record.engine is not None
+        assert record.engine.units is not None
+        assert record.engine.units.done == len(page_urls(folder))
+
+
+@pytest.mark.case("R92")
+async def test_a_folder_that_is_away_for_good_ends_the_run_with_the_reason(
+    home: Path, site: Any
+) -> None:
+    async with opened(home, away_s=0.5) as engine:
+        folder = await crawling(engine, max_pages=1_000_000)
+        back = moved(folder.parent)
+        await until(lambda: not engine.owns(folder.name))
+        lost = engine.lost(folder.name)
+        assert isinstance(lost, LedgerAway)
+        with pytest.raises(LedgerAway, match="away for more than"):
+            await engine.cancel(folder.name)
+        back()
+        ended = await engine.wait(folder.name, 20_000)
+        assert ended.status == Status.FAILED
+        assert ended.error is not None
+        assert "the ledger folder was away for more than 0.5 s" in ended.error.message
+
+
+@pytest.mark.case("R92")
+async def test_a_task_that_is_removed_while_its_root_stands_ends_at_once_and_says_so(
+    home: Path, site: Any
+) -> None:
+    async with opened(home) as engine:
+        folder = await crawling(engine, max_pages=1_000_000)
+        gone = folder.with_name(".gone")
+        folder.rename(gone)
+        while gone.exists():
+            shutil.rmtree(gone, ignore_errors=True)
+        since = time.monotonic()
+        await until(lambda: not engine.owns(folder.name))
+        assert time.monotonic() - since < 10
+        assert isinstance(engine.lost(folder.name), TaskRemoved)
+        assert not folder.exists()
+
+
+@pytest.mark.case("R92")
+async def test_a_run_that_its_program_has_no_more_is_ended_though_its_lease_is_held(
+    home: Path, site: Any
+) -> None:
+    """Its lease alone would have kept it RUNNING for as long as the program lives."""
+    async with opened(home) as engine:
+        lease = engine._keeper.lease
+        assert lease is not None
+        other = Ledger(home / "tasks", lease=lease)
+        task_id = other.claim(other.create("crawl", {}).task_id).task_id
+        assert (await engine.get(task_id)).orphaned
+        (ended,) = await engine.reap()
+        assert (ended.task_id, ended.status) == (task_id, Status.FAILED)
+        assert ended.error is not None
+        assert "has no such run any more" in ended.error.message
+
+
+@pytest.mark.case("R93")
+async def test_an_older_copy_that_comes_back_is_told_and_not_taken_for_all(
+    home: Path, site: Any
+) -> None:
+    async with opened(home) as engine:
+        folder = await crawling(engine, max_pages=1_000_000)
+        older = folder.with_name("older")
+        shutil.copytree(folder, older)
+        pages = folder / "pages.jsonl"
+        await until(lambda: pages.read_bytes().count(b"\n") > len(page_urls(older)) + 3)
+        folder.rename(folder.with_name("aside"))
+        older.rename(folder)
+        await until(lambda: not engine.owns(folder.name))
+        record = checked(folder, Status.FAILED)
+        assert record.error is not None
+        assert record.error.code == "units_missing"
+
+
+def test_a_folder_is_away_until_it_is_removed_while_its_ledger_stands(tmp_path: Path) -> None:
+    root = tmp_path / "tasks"
+    (root / ".runners").mkdir(parents=True)
+    folder = root / ("a" * 16)
+    folder.mkdir()
+    (folder / "meta.json").write_text("{}")
+    held = HeldFolder(root, folder.name)
+    assert held.look() is Presence.THERE
+    for place in (folder, root):
+        back = moved(place)
+        assert held.look() is Presence.AWAY
+        back()
+        assert held.look() is Presence.THERE
+    back = unmounted(root)
+    assert held.look() is Presence.AWAY
+    back()
+    shutil.rmtree(folder)
+    assert held.look() is Presence.REMOVED
+    held.close()
