@@ -2,30 +2,27 @@
 
 Gathered here for every kind: user and password of an address, the values under secret names in
 its query and fragment, variables, secrets by reference, and what is typed. They live in memory
-only. A page may spell them as it likes: as they are, in an address, in markup, in JSON, with
-the backslashes of Markdown; user and password also as an Authorization header does.
+only. A page may spell them as it likes (`work.spellings`); user and password also as an
+Authorization header does.
 """
 
 from __future__ import annotations
 
-import html
-import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import quote, quote_plus, unquote_plus
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote_plus
 
 from engine import redact
+from engine.work import spellings
 from engine.work.addresses import credentials_of
 
 if TYPE_CHECKING:
     from engine.work.fetch import Credentials
 
-_SHORT: Final = 4  # characters: shorter values are only hidden where they stand as a word
-_MARKED: Final = frozenset("\\`*_{}[]()<>#+-.!|~&=:$^@\"'")  # what Markdown puts a backslash before
-_ESCAPE = re.compile(r"%[0-9A-F]{2}")
-_RUN = re.compile(r"[A-Za-z0-9]+")
+_URL_SAFE = str.maketrans("+/", "-_")
+_IS_LIKE_A_KEY = re.compile(r"(?=.*[0-9@])(?=.*[A-Za-z]).{8,}", re.DOTALL).fullmatch
 
 
 class Hidden(NamedTuple):
@@ -42,17 +39,26 @@ def of_address(typed: str | None) -> list[Hidden]:
     """What an address that was given to a task holds of secrets."""
     if not typed:
         return []
-    found = [value for value in redact.secret_values(typed) if len(value) >= _SHORT]
+    found = [value for value in redact.secret_values(typed) if len(value) >= spellings.SHORT]
     read = [plain for value in found if (plain := unquote_plus(value)) != value]
     return [*_marked([*found, *read]), *of_credentials(credentials_of(typed))]
 
 
 def of_credentials(given: Credentials | None) -> list[Hidden]:
-    """The password, and both as a browser sends them. A user's name alone is no secret."""
-    if given is None or not given.password:
+    """The password, both as a browser sends them, and a user that is no mere name.
+
+    A name such as `ann` stands in half of all texts; a token without a password is a secret.
+    """
+    if given is None or not (given.username or given.password):
         return []
-    both = f"{given.username}:{given.password}".encode("utf-8", "replace")
-    return _marked([given.password, b64encode(both).decode()])
+    user, both = given.username, f"{given.username}:{given.password}"
+    sent = {b64encode(both.encode("utf-8", "replace")).decode(): None}
+    sent[b64encode(both.encode("latin-1", "replace")).decode()] = None
+    ways = [*sent, *(one.translate(_URL_SAFE) for one in sent)]
+    ways += [one.rstrip("=") for one in ways]
+    alone = [user] if not given.password or _IS_LIKE_A_KEY(user) else []
+    found = dict.fromkeys([given.password, *alone, *ways])
+    return _marked(one for one in found if one)
 
 
 def _marked(values: Iterable[str]) -> list[Hidden]:
@@ -67,22 +73,20 @@ class Scrub:
 
     def __init__(self, hidden: Iterable[tuple[str, str]], *, key_shapes: bool = True) -> None:
         """`hidden`: pairs of a value and what is put in its place."""
-        forms: dict[str, str] = {}
-        raw: set[str] = set()
+        known: dict[str, tuple[str, str]] = {}
         for value, instead in hidden:
-            raw.add(value)
-            for form in _spellings(value):
-                forms.setdefault(form, instead)
+            known.setdefault(value.strip(), (value, instead))
+        known.pop("", None)  # white space alone is no secret
         self._key_shapes = key_shapes
-        self._signs = _signs(raw)
         # The longest first: of two values that begin alike the longer must not leave its end.
-        ordered = sorted(forms, key=len, reverse=True)
-        self._instead = [forms[form] for form in ordered]
-        groups = (f"({_pattern(form)})" for form in ordered)
-        self._pattern = re.compile("|".join(groups)) if ordered else None
+        self._known = sorted(known.values(), key=lambda one: len(one[0]), reverse=True)
+        self._signs = [spellings.sign_of(value) for value, _ in self._known]
 
     def __repr__(self) -> str:
-        return f"Scrub({len(self._instead)} spellings)"  # never what it hides
+        return f"Scrub({len(self._known)} values)"  # never what it hides
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
 
     def hide(self, given: str) -> str:
         """`given` without any hidden value."""
@@ -116,80 +120,12 @@ class Scrub:
         return {**kept, "redacted": count} if count else kept
 
     def _hidden(self, given: str) -> tuple[str, int]:
-        if self._pattern is None or not (
-            self._signs is None or any(sign in given for sign in self._signs)
-        ):
+        here = [at for at, sign in enumerate(self._signs) if sign in given]
+        if not here:
             return given, 0
-        return self._pattern.subn(self._replaced, given)
+        groups = [f"({spellings.pattern_of(self._known[at][0])})" for at in here]
 
-    def _replaced(self, found: re.Match[str]) -> str:
-        return self._instead[(found.lastindex or 1) - 1]
+        def instead(found: re.Match[str]) -> str:
+            return self._known[here[(found.lastindex or 1) - 1]][1]
 
-
-def _signs(values: Iterable[str]) -> frozenset[str] | None:
-    """Texts of which one stands in whatever repeats one of the values; None: there are none.
-
-    Letters and digits of ASCII stay as they are in every spelling, so that a page without
-    these need not be searched for twenty spellings.
-    """
-    found: set[str] = set()
-    for value in values:
-        runs = _RUN.findall(value)
-        if not runs:
-            return None
-        found.add(max(runs, key=len))
-    return frozenset(found)
-
-
-def _spellings(value: str) -> Iterable[str]:
-    """How a page may spell `value`: as it is, in an address, in markup, in JSON."""
-    yield value
-    stripped = value.strip()
-    if not stripped:
-        return
-    for form in (stripped, " ".join(stripped.split())):
-        yield form
-        yield from _of_addresses(form)
-        yield from _of_markup(form)
-        for escaped in (json.dumps(form)[1:-1], json.dumps(form, ensure_ascii=False)[1:-1]):
-            yield escaped
-            yield escaped.replace("/", "\\/")
-            yield _html_safe(escaped)
-
-
-def _of_addresses(form: str) -> Iterable[str]:
-    written = (
-        quote(form, safe="", errors="replace"),
-        quote(form, errors="replace"),
-        quote(form, safe="!'()*~-._", errors="replace"),  # encodeURIComponent
-        quote_plus(form, errors="replace"),
-    )
-    for one in written:
-        yield one
-        yield _ESCAPE.sub(lambda found: found[0].lower(), one)
-
-
-def _of_markup(form: str) -> Iterable[str]:
-    yield html.escape(form)
-    yield html.escape(form, quote=False)
-    yield form.replace("&", "&amp;").replace('"', "&quot;")  # an attribute, as browsers write it
-    yield html.escape(form).replace("&#x27;", "&#39;")
-    yield html.escape(form).replace("&#x27;", "&#39;").replace("&quot;", "&#34;")
-
-
-def _html_safe(escaped: str) -> str:
-    """JSON inside of a script element: without the signs that would end it."""
-    for sign in "<>&'":
-        escaped = escaped.replace(sign, f"\\u{ord(sign):04x}")
-    return escaped
-
-
-def _pattern(form: str) -> str:
-    if not form.strip():
-        return r"(?!)"  # blanks alone are no secret, and would eat every text
-    plain = "".join(_sign(sign) for sign in form)
-    return plain if len(form) >= _SHORT else rf"(?<!\w){plain}(?!\w)"
-
-
-def _sign(sign: str) -> str:
-    return rf"\\?{re.escape(sign)}" if sign in _MARKED else re.escape(sign)
+        return re.subn("|".join(groups), instead, given)  # `re` keeps what it compiled
