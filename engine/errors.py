@@ -94,6 +94,15 @@ class TaskNotFound(EngineError):
     advice_text = "Look at the list, or point --root at another ledger."
 
 
+class LedgerMissing(TaskNotFound):
+    """The folder of the ledger is not there: it was never made, or is away."""
+
+    code = "ledger_missing"
+    title = "The ledger folder is not there"
+    sentence = "There is no task {task_id} in {root}: that folder is not there."
+    advice_text = "Bring the folder back (a drive, a network folder), or give another with --root."
+
+
 class LedgerAway(TaskNotFound):
     """The folder of a ledger is not there, so nothing can be said or done about its tasks."""
 

@@ -45,6 +45,7 @@ class Steering(Minding):
         self._keeper = Keeper(settings.root, settings.reap_s, self._linked, shelves)
         self._keeper.known_ended = self._known_ended
         self._keeper.runs = self.run_of
+        self._linked.runs_here = self.owns
         self._keeper.settle_lost = self._settle_lost
         self._executor: Executor | None = None
         self._accepting: set[asyncio.Task[TaskRecord]] = set()  # callers may be gone
@@ -156,7 +157,9 @@ class Steering(Minding):
             WaitTimeout: it did not end within `timeout_ms`; it goes on.
             NotATaskId, TaskNotFound, TaskRemoved, TaskUnreadable.
         """
-        return await wait_terminal(self._ledger, await self.ledger_id(task_id), timeout_ms)
+        return await wait_terminal(
+            self._ledger, await self.ledger_id(task_id), timeout_ms, self.settings.away_s
+        )
 
     async def complete(
         self, subject: str, *, status: Status = Status.COMPLETED, force: Force | None = None

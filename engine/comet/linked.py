@@ -8,7 +8,7 @@ runs that lag behind without reading thousands that do not.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, cast
@@ -25,6 +25,7 @@ from engine.records import Status, TaskRecord, Unreadable
 from engine.store.files import Folder, Unusable, writing
 from engine.store.lease import make_root
 from engine.store.look import LedgerLook
+from engine.store.presence import HeldFolder, Presence
 from engine.store.shelf import RecordUnreadable, stage
 
 log = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ class LinkedRuns:
         self._runs = runs
         self._folder = home / FOLDER / OPEN
         self._root = str(root.absolute())
+        self.runs_here: Callable[[str], bool] = lambda task_id: False
 
     def accept(self, record: TaskRecord, facts: Mapping[str, Any]) -> None:
         """Register the run that a new task names: pending, or running if the task is.
@@ -142,12 +144,24 @@ class LinkedRuns:
             if isinstance(record, Unreadable) or not self._lags(run_id, record):
                 return False
             self.follow(record)
-        except (TaskNotFound, NotATaskId):
+        except NotATaskId:
             return self._forget(run_id)
+        except TaskNotFound:
+            return self._is_removed(mark.task_id, ledger) and self._forget(run_id)
         except EngineError as error:
             log.warning("run %s could not be brought up to its task: %s", run_id, error)
             return False
         return True
+
+    def _is_removed(self, task_id: str, ledger: LedgerLook) -> bool:
+        """A task whose folder (or whole ledger) is away for now goes on when that is back."""
+        if self.runs_here(task_id):
+            return False
+        held = HeldFolder(ledger.root, task_id)
+        try:
+            return held.look() is Presence.REMOVED
+        finally:
+            held.close()
 
     def _lags(self, run_id: str, record: TaskRecord) -> bool:
         """Must something be written? A task that begins just now may be about to do it itself."""

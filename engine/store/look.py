@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from engine.errors import LedgerUnusable, NotATaskId, TaskNotFound, TaskUnreadable
+from engine.errors import LedgerMissing, LedgerUnusable, NotATaskId, TaskNotFound, TaskUnreadable
 from engine.records import (
     EVENTS_NAME,
     META_NAME,
@@ -283,7 +283,7 @@ class LedgerLook:
             raise NotATaskId(given=task_id)
         root = self._open_root()
         if root is None:
-            raise TaskNotFound(task_id=task_id, root=str(self.root))
+            raise LedgerMissing(task_id=task_id, root=str(self.root))
         with root:
             try:
                 folder = root.enter(task_id)

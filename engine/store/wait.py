@@ -12,21 +12,29 @@ import asyncio
 import contextlib
 import os
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from engine.errors import TaskNotFound, TaskRemoved, TaskUnreadable, WaitTimeout
+from engine.errors import LedgerUnusable, TaskNotFound, TaskRemoved, TaskUnreadable, WaitTimeout
 from engine.records import META_NAME, TaskId, TaskRecord, Unreadable
 from engine.store.hints import Ears, open_ears
 from engine.store.look import LedgerLook
+from engine.store.presence import HeldFolder, Presence
 
 POLL_S = 0.1
+AWAY_S = 60.0
+REMOVED_S = 0.5  # a folder that is replaced by a copy is missing for a moment
 
 
-async def wait_terminal(ledger: LedgerLook, task_id: str, timeout_ms: int = 60_000) -> TaskRecord:
+async def wait_terminal(
+    ledger: LedgerLook, task_id: str, timeout_ms: int = 60_000, away_s: float = AWAY_S
+) -> TaskRecord:
     """The record once the task has ended; at once when it already has.
+
+    A folder that is away meanwhile is waited for as well, `away_s` at the most.
 
     Raises:
         WaitTimeout: it did not end within `timeout_ms`; it goes on.
@@ -37,24 +45,52 @@ async def wait_terminal(ledger: LedgerLook, task_id: str, timeout_ms: int = 60_0
     entry = await asyncio.to_thread(ledger.read, task_id)
     if isinstance(entry, TaskRecord) and entry.is_terminal:
         return entry
+    held = await asyncio.to_thread(HeldFolder, ledger.root, entry.task_id)
     try:
         async with (
             asyncio.timeout(timeout_ms / 1000),
             _awaited(ledger.root, entry.task_id) as woken,
         ):
-            return await _end(ledger, TaskId(entry.task_id), woken)
+            absence = _Absence(held, away_s)
+            return await _end(ledger, TaskId(entry.task_id), woken, absence)
     except TimeoutError as late:
         raise WaitTimeout(task_id=task_id, timeout_ms=timeout_ms) from late
+    finally:
+        held.close()
 
 
-async def _end(ledger: LedgerLook, task_id: TaskId, woken: asyncio.Event) -> TaskRecord:
+class _Absence:
+    """How long a folder has been away."""
+
+    def __init__(self, held: HeldFolder, limit_s: float) -> None:
+        self._held, self._limit_s = held, limit_s
+        self._since: float | None = None
+
+    def over(self) -> None:
+        self._since = None
+
+    async def lasts(self) -> bool:
+        """May the folder still come back?"""
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        removed = await asyncio.to_thread(self._held.look) is Presence.REMOVED
+        return now - self._since <= (min(REMOVED_S, self._limit_s) if removed else self._limit_s)
+
+
+async def _end(
+    ledger: LedgerLook, task_id: TaskId, woken: asyncio.Event, absence: _Absence
+) -> TaskRecord:
     doubted = False
     while True:
         woken.clear()
         try:
             entry = await asyncio.to_thread(ledger.read, task_id)
-        except TaskNotFound as gone:
-            raise TaskRemoved(task_id=task_id) from gone
+        except (TaskNotFound, LedgerUnusable) as gone:
+            if not await absence.lasts():
+                raise TaskRemoved(task_id=task_id) from gone
+            await asyncio.sleep(POLL_S)
+            continue
+        absence.over()
         if isinstance(entry, TaskRecord) and entry.is_terminal:
             return entry
         if isinstance(entry, Unreadable) and doubted:

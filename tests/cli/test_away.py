@@ -1,0 +1,77 @@
+"""`octask` while the folder of its ledger is away: it waits, says so, and goes on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.program import ENDLESS, LIMIT_S, Octask, until
+from tests.endless_site import endless
+
+
+def pages(root: Path) -> list[str]:
+    lines = [line for one in root.glob("*/pages.jsonl") for line in one.read_bytes().splitlines()]
+    return [json.loads(line)["url"] for line in lines]
+
+
+def crawling(octask: Octask, site: Any, *words: str) -> tuple[subprocess.Popen[str], Path]:
+    """A crawl in the foreground that has two pages, and the folder of its ledger."""
+    root = octask.home / "tasks"
+    program = octask.start("start", "crawl", endless(site), *ENDLESS, *words)
+    until(lambda: len(pages(root)) >= 2)
+    return program, root
+
+
+@pytest.mark.case("R91")
+def test_a_crawl_whose_ledger_is_away_says_so_and_ends_with_every_page(
+    octask: Octask, site: Any
+) -> None:
+    program, root = crawling(octask, site, "--max-pages", "30")
+    (folder,) = [one for one in root.iterdir() if one.name != ".runners"]
+    waiting = octask.start("wait", folder.name)
+    aside = root.with_name("aside")
+    root.rename(aside)
+    assert program.stderr is not None
+    while "The ledger folder is away, waiting." not in program.stderr.readline():
+        assert program.poll() is None
+    said = octask("cancel", folder.name, code=4)
+    assert "is not there" in said
+    aside.rename(root)
+    out, errors = program.communicate(timeout=LIMIT_S)
+    assert program.returncode == 0, errors
+    assert "The ledger folder is back" in errors
+    assert "COMPLETED: 30 pages" in out
+    assert len(pages(root)) == len(set(pages(root))) == 30
+    assert waiting.communicate(timeout=LIMIT_S)[1] == ""
+    assert waiting.returncode == 0
+
+
+@pytest.mark.case("R92")
+def test_a_crawl_whose_ledger_stays_away_ends_with_the_reason(
+    octask: Octask, site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OC_LEDGER_AWAY_S", "0.5")
+    program, root = crawling(octask, site)
+    root.rename(root.with_name("aside"))
+    _, errors = program.communicate(timeout=LIMIT_S)
+    assert "the ledger folder was away for more than 0.5 s" in errors
+    assert "Traceback" not in errors
+    assert program.returncode == 1
+    assert not root.exists()
+
+
+@pytest.mark.case("R92")
+def test_a_crawl_whose_task_is_removed_stops_and_says_so(octask: Octask, site: Any) -> None:
+    program, root = crawling(octask, site)
+    (folder,) = [one for one in root.iterdir() if one.name != ".runners"]
+    gone = folder.with_name(".gone")  # whole at once: the run may write into it meanwhile
+    folder.rename(gone)
+    shutil.rmtree(gone)
+    _, errors = program.communicate(timeout=LIMIT_S)
+    assert f"Task {folder.name} was removed." in errors
+    assert program.returncode == 1
