@@ -258,9 +258,11 @@ class BrowserGone(EngineError):
 class PageError(EngineError):
     """One page could not be taken; the crawl goes on. `code` tells the reason by `kind`.
 
-    `status` is the HTTP status where the site answered with one and nothing else.
+    `status` is the HTTP status where the site answered with one and nothing else. `unproved`
+    says that another page may have caused it: this one has to be taken alone before it is blamed.
     """
 
+    unproved = False
     code = "page_error"
     title = "The page could not be taken"
     sentence = "{message}"

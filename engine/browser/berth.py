@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from playwright.async_api import Error
 
 from engine.browser.closing import close_context
+from engine.browser.cookies import CUT, unproved
 from engine.browser.failures import PageTooHeavy
 from engine.browser.gate import Ward
 from engine.browser.held_open import HeldOpen
@@ -62,6 +63,15 @@ class Berth:
         """Should new pages go elsewhere?"""
         return self._left <= 0 or self.chromium.worn
 
+    @property
+    def used(self) -> bool:
+        """Was a page in it?"""
+        return self._left < PAGES_PER_CONTEXT
+
+    def wear_out(self) -> None:
+        """Send new pages elsewhere from now on."""
+        self._left = 0
+
     async def take(self, url: str, options: PageOptions) -> Fetched:
         """Load one page; see `Fetcher.fetch`.
 
@@ -75,8 +85,14 @@ class Berth:
         try:
             tab = await self._opened()
             async with self.chromium.within(options.timeout_ms / 1000 + SLACK_S):
-                return await tab.take(url, options)
+                fetched = await tab.take(url, options)
+                if not options.fresh and await tab.jar.may_explain(url, fetched.status):
+                    raise unproved(fetched.status)
+                await tab.jar.bound(fetched.final_url, fetched.cookie_chars)
+                return fetched
         except PageError as failed:
+            if tab is not None and not options.fresh and failed.kind in CUT:
+                failed.unproved |= await tab.jar.may_explain(url)
             raise await self._reason(failed, url) from failed
         except (Error, TimeoutError) as gone:
             if tab is not None:

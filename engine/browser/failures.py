@@ -19,6 +19,7 @@ class NoScreen(BrowserFailed):
 class PageTooHeavy(PageError):
     """A page took more memory than one page may, and was ended for it."""
 
+    unproved = True  # its renderer may hold what the page before it left
     code = "page_memory"
     title = "The page used too much memory"
 
@@ -71,7 +72,9 @@ def net_failure(message: str) -> PageError | None:
     code = match.group(1)
     known = _SENTENCES.get(code)
     if known is not None:
-        return PageError(*known)
+        failed = PageError(*known)
+        failed.unproved = code == "ERR_PROXY_CONNECTION_FAILED"
+        return failed
     if code.startswith(("ERR_CERT_", "ERR_SSL_", "ERR_BAD_SSL_")):
         detail = code.removeprefix("ERR_").replace("_", " ").lower()
         return PageError("certificate", f"the secure connection cannot be trusted ({detail})")

@@ -17,6 +17,7 @@ import msgspec
 from playwright.async_api import Error
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
+from engine.browser.cookies import CookieJar
 from engine.browser.egress import without_credentials
 from engine.browser.failures import net_failure, no_answer
 from engine.browser.gate import Ward, frames_of
@@ -62,6 +63,7 @@ class Tab:
         self.spoiled: str | None = None  # why it may not be used again
         self.taken = 0
         self.ward: Ward | None = None
+        self.jar = CookieJar(wire)
         self._page = page
         self._wire = wire
         self._held = held

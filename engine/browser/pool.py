@@ -48,7 +48,7 @@ class TabPool:
         async with self._room:
             for _ in range(TRIES):
                 with suppress(Error, TimeoutError, NoTab):
-                    return await (await self._ready()).take(url, options)
+                    return await (await self._ready(fresh=options.fresh)).take(url, options)
             raise BrowserGone(url=url)
 
     @property
@@ -65,20 +65,23 @@ class TabPool:
             self._berth = None
         await asyncio.gather(*(berth.close() for berth in berths))
 
-    async def _ready(self) -> Berth:
-        await self._leave()
+    async def _ready(self, *, fresh: bool = False) -> Berth:
+        """Where the next page goes; `fresh`: to a context that no page was in yet."""
         berth = self._berth
+        if fresh and berth is not None and berth.used:
+            berth.wear_out()
+        await self._leave()
         if berth is not None and berth.lives and (not berth.worn or self._opening.locked()):
             return berth
         async with self._opening:
             berth = self._berth
             if berth is not None and berth.lives and not berth.worn:
                 return berth
-            fresh = await self._open()
+            opened = await self._open()
             if berth is not None:
                 self._leaving.append(berth)
-            self._berth = fresh
-        return fresh
+            self._berth = opened
+        return opened
 
     async def _leave(self) -> None:
         """Close the contexts in which the last page is done."""

@@ -217,6 +217,10 @@
     };
   };
 
+  const cookieChars = () => {
+    try { return page("cookie").length; } catch { return 0; } // a sandbox has none
+  };
+
   const rest = settle(ask, left, later);
   const unready = (settled) => ({ settled, held: [], written: false });
   const { settled, held, written } = await (ask.waitFor
@@ -241,6 +245,7 @@
     frames,
     skipped,
     over: over.size,
+    cookieChars: cookieChars(),
     windows: Math.min(Number(rest.tell("")?.windows) || 0, 1e6),
     settled,
     held,

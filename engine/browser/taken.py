@@ -27,6 +27,7 @@ class Taken(msgspec.Struct, rename="camel"):
     skipped: int
     over: int
     windows: int
+    cookie_chars: int
     settled: bool
     held: list[str]
     empty: bool
@@ -55,6 +56,7 @@ def as_fetched(taken: Taken, url: str, status: int, headers: Mapping[str, str]) 
         links_skipped=taken.skipped if html else 0,
         links_over=taken.over if html else 0,
         windows=taken.windows,
+        cookie_chars=taken.cookie_chars,
         response_ms=round(taken.response_ms, 1),
         render_ms=round(taken.render_ms, 1),
         bytes=int(taken.bytes),

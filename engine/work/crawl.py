@@ -81,7 +81,7 @@ class _Crawl:
         self._keeping = 0  # pages that are over, and are being written down right now
         self._changed = asyncio.Condition()
         self._awake = Awake()
-        self._suspects: set[str] = set()  # under which a browser died; they come again
+        self._suspects: set[str] = set()  # that may have suffered from another; they come again
         self._read_patterns()
 
     def _read_patterns(self) -> None:
@@ -167,7 +167,7 @@ class _Crawl:
 
     def _take(self) -> Visit | None:
         """The next page that may begin; one that was begun before needs no room of its own."""
-        # Of all pages under which a browser died only one did it: each alone, that shows.
+        # Of all pages under which a browser died only one did it: alone, each shows what it does.
         if self._suspects and self._frontier.flying:
             return None
         return self._frontier.take(fresh=self._room() > 0 and not self._fault_is_due())
@@ -208,10 +208,10 @@ class _Crawl:
         """Is it put back, because this may not have been its own fault? Once for each reason."""
         if second_chance.is_of_a_sleep(failed) and self._overslept(visit, began_s):
             return True
-        if visit.deaths or not second_chance.is_a_death(failed):
+        if visit.deaths or not second_chance.is_unproved(failed):
             return False
         self._suspects.add(visit.address.key)
-        self._frontier.put_back(visit)
+        self._frontier.put_back(visit, error=second_chance.first_error(failed))
         return True
 
     def _overslept(self, visit: Visit, began_s: float) -> bool:
@@ -228,7 +228,9 @@ class _Crawl:
         tries = visit.tries + 1
         due_s = self._ctx.monotonic() + second_chance.pause_s(tries)
         self._suspects.discard(visit.address.key)
-        self._frontier.put_off(visit._replace(tries=tries, failure=failure, due_s=due_s))
+        earlier = (*visit.earlier, failure.error)
+        again = visit._replace(tries=tries, failure=failure, due_s=due_s, earlier=earlier)
+        self._frontier.put_off(again)
         return True
 
     async def _until_due(self, visit: Visit) -> None:
@@ -243,7 +245,8 @@ class _Crawl:
         """
         many: list[dict[str, Any]] = []
         while (visit := self._frontier.take(fresh=False)) is not None:
-            tried = visit._replace(tries=visit.tries - 1)  # the next attempt was never made
+            # The next attempt was never made.
+            tried = visit._replace(tries=visit.tries - 1, earlier=visit.earlier[:-1])
             if visit.failure is not None and self._frontier.waiting >= KEPT_SINGLY:
                 page = self._redacted(self._failed_page(tried, visit.failure))
                 self._tally.add(page)
@@ -274,7 +277,7 @@ class _Crawl:
         await self._pace.turn(host, crawl_delay_s)
         limit_s = self._args.timeout_ms / 1_000 + SLACK_S
         async with self._ctx.unit(visit.address.url, limit_s):
-            fetched = await self._loader.load(visit.address.url)
+            fetched = await self._loader.load(visit.address.url, fresh=visit.deaths > 0)
         async with self._loader.comparing(fetched) as found:
             fetched = found
             if found.needs_browser:

@@ -52,6 +52,7 @@ class PageOptions(msgspec.Struct, frozen=True):
     raw: bool = False
     max_elements: int = MAX_ELEMENTS
     max_text: int = MAX_TEXT_KB * 1024
+    fresh: bool = False  # in a context that no other page was in
 
 
 class Fetched(msgspec.Struct):
@@ -92,6 +93,7 @@ class Fetched(msgspec.Struct):
     frames: int = 0
     windows: int = 0
     dialogs: int = 0
+    cookie_chars: int = 0  # of the cookies that scripts of the page could read
     response_ms: float = 0.0
     render_ms: float = 0.0
     bytes: int = 0

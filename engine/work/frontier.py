@@ -24,7 +24,7 @@ class Visit(NamedTuple):
     `slept` says that the machine slept while it was loaded, and that it comes again for that.
     `lastmod` is when a sitemap says that the page changed. `tries` counts the attempts that
     failed for a moment, `failure` tells of the last of them; `due_s` is when the page may be
-    tried again, on the crawl's monotonic clock.
+    tried again, on the crawl's monotonic clock. `earlier` are the errors of all attempts so far.
     """
 
     address: Address
@@ -35,6 +35,7 @@ class Visit(NamedTuple):
     tries: int = 0
     failure: Failure | None = None
     due_s: float = 0.0
+    earlier: tuple[str, ...] = ()
 
     @property
     def attempts(self) -> int:
@@ -185,10 +186,11 @@ class Frontier:
         if not self._flying[visit.depth]:
             del self._flying[visit.depth]
 
-    def put_back(self, visit: Visit, *, slept: bool = False) -> None:
+    def put_back(self, visit: Visit, *, slept: bool = False, error: str = "") -> None:
         """The browser died under it, or the machine slept: it comes again, first of its level."""
         self.done(visit)
         again = visit._replace(slept=True) if slept else visit._replace(deaths=visit.deaths + 1)
+        again = again._replace(earlier=(*visit.earlier, error)) if error else again
         self._queues.setdefault(visit.depth, deque()).appendleft(again)
         self._queued += 1
 

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Self
 
+import msgspec
+
 from engine.errors import PageError
 from engine.work.addresses import address_of
 from engine.work.crawl_args import CrawlArgs
@@ -56,14 +58,15 @@ class Loader:
             self._robots = self._robots or Robots(fetcher, self._args.retries)
         return self._robots
 
-    async def load(self, url: str) -> Fetched:
+    async def load(self, url: str, *, fresh: bool = False) -> Fetched:
         """Load `url`; raises as `Fetcher.fetch` does.
 
+        `fresh` is for the browser: the page gets a context that no other page was in.
         With `auto` the answer may be half of it: see `comparing`.
         """
         engine = self._args.engine
-        if engine != "auto":
-            return await self._by(engine, url)
+        if engine != "auto" or fresh:  # what could be told apart only there is told there
+            return await self._by("static" if engine == "static" else "browser", url, fresh=fresh)
         if (address := address_of(url)) is not None and address.route:
             return await self._by("browser", url)  # only a script can tell what it stands for
         plan = self._choice.plan(url)
@@ -130,9 +133,10 @@ class Loader:
         found.compared = True
         return found
 
-    async def _by(self, engine: EngineName, url: str) -> Fetched:
+    async def _by(self, engine: EngineName, url: str, *, fresh: bool = False) -> Fetched:
         fetcher = self._fetchers.get(engine) or await self.fetcher(engine)
-        return await fetcher.fetch(url, self._options)
+        options = msgspec.structs.replace(self._options, fresh=True) if fresh else self._options
+        return await fetcher.fetch(url, options)
 
 
 def _unknown(url: str) -> Fetched:

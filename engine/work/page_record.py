@@ -38,6 +38,7 @@ def page_record(
         "script_edits": found.edited,
         "empty": _is_empty(fetched, found),
         "attempts": visit.attempts if visit.attempts > 1 else 0,
+        "earlier_errors": list(visit.earlier),
         "lastmod": visit.lastmod,
         "links_over_limit": found.links_over,
         "truncated": found.truncated,

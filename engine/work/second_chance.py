@@ -74,9 +74,16 @@ def is_of_a_sleep(failed: EngineError) -> bool:
     return not isinstance(failed, PageError) or failed.kind in _PASSING
 
 
-def is_a_death(failed: EngineError) -> bool:
-    """Did the browser, or the part of it that held the page, die?"""
+def is_unproved(failed: EngineError) -> bool:
+    """May another page have caused it: in the browser, the renderer, the cookie jar, the proxy?"""
+    if isinstance(failed, PageError) and failed.unproved:
+        return True
     return isinstance(failed, BrowserGone) or _has_crashed(failed)
+
+
+def first_error(failed: EngineError) -> str:
+    """What the first attempt failed of, for the page's record."""
+    return "the browser stopped" if isinstance(failed, BrowserGone) else str(failed)
 
 
 def failure_of(failed: EngineError) -> Failure:

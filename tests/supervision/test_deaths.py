@@ -55,8 +55,9 @@ async def test_a_page_whose_renderer_died_is_loaded_once_more_and_stands_there_o
 async def test_a_page_that_kills_its_renderer_every_time_fails_alone_and_is_not_tried_for_ever(
     home: Path, place: Place, browser: Running
 ) -> None:
-    place.pages = {"/": place.links("/deadly", "/fine"), "/deadly": "x", "/fine": "fine"}
-    place.acts["/deadly"] = kill_renderer
+    place.pages = {"/": place.links("/deadly", "/fine"), "/fine": "fine"}
+    place.pages["/deadly"] = "<script>fetch('/kill')</script>"  # by then it holds the page
+    place.acts["/kill"] = kill_renderer
     async with browser() as session:
         kept = await crawled(session, home, place.url)
     assert kept["/deadly"]["error"] == "the page crashed twice"

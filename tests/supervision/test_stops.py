@@ -19,6 +19,7 @@ import pytest
 
 from engine.browser.egress import Policy
 from engine.browser.evidence import TabCamera
+from engine.browser.failures import PageTooHeavy
 from engine.browser.processes import alive
 from engine.browser.session import InstanceOptions
 from engine.config import Settings
@@ -191,10 +192,9 @@ async def test_a_sleep_of_the_machine_shows_although_its_monotonic_clock_stood(
 def test_a_page_comes_again_for_a_death_and_for_what_a_sleep_explains() -> None:
     crash, slow, answer = (PageError(kind, kind) for kind in ("crash", "timeout", "http"))
     gone, late = BrowserGone(url="x"), UnitTimeout(label="x", limit_s=1.0)
-    assert [*map(second_chance.is_a_death, (crash, gone, slow, late))] == [1, 1, 0, 0]
+    assert [*map(second_chance.is_unproved, (crash, gone, slow, late))] == [1, 1, 0, 0]
     assert [*map(second_chance.is_of_a_sleep, (slow, gone, late, crash, answer))] == [1, 1, 1, 0, 0]
-    heavy = PageError("memory", "page used too much memory")
-    assert not second_chance.is_a_death(heavy)
+    assert second_chance.is_unproved(PageTooHeavy())
 
 
 async def test_a_page_that_hangs_takes_the_time_of_all_parts_of_its_evidence_once(

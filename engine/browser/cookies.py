@@ -1,0 +1,72 @@
+"""The cookies that a site has in a crawl's context: bounded, and suspected when it refuses pages.
+
+A page may set more of them than its own server takes in a request (8 kB with most): every page
+after it would be answered with an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from playwright.async_api import Error
+
+from engine.errors import PageError
+
+if TYPE_CHECKING:
+    from playwright.async_api import CDPSession
+
+MAX_BYTES: Final = 8 * 1024  # of the cookies of one address
+LARGE_BYTES: Final = 4 * 1024  # the smallest header that common servers refuse
+LOOK_S: Final = 2.0
+TOO_LARGE: Final = 431
+# What servers, balancers and caches answer to a header that is too large for them.
+SUSPECT: Final = frozenset({400, 413, 414, 494, 500, 502, 503, 520})
+CUT: Final = frozenset({"connection", "protocol"})  # some hang up instead
+
+
+class CookieJar:
+    """What the tab on `wire` sends as cookies, and may delete."""
+
+    def __init__(self, wire: CDPSession) -> None:
+        self._wire = wire
+
+    async def may_explain(self, url: str, status: int = 0) -> bool:
+        """May cookies be why `url` was answered with `status`, or (0) not at all?"""
+        if status and status != TOO_LARGE and status not in SUSPECT:
+            return False
+        least = 1 if status == TOO_LARGE else LARGE_BYTES
+        return sum(map(_bytes, await self._cookies(url))) >= least
+
+    async def bound(self, url: str, readable_chars: int) -> None:
+        """Delete the newest cookies of `url` where all of them are more than a server takes."""
+        if readable_chars <= MAX_BYTES:
+            return
+        kept = 0
+        for cookie in await self._cookies(url):  # of one path the oldest comes first
+            kept += _bytes(cookie)
+            if kept > MAX_BYTES:
+                named = ("name", "domain", "path", "partitionKey")
+                told = {name: cookie[name] for name in named if name in cookie}
+                await self._ask("Network.deleteCookies", told)
+
+    async def _cookies(self, url: str) -> list[dict[str, Any]]:
+        return list((await self._ask("Network.getCookies", {"urls": [url]})).get("cookies", ()))
+
+    async def _ask(self, what: str, given: dict[str, Any]) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(LOOK_S):
+                return dict(await self._wire.send(what, given) or {})
+        except (Error, TimeoutError):
+            return {}
+
+
+def unproved(status: int) -> PageError:
+    """The answer to a page that may have had to pay for the cookies of another."""
+    failed = PageError("http", f"HTTP {status}", status)
+    failed.unproved = True
+    return failed
+
+
+def _bytes(cookie: dict[str, Any]) -> int:
+    return len(cookie["name"]) + len(cookie["value"]) + 3  # "=" and "; "

@@ -1,0 +1,100 @@
+"""What one page does to its tab, browser or cookie jar is not another page's failure."""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from engine.browser.limits import MIB, Limits
+from engine.errors import OnlyErrorAnswers
+from engine.sample.server import Answer, Request
+from tests.supervision.conftest import Place, Running, crawled
+
+pytestmark = pytest.mark.usefixtures("patience")
+HONEST = [f"/page/{number}" for number in range(8)]
+BY_SCRIPT = """<p>flood</p><script>for (let at = 0; at < 100; at += 1)
+document.cookie = `c${at}=${"x".repeat(1200)}; path=/`;</script>"""
+BY_HEADERS = tuple(("Set-Cookie", f"c{at}={'x' * 1200}; path=/; HttpOnly") for at in range(35))
+SHORT = tuple(("Set-Cookie", f"c{at}={'x' * 500}; path=/; HttpOnly") for at in range(10))
+
+
+class CookiePlace(Place):
+    """Answers a `Cookie` header that is longer than `most` with `status`; the server cuts 64 kB."""
+
+    most = 8_190
+    status = 431
+
+    def _answer(self, request: Request) -> Answer:
+        if len(request.headers.get("cookie", "")) <= self.most:
+            return super()._answer(request)
+        self.hits["refused"] += 1
+        return Answer(b"", self.status)
+
+
+@pytest.fixture
+def cookie_place() -> CookiePlace:
+    made = CookiePlace()
+    made.pages["/"] = made.links("/flood", *HONEST)
+    made.pages.update((path, "<p>fine</p>") for path in HONEST)
+    return made
+
+
+@pytest.mark.case("R91")
+async def test_a_page_that_fills_the_cookie_jar_costs_no_other_page(
+    home: Path, cookie_place: CookiePlace, browser: Running
+) -> None:
+    made = cookie_place
+    floods = {"script": (), "headers": BY_HEADERS, "short": SHORT}
+    made.server.start()
+    async with browser() as session:
+        for name, status, concurrency in (
+            *(("script", 431, 3), ("headers", 431, 3), ("headers", 400, 1), ("short", 502, 1)),
+        ):
+            text = BY_SCRIPT if name == "script" else "<p>flood</p>"
+            answer = Answer(text.encode(), headers=floods[name])
+            made.acts["/flood"] = partial(copy, answer)
+            made.status, made.most = status, 4_096 if name == "short" else 8_190
+            kept = await crawled(session, home, made.url, concurrency=concurrency, retries=0)
+            failed = {path: page["error"] for path, page in kept.items() if "error" in page}
+            assert not failed, (name, status)
+            assert len(kept) == 2 + len(HONEST)
+            tried = [page for page in kept.values() if "earlier_errors" in page]
+            assert all(page["attempts"] == 2 for page in tried)
+            told = {one for page in tried for one in page["earlier_errors"]}
+            assert told <= {f"HTTP {status}", "the server sent nothing"}  # of 120 kB
+            if name != "script":
+                assert len(tried) in range(1, 4), "those that were asked for at once"
+    made.server.stop()
+
+
+async def test_a_site_that_refuses_without_cookies_is_asked_once(
+    home: Path, cookie_place: CookiePlace, browser: Running
+) -> None:
+    made = cookie_place
+    made.most = -1
+    made.server.start()
+    async with browser() as session:
+        with pytest.raises(OnlyErrorAnswers, match="HTTP 431"):
+            await crawled(session, home, made.url, retries=0)
+    made.server.stop()
+    assert made.hits["refused"] == 1
+
+
+@pytest.mark.case("R75")
+async def test_a_page_that_grows_when_it_was_taken_is_not_told_of_the_next_one(
+    home: Path, place: Place, browser: Running
+) -> None:
+    place.pages["/"] = place.links("/next", "/last")
+    place.pages["/next"] = place.pages["/last"] = "<p>fine</p>"
+    hoard = "for (;;) if (kept.length < 75) kept.push(new Uint8Array(8 << 20).fill(1))"
+    left = [Answer(f"<script>kept = []; setTimeout(() => {{ {hoard} }})</script>".encode())]
+    # What it died of was left by the page before: alone, it is not there any more.
+    place.acts["/next"] = lambda: left.pop() if left else None
+    async with browser(Limits(renderer_bytes=300 * MIB, look_s=0.1)) as session:
+        kept = await crawled(session, home, place.url, timeout_ms=100_000, retries=0)
+    assert [page.get("error") for page in kept.values()] == [None] * 3
+    assert kept["/next"]["earlier_errors"] == ["page used too much memory"]
+    assert place.hits["/next"] == 2
