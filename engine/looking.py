@@ -77,7 +77,11 @@ class Looking:
         Raises:
             NotATaskId, TaskNotFound.
         """
-        return (await self._views([await self.ledger_id(task_id)]))[0]
+        found = await self.ledger_id(task_id)
+        view = (await self._views([found]))[0]
+        if isinstance(view.entry, Unreadable):
+            self._nudge(found)  # a list may have taken it for whole
+        return view
 
     async def list(
         self,

@@ -86,6 +86,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "badge.forced": "⚑ forced",
     "badge.foreign": "another process",
     "badge.locked": "busy, held by another program",
+    "badge.stale": "being rewritten, as last read",
     "why.pending": "Waiting for a free slot.",
     "why.pending.foreign": "Waiting in another process.",
     "why.running": "Running in this window.",

@@ -172,6 +172,7 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
     `orphaned` means that its owner is proved dead and nobody has reaped it yet.
     `ours` means that this very process runs it; `foreign` that another living one does.
     `locked` means that it is orphaned, and cannot be ended yet: another program has its lock.
+    `stale` means that its file is being rewritten, and this is what it last said.
     `last_event_at` is the newest event's time in ms, where the tail was read.
     `away` means that it runs here, and waits for its folder, which is away.
     `ledger` is the label of the ledger beside the own one that it is in; empty for the own.
@@ -186,6 +187,7 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
     ledger: str = ""
     locked: bool = False
     away: bool = False
+    stale: bool = False
 
     @property
     def task_id(self) -> TaskId:

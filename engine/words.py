@@ -175,9 +175,13 @@ def row_sentence(view: TaskView, status: str) -> str:
         parts.append(progress_spoken(entry.kind, view.units))
     if view.foreign:
         parts.append(say("row.sentence.foreign"))
-    if view.locked:
-        parts.append(say("badge.locked"))
-    return ", ".join(parts)
+    return ", ".join([*parts, *marks(view)])
+
+
+def marks(view: TaskView) -> list[str]:
+    """What is said beside a task's state for now: it is locked, or its file is being rewritten."""
+    found = [say("badge.locked")] if view.locked else []
+    return [*found, say("badge.stale")] if view.stale else found
 
 
 def why(view: TaskView, now_ms: float, stalled: bool = False) -> str:

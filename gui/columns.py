@@ -96,7 +96,7 @@ COLUMNS: tuple[Column, ...] = (
         lambda row, _: row.name,
         attrgetter("folded_name"),
         # whose it is, and whether it was forced, stands beside the name
-        lambda row: (row.name, row.view.foreign, row.view.locked, cells.forced_at(row)),
+        lambda row: (row.name, row.view.foreign, *words.marks(row.view), cells.forced_at(row)),
         paint="task",
         least=26,
     ),

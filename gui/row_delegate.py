@@ -154,7 +154,7 @@ class RowDelegate(QStyledItemDelegate):
         """What stands beside the name for ever or for now: forced, run by somebody else."""
         badges = [words.say("badge.forced")] if forced_at(row) is not None else []
         badges += [words.say("badge.foreign")] if row.view.foreign else []
-        return [*badges, words.say("badge.locked")] if row.view.locked else badges
+        return [*badges, *words.marks(row.view)]
 
     def _budget(
         self, painter: QPainter, box: tuple[int, int, int, int], row: Row, marked: bool

@@ -198,7 +198,7 @@ def moved_on(row: Row, view: TaskView, pace: Pace, now_ms: float) -> Row | None:
     """
     old = row.view
     same_owner = old.orphaned == view.orphaned and old.foreign == view.foreign
-    same_owner = same_owner and old.locked == view.locked
+    same_owner = same_owner and (old.locked, old.stale) == (view.locked, view.stale)
     same_owner = same_owner and old.away == view.away
     if old.entry != view.entry or not same_owner or row.stalls_at is None or row.stalled:
         return None

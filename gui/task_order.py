@@ -81,7 +81,7 @@ class TaskOrder:
                 continue
             at, old = row.stalls_at, row.view
             same = old.orphaned == view.orphaned and old.foreign == view.foreign
-            same = same and old.locked == view.locked
+            same = same and old.locked == view.locked and old.stale == view.stale
             same = same and old.away == view.away
             # Once silence is due, whether it needs attention has to be judged.
             if at is None or now_ms >= at or not same:

@@ -53,6 +53,7 @@ def view_data(view: TaskView, whole: dict[str, Any] | None = None) -> dict[str, 
         "foreign": view.foreign,
         "locked": view.locked,
         "away": view.away,
+        "stale": view.stale,
         "updated_at": updated_at(view),
     }
     if view.units is not None:
@@ -112,7 +113,7 @@ def cells(view: TaskView) -> list[str]:
         words.progress(kind, view.units),
         words.age(created, now),
         words.age(updated_at(view), now),
-        words.task_name(view) + (f" ({words.say('badge.locked')})" if view.locked else ""),
+        words.task_name(view) + "".join(f" ({mark})" for mark in words.marks(view)),
     ]
 
 

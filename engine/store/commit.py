@@ -13,6 +13,7 @@ from engine.store import meta
 from engine.store.files import Folder, Unflushed, Unusable
 from engine.store.lease import Lease
 from engine.store.lock import TIMEOUT_S, LockLost, TaskLock
+from engine.store.steady import opened
 
 log = logging.getLogger(__name__)
 
@@ -90,9 +91,8 @@ class Commits:
 
 def _read(folder: Folder, task_id: str) -> tuple[dict[str, Any], str]:
     """The whole dict, and the status in it. Raises TaskUnreadable, OSError."""
-    old = folder.read(META_NAME, meta.META_CAP)
     try:
-        raw = meta.opened(old)
+        _, raw = opened(folder)
         status = raw.get("status", "")
         if not isinstance(status, str):
             raise Unusable("its status is not a text")

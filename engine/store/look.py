@@ -5,12 +5,19 @@ from __future__ import annotations
 import errno
 import io
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from engine.errors import LedgerMissing, LedgerUnusable, NotATaskId, TaskNotFound, TaskUnreadable
+from engine.errors import (
+    EngineError,
+    LedgerMissing,
+    LedgerUnusable,
+    NotATaskId,
+    TaskNotFound,
+    TaskUnreadable,
+)
 from engine.records import (
     EVENTS_NAME,
     META_NAME,
@@ -30,12 +37,20 @@ from engine.store import history, journal, listing, meta, opening, outcome, seek
 from engine.store.assemble import Joined, Pieces, assemble, head_apart
 from engine.store.files import MIB, Folder, Unusable
 from engine.store.lease import Lease
+from engine.store.listing import packed
 from engine.store.machine import wall_ms
 from engine.store.seeking import Found, Needle
+from engine.store.steady import Mark, mark_of, opened, steadily
 
 T = TypeVar("T")
 
+MOST_DOUBTED = 100  # unreadable tasks of a list that get a second look
+MOST_REFUSED = 1_000
 DOCUMENT_CAP = 8 * MIB  # a task file has 1 MiB at most, and its states and ids come on top
+
+
+def _is_record(entry: TaskRecord | Unreadable | None) -> bool:
+    return isinstance(entry, TaskRecord)
 
 
 class LedgerLook:
@@ -50,19 +65,33 @@ class LedgerLook:
     def __init__(self, root: Path, *, now_ms: Callable[[], int] = wall_ms) -> None:
         self.root = root.absolute()
         self._now_ms = now_ms
+        self._refused: dict[str, tuple[Stamp | None, Unreadable]] = {}
         found = self._open_root()
         if found is not None:
             found.close()
 
     def read(self, task_id: str) -> TaskRecord | Unreadable:
         """One task as it stands, judged strictly; Unreadable tells why it cannot be used."""
-        with self._task(task_id):
-            root = self._open_root()
-        if root is not None:
-            with root:
-                for found in listing.read_many(root, [task_id], self._now_ms(), meta.strict):
-                    return found.entry
-        raise TaskNotFound(task_id=task_id, root=str(self.root))
+        with self._task(task_id) as folder:
+            found = steadily(lambda: mark_of(folder), lambda: self._entry(task_id), _is_record)
+            if isinstance(found, Unreadable) and len(self._refused) < MOST_REFUSED:
+                self._refused[task_id] = listing.stamp(folder, META_NAME), found
+        if found is None:
+            raise TaskNotFound(task_id=task_id, root=str(self.root))
+        return found
+
+    def refused(self, task_id: str, stamp: int | None) -> Unreadable | None:
+        """What `read` found of a record that a list takes for whole, and that was not changed."""
+        mark, found = self._refused.get(task_id, (None, None))
+        return found if mark is not None and packed(mark) == stamp else None
+
+    def _entry(self, task_id: str) -> TaskRecord | Unreadable | None:
+        root = self._open_root()
+        if root is None:
+            return None
+        with root:
+            strictly = listing.read_many(root, [task_id], self._now_ms(), meta.strict)
+            return next((found.entry for found in strictly), None)
 
     def read_raw(self, task_id: str) -> dict[str, Any]:
         """The whole meta.json with every field. Raises TaskUnreadable."""
@@ -132,8 +161,25 @@ class LedgerLook:
         if root is None:
             return []
         with root:
-            found = listing.entries(root, listing.task_ids(root), self._now_ms())
-            return listing.newest(found, status, kind, since)[:limit]
+            ids = [*listing.task_ids(root)]
+            found = list(listing.entries(root, ids, self._now_ms()))
+        whole = [one for one in found if isinstance(one, TaskRecord)]
+        if 0 < len(ids) - len(whole) <= MOST_DOUBTED:
+            found = [*whole, *self._doubtful({*ids}.difference(one.task_id for one in whole))]
+        return listing.newest(found, status, kind, since)[:limit]
+
+    def _doubtful(self, ids: set[TaskId]) -> Sequence[TaskRecord | Unreadable]:
+        """Those that looked unreadable or absent; one may just be rewritten by another tool."""
+        return steadily(
+            lambda: [mark for task_id in ids for mark in self._marks(task_id)],
+            lambda: [one.entry for one in self.read_many(ids)],
+            lambda entries: len(entries) == len(ids) and all(map(_is_record, entries)),
+        )
+
+    def _marks(self, task_id: TaskId) -> Sequence[Mark]:
+        with suppress(EngineError, OSError), self._task(task_id) as folder:
+            return mark_of(folder)
+        return ()
 
     def read_events(
         self, task_id: str, offset: int = 0, limit_bytes: int = MIB, *, whole: bool = False
@@ -315,7 +361,6 @@ class LedgerLook:
         """meta.json as bytes and as the whole dict, judged strictly."""
         with self._readable(task_id, META_NAME):
             try:
-                data = folder.read(META_NAME, meta.META_CAP)
+                return opened(folder)
             except FileNotFoundError as error:
                 raise Unusable("was never finished") from error
-            return data, meta.opened(data)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 
+from msgspec.structs import replace
+
 from engine.errors import EngineError
 from engine.records import (
     ENVELOPE,
@@ -35,6 +37,9 @@ from engine.store.slices import slices
 MEET_AT_ONCE = 128
 NAMES_AT_ONCE = 1000
 SURE_NS = 60 * 10**9  # a file's time may be that much older than its place in the folder
+KEPT_S = 5.0  # so long the last good record is shown of a file that cannot be read any more
+CALM_S = 1.0  # without a broken look, and the record counts as settled
+DOUBT_S = 60.0
 VERDICT_S = 3.0  # how old the word on an owner's life may get
 TURN = 500  # live tasks looked at in one pulse
 
@@ -53,6 +58,15 @@ class _Live:
     dead: bool = False
     locked: bool = False
     judged_at: float = float("-inf")
+    checked: TaskRecord | None = None
+
+
+@dataclass(slots=True)
+class _Doubt:
+    """When a record was read whole for the last time, and when it was broken."""
+
+    whole_at: float
+    broken_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +97,7 @@ class Picture:
         self._stamps: dict[TaskId, int | None] = {}  # packed
         self._live: dict[TaskId, _Live] = {}
         self._unfinished: set[TaskId] = set()
+        self._doubts: dict[TaskId, _Doubt] = {}  # of records that were whole, and then broken
         self._surveyed: dict[TaskId, int | None] = {}
         self._round: list[TaskId] = []
         self._met_at_ns = 0
@@ -93,7 +108,7 @@ class Picture:
     @property
     def restless(self) -> frozenset[TaskId]:
         """The tasks that may change without a hint from the root: live, or being made."""
-        return frozenset(self._live) | self._unfinished
+        return frozenset(self._live) | self._unfinished | self._doubts.keys()
 
     def survey(self) -> tuple[list[TaskId], tuple[TaskId, ...]]:
         """One cheap pass over all folders: who is to be read, newest first, and who went.
@@ -196,7 +211,7 @@ class Picture:
                 self._unfinished.discard(task_id)
                 # A stamp says nothing of rights or a failing disk: look at every survey.
                 self._stamps[task_id] = None if isinstance(entry, Unreadable) else mark
-                self._show(task_id, self._view(task_id, entry), views)
+                self._show(task_id, self._judged(task_id, entry, mark), views)
         return Difference(tuple(views), tuple(filter(self._went, left)))
 
     def pulse(self) -> Difference:
@@ -204,8 +219,8 @@ class Picture:
         views: list[TaskView] = []
         for task_id in chain.from_iterable(slices(self._turn())):
             if self._moves(task_id, self._live[task_id]):
-                self._show(task_id, self._view(task_id, self._views[task_id].entry), views)
-        made = self.look(self._unfinished)
+                self._show(task_id, self._marked(task_id, self._views[task_id].entry), views)
+        made = self.look((*self._unfinished, *self._doubts))
         return Difference((*views, *made.views), made.gone)
 
     def of(self, entry: Entry) -> TaskView:
@@ -222,6 +237,8 @@ class Picture:
         if os.path.isdir(self._ledger.root / task_id):
             if task_id not in self._views:
                 self._unfinished.add(task_id)
+            else:
+                self._broken(task_id)
             return False
         if self._waits(task_id):
             return False
@@ -261,6 +278,8 @@ class Picture:
             self._read_on(task_id, live)
         ours = self._is_ours(task_id, entry)
         dead = not ours and self._is_dead(entry, live)
+        if dead and (refused := self._refused(entry, live)) is not None:
+            return self._view(task_id, refused)
         return TaskView(
             entry=entry,
             units=live.units or stored,
@@ -271,6 +290,35 @@ class Picture:
             locked=dead and live.locked,
             away=ours and self._is_away(entry),
         )
+
+    def _judged(self, task_id: TaskId, entry: Entry, mark: int | None) -> TaskView:
+        """The view of what was just read; of a file that is being rewritten, the last good one."""
+        if (refused := self._ledger.refused(task_id, mark)) is not None:
+            return self._view(task_id, refused)
+        if isinstance(entry, Unreadable):
+            if self._broken(task_id):
+                return replace(self._views[task_id], stale=True)
+        elif (doubt := self._doubts.get(task_id)) is not None:
+            doubt.whole_at = time.monotonic()
+            if doubt.whole_at - doubt.broken_at >= CALM_S:
+                del self._doubts[task_id]
+        return self._marked(task_id, entry)
+
+    def _marked(self, task_id: TaskId, entry: Entry) -> TaskView:
+        view = self._view(task_id, entry)
+        doubted = task_id in self._doubts and isinstance(entry, TaskRecord)
+        return replace(view, stale=True) if doubted else view
+
+    def _broken(self, task_id: TaskId) -> bool:
+        """Note that a record could not be read; is the last good one still to be shown?"""
+        now, shown = time.monotonic(), self._views.get(task_id)
+        if shown is None or (isinstance(shown.entry, Unreadable) and task_id not in self._doubts):
+            return False
+        doubt = self._doubts.setdefault(task_id, _Doubt(now, now))
+        doubt.broken_at = now
+        if now - doubt.whole_at > DOUBT_S:
+            del self._doubts[task_id]
+        return isinstance(shown.entry, TaskRecord) and now - doubt.whole_at < KEPT_S
 
     def _is_ours(self, task_id: TaskId, entry: Entry) -> bool:
         """Is it this process' own? The lease tells before the task has reached its queue."""
@@ -327,8 +375,20 @@ class Picture:
             live.locked = found.owner is Owner.LOCKED
         return live.dead
 
+    def _refused(self, entry: TaskRecord, live: _Live) -> Unreadable | None:
+        """An orphan is judged strictly, as the reaper will: it cannot end what it cannot read."""
+        if live.checked is entry:
+            return None
+        live.checked = entry
+        try:
+            found = self._ledger.read(entry.task_id)
+        except EngineError:
+            return None
+        return found if isinstance(found, Unreadable) else None
+
     def _forget(self, task_id: TaskId) -> None:
         self._views.pop(task_id, None)
         self._stamps.pop(task_id, None)
         self._live.pop(task_id, None)
         self._unfinished.discard(task_id)
+        self._doubts.pop(task_id, None)

@@ -56,6 +56,7 @@ class Reaper:
         self._ended: set[TaskId] = set()
         self.failures: dict[TaskId, EngineError] = {}
         self.busy: set[TaskId] = set()
+        self._told: dict[str, str] = {}  # why a task could not be reaped, as the log has it
 
     def owner_of(self, record: TaskRecord) -> Ownership:
         """Who owns the task; see `store.ownership`."""
@@ -121,7 +122,9 @@ class Reaper:
         return None
 
     def _failed(self, record: TaskRecord, error: EngineError) -> None:
-        log.warning("task %s: could not be reaped: %s", record.task_id, error)
+        level = logging.DEBUG if self._told.get(record.task_id) == str(error) else logging.WARNING
+        self._told[record.task_id] = str(error)
+        log.log(level, "task %s: could not be reaped: %s", record.task_id, error)
         self.failures[TaskId(record.task_id)] = error
 
     def _unforeseen(self, record: TaskRecord, error: Exception) -> TaskUnreadable:

@@ -265,8 +265,7 @@ class _Head(QWidget):
         parts = [words.status_word(view), words.progress(kind, view.units)]
         if view.foreign:
             parts.append(words.say("badge.foreign"))
-        if view.locked:
-            parts.append(words.say("badge.locked"))
+        parts += words.marks(view)
         self._state.show_text(" · ".join(part for part in parts if part))
         self._state.show_tone(look(view))
 
