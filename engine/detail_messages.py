@@ -104,6 +104,9 @@ DETAILS: Final[dict[str, str]] = {
     "left_out.links_over_limit": "{count} links beyond the limit of a page were not followed",
     "left_out.links_fragments.one": "1 address with #/ or #! was not followed as an own page",
     "left_out.links_fragments": "{count} addresses with #/ or #! were not followed as own pages",
+    "sitemap_limit.files": "More sitemaps than a task reads: 1,000 files were read",
+    "sitemap_limit.bytes": "Larger sitemaps than a task reads: 1 GB of them was read",
+    "sitemap_limit.addresses": "More addresses in sitemaps than a task reads: 5 million were read",
     "left_out.windows_refused.one": (
         "1 window did not open: a recording without a window opens none"
     ),

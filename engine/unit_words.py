@@ -19,6 +19,7 @@ UNIT_NOUNS: Final = {
     TASK_RUN: "items",
 }
 REMARKS: Final = ("empty", "unsettled")  # of pages that were kept
+SITEMAP_LIMITS: Final = ("files", "bytes", "addresses")  # of all sitemaps that a task reads
 LEFT_OUT: Final = ("redacted", "links_over_limit", "links_fragments", "windows_refused")
 
 
@@ -29,10 +30,14 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
     counted = {f"pages.{kind}": f"{kind}_pages" for kind in REMARKS}
     counted |= {f"left_out.{name}": name for name in LEFT_OUT}
     told = ((message, summary.get(key)) for message, key in counted.items())
+    limit = summary.get("sitemap_limit")
     return [
-        say(f"{message}.one" if number == 1 else message, count=count(number))
-        for message, number in told
-        if isinstance(number, int) and number > 0
+        *(
+            say(f"{message}.one" if number == 1 else message, count=count(number))
+            for message, number in told
+            if isinstance(number, int) and number > 0
+        ),
+        *([say(f"sitemap_limit.{limit}")] if limit in SITEMAP_LIMITS else []),
     ]
 
 

@@ -217,7 +217,7 @@ def _why_running(view: TaskView, now_ms: float, stalled: bool) -> str:
     if view.away:
         return say("why.running.away")
     at = updated_at(view)
-    message = display(view.units.message or "", 300) if view.units is not None else ""
+    message = display(retold(view.units.message or ""), 300) if view.units is not None else ""
     if isinstance(view.entry, TaskRecord) and view.entry.kind == ENVELOPE:
         said = [say("why.running.outside", owner=owner(view))]
     elif view.foreign:

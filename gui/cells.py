@@ -156,7 +156,7 @@ def doing_of(row: Row) -> str | None:
 
 
 def doing(row: Row, _now_ms: float) -> str:
-    return display(doing_of(row) or "", _MOST)
+    return display(retold(doing_of(row) or ""), _MOST)
 
 
 def started_at(row: Row) -> float | None:

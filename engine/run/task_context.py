@@ -109,6 +109,15 @@ class TaskContext:
                 self.units = before  # a page that could not be written does not count
             raise
 
+    async def reached(self, message: str) -> None:
+        """Tell what it is doing: a progress event that counts no other unit."""
+        async with self._order:
+            last = self.units
+            self.units = Units(last.done, last.total, message, last.failed)
+            told = _progress(self.units)
+            await self._write(partial(self._ledger.append_event, self.task_id, "progress", told))
+        self._nudge(self._id)
+
     async def rest(self, pages: list[dict[str, Any]]) -> None:
         """Keep units that were never done; no event tells of them, and nothing counts them."""
         async with self._order:
@@ -193,11 +202,7 @@ class TaskContext:
 
     def _steps(self, page: Mapping[str, Any], units: Units) -> deque[Step]:
         """What keeping a page takes; each is done once, whatever comes between."""
-        progress: dict[str, Any] = {"unitsDone": units.done, "unitsTotal": units.total}
-        if units.failed:
-            progress["unitsFailed"] = units.failed
-        if units.message:
-            progress["message"] = units.message
+        progress = _progress(units)
 
         def append() -> StopReason:
             self._ledger.append_page(self.task_id, dict(page))
@@ -220,6 +225,15 @@ class TaskContext:
                 found = steps[0]()
                 steps.popleft()
         return found
+
+
+def _progress(units: Units) -> dict[str, Any]:
+    told: dict[str, Any] = {"unitsDone": units.done, "unitsTotal": units.total}
+    if units.failed:
+        told["unitsFailed"] = units.failed
+    if units.message:
+        told["message"] = units.message
+    return told
 
 
 async def _to_its_end(write: Callable[[], T]) -> T:

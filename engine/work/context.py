@@ -82,6 +82,10 @@ class Context(Protocol):
         """Keep a finished unit (a page, a command, …): `pages.jsonl` first, then the progress."""
         ...
 
+    async def reached(self, message: str) -> None:
+        """Tell what it is doing where no unit was finished: progress without another unit."""
+        ...
+
     async def rest(self, pages: list[dict[str, Any]]) -> None:
         """Keep units that were never done, by one write; they count for nothing."""
         ...
@@ -211,6 +215,10 @@ class MemoryContext:
         self.progress.append(units)
         if self._on_page is not None:
             self._on_page(page, units)
+
+    async def reached(self, message: str) -> None:
+        before = self.progress[-1] if self.progress else Units()
+        self.progress.append(Units(before.done, before.total, message, before.failed))
 
     async def rest(self, pages: list[dict[str, Any]]) -> None:
         self.pages.extend(pages)

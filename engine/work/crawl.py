@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -57,22 +57,39 @@ async def crawl(args: CrawlArgs, ctx: Context, open_fetcher: OpenFetcher) -> Cra
         return await crawl_from(args, ctx, loader, [Visit(start, 0) for start in args.starts])
 
 
+Give = Callable[[Sequence[Visit]], Awaitable[None]]
+Search = Callable[[Give], Awaitable[bool]]
+"""Finds addresses while pages are taken, and gives them as it goes; has it found all of them?"""
+
+
 async def crawl_from(
-    args: CrawlArgs, ctx: Context, loader: Loader, visits: Sequence[Visit]
+    args: CrawlArgs,
+    ctx: Context,
+    loader: Loader,
+    visits: Sequence[Visit] = (),
+    *,
+    search: Search | None = None,
+    pace: Pace | None = None,
 ) -> CrawlOutcome:
-    """As `crawl`, from any number of addresses; the patterns are not asked about these."""
-    return await _Crawl(args, ctx, loader).run(visits)
+    """As `crawl`, from any number of addresses; the patterns are not asked about these.
+
+    `search` finds more of them meanwhile. It is ended when no page may be taken any more; what
+    it raises ends the crawl. `pace` is the one that it keeps as well.
+    """
+    made = _Crawl(args, ctx, loader, pace or Pace(ctx, args.delay_ms / 1_000))
+    return await made.run(visits, search)
 
 
 class _Crawl:
-    def __init__(self, args: CrawlArgs, ctx: Context, loader: Loader) -> None:
+    def __init__(self, args: CrawlArgs, ctx: Context, loader: Loader, pace: Pace) -> None:
         self._args, self._ctx, self._loader = args, ctx, loader
         self._scope = args.scope or f"{args.address.origin}/**"
         self._scopes = [self._scope]
         self._frontier = Frontier(
             args.max_depth, args.max_pages + SPARE, self._wanted, args.fragments
         )
-        self._pace = Pace(ctx, args.delay_ms / 1_000)
+        self._pace = pace
+        self._searching = self._is_more = False
         self._robots: Robots | None = None
         self._tally = Tally()
         self._scrub = Scrub(args.secrets, key_shapes=args.redact_content)
@@ -94,7 +111,7 @@ class _Crawl:
             return False
         return not self._args.include_patterns or self._included(address)
 
-    async def run(self, visits: Sequence[Visit]) -> CrawlOutcome:
+    async def run(self, visits: Sequence[Visit], search: Search | None) -> CrawlOutcome:
         started = self._ctx.monotonic()
         if len(visits) < MANY:
             self._frontier.start(visits)
@@ -102,9 +119,7 @@ class _Crawl:
             await asyncio.to_thread(self._frontier.start, visits)
         try:
             with self._awake:
-                async with asyncio.TaskGroup() as workers:
-                    for number in range(self._args.concurrency):
-                        workers.create_task(self._work(), name=f"crawl-{number}")
+                await self._take_all(search)
         except BaseExceptionGroup as group:
             with contextlib.suppress(EngineError):
                 await self._keep_waiting()
@@ -114,10 +129,35 @@ class _Crawl:
         outcome = self._tally.outcome(self._scope, duration_ms, self._stopped_by())
         return msgspec.structs.replace(outcome, left_out=self._frontier.left.told())
 
+    async def _take_all(self, search: Search | None) -> None:
+        self._searching = self._is_more = search is not None
+        async with asyncio.TaskGroup() as searching:
+            finding = None if search is None else searching.create_task(self._search(search))
+            async with asyncio.TaskGroup() as workers:
+                for number in range(self._args.concurrency):
+                    workers.create_task(self._work(), name=f"crawl-{number}")
+            if finding is not None:
+                finding.cancel()
+
+    async def _search(self, search: Search) -> None:
+        """Take what `search` finds, until it has found all."""
+        with contextlib.suppress(UnitStopped):
+            self._is_more = not await search(self._give)
+        self._searching = False
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def _give(self, visits: Sequence[Visit]) -> None:
+        for start in range(0, len(visits), MANY):
+            self._frontier.start(visits[start : start + MANY])
+            async with self._changed:
+                self._changed.notify_all()
+            await asyncio.sleep(0)
+
     def _stopped_by(self) -> StoppedBy:
         if self._ctx.stopping:
             return why_stopped(self._ctx)
-        whole = self._frontier.is_empty and not self._frontier.dropped
+        whole = self._frontier.is_empty and not (self._frontier.dropped or self._is_more)
         return "frontier" if whole else "max_pages"
 
     async def _work(self) -> None:
@@ -145,7 +185,7 @@ class _Crawl:
             return None
 
     def _is_over(self) -> bool:
-        if self._ctx.stopping or self._frontier.is_empty:
+        if self._ctx.stopping or (self._frontier.is_empty and not self._searching):
             return True
         return self._room() <= 0 and not self._under_way
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
-from engine.tally import CrawlOutcome, Tally
-from engine.work.context import Context, UnitStopped
-from engine.work.crawl import crawl_from, why_stopped
+from engine.tally import CrawlOutcome
+from engine.work.context import Context
+from engine.work.crawl import crawl_from
 from engine.work.loading import Loader, OpenFetcher
+from engine.work.pace import Pace
 from engine.work.sitemap_args import SitemapArgs
 from engine.work.sitemap_search import Found, Search
 
@@ -17,7 +18,7 @@ from engine.work.sitemap_search import Found, Search
 async def crawl_sitemap(
     args: SitemapArgs, ctx: Context, open_fetcher: OpenFetcher
 ) -> tuple[CrawlOutcome, Found]:
-    """Find the sitemap, then take its pages; a stop is no error, as in `crawl`.
+    """Find the sitemap, and take pages while it is read; a stop is no error, as in `crawl`.
 
     Raises:
         SitemapMissing, SitemapUnmatched: there is nothing to take.
@@ -25,15 +26,11 @@ async def crawl_sitemap(
     """
     started = ctx.monotonic()
     async with Loader(args.pages, open_fetcher) as loader:
-        search = Search(args, ctx, loader)
-        try:
-            found = await search.run()
-            outcome = await crawl_from(args.pages, ctx, loader, found.visits)
-        except UnitStopped:  # while it searched: a crawl keeps this to itself
-            found = search.found
-            outcome = Tally().outcome(args.pages.scope or "**", 0, why_stopped(ctx))
+        pace = Pace(ctx, args.pages.delay_ms / 1_000)
+        search = Search(args, ctx, loader, pace)
+        outcome = await crawl_from(args.pages, ctx, loader, search=search.run, pace=pace)
     lasted_ms = round((ctx.monotonic() - started) * 1_000)
-    return msgspec.structs.replace(outcome, duration_ms=lasted_ms), found
+    return msgspec.structs.replace(outcome, duration_ms=lasted_ms), search.found
 
 
 def head(outcome: CrawlOutcome, found: Found) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -22,8 +23,10 @@ import msgspec
 from engine import redact
 from engine.display import display
 from engine.errors import EngineError, PageError
+from engine.sizes import size_words
 from engine.work.addresses import Address, address_of, glob_matcher, link_address, same_site
 from engine.work.context import Context, UnitTimeout
+from engine.work.crawl import Give
 from engine.work.fetch import Fetched, PageOptions
 from engine.work.frontier import SPARE, Visit
 from engine.work.loading import Loader
@@ -36,6 +39,8 @@ from engine.work.sitemap_args import SitemapArgs
 
 FILE_S = 60.0  # what one file may take
 MAX_FILES = 1_000  # of one task; an index without end stops here
+MAX_ALL_BYTES = 1_000_000_000  # that a task reads of sitemaps, as they are sent
+MAX_LISTED = 5_000_000  # addresses that a task looks at; each costs memory until its end
 MAX_DEPTH = 4  # indexes within each other; the protocol knows one
 _USUAL = ("/sitemap.xml", "/sitemap_index.xml")
 _ENDINGS = (".xml", ".gz", ".txt")  # of a given address that is meant to be a sitemap's
@@ -65,6 +70,8 @@ class Found(msgspec.Struct):
     source: str = ""
     visits: list[Visit] = msgspec.field(default_factory=list)
     files: int = 0
+    bytes: int = 0
+    limit: str = ""
     damaged: int = 0
     listed: int = 0
     elsewhere: int = 0
@@ -77,10 +84,13 @@ class Found(msgspec.Struct):
             "sitemap_source": self.source,
             "sitemap_files": self.files,
             "sitemap_files_damaged": self.damaged,
+            "sitemap_bytes": self.bytes,
             "urls_listed": self.listed,
             "urls_elsewhere": self.elsewhere,
             "urls_filtered": self.filtered,
         }
+        if self.limit:
+            told["sitemap_limit"] = self.limit
         return {**told, "links_fragments": self.fragments} if self.fragments else told
 
 
@@ -92,34 +102,50 @@ class _File(NamedTuple):
     guess: bool = False
 
 
-class Search:
-    """Reads sitemaps until there are enough pages; `found` tells what there is so far."""
+async def _to_its_end(work: Callable[[], None]) -> None:
+    """Work on a thread: who is stopped meanwhile waits for its end, for it changes what is told."""
+    doing = asyncio.get_running_loop().run_in_executor(None, work)
+    try:
+        await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await doing
+        raise
 
-    def __init__(self, args: SitemapArgs, ctx: Context, loader: Loader) -> None:
+
+class Search:
+    """Reads sitemaps until there are enough pages; `found` tells what there is so far.
+
+    Files wait for the moments of `pace`, which the pages have to share with them.
+    """
+
+    def __init__(self, args: SitemapArgs, ctx: Context, loader: Loader, pace: Pace) -> None:
         self.found = Found()
         self._args, self._ctx, self._loader = args, ctx, loader
         self._site = args.pages.address
         self._matches = glob_matcher((args.filter,)) if args.filter else lambda _: True
-        self._pace = Pace(ctx, args.pages.delay_ms / 1_000)
+        self._pace = pace
+        self._give: Give
+        self._given = 0
         self._seen_files: set[str] = set()
         self._seen = SeenKeys()
         self._routes = SeenKeys()  # that are left out
         self._tried: list[str] = []
         self._problem = ""
 
-    async def run(self) -> Found:
-        """The pages to take, in the order they are listed in.
+    async def run(self, give: Give) -> bool:
+        """Give the pages to take, file by file, in the order they are listed in; were it all?
 
         Raises:
             SitemapMissing, SitemapUnmatched.
             UnitStopped: the task was asked to stop.
         """
+        self._give = give
         if not await self._find():
             tried = "; ".join(self._tried[:10])
             raise SitemapMissing(site=self._site.origin, tried=tried)
         if not self.found.visits:
             raise SitemapUnmatched(source=self.found.source, reason=self._why_none())
-        return self.found
+        return not (self.found.limit or self._is_enough())
 
     async def _find(self) -> bool:
         if self._args.sitemap is not None:
@@ -161,11 +187,23 @@ class Search:
         before = self.found.files
         while waiting and not self._is_enough():
             file = waiting.popleft()
-            if file.address.key in self._seen_files or len(self._seen_files) >= MAX_FILES:
+            if file.address.key in self._seen_files:
                 continue
+            if self._is_at_limit():
+                break
             self._seen_files.add(file.address.key)
             waiting.extend((await self._read(file))[: MAX_FILES - len(waiting)])
         return self.found.files > before
+
+    def _is_at_limit(self) -> bool:
+        """May no further file be read? Which limit that is stands in `found`."""
+        reached = {
+            "files": len(self._seen_files) >= MAX_FILES,
+            "bytes": self.found.bytes >= MAX_ALL_BYTES,
+            "addresses": self.found.listed >= MAX_LISTED,
+        }
+        self.found.limit = next((name for name, is_reached in reached.items() if is_reached), "")
+        return bool(self.found.limit)
 
     def _is_enough(self) -> bool:
         # Some of them robots.txt may forbid; the crawl itself counts those apart.
@@ -188,9 +226,24 @@ class Search:
         told = f"{len(listing.entries):,} entries" + (f"; {problem}" if problem else "")
         await self._ctx.log("sitemap", f"{file.address.url}: {told}")
         if listing.kind == "pages":
-            await asyncio.to_thread(self._take, listing, fetched.final_url)  # 0.5 s for 50,000
+            await _to_its_end(partial(self._take, listing, fetched.final_url))  # 0.5 s for 50,000
+            await self._hand_on()
             return []
+        await self._tell()
         return self._further(listing, fetched.final_url, file)
+
+    async def _hand_on(self) -> None:
+        """Give the pages that are new; from the first file on, some are taken meanwhile."""
+        new = self.found.visits[self._given :]
+        self._given += len(new)
+        await self._tell()
+        if new:
+            await self._give(new)
+
+    async def _tell(self) -> None:
+        files, listed = f"{self.found.files:,}", f"{self.found.listed:,}"
+        size = size_words(self.found.bytes)
+        await self._ctx.reached(f"Reading sitemaps (files: {files}, addresses: {listed}, {size})")
 
     async def _fetch(self, address: Address) -> tuple[Fetched, Listing]:
         fetcher = await self._loader.fetcher("static")
@@ -201,6 +254,7 @@ class Search:
             fetched = await patiently(
                 lambda: fetcher.fetch(address.url, options), self._args.pages.retries
             )
+            self.found.bytes += fetched.bytes
             if not 200 <= fetched.status < 300:
                 raise PageError("status", f"HTTP {fetched.status}")
             return fetched, await asyncio.to_thread(read_sitemap, fetched.body)

@@ -14,9 +14,13 @@ from engine.records import Status
 from engine.sample.server import Answer
 from engine.sample.site import Site
 from engine.sample.sitemaps import ELSEWHERE, index, urlset
+from engine.saying import say
 from engine.service import Engine
+from engine.unit_words import remarks
+from engine.work import sitemap_search
 from engine.work.context import MemoryContext
 from engine.work.loading import Loader
+from engine.work.pace import Pace
 from engine.work.sitemap_args import ARGUMENTS, parse_sitemap
 from engine.work.sitemap_crawl import crawl_sitemap, head
 from engine.work.sitemap_search import MAX_FILES, Search, SitemapMissing, SitemapUnmatched
@@ -91,10 +95,16 @@ async def test_entries_with_routes_are_counted_or_pages_of_their_own(site):
     args = parse_sitemap({"url": site.url, "fragments": "routes", "delay_ms": 0})
     policy = Policy.for_start(site.url)
     async with Loader(args.pages, lambda *_: open_static(policy)) as loader:
-        found = await Search(args, MemoryContext(), loader).run()
-    urls = [visit.address.url for visit in found.visits]
-    assert urls == [f"{front}#!/a", f"{front}#/b", front]
-    assert "links_fragments" not in found.summary()
+        ctx = MemoryContext()
+        given: list[str] = []
+
+        async def give(visits):
+            given.extend(visit.address.url for visit in visits)
+
+        search = Search(args, ctx, loader, Pace(ctx, 0.0))
+        await search.run(give)
+    assert given == [f"{front}#!/a", f"{front}#/b", front]
+    assert "links_fragments" not in search.found.summary()
 
 
 async def test_no_sitemap_is_an_error_that_says_what_was_tried(site):
@@ -191,6 +201,74 @@ async def test_of_a_list_that_is_too_long_the_first_pages_are_taken(site):
 async def test_bytes_that_are_no_text_cost_only_their_entry(site):
     _, pages = await taken(sitemap_url=f"{site.url}/sitemaps/odd-bytes.xml")
     assert paths(pages, site) == ["/static/1", "/static/2?a=1&b=2"]
+
+
+def in_two_files(site, first, *, second):
+    """An index of two sitemaps: these pages, and what the other one answers."""
+    site.answers["/sitemap.xml"] = Answer(index([f"{site.url}/{n}.xml" for n in (1, 2)]))
+    site.answers["/1.xml"] = Answer(urlset([f"{site.url}/static/{n}" for n in first]))
+    site.answers["/2.xml"] = second
+
+
+async def test_pages_are_taken_while_further_sitemaps_are_read(site):
+    in_two_files(site, range(1, 4), second=Answer(stops="before"))
+    ctx = MemoryContext()
+    crawling = asyncio.create_task(taken(ctx, url=site.url))
+    async with asyncio.timeout(60):
+        while len(ctx.pages) < 3 or not site.hits["/2.xml"]:
+            await asyncio.sleep(0.01)
+        assert not crawling.done()
+        ctx.stop()
+        told, pages = await crawling
+    assert paths(pages, site) == [f"/static/{n}" for n in range(1, 4)]
+    assert told["summary"]["stopped_by"] == "cancelled"
+    assert told["summary"]["sitemap_files"] == 2
+
+
+async def test_what_is_read_of_sitemaps_is_told_before_the_first_page(site):
+    second = Answer(urlset([f"{site.url}/static/9"]))
+    in_two_files(site, range(1, 4), second=second)
+    ctx = MemoryContext()
+    told, _ = await taken(ctx, url=site.url)
+    messages = [units.message for units in ctx.progress]
+    sizes = [len(site.answers[path].body) for path in ("/sitemap.xml", "/1.xml", "/2.xml")]
+    assert messages[0] == f"Reading sitemaps (files: 1, addresses: 0, {sizes[0]} B)"
+    assert messages[1] == f"Reading sitemaps (files: 2, addresses: 3, {sum(sizes[:2])} B)"
+    assert f"Reading sitemaps (files: 3, addresses: 4, {sum(sizes)} B)" in messages
+    assert told["summary"]["sitemap_bytes"] == sum(sizes)
+    assert "sitemap_limit" not in told["summary"]
+
+
+async def test_with_enough_pages_no_further_sitemap_is_waited_for(site):
+    in_two_files(site, range(1, 4), second=Answer(stops="before"))
+    async with asyncio.timeout(60):
+        told, pages = await taken(url=site.url, max_pages=3)
+    assert len(pages) == 3
+    assert told["summary"]["stopped_by"] == "max_pages"
+
+
+@pytest.mark.parametrize(
+    ("limit", "name", "most"),
+    [("MAX_FILES", "files", 2), ("MAX_ALL_BYTES", "bytes", 300), ("MAX_LISTED", "addresses", 3)],
+)
+async def test_what_a_task_reads_of_sitemaps_is_bounded(site, monkeypatch, limit, name, most):
+    monkeypatch.setattr(sitemap_search, limit, most)
+    in_two_files(site, range(1, 4), second=Answer(urlset([f"{site.url}/static/9"])))
+    told, pages = await taken(url=site.url)
+    assert paths(pages, site) == [f"/static/{n}" for n in range(1, 4)]
+    assert told["summary"]["sitemap_limit"] == name
+    assert say(f"sitemap_limit.{name}") in remarks(told["summary"])
+    assert told["summary"]["stopped_by"] == "max_pages"
+    assert site.hits["/2.xml"] == 0
+
+
+async def test_sitemaps_and_pages_share_the_moments_of_their_host(site):
+    in_two_files(site, range(1, 4), second=Answer(urlset([f"{site.url}/static/9"])))
+    started = asyncio.get_running_loop().time()
+    told, _ = await taken(url=site.url, delay_ms=100)
+    lasted_s = asyncio.get_running_loop().time() - started
+    asked = told["summary"]["sitemap_files"] + told["summary"]["total_pages"]
+    assert (asked, lasted_s >= (asked - 1) * 0.1) == (7, True)
 
 
 async def test_a_stop_while_searching_is_no_error(site):

@@ -13,7 +13,7 @@ from engine.budget import BUDGETS
 from engine.budget.fold import NEXT
 from engine.budget.policy import DOMAINS
 from engine.messages import ENGLISH
-from engine.unit_words import LEFT_OUT, REMARKS, UNIT_NOUNS
+from engine.unit_words import LEFT_OUT, REMARKS, SITEMAP_LIMITS, UNIT_NOUNS
 from gui.cells import CONTRACTS
 from gui.columns import COLUMNS
 from gui.details.event_model import TITLES
@@ -37,6 +37,7 @@ BUILT = {
         for message in ("page.{}", "pages.{}", "pages.{}.one")
     ),
     *(f"left_out.{one}{more}" for one in LEFT_OUT for more in ("", ".one")),
+    *(f"sitemap_limit.{one}" for one in SITEMAP_LIMITS),
     *(f"field.{field}" for field in FIELDS),
     *(f"events.{title}" for title in TITLES),
     *(f"budget.{status}" for status in ("ok", "warning")),
