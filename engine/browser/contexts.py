@@ -41,7 +41,7 @@ async def open_context(
 
 async def _open(chromium: Chromium, policy: Policy, script: str, options: dict[str, Any]) -> Opened:
     proxy = chromium.proxy
-    lane = await proxy.lane((policy.root,), lambda: chromium.alive)
+    lane = await proxy.lane((policy.root,), lambda: chromium.alive, chromium.ports)
     context: BrowserContext | None = None
     try:
         context = await chromium.browser.new_context(

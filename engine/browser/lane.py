@@ -9,7 +9,8 @@ documents are judged tab by tab (`gate`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from engine.browser.dialing import Connect, dial
@@ -24,32 +25,52 @@ if TYPE_CHECKING:
 
 MOST_CONNECTIONS = 512
 ROUND_S = 15.0
-HEAD_ROUNDS = 2  # 15 to 30 s for a head that was begun
+HEAD_ROUNDS = 2  # 15 to 30 s for a head: as a browser does, it has to come at once
+BACKLOG = 256  # that are let in before any of them is read: less than there is room for
+CROWD = 32  # connections that asked nothing yet; a browser has a few
+LOOK_S = 0.5  # between two looks at whose connections they are
 IDLE_ROUNDS = 40  # ten minutes without a byte; a WebSocket may be silent for long
 ANSWER_S = 15.0  # for the policy: more than its own limit
 MOST_TROUBLES = 256
+Ports = frozenset[int] | None
 _NOBODYS = "it belongs to no task"
+
+
+def untold() -> Ports:
+    """Where nobody knows whose the connections are."""
+    return None
 
 
 class Lane:
     """One listening port of the proxy. The proxy's loop runs it; `close` is for any thread."""
 
-    def __init__(self, policies: Sequence[Policy], connect: Connect) -> None:
-        """Made on the engine's loop, where the policies live."""
+    def __init__(
+        self, policies: Sequence[Policy], connect: Connect, ports: Callable[[], Ports] = untold
+    ) -> None:
+        """Made on the engine's loop, where the policies live.
+
+        `ports` are those of the browser's own connections, where the system can tell them.
+        """
         self.port = 0
         self.odd = 0  # what spoke to the port and was no browser
+        self.strangers = 0  # connections that were refused as another program's
         self._policies = tuple(policies)
         self._home = asyncio.get_running_loop()
         self._connect = connect
         self._server: asyncio.Server | None = None
-        self._clients: dict[Client, tuple[int, int]] = {}  # bytes at the last look, rounds since
+        # Oldest first: bytes at the last look, rounds since, and rounds without a whole head.
+        self._clients: dict[Client, tuple[int, int, int]] = {}
+        self._ports = ports
+        self._looking: asyncio.Task[None] | None = None
         self._troubles: dict[Place, PageError] = {}
         self._sweeping: asyncio.TimerHandle | None = None
 
     async def open(self) -> None:
         """Listen, on the proxy's loop."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Client(self), "127.0.0.1", 0)
+        self._server = await loop.create_server(
+            lambda: Client(self), "127.0.0.1", 0, backlog=BACKLOG
+        )
         self.port = self._server.sockets[0].getsockname()[1]
         self._sweeping = loop.call_later(ROUND_S, self._sweep)
 
@@ -57,6 +78,8 @@ class Lane:
         """Listen no more and cut what is connected, on the proxy's loop."""
         if self._sweeping is not None:
             self._sweeping.cancel()
+        if self._looking is not None:
+            self._looking.cancel()
         if self._server is not None:
             self._server.close()
         for client in list(self._clients):
@@ -77,11 +100,35 @@ class Lane:
         return self._troubles.get(place)
 
     def join(self, client: Client) -> bool:
-        """Take a connection in; False: there are too many."""
+        """Take a connection in, in the place of the oldest that asked nothing; False: all did."""
+        silent = [each for each in self._clients if not each.has_asked]
+        if len(silent) >= CROWD and self._looking is None:
+            self._looking = asyncio.create_task(self._look(), name="look for strangers")
         if len(self._clients) >= MOST_CONNECTIONS:
-            return False
-        self._clients[client] = (0, 0)
+            if not silent:
+                return False
+            self._drop(silent[0])
+        client.joined_s = time.monotonic()
+        self._clients[client] = (0, 0, 0)
         return True
+
+    def _drop(self, client: Client) -> None:
+        del self._clients[client]
+        client.transport.abort()
+
+    async def _look(self) -> None:
+        """Turn away what is known to be another program's than the browser's."""
+        try:
+            began_s = time.monotonic()
+            ours = await asyncio.to_thread(self._ports)
+            for client in list(self._clients) if ours is not None else ():
+                # Of one that came meanwhile the system was not asked.
+                if client.joined_s < began_s and ours is not None and client.port not in ours:
+                    self.strangers += 1
+                    self._drop(client)
+            await asyncio.sleep(LOOK_S)
+        finally:
+            self._looking = None
 
     def part(self, client: Client) -> None:
         """The connection is over."""
@@ -158,10 +205,11 @@ class Lane:
 
     def _sweep(self) -> None:
         """End what has said nothing for too long; one look at all of them costs no timers."""
-        for client, (before, silent) in list(self._clients.items()):
-            rounds = silent + 1 if client.moved == before else 0
-            self._clients[client] = (client.moved, rounds)
-            if rounds >= (HEAD_ROUNDS if client.expects_head else IDLE_ROUNDS):
+        for client, (before, rounds, headless_rounds) in list(self._clients.items()):
+            silent = rounds + 1 if client.moved == before else 0
+            headless = headless_rounds + 1 if client.expects_head else 0
+            self._clients[client] = (client.moved, silent, headless)
+            if headless >= HEAD_ROUNDS or silent >= IDLE_ROUNDS:
                 client.transport.abort()
         self._sweeping = asyncio.get_running_loop().call_later(ROUND_S, self._sweep)
 

@@ -165,6 +165,10 @@ class Chromium:
         if not await _close(self.browser) and self.family is not None:
             await asyncio.to_thread(self.family.end)  # it hangs: its processes can be ended yet
 
+    def ports(self) -> frozenset[int] | None:
+        """Ports of its own connections; None where the system does not tell. For a thread."""
+        return self.family.ports() if self.family is not None else None
+
     async def calm(self) -> bool:
         """End the page that keeps it busiest: what does not close would burn on; True if any."""
         return self.family is not None and await asyncio.to_thread(self.family.end_busiest)

@@ -48,6 +48,19 @@ class Family:
         except psutil.Error:
             return False
 
+    def ports(self) -> frozenset[int] | None:
+        """The local ports of their TCP connections; None where the system does not tell."""
+        found: set[int] = set()
+        for member in self.members():
+            try:
+                if _RENDERER not in member.cmdline():  # those have none
+                    found.update(one.laddr.port for one in member.net_connections("tcp4"))
+            except psutil.NoSuchProcess:
+                continue
+            except psutil.Error:
+                return None
+        return frozenset(found) or None
+
     def end(self) -> None:
         """End them all at once, whatever they are doing."""
         end(self.members())

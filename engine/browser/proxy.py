@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from engine.browser.dialing import Connect, connect
 from engine.browser.egress import Policy
-from engine.browser.lane import Lane
+from engine.browser.lane import Lane, Ports, untold
 from engine.errors import BrowserFailed
 
 START_S = 10.0
@@ -35,7 +35,10 @@ class Proxy:
         self._nowhere: Lane | None = None
 
     async def lane(
-        self, policies: Sequence[Policy], needed: Callable[[], bool] = lambda: True
+        self,
+        policies: Sequence[Policy],
+        needed: Callable[[], bool] = lambda: True,
+        ports: Callable[[], Ports] = untold,
     ) -> Lane:
         """A port at which only what one of `policies` allows can be reached.
 
@@ -47,7 +50,7 @@ class Proxy:
         """
         for idle in [each for each, asked in self._lanes.items() if not asked()]:
             self.end(idle)
-        opened = Lane(policies, self._connect)
+        opened = Lane(policies, self._connect, ports)
         self._lanes[opened] = needed
         try:
             await self._there(opened.open())

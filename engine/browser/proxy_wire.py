@@ -81,6 +81,8 @@ class Client(asyncio.Protocol):
 
     def __init__(self, lane: Lane) -> None:
         self.moved = 0  # bytes, both ways; the lane sees by it who has fallen silent
+        self.has_asked = False  # a whole head has come, as a browser sends it at once
+        self.joined_s = 0.0
         self._lane = lane
         self._buffer = bytearray()
         self._body: Body | None = None
@@ -90,8 +92,14 @@ class Client(asyncio.Protocol):
 
     @property
     def expects_head(self) -> bool:
-        """Has it begun a head, and not ended it?"""
-        return bool(self._buffer) and self._dialing is None
+        """Has it begun a head, and not ended it; or not even begun its first one?"""
+        return not self.has_asked or (bool(self._buffer) and self._dialing is None)
+
+    @property
+    def port(self) -> int:
+        """The port at its own end; 0 when it is gone."""
+        name = self.transport.get_extra_info("peername")
+        return int(name[1]) if name else 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -174,6 +182,7 @@ class Client(asyncio.Protocol):
                 raise BadHead(b"431 Request Header Fields Too Large")
             return False
         head = parse(bytes(self._buffer[:end]))
+        self.has_asked = True
         del self._buffer[:end]
         self._begin(head)
         return True

@@ -230,6 +230,58 @@ async def test_too_many_connections_are_turned_away(
         assert await said(lane, GET % b"") == b""
 
 
+async def test_who_says_nothing_makes_room_for_others_the_oldest_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "MOST_CONNECTIONS", 3)
+    async with (
+        serving(world, echo),
+        laned(world) as (lane, _),
+        client(lane) as (asked, asking),
+        client(lane) as (oldest, _),
+        client(lane) as (newer, _),
+    ):
+        asking.write(GET % b"")
+        await answer(asked)
+        async with client(lane) as (reader, writer):
+            writer.write(GET % b"")
+            await answer(reader)
+            assert await oldest.read() == b""
+            asking.write(GET % b"")
+            await answer(asked)
+            assert not newer.at_eof()
+
+
+async def test_a_crowd_of_strangers_is_refused_where_the_system_tells_whose_they_are(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "CROWD", 3)
+    own: set[int] = set()
+    proxy = Proxy(world.through)
+    async with serving(world, echo), contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(proxy.close)
+        lane = await proxy.lane((world.policy(),), ports=lambda: frozenset(own))
+        ours = await stack.enter_async_context(client(lane))
+        own.add(ours[1].get_extra_info("sockname")[1])
+        strangers = [await stack.enter_async_context(client(lane)) for _ in range(4)]
+        for reader, _ in strangers[:3]:
+            assert await reader.read() == b""
+        assert lane.strangers >= 3
+        ours[1].write(GET % b"")
+        await answer(ours[0])
+
+
+async def test_a_head_that_comes_drop_by_drop_is_not_waited_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "ROUND_S", 0.05)
+    async with laned(world) as (lane, _), client(lane) as (reader, writer):
+        with contextlib.suppress(OSError):
+            while not reader.at_eof():
+                writer.write(b"G")
+                await asyncio.sleep(0.01)
+
+
 @pytest.mark.parametrize("begun", [b"GET http://trap.ex", b""])
 async def test_who_says_nothing_is_let_go(
     world: World, monkeypatch: pytest.MonkeyPatch, begun: bytes

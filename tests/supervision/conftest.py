@@ -28,15 +28,15 @@ Kept = dict[str, dict[str, Any]]
 class Place:
     """path -> HTML; what stands in `acts` is called first, and may answer in the page's stead."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1") -> None:
         self.pages: dict[str, str] = {}
         self.acts: dict[str, Callable[[], object]] = {}
         self.hits: Counter[str] = Counter()
-        self.server = Server(self._answer, "127.0.0.1", 0)
+        self.server = Server(self._answer, host, 0)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.port}"
+        return f"http://{self.server.host}:{self.server.port}"
 
     def links(self, *paths: str) -> str:
         return " ".join(f'<a href="{path}">{path}</a>' for path in paths)
