@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from engine.comet import LinkedRuns
-from engine.errors import EngineError, LedgerReadOnly
+from engine.errors import EngineError, LedgerReadOnly, LedgerWriteFailed
 from engine.records import TaskId, TaskRecord
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
@@ -57,10 +57,14 @@ class Keeper:
         self.settle_lost: Callable[[], Awaitable[object]] = _nothing
         self.lease: Lease | None = None
         self.read_only = ""
+        self.refusal: EngineError | None = None  # as an error, of `read_only`
         self.failures: tuple[EngineError, ...] = ()
 
-    async def open(self) -> Ledger:
+    async def open(self, *, only_look: bool = False) -> Ledger:
         """Take a lease, sweep, and end orphans; the ledger to work with, read-only if need be.
+
+        With `only_look` a disk that takes no lease (a full one) leaves the ledger read-only, too;
+        `open` may then be called again.
 
         Raises:
             LedgerUnusable: the root is no folder, or cannot be read or made.
@@ -68,9 +72,12 @@ class Keeper:
         """
         try:
             self.lease = await asyncio.to_thread(self._take_lease)
-        except LedgerReadOnly as error:
-            self.read_only = str(error)
+        except (LedgerReadOnly, LedgerWriteFailed) as error:
+            if isinstance(error, LedgerWriteFailed) and not only_look:
+                raise
+            self.read_only, self.refusal = str(error), error
             return await asyncio.to_thread(Ledger, self._root)
+        self.read_only, self.refusal = "", None
         try:
             ledger = await asyncio.to_thread(self._leased)
             self._reaper = Reaper(ledger, self.runs)

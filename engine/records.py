@@ -251,6 +251,7 @@ class Health(msgspec.Struct, frozen=True, omit_defaults=True):
     `browser`/`engine` are one of: idle, starting, ready, missing, failed.
     `watcher` is one of: live, polling, gone (the ledger's folder is not there); `deaf` says
     why it will go on polling. `warnings` keep work from being done; `concerns` do not, they
+    `no_room`: it is read-only until the disk has room.
     tell what makes the ledger less safe than it should be. `away`: runs wait for their folder.
     """
 
@@ -265,6 +266,7 @@ class Health(msgspec.Struct, frozen=True, omit_defaults=True):
     queued: int = 0
     slots: int = 0
     read_only: str = ""
+    no_room: bool = False
     warnings: tuple[str, ...] = ()
     concerns: tuple[str, ...] = ()
     deaf: str = ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -36,6 +37,7 @@ from engine.errors import (
     EngineError,
     InvalidArguments,
     LedgerReadOnly,
+    LedgerWriteFailed,
     Problem,
     ShuttingDown,
     TaskUnreadable,
@@ -64,6 +66,7 @@ from engine.work.context import Clock
 
 log = logging.getLogger(__name__)
 
+REOPEN_S = 3.0  # between two tries to take tasks in a ledger without room
 FIRST_ROWS_S = 0.4  # so long the first rows wait for the reaping of orphans
 Views = list[TaskView]  # named, because inside the class `list` is the verb
 
@@ -79,6 +82,7 @@ class Engine(Steering):
         self.agents = Agents(self._browser, allow_private=settings.allow_private)
         self._tools = Tools(settings, self._browser, self.agents.sessions.living)
         self._warming: asyncio.Task[None] | None = None
+        self._reopening: asyncio.Task[None] | None = None
         self._state = "idle"
         self.reaped: Records = []  # what `open` ended of dead processes
         self.concerns: tuple[Concern, ...] = ()  # what makes this ledger less safe, as of `open`
@@ -88,19 +92,33 @@ class Engine(Steering):
 
         With `list_first` a list need not wait for the reaping of a large ledger, or of many
         orphans: it goes on beside it, and only the first start waits for it.
-        A ledger that cannot be written opens read-only (see `health`); looking still works.
+        A ledger that cannot be written opens read-only (see `health`); looking still works. With
+        `list_first` so does one without room, until there is some.
 
         Raises:
             LedgerUnusable: the root is no folder, or cannot be read or made.
             LedgerWriteFailed: there is no room to take tasks (a full disk).
         """
         if self.accepts:
-            self._ledger = await self._keeper.open()
+            self._ledger = await self._keeper.open(only_look=list_first)
             await self._reap(list_first)
             self.agents.count_in(self.envelopes, self._nudge)
         self.concerns = await asyncio.to_thread(concerns, self.settings.root, self.settings.home)
         self._executor = Executor(self._ledger, self._tools, self._clock, self._nudge)
+        if isinstance(self._keeper.refusal, LedgerWriteFailed):
+            self._reopening = asyncio.create_task(self._reopen(), name="wait for room")
         self._state = "ready"
+
+    async def _reopen(self) -> None:
+        """Take tasks in a ledger that had no room for them, once it has."""
+        while self._keeper.refusal is not None:
+            await asyncio.sleep(REOPEN_S)
+            with suppress(EngineError):
+                self._ledger = await self._keeper.open(only_look=True)
+        self._executor = Executor(self._ledger, self._tools, self._clock, self._nudge)
+        self.agents.count_in(self.envelopes, self._nudge)
+        for feed in self._feeds:
+            feed.call()  # its reader looks at `health`
 
     async def _reap(self, list_first: bool) -> None:
         if self._keeper.read_only or (list_first and await self._keeper.has_many()):
@@ -116,9 +134,9 @@ class Engine(Steering):
         At most about `grace_s` seconds; harmless when called twice.
         """
         self._state = "closing"
-        if self._warming is not None:
-            self._warming.cancel()
-            await asyncio.wait({self._warming})
+        for waiting in filter(None, (self._warming, self._reopening)):
+            waiting.cancel()
+            await asyncio.wait({waiting})
         if self._accepting:  # each ends its task, since the engine takes none any more
             await asyncio.wait(self._accepting, timeout=grace_s)
         if self._executor is not None:
@@ -297,6 +315,7 @@ class Engine(Steering):
             queued=executor.queued if executor else 0,
             slots=self.settings.slots,
             read_only=self._keeper.read_only,
+            no_room=isinstance(self._keeper.refusal, LedgerWriteFailed),
             warnings=(*trouble, *filter(None, [self.runs.notice])),
             concerns=tuple(map(str, self.concerns)),
             deaf=watch.deaf if watch else "",
@@ -308,7 +327,7 @@ class Engine(Steering):
         if self._executor is None or self._state == "closing":
             raise ShuttingDown()
         if self._keeper.lease is None:
-            raise LedgerReadOnly(path=str(self.settings.root))
+            raise self._keeper.refusal or LedgerReadOnly(path=str(self.settings.root))
 
     async def _open_envelope(
         self, args: Mapping[str, Any], name: str | None, parent: str | None, terms: Terms

@@ -124,7 +124,10 @@ class Trouble(QObject):
         words = self.tr("{0} Tasks can be watched; nothing new is started.")
         choices = (Choice(self.tr("Open another folder…"), self._open_folder),)
         said = words.format(retold(health.read_only).rstrip(".") + ".")
-        self._banner.tell(self.tr("This ledger is read-only"), said, choices)
+        title = self.tr("This ledger is read-only")
+        if health.no_room:
+            title = self.tr("The ledger cannot be written now")
+        self._banner.tell(title, said, choices)
 
     def _tell_browser(self, health: Health) -> None:
         missing = health.browser == "missing"

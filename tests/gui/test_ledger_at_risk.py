@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 from PySide6.QtWidgets import QLabel
 
+from engine import service
 from engine.records import Health
 from engine.store.lease import Lease
 from engine.store.ledger import Ledger
+from tests.engines import until
 from tests.full_disk import full_disk_at
 from tests.gui.windows import opened
 
@@ -72,21 +75,28 @@ async def test_a_read_only_ledger_is_listed_and_starting_is_disabled_with_the_re
         assert "Read-only" in window.status.engine.text
 
 
-@pytest.fixture
-def full_disk(tmp_path: Path) -> Iterator[Path]:
-    with full_disk_at(tmp_path / "disk") as place:
-        yield place
-
-
 @pytest.mark.case("R51")
-async def test_a_root_on_a_full_disk_is_a_sentence_with_the_path_and_what_to_do(
-    full_disk: Path,
+async def test_a_full_disk_is_told_shows_all_tasks_and_takes_some_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with opened(full_disk, wait="unusable") as session:
-        said = session.window.area.trouble_words
-    assert "No space left on device" in said
-    assert str(full_disk / "tasks") in said
-    assert "Free some space" in said
+    monkeypatch.setattr(service, "REOPEN_S", 0.05)
+    ids: list[str] = []
+
+    def fill(home: Path) -> None:
+        ids.extend(with_a_task(home) for _ in range(2))
+        shutil.rmtree(home / "tasks" / ".runners")
+
+    with full_disk_at(tmp_path / "disk", fill) as home:
+        async with opened(home) as session:
+            window = session.window
+            assert window.banner.title == "The ledger cannot be written now"
+            assert "No space left on device" in window.banner.accessibleName()
+            assert not window.acts["new"].isEnabled()
+            await until(lambda: window.model.total == 2)
+            assert all(window.model.view_of(one) is not None for one in ids)
+            (home / "filler").unlink()
+            await until(window.acts["new"].isEnabled)
+            assert not window.banner.title
 
 
 @pytest.mark.case("R53", "R55")
