@@ -33,6 +33,12 @@ SMALL_BYTES: Final = 16 * 1024
 UNFINISHED_MS: Final = 5_000  # so long a folder may be without its meta.json
 Decode = Callable[[bytes, str], TaskRecord]
 Make = Callable[[TaskRecord, str], TaskRecord]
+_LOOK_FLAGS: Final = (
+    getattr(os, "O_PATH", os.O_RDONLY)  # of Linux: cheaper than to open it for reading
+    | getattr(os, "O_DIRECTORY", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
 _ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _is_id = _ID.fullmatch
 _are_ids = re.compile(rf"(?:{_ID.pattern}/)*+", re.ASCII).fullmatch
@@ -158,7 +164,7 @@ def entries(
         record = None
         if root_fd is not None:
             try:  # `pread` refuses pipes and sockets, so no fstat is needed to tell them apart
-                fd = os.open(f"{task_id}/{META_NAME}", READ_FLAGS, dir_fd=root_fd)
+                fd = _open_meta(root_fd, task_id)
                 try:
                     data = os.pread(fd, SMALL_BYTES, 0)
                     record = glimpse(data)
@@ -209,7 +215,7 @@ def _texts(root_fd: int, ids: Iterable[str]) -> tuple[list[tuple[str, bytes]], l
     rest: list[str] = []
     for task_id in ids:
         try:  # `pread` refuses pipes and sockets, see `entries`
-            fd = os.open(f"{task_id}/{META_NAME}", READ_FLAGS, dir_fd=root_fd)
+            fd = _open_meta(root_fd, task_id)
             try:
                 found.append((task_id, os.pread(fd, SMALL_BYTES, 0)))
             finally:
@@ -260,7 +266,7 @@ def _meta_bytes(root: Folder, task_id: str) -> tuple[bytes, Stamp]:
         with root.enter(task_id) as folder:
             return folder.read(META_NAME, meta.META_CAP), _known(folder.facts(META_NAME))
     try:
-        fd = os.open(_below(task_id), READ_FLAGS, dir_fd=root.fd)
+        fd = _open_meta(root.fd, task_id)
     except OSError as error:
         raise refusal(error) from error
     try:
@@ -272,6 +278,15 @@ def _meta_bytes(root: Folder, task_id: str) -> tuple[bytes, Stamp]:
         return read_fully(fd, facts.st_size), _known(facts)
     finally:
         os.close(fd)
+
+
+def _open_meta(root_fd: int | None, task_id: str) -> int:
+    """The meta.json of a task, never through a link that took the place of its folder."""
+    folder = os.open(task_id, _LOOK_FLAGS, dir_fd=root_fd)
+    try:
+        return os.open(META_NAME, READ_FLAGS, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 def _known(facts: os.stat_result) -> Stamp:
