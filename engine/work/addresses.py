@@ -133,9 +133,12 @@ def credentials_of(text: str) -> Credentials | None:
 
 def same_site(start: Address, landed: Address) -> bool:
     """Is it one site: the same origin, or only https added, or `www.` added or dropped?"""
-    if start.origin == landed.origin:
-        return True
-    first, then = urls.parse(start.origin), urls.parse(landed.origin)
+    return start.origin == landed.origin or _is_same_site(start.origin, landed.origin)
+
+
+@lru_cache(maxsize=1_024)
+def _is_same_site(start: str, landed: str) -> bool:
+    first, then = urls.parse(start), urls.parse(landed)
     if first is None or then is None or first.port is not None or then.port is not None:
         return False
     if then.scheme == "http" and first.scheme == "https":
