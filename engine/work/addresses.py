@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -26,6 +26,7 @@ _WEB = ("http://", "https://")
 _UP_TO_FILE = re.compile(r"https?://[^/]+/(?:[^?#]*/)?")
 _GLOB_FRONT = re.compile(r"https?://[^/*?#@\\]+(?=/|$)", re.IGNORECASE)
 _NEVER_ENCODED = "%/:@!$&()*+,;=~-._[]\\#"  # in an address; other signs are, here or there
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ROUTE = re.compile(r"#(?!!?/?(?:#|$))[!/][^#]*")
 
 Fragments = Literal["ignore", "routes"]
@@ -92,6 +93,37 @@ def link_address(base: str, href: str) -> Address | None:
     if first == "/" or (first > "#" and first != "?" and ":" not in href):
         return _remembered(href, _folder(base))  # the same from every page of a folder
     return _read(href, base)
+
+
+def in_charset(href: str, charset: str) -> str:
+    """A link as a page in `charset` writes it: its query is sent in that.
+
+    Source: the URL standard, percent-encode after encoding.
+    """
+    if href.isascii() or not charset or charset.startswith("utf"):
+        return href
+    asked, sign, fragment = href.partition("#")
+    front, mark, query = asked.partition("?")
+    return front + mark + _NOT_ASCII.sub(partial(_sent_in, charset), query) + sign + fragment
+
+
+def _sent_in(charset: str, found: re.Match[str]) -> str:
+    try:
+        return _percent(found[0].encode(charset))
+    except UnicodeEncodeError:
+        return "".join(_one_sent_in(charset, sign) for sign in found[0])
+
+
+def _one_sent_in(charset: str, sign: str) -> str:
+    try:
+        return _percent(sign.encode(charset))
+    except UnicodeEncodeError:
+        return f"%26%23{ord(sign)}%3B"
+
+
+def _percent(data: bytes) -> str:
+    """What the parser would not encode, or could not tell from a letter of its own."""
+    return "".join(chr(byte) if byte < 0x80 else f"%{byte:02X}" for byte in data)
 
 
 @lru_cache(maxsize=64)

@@ -51,17 +51,23 @@ def decode(body: bytes | bytearray, content_type: str, *, cut: bool = False) -> 
 
     `cut` says that the end is missing, maybe in the middle of a character.
     """
+    return decoded(body, content_type, cut=cut)[0]
+
+
+def decoded(body: bytes | bytearray, content_type: str, *, cut: bool = False) -> tuple[str, str]:
+    """As `decode`, and the character set that it is in."""
     for mark, name in _MARKS:
         if body.startswith(mark):
-            return body[len(mark) :].decode(name, "replace")
+            return body[len(mark) :].decode(name, "replace"), name
     declared = _declared(body, content_type)
     if declared is not None:
-        return body.decode(declared, "replace")
+        return body.decode(declared, "replace"), declared
     try:
-        return body.decode("utf-8")
+        return body.decode("utf-8"), "utf-8"
     except UnicodeDecodeError as broken:
         only_its_end = cut and broken.start >= len(body) - 3
-        return body.decode("utf-8" if only_its_end else _FALLBACK, "replace")
+        charset = "utf-8" if only_its_end else _FALLBACK
+        return body.decode(charset, "replace"), charset
 
 
 def _declared(body: bytes | bytearray, content_type: str) -> str | None:

@@ -19,7 +19,7 @@ import msgspec
 
 from engine import urls
 from engine.work import script_edits, style_sheets
-from engine.work.addresses import Address, address_of, link_address
+from engine.work.addresses import Address, address_of, in_charset, link_address
 from engine.work.bounds import MAX_ELEMENTS, MAX_TEXT_KB, bounded
 from engine.work.crawl_args import OutputFormat
 from engine.work.fetch import MAX_LINK_CHARS, MAX_LINKS, Fetched
@@ -269,7 +269,7 @@ class _Page:
 
     def _told_images(self, body: LexborNode) -> Iterator[dict[str, str]]:
         for image in body.css("img[src]")[:MAX_LINKS]:
-            address = link_address(self._base, image.attributes.get("src") or "")
+            address = self._address(image.attributes.get("src") or "")
             if address is not None:
                 alt = clean(image.attributes.get("alt") or "")
                 yield {"src": address.url, "alt": alt[:MAX_LINK_TEXT_CHARS]}
@@ -299,9 +299,12 @@ class _Page:
                 yield address_of(link), functools.partial(clean, text)
             return
         for name, anchor in self._anchors():
-            address = link_address(self._base, anchor.attributes.get(name) or "")
+            address = self._address(anchor.attributes.get(name) or "")
             self.links_skipped += address is None
             yield address, functools.partial(_name_of, anchor)
+
+    def _address(self, href: str) -> Address | None:
+        return link_address(self._base, in_charset(href, self._fetched.charset))
 
     def _anchors(self) -> Iterator[tuple[str, LexborNode]]:
         """What leads to another page, and the attribute that tells where; of frames, their page."""

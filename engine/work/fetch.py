@@ -75,7 +75,8 @@ class Fetched(msgspec.Struct):
     names what could, and is empty where there is too little text; `script_names` are the parts
     of the page that these scripts name. `edits` are what scripts were seen to do to pages like
     this. `compared` says that both engines took the page. `styles` are the rules of its style
-    sheets, and `inner` the documents of its frames, for the static engine.
+    sheets, `inner` the documents of its frames, and `charset` what it is written in, for the static
+    engine.
     """
 
     url: str
@@ -101,6 +102,7 @@ class Fetched(msgspec.Struct):
     empty: bool = False
     engine: EngineName = "browser"
     truncated: bool = False
+    charset: str = ""
     cut_off: bool = False
     screenshot: builtins.bytes | None = None
     needs_browser: bool = False

@@ -327,7 +327,8 @@ class StaticFetcher:
         return judged
 
     def _fill(self, fetched: Fetched, body: bytearray) -> Judged | None:
-        text = documents.decode(body, fetched.content_type, cut=fetched.truncated)
+        text, charset = documents.decoded(body, fetched.content_type, cut=fetched.truncated)
+        fetched.charset = charset
         if documents.is_html(fetched.content_type, body):
             # No more is parsed: the rest would only wait in memory until its turn comes.
             fetched.html = text[:MAX_HTML_CHARS]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine import urls
 from engine.errors import InvalidArguments
-from engine.work.addresses import address_of, credentials_of, glob_matcher, link_address
+from engine.work.addresses import address_of, credentials_of, glob_matcher, in_charset, link_address
 from engine.work.arguments import BLANK_IN_FRONT, ONLY_WEB
 from engine.work.crawl_args import ARGUMENTS, CrawlArgs, parse_crawl
 from engine.work.frontier import Frontier, Visit
@@ -184,6 +184,28 @@ OPENED = {
     # Chromium alone encodes this one, which a server sees.
     "http://example.com/a|b?a|b": "http://example.com/a%7Cb?a|b",
 }
+# As Chromium resolves them on a page in that character set.
+IN_CHARSET = [
+    ("windows-1252", "?q=\u00e9\u65e5#\u00e9", "?q=%E9%26%2326085%3B#%C3%A9"),
+    ("windows-1252", "\u00e9?~^|'\u00e9", "%C3%A9?~^|%27%E9"),
+    ("windows-1252", "#\u00e9?\u00e9", "b#%C3%A9?%C3%A9"),
+    ("shift_jis", "?a=\u30bd\u00e9", "?a=%83\\%26%23233%3B"),
+    ("gbk", "?\u00e9\u65e5", "?%A8%A6%C8%D5"),
+    ("iso-2022-jp", "?q=\u65e5", "?q=%1B$BF|%1B(B"),
+    ("utf-8", "?\u00e9", "?%C3%A9"),
+    ("utf-16le", "?\u00e9", "?%C3%A9"),
+    ("", "?\u00e9", "?%C3%A9"),
+]
+
+
+@pytest.mark.parametrize(("charset", "href", "led"), IN_CHARSET)
+def test_a_query_is_sent_in_the_character_set_of_its_page(charset, href, led):
+    base = "http://example.com/a/b"
+    found = link_address(base, in_charset(href, charset))
+    assert found is not None
+    assert found.url == (base if led.startswith("?") else "http://example.com/a/") + led
+
+
 REFUSED = (
     *("http://xn--a-\u00e9.example/", "http://xn--a\u00df/", "http://a<b/", "http://a%00b/"),
     *("http://1.2.3.4.5/", "http://256.1/", "http://a.0x1.09/", "http://[::1", "http://[1::2::3]/"),

@@ -172,6 +172,33 @@ async def test_only_web_links_are_followed(site):
     assert sorted(paths(pages, site)) == ["/", "/schemes", "/static/1"]
 
 
+@pytest.mark.parametrize(
+    ("charset", "asked"),
+    [("windows-1252", "/static/1?%E9&%27|"), ("utf-8", "/static/1?%C3%A9&%27|")],
+)
+async def test_a_link_is_asked_for_as_a_browser_asks_for_it(site, charset, asked):
+    link = '<a href="\\static\\.\\1?\u00e9&amp;\'|#x">here</a>'
+    body = f"<!doctype html><title>t</title>{link}".encode(charset)
+    site.answers["/start"] = Answer(body, content_type=f"text/html; charset={charset}")
+    await crawled(f"{site.url}/start", max_pages=2)
+    assert asked in [target for _, target in site.log]
+
+
+@pytest.mark.parametrize(
+    ("location", "asked"),
+    [
+        ("/static/caf\xe9?\xe9", "/static/caf%E9?%E9"),
+        ("\\static\\^|?'^|", "/static/%5E%7C?%27^|"),
+        ("?", "/odd/here?"),
+        ("http:there", "/odd/there"),
+    ],
+)
+async def test_a_redirect_is_followed_as_a_browser_follows_it(site, location, asked):
+    site.answers["/odd/here"] = Answer(b"", 302, headers=(("Location", location),))
+    await crawled(f"{site.url}/odd/here", max_pages=1)
+    assert site.log[-1][1] == asked
+
+
 async def test_a_redirect_counts_as_a_visit_to_where_it_led(site):
     site.pages = 1
     _, pages = await crawled(f"{site.url}/redirect/to?url=/static/1", max_pages=9)
