@@ -378,20 +378,22 @@ class Engine(Steering):
 
     def _create(self, request: Request, parent: str | None) -> TaskRecord:
         terms, placing = request.terms, request.kind.place(request.parsed, request.args)
+        scrub = request.kind.scrub(request.parsed)
+        given, name = scrub.ours(placing.args), request.name or placing.name
         fields = msgspec.structs.replace(
-            engine_fields(terms, request.name or placing.name, parent, self.runs.new_id()),
+            engine_fields(terms, scrub.hide(name) if name else name, parent, self.runs.new_id()),
             command_task_id=placing.command_task_id,
             metadata=placing.metadata if terms.metadata is None else terms.metadata,
-            withheld=placing.withheld,
+            withheld=placing.withheld or given != placing.args,
         )
 
         def create(contract_id: str | None) -> TaskRecord:
             linked = msgspec.structs.replace(fields, contract_id=contract_id)
             return self._ledger.create(
-                kind, placing.args, engine=linked, fields=opening, documents=placing.documents
+                kind, given, engine=linked, fields=opening, documents=placing.documents
             )
 
-        kind, opening = request.kind.name, opening_fields(terms)
+        kind, opening = request.kind.name, scrub.ours(opening_fields(terms))
         record = self.goals.accept(kind, terms.contract, terms.task_run_id, create)
         self._linked.accept(record, run_facts(terms))
         if placing.command_task_id:

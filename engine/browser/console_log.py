@@ -23,8 +23,15 @@ class ConsoleLog:
     """Watches a page from now on; times are ms since the beginning."""
 
     def __init__(
-        self, page: Page, monotonic: Callable[[], float], *, key_shapes: bool = True
+        self,
+        page: Page,
+        monotonic: Callable[[], float],
+        *,
+        key_shapes: bool = True,
+        hide: Callable[[str], str] = str,
     ) -> None:
+        """`hide` takes out of a text what must not be kept, before the text is cut."""
+        self._hide = hide
         self._page = page
         self._monotonic = monotonic
         self._began = monotonic()
@@ -50,13 +57,18 @@ class ConsoleLog:
 
     def encoded(self) -> bytes:
         """The lines as the file that keeps them: one JSON object each."""
-        return b"".join(msgspec.json.encode(line) + b"\n" for line in self._lines)
+        hidden = ("text", "url")  # once more: a field may have come to hold a secret since
+        lines = [
+            {name: self._hide(said) if name in hidden else said for name, said in line.items()}
+            for line in self._lines
+        ]
+        return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
     def _on_console(self, message: ConsoleMessage) -> None:
         place = message.location
         line = {"type": display(message.type, 20), **self._said(message.text)}
         if place.get("url"):
-            line["url"] = display(redact.text(str(place["url"])), 500)
+            line["url"] = display(redact.text(self._hide(str(place["url"]))), 500)
         self._add(line, place.get("lineNumber"))
 
     def _on_error(self, failure: PageFailure) -> None:
@@ -65,7 +77,7 @@ class ConsoleLog:
 
     def _said(self, text: str) -> dict[str, Any]:
         """A page's own words; addresses in them, which the browser writes there too, lose more."""
-        kept, count = redact.url(text), 0
+        kept, count = redact.url(self._hide(text)), 0
         if self._key_shapes:
             kept, count = redact.content(kept)
         return {"text": display(kept, MAX_TEXT), **({"redacted": count} if count else {})}

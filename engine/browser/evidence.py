@@ -54,8 +54,10 @@ class TabCamera:
     def __init__(self, tab: AgentTab, args: EvidenceArgs, monotonic: Callable[[], float]) -> None:
         self._tab = tab
         self._args = args
-        self._network = NetworkLog(tab.page, args.network_window_ms, monotonic)
-        self._console = ConsoleLog(tab.page, monotonic, key_shapes=args.redact_content)
+        self._network = NetworkLog(tab.page, args.network_window_ms, monotonic, tab.veil.hide)
+        self._console = ConsoleLog(
+            tab.page, monotonic, key_shapes=args.redact_content, hide=tab.veil.hide
+        )
         self._picture: Picture | None = None
 
     def close(self) -> None:
@@ -147,13 +149,13 @@ class TabCamera:
             await close_context(chromium, context, CLOSE_S)
 
     async def _requests(self) -> Piece:
-        data = self._tab.veil.lines(await self._network.encoded())
+        data = await self._network.encoded()
         return Piece(data, self._network.is_cut, {"entries": self._network.total})
 
     async def _said(self) -> Piece:
         console = self._console
         told = {"lines": console.total, **_redacted(console.redacted)}
-        return Piece(self._tab.veil.lines(console.encoded()), console.is_cut, told)
+        return Piece(console.encoded(), console.is_cut, told)
 
 
 def _redacted(count: int) -> dict[str, Any]:

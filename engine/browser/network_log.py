@@ -26,8 +26,16 @@ MAX_HEADER: Final = 500
 class NetworkLog:
     """Watches a page from now on, for `window_ms`; times are ms since the beginning."""
 
-    def __init__(self, page: Page, window_ms: int, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        page: Page,
+        window_ms: int,
+        monotonic: Callable[[], float],
+        hide: Callable[[str], str] = str,
+    ) -> None:
+        """`hide` takes out of a text what must not be kept, before the text is cut."""
         self._page = page
+        self._hide = hide
         self._window_ms = window_ms
         self._monotonic = monotonic
         self._began = monotonic()
@@ -69,9 +77,18 @@ class NetworkLog:
         told = {
             "window_ms": self._window_ms,
             "total": self._total,
-            "entries": list(self._entries.values()),
+            "entries": [self._clean(entry) for entry in self._entries.values()],
         }
         return msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n"
+
+    def _clean(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """Once more: a field may have come to hold a secret since."""
+        clean: dict[str, Any] = {}
+        for name, value in entry.items():
+            clean[name] = self._hide(value) if isinstance(value, str) else value
+            if isinstance(value, dict):
+                clean[name] = {self._hide(one): self._hide(said) for one, said in value.items()}
+        return clean
 
     def _now_ms(self) -> float:
         return round((self._monotonic() - self._began) * 1_000, 1)
@@ -86,13 +103,13 @@ class NetworkLog:
 
     def _on_request(self, request: Request) -> None:
         entry: dict[str, Any] = {
-            "url": _address(request.url),
+            "url": self._address(request.url),
             "method": display(request.method, 20),
             "type": request.resource_type,
-            "request_headers": _headers(request.headers),
+            "request_headers": self._headers(request.headers),
         }
         if request.redirected_from is not None:
-            entry["redirected_from"] = _address(request.redirected_from.url)
+            entry["redirected_from"] = self._address(request.redirected_from.url)
         self._add(request, entry)
 
     def _on_response(self, response: Response) -> None:
@@ -101,7 +118,7 @@ class NetworkLog:
             headers = response.headers
             entry["status"] = response.status
             entry["mime"] = display(headers.get("content-type", ""), 100)
-            entry["response_headers"] = _headers(headers)
+            entry["response_headers"] = self._headers(headers)
 
     def _on_finished(self, request: Request) -> None:
         entry = self._entries.get(request)
@@ -119,7 +136,7 @@ class NetworkLog:
             entry["error"] = display(request.failure or "failed", 200)
 
     def _on_websocket(self, socket: WebSocket) -> None:
-        self._add(socket, {"url": _address(socket.url), "method": "GET", "type": "websocket"})
+        self._add(socket, {"url": self._address(socket.url), "method": "GET", "type": "websocket"})
 
     async def _measure(self, request: Request) -> None:
         try:
@@ -128,15 +145,13 @@ class NetworkLog:
             return  # its page is gone, and its sizes with it
         self._entries[request]["bytes"] = sizes["responseBodySize"]
 
+    def _address(self, url: str) -> str:
+        if url.startswith(("data:", "blob:")):
+            return display(self._hide(url[:MAX_URL]), 60)
+        return display(redact.text(self._hide(url)), MAX_URL)
 
-def _address(url: str) -> str:
-    if url.startswith(("data:", "blob:")):
-        return display(url, 60)
-    return display(redact.text(url), MAX_URL)
-
-
-def _headers(headers: dict[str, str]) -> dict[str, str]:
-    """The headers without secrets: those known by their name, and what looks like one."""
-    some = dict(list(headers.items())[:MAX_HEADERS])
-    kept: dict[str, str] = redact.value(some)
-    return {display(name, 100): display(str(value), MAX_HEADER) for name, value in kept.items()}
+    def _headers(self, headers: dict[str, str]) -> dict[str, str]:
+        """The headers without secrets: known by their name, by their look, or given."""
+        some = {name: self._hide(value) for name, value in list(headers.items())[:MAX_HEADERS]}
+        kept: dict[str, str] = redact.value(some)
+        return {display(name, 100): display(str(value), MAX_HEADER) for name, value in kept.items()}

@@ -67,9 +67,9 @@ class Veil:
         """The page's own words on one line."""
         return display(self._scrub.content(given)[0], limit)
 
-    def lines(self, given: bytes) -> bytes:
-        """A text of many lines (UTF-8) without what fields have held; the rest stays as it is."""
-        return self._scrub.hide(given.decode("utf-8", "replace")).encode("utf-8", "replace")
+    def hide(self, given: str) -> str:
+        """A text without what fields have held and what was given; the rest stays as it is."""
+        return self._scrub.hide(given)
 
     def markup(self, given: str, *, key_shapes: bool) -> tuple[str, int]:
         """Markup of the page by the rule of page content, and how much was taken out."""

@@ -306,4 +306,5 @@ COMMANDS: Final = Kind(
     queue=lambda plan: plan.instance_id,
     parse_here=parse_here,
     place=place,
+    secrets=lambda plan: plan.of_addresses,
 )

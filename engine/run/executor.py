@@ -143,6 +143,7 @@ class Executor:
             context = TaskContext(
                 self._ledger, job.task_id, self._clock, self._told, job.companions, job.budgets
             )
+            context.scrub = job.kind.scrub(job.args)
             runner = Runner(self._ledger, job, self._tools, context, self._note_trouble)
             self._running[job.task_id] = runner
             showing = self._tools.browser.showing

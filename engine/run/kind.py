@@ -13,6 +13,8 @@ from engine.config import Settings
 from engine.store.assemble import assemble
 from engine.tally import OTHER_UNITS, UNITS_KEY, StoppedBy
 from engine.work.context import Context
+from engine.work.given_secrets import Hidden, Scrub
+from engine.work.spellings import SHORT
 
 if TYPE_CHECKING:
     from engine.browser.agent_tab import AgentTab
@@ -69,7 +71,8 @@ class Kind:
     makes a head from the units on disk where the body could not: (args, units, stopped by,
     duration in ms). `queue` names the queue that a job has to wait in, if any. `parse_here`
     is `parse` for a request that begins at once: it may look at what is there (instances,
-    the environment). `place` says how an accepted task is written down.
+    the environment). `place` says how an accepted task is written down, `secrets` which exact
+    values must stand in nothing that is.
     """
 
     name: str
@@ -79,6 +82,11 @@ class Kind:
     queue: Callable[[Any], str | None] = lambda _: None
     parse_here: Callable[[Mapping[str, Any], Tools], Any] | None = None
     place: Callable[[Any, Mapping[str, Any]], Placing] = lambda _, args: Placing(args)
+    secrets: Callable[[Any], Iterable[Hidden]] = lambda args: getattr(args, "secrets", ())
+
+    def scrub(self, args: Any) -> Scrub:
+        """Takes what the task was given as secrets out of everything that is written of it."""
+        return Scrub(one for one in self.secrets(args) if len(one.value) >= SHORT)
 
     @property
     def units_key(self) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from engine import redact
 from engine.errors import EngineError, OwnershipLost, TaskFailed, TransitionError, UnitsMissing
 from engine.records import ErrorInfo, Status, TaskId, TaskRecord, Units, Unreadable
@@ -267,10 +269,12 @@ class Runner:
         whole = outcome.status is Status.COMPLETED  # which has a result, be it an empty one
         if whole or outcome.head is not None or self._context.units.done:
             # A start address may hold a password, and the scope is made of it.
-            ledger.write_units(task_id, redact.head(head), self._job.kind.units_key)
-        record = ledger.finish(
-            task_id, outcome.status, error=outcome.error, units=self._units(outcome)
-        )
+            head = self._context.clean(redact.head(head))
+            ledger.write_units(task_id, head, self._job.kind.units_key)
+        error = outcome.error
+        if error is not None:
+            error = msgspec.structs.replace(error, message=self._context.clean(error.message))
+        record = ledger.finish(task_id, outcome.status, error=error, units=self._units(outcome))
         self._trouble("")
         return record
 

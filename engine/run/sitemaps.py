@@ -43,4 +43,10 @@ def _partial(
     return head(outcome, Found(source=args.sitemap_url or ""))
 
 
-CRAWL_SITEMAP = Kind("crawl_sitemap", parse_sitemap, _crawl_sitemap, _partial)
+CRAWL_SITEMAP = Kind(
+    "crawl_sitemap",
+    parse_sitemap,
+    _crawl_sitemap,
+    _partial,
+    secrets=lambda args: args.pages.secrets,
+)

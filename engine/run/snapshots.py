@@ -12,6 +12,7 @@ from engine.run.reach import reach
 from engine.run.telling import telling
 from engine.tally import StoppedBy
 from engine.work.context import Context
+from engine.work.given_secrets import Hidden
 from engine.work.snapshot import Browser, snapshot, snapshot_head
 from engine.work.snapshot_args import SnapshotArgs, parse_snapshot
 
@@ -50,4 +51,8 @@ def _partial(
     return snapshot_head("", args)
 
 
-SNAPSHOT = Kind("oc_session_snapshot", parse_snapshot, _snapshot, _partial)
+def _secrets(args: SnapshotArgs) -> list[Hidden]:
+    return [one for tab in args.tabs or () for one in tab.secrets]
+
+
+SNAPSHOT = Kind("oc_session_snapshot", parse_snapshot, _snapshot, _partial, secrets=_secrets)

@@ -17,6 +17,7 @@ from engine.run.companion import Companion
 from engine.run.folder_wait import FolderWait
 from engine.store.ledger import Ledger
 from engine.work.context import Clock, Scopes, StopReason
+from engine.work.given_secrets import Scrub
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,7 @@ class TaskContext:
         self._clock = clock
         self._nudge = nudge
         self._companions = companions
+        self.scrub = Scrub(())  # what the task was given as secrets
         self._writing = threading.Lock()
         self._left: list[tuple[deque[Step], Units]] = []
         self.lines = 0  # units in pages.jsonl
@@ -114,19 +116,24 @@ class TaskContext:
         async with self._order:
             last = self.units
             self.units = Units(last.done, last.total, message, last.failed)
-            told = _progress(self.units)
+            told = self.clean(_progress(self.units))
             await self._write(partial(self._ledger.append_event, self.task_id, "progress", told))
         self._nudge(self._id)
 
     async def rest(self, pages: list[dict[str, Any]]) -> None:
         """Keep units that were never done; no event tells of them, and nothing counts them."""
+        kept = [self.clean(page) for page in pages]
         async with self._order:
-            await self._write(partial(self._ledger.append_pages, self.task_id, pages))
+            await self._write(partial(self._ledger.append_pages, self.task_id, kept))
             self.lines += len(pages)
 
     async def log(self, phase: str, note: str, **data: object) -> None:
-        said = {"phase": phase, "note": note, **data}
+        said = self.clean({"phase": phase, "note": note, **data})
         await self._write(partial(self._ledger.append_event, self.task_id, "log", said))
+
+    def clean(self, given: Any) -> Any:
+        """A record, or a text, without what the task was given as secrets."""
+        return self.scrub.ours(given) if self.scrub else given
 
     async def artifact(self, name: str, data: bytes) -> str:
         """Store `data` under the task's `artifacts/`; returns the path inside the task's folder."""
@@ -202,10 +209,10 @@ class TaskContext:
 
     def _steps(self, page: Mapping[str, Any], units: Units) -> deque[Step]:
         """What keeping a page takes; each is done once, whatever comes between."""
-        progress = _progress(units)
+        progress = self.clean(_progress(units))
 
         def append() -> StopReason:
-            self._ledger.append_page(self.task_id, dict(page))
+            self._ledger.append_page(self.task_id, self.clean(dict(page)))
             self.lines += 1
             return ""
 

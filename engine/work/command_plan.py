@@ -13,7 +13,7 @@ from engine.work.addresses import address_of, credentials_of
 from engine.work.command_table import TAB_ACTIONS
 from engine.work.commands import Task, TaskCommand, command_id
 from engine.work.fetch import Credentials
-from engine.work.given_secrets import Scrub, of_address
+from engine.work.given_secrets import Hidden, Scrub, of_address
 
 _ADDRESS: Final = re.compile(r"https?://[^\s\"'<>\\`]+", re.IGNORECASE)
 _PORTS: Final = {"http": "80", "https": "443"}
@@ -54,8 +54,13 @@ class CommandPlan(msgspec.Struct, frozen=True):
     @property
     def secrets(self) -> list[tuple[str, str]]:
         """Every value that this task was given as a secret, also inside of an address."""
+        return [*self.hidden, *self.of_addresses]
+
+    @property
+    def of_addresses(self) -> list[Hidden]:
+        """What stands in the addresses that this task opens, of secrets."""
         urls = [str(step.args["url"]) for step in self.steps if "url" in step.args]
-        return [*self.hidden, *(one for url in urls for one in of_address(url))]
+        return [one for url in urls for one in of_address(url)]
 
     @property
     def scrub(self) -> Scrub:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote_plus
 
 from engine import redact
@@ -21,6 +21,12 @@ from engine.work.addresses import credentials_of
 if TYPE_CHECKING:
     from engine.work.fetch import Credentials
 
+_MAX_DEPTH: Final = 64
+# Whose values are words of ours, which a password may be as well.
+_VOCABULARY: Final = frozenset(
+    {"action", "code", "engine", "error_code", "failure", "file", "id", "kind", "level", "method"}
+    | {"part", "phase", "screenshot", "secret", "sha256", "state", "status", "tool_name", "type"}
+)
 _URL_SAFE = str.maketrans("+/", "-_")
 _IS_LIKE_A_KEY = re.compile(r"(?=.*[0-9@])(?=.*[A-Za-z]).{8,}", re.DOTALL).fullmatch
 
@@ -109,6 +115,19 @@ class Scrub:
         kept, count = self.content(given)
         kept, targets = redact.link_targets(kept)
         return kept, count + targets
+
+    def ours(self, given: Any, key: str = "", depth: int = 0) -> Any:
+        """A record, note or argument without any hidden value; names of states stay as they are."""
+        if isinstance(given, str):
+            return given if key in _VOCABULARY else self.hide(given)
+        if depth > _MAX_DEPTH or not isinstance(given, Mapping | list | tuple):
+            return given
+        if isinstance(given, Mapping):
+            return {
+                self.hide(str(name)): self.ours(item, str(name), depth + 1)
+                for name, item in given.items()
+            }
+        return [self.ours(item, key, depth + 1) for item in given]
 
     def published(self, given: Any) -> Any:
         """A JSON value that a page gave, by the rule of page content."""

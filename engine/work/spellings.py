@@ -32,7 +32,7 @@ _SEMICOLON: Final = f"(?:;|{_SLASHES}{_LEAD}3[bB])"
 _AMPERSAND: Final = f"(?:&|{_LEAD}26)(?:amp{_SEMICOLON}){{0,3}}"
 _HASH: Final = f"(?:#|{_SLASHES}{_LEAD}23)0*"
 _BLANK: Final = (
-    rf"(?:\s|\+|{_SLASHES}(?:(?<=\\)[nrtvf]"
+    rf"(?:\xc2\xa0|\s|\+|{_SLASHES}(?:(?<=\\)[nrtvf]"
     rf"|{_LEAD}(?:20|09|0[aAbBcCdD]|2[bB]|(?:[cC]2{_SLASHES}{_LEAD})?[aA]0|810{_SLASHES}{_LEAD}842)"
     rf"|{_AMPERSAND}(?:{_HASH}(?:32|43|160|9|1[0-3]|[xX]0*(?:2[0bB]|[aA]0|9|[a-dA-D]))"
     rf"|nbsp|Tab|NewLine|plus){_SEMICOLON}))"
@@ -110,6 +110,10 @@ def _character(sign: str) -> str:
     code = ord(sign)
     # What encodings write with comes last: of `%25` more than `%` is to be found.
     ways = [_reference(code), *_encoded(sign), *_escaped(code), re.escape(sign)]
+    if (
+        code > 127 and not 0xD800 <= code <= 0xDFFF
+    ):  # a header's bytes, read as if they were letters
+        ways.append(re.escape(sign.encode().decode("latin-1")))
     if sign == "\0" or 0xD800 <= code <= 0xDFFF:  # what browsers put in their place
         ways += ["\ufffd", *_encoded("\ufffd")]
     if sign.isspace():

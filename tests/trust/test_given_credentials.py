@@ -1,0 +1,142 @@
+"""User and password that a task was given stand in nothing that it leaves, whatever its kind."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+import pytest
+
+from engine.export.exporter import Order
+from engine.sample.server import HTML, Answer, Request, Server
+from tests.commands.conftest import do, task
+from tests.engines import opened
+from tests.trust.planted import unpacked
+
+PART: Final = "Zq7Winter"  # letters stay as they are in every spelling
+PASSWORD: Final = f"{PART} (20)26!*'~\"\\%&<é\u00a0x"
+BASIC: Final = b64encode(f"ann:{PASSWORD}".encode()).decode()
+FAST: Final = {"delay_ms": 0, "max_pages": 4, "retries": 0, "screenshot": "all"}
+PARTS: Final = ["dom", "screenshot", "phash", "network", "console"]
+SNAPSHOT: Final = {"objective": "go on", "visit": True}
+COOKIES: Final = "cookies of the session are kept as they are"
+
+
+class Repeating:
+    """A server whose every answer repeats the password: in headers, markup, scripts, addresses."""
+
+    def __init__(self) -> None:
+        self.server = Server(self._answer, "127.0.0.1", 0)
+
+    @property
+    def front(self) -> str:
+        return f"http://ann:{quote(PASSWORD, safe='')}@127.0.0.1:{self.server.port}"
+
+    def _answer(self, request: Request) -> Answer:
+        if "authorization" not in request.headers and request.path == "/private":
+            return Answer(b"no", 401, headers=(("WWW-Authenticate", 'Basic realm="x"'),))
+        if request.path == "/robots.txt":
+            return Answer(b"", 404)
+        path = f"http://127.0.0.1:{self.server.port}"
+        sent = quote(PASSWORD)
+        if request.path.endswith(".xml"):
+            pages = f"<url><loc>{path}/one?p={sent}</loc></url><url><loc>{path}/moved</loc></url>"
+            return Answer(f"<urlset>{pages}</urlset>".encode(), content_type="text/xml")
+        if request.path == "/moved":
+            return Answer(b"", 302, headers=(("Location", f"/two?q={quote(sent)}"),))
+        cut = "x" * (500 - len(PART) + 2)  # where long headers are cut off
+        headers = (
+            ("X-Echo", unquote(sent).encode().decode("latin-1")),
+            ("X-Sent", f"{cut}{sent}"),
+            ("X-Basic", BASIC),
+            ("Link", f"</three?{sent}>; rel=next"),
+        )
+        status = 500 if request.path == "/broken" else 200
+        return Answer(_page(sent).encode(), status, HTML, headers)
+
+
+def _page(sent: str) -> str:
+    plain, code = escape(PASSWORD), json.dumps(PASSWORD).replace("<", "\\u003c")
+    return f"""<!doctype html><title>Hello {plain}</title><meta name=description content="{plain}">
+<h1 title="{plain}">{plain} and {BASIC}</h1><a href="/three?p={sent}#{sent}">{plain}</a>
+<a href="/moved">moved</a> <a href="/broken">broken</a><input id=f value="{plain}">
+<script>const me = {code};
+console.log("x".repeat({2_000 - len(PART) + 2}) + me); console.log(encodeURIComponent(me));
+localStorage.seen = "1"; fetch("/echo?p=" + encodeURI(me)).catch(() => 0);
+f.onfocus = () => {{ throw new Error(me) }}; history.replaceState(null, "", "#" + me);
+</script>"""
+
+
+@pytest.fixture
+def repeating() -> Iterator[Repeating]:
+    made = Repeating()
+    made.server.start()
+    yield made
+    made.server.stop()
+
+
+def requests(front: str) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Every kind, with the address that has the password in it."""
+    page, broken = f"{front}/one", f"{front}/broken"
+    seen = task(
+        do("goto", url=page),
+        do("get_text", selector="h1"),
+        do("get_html"),
+        do("click", selector="#f"),
+        do("evaluate", script="document.documentElement.outerHTML + encodeURI(me)"),
+        do("screenshot"),
+        do("expect", selector="h1", text="nothing", timeout=300),
+    )
+    return {
+        "static": ("crawl", {"url": page, "engine": "static", **FAST}),
+        "browser": ("crawl", {"url": page, "output_format": "structured", **FAST}),
+        "broken": ("crawl", {"url": broken, "engine": "static", **FAST}),
+        "sitemap": ("crawl_sitemap", {"sitemap_url": f"{front}/s.xml", "engine": "auto", **FAST}),
+        "evidence": ("oc_evidence_bundle", {"url": page, "include": PARTS, "label": PASSWORD}),
+        "unopened": (
+            "oc_evidence_bundle",
+            {"url": page + "?%", "wait_for": PASSWORD, "timeout_ms": 400, "include": PARTS},
+        ),
+        "snapshot": ("oc_session_snapshot", {**SNAPSHOT, "tabs": [page], "notes": PASSWORD}),
+        "commands": ("commands", seen),
+        "recording": ("recording", {"url": page, "headless": True, "duration_ms": 400}),
+    }
+
+
+KINDS: Final = tuple(requests("http://x.test"))
+
+
+@pytest.mark.parametrize("which", KINDS)
+async def test_a_password_of_an_address_stands_in_nothing_that_is_left(
+    home: Path, repeating: Repeating, which: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    kind, args = requests(repeating.front)[which]
+    said = []
+    async with opened(home) as engine:
+        started = await engine.start(kind, args)
+        await engine.join(started.task_id)
+        view = await engine.get(started.task_id)
+        said += [repr(view), repr(await engine.events(started.task_id))]
+        for form in ("csv", "json", "html", "xlsx"):
+            target = home / f"export.{form}"
+            await engine.exports.to_file(Order(started.task_id, form), target)
+    folder = home / "tasks" / started.task_id
+    assert (folder / "result.json").exists(), said
+    assert leaks(home) == []
+    assert PART not in "".join(said) + caplog.text
+
+
+def leaks(home: Path) -> list[str]:
+    found = []
+    for path in sorted(home.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            for data in unpacked(path.read_bytes()):
+                at = max(data.find(one) for one in (PART.encode(), BASIC.rstrip("=").encode()))
+                if at >= 0:
+                    found.append(f"{path.name}: {data[max(0, at - 60) : at + 80]!r}")
+    return found
