@@ -151,7 +151,7 @@ class ListArea(QWidget):
     def show_gone(self, reason: str, *, others: bool = False) -> None:
         """The ledger's folder is not there now, and why; empty when it is (again).
 
-        Tasks of `others` beside it are listed all the same, if there are any.
+        Tasks of `others` beside it, and those that wait for it here, are listed all the same.
         """
         if (reason, others) != (self._gone, self._others):
             self._gone, self._others = reason, others

@@ -155,7 +155,7 @@ class MainWindow(Frame):
         self.show_title()
         self.area.show_root(health.root)
         gone = retold(health.watcher_reason) if health.watcher == "gone" else ""
-        self.area.show_gone(gone, others=bool(self.beside.states))
+        self.area.show_gone(gone, others=bool(self.beside.states) or health.away)
         accepts = health.engine == "ready" and not health.read_only
         self.area.show_accepting(accepts)
         self.acts.allow_starts(accepts, retold(health.read_only))

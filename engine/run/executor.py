@@ -132,6 +132,8 @@ class Executor:
         if not work:
             return
         _, late = await asyncio.wait(work, timeout=grace_s)
+        for runner in tuple(self._running.values()):
+            runner.wait_no_more()
         for task in late:
             task.cancel()
         if late:

@@ -57,6 +57,11 @@ class FolderWait:
         if self._folder is not None:
             self._folder.close()
 
+    def wait_no_more(self) -> None:
+        """Give up at the next look; the limit becomes what was waited until now."""
+        waited_s = time.monotonic() - self.since if self.since is not None else self._limit_s
+        self._limit_s = min(self._limit_s, round(waited_s, 1))
+
     def good(self) -> None:
         """A write went through."""
         self._again = 0

@@ -91,6 +91,10 @@ class Runner:
         """Stop now, without a look at meta.json: its folder is away, and the end waits for it."""
         self._asked.set()
 
+    def wait_no_more(self) -> None:
+        """Give up on a folder that is away: the program ends."""
+        self._folder.wait_no_more()
+
     @property
     def lost(self) -> EngineError | None:
         """Why the run was given up: its folder is gone."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtWidgets import QLabel
@@ -12,10 +13,12 @@ from PySide6.QtWidgets import QLabel
 from engine.config import Settings
 from engine.errors import TaskNotFound
 from engine.records import Health
+from engine.words import why
 from gui.bridge import Bridge
 from gui.dialogs.setting_parts import BrowserTest
 from gui.dialogs.settings import SettingsDialog
-from tests.gui.live_tasks import ended, written_by_another
+from tests.endless_site import endless
+from tests.gui.live_tasks import FAST, ended, start, written_by_another
 from tests.gui.windows import heard, opened, press, until
 
 
@@ -133,3 +136,28 @@ async def test_where_no_browser_is_found_one_can_be_chosen(home: Path) -> None:
         (part,) = dialog.findChildren(BrowserTest)
         assert part.isVisible()
         dialog.accept()
+
+
+@pytest.mark.case("R91")
+async def test_a_running_task_whose_ledger_is_away_stays_in_sight_and_says_that_it_waits(
+    home: Path, site: Any
+) -> None:
+    root, aside = home / "tasks", home / "aside"
+    async with opened(home) as session:
+        window, model = session.window, session.window.model
+        task_id = await start(
+            session, **{**FAST, "url": endless(site), "delay_ms": 50, "max_pages": 60}
+        )
+        await until(lambda: (root / task_id / "pages.jsonl").exists(), session.bridge.batch)
+        root.rename(aside)
+        await until(lambda: getattr(model.view_of(task_id), "away", False), session.bridge.batch)
+        view = model.view_of(task_id)
+        assert view is not None
+        assert why(view, 0) == "Waiting: the ledger folder is away. It goes on when that is back."
+        await until(lambda: window.banner.title, session.bridge.health)
+        assert window.banner.title == "The ledger folder is away"
+        assert "wait for it" in window.banner.accessibleName()
+        assert window.area.state == "table"
+        aside.rename(root)
+        assert await ended(session, task_id) == "COMPLETED"
+        await until(lambda: not window.banner.title, session.bridge.health)

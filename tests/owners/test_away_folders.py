@@ -173,6 +173,23 @@ async def test_a_folder_that_is_away_for_good_ends_the_run_with_the_reason(
 
 
 @pytest.mark.case("R92")
+async def test_a_program_that_closes_while_its_ledger_is_away_waits_no_more(
+    home: Path, site: Any
+) -> None:
+    async with opened(home) as engine:
+        folder = await crawling(engine, max_pages=1_000_000)
+        back = moved(folder.parent)
+        await until(lambda: engine.run_of(TaskId(folder.name)).owner is Owner.AWAY)
+        await engine.close(grace_s=0.5)
+        await until(lambda: asyncio.all_tasks() == {asyncio.current_task()})
+    back()
+    async with opened(home) as engine:
+        (reaped,) = engine.reaped
+        assert reaped.status == Status.FAILED
+    assert len(page_urls(folder)) == len(set(page_urls(folder)))
+
+
+@pytest.mark.case("R92")
 async def test_a_task_that_is_removed_while_its_root_stands_ends_at_once_and_says_so(
     home: Path, site: Any
 ) -> None:
