@@ -9,14 +9,15 @@ from typing import Any, Final
 import msgspec
 
 from engine import redact
-from engine.work.addresses import address_of, credentials_of
+from engine.browser.egress import place_of
+from engine.errors import AddressBlocked
+from engine.work.addresses import credentials_of
 from engine.work.command_table import TAB_ACTIONS
 from engine.work.commands import Task, TaskCommand, command_id
 from engine.work.fetch import Credentials
 from engine.work.given_secrets import Hidden, Scrub, of_address
 
 _ADDRESS: Final = re.compile(r"https?://[^\s\"'<>\\`]+", re.IGNORECASE)
-_PORTS: Final = {"http": "80", "https": "443"}
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -116,9 +117,7 @@ class CommandPlan(msgspec.Struct, frozen=True):
 
 
 def _place(url: str) -> str | None:
-    address = address_of(url)
-    if address is None:
+    try:
+        return str(place_of(url))
+    except AddressBlocked:
         return None
-    scheme, _, host = address.origin.partition("://")
-    has_port = re.search(r":\d+$", host)
-    return host if has_port else f"{host}:{_PORTS[scheme]}"

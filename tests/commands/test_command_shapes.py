@@ -54,6 +54,18 @@ def test_other_texts_are_no_command_task_ids(given: str) -> None:
     assert not is_command_task_id(given)
 
 
+@pytest.mark.parametrize(
+    ("typed", "place"),
+    [
+        ("http://LOCALHOST.:8000/x", "localhost:8000"),
+        ("http://127.1/", "127.0.0.1:80"),
+        ("https://stra\u00dfe.example", "xn--strae-oqa.example:443"),
+    ],
+)
+def test_the_place_of_an_address_is_the_one_that_is_judged(typed: str, place: str) -> None:
+    assert check(task(do("goto", url=typed))).places == (place,)
+
+
 def test_a_task_has_the_fields_of_the_seed_and_no_others() -> None:
     plan = check(task(do("screenshot"), metadata={"a": [1.5, {"token": "x"}]}))
     made = json.loads(
