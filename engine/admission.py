@@ -16,8 +16,12 @@ from engine.goals.crawling import contract_problems
 from engine.records import ENVELOPE, EngineFields
 from engine.run.kind import Kind, Tools
 from engine.run.kinds import kind_of
+from engine.work.command_values import is_reference, reference_name
 
 MAX_REQUEST_BYTES = 1024 * 1024  # the cap of everything that is parsed (a task file, too)
+COMMANDS_KIND = "commands"
+ADDRESSES = ("url", "urls", "sitemap_url", "tabs")
+UNKNOWN_ADDRESS = "https://address.invalid/"
 MAX_NAME = 200  # characters of a task's own name
 
 
@@ -73,6 +77,9 @@ def admit(
         problems.append(Problem("args", "wrong_type", "must be an object of named arguments"))
     else:
         problems.extend(_size_problem(args))
+        if kind != COMMANDS_KIND:  # which reads its own, wherever a text may stand
+            environ = tools.settings.environ if tools is not None else None
+            args = resolved(args, environ, problems)
         try:
             here = spec.parse_here if tools is not None else None
             parsed = here(args, tools) if here and tools is not None else spec.parse(args)
@@ -83,6 +90,37 @@ def admit(
     if problems or not isinstance(args, Mapping):
         raise InvalidArguments(tuple(problems))
     return Request(spec, dict(args), parsed, name, terms)
+
+
+def resolved(
+    args: Mapping[str, Any], environ: Mapping[str, str] | None, problems: list[Problem]
+) -> dict[str, Any]:
+    """The arguments with the addresses that were given as `{"secret": "env:NAME"}`.
+
+    Without `environ` each is taken for some address: only its form is checked.
+    """
+
+    def one(name: str, given: Any) -> Any:
+        if not is_reference(given):
+            return given
+        try:
+            variable = reference_name(given)
+        except ValueError as wrong:
+            problems.append(Problem(name, "invalid_value", str(wrong)))
+            return UNKNOWN_ADDRESS
+        if environ is not None and not environ.get(variable):
+            message = f"the environment holds no {variable}"
+            problems.append(Problem(name, "missing_secret", message))
+        return (environ or {}).get(variable) or UNKNOWN_ADDRESS
+
+    found = dict(args)
+    for name in ADDRESSES:
+        given = args.get(name)
+        if isinstance(given, list | tuple):
+            found[name] = [one(f"{name}[{at}]", each) for at, each in enumerate(given)]
+        elif name in args:
+            found[name] = one(name, given)
+    return found
 
 
 def check_envelope(

@@ -57,7 +57,7 @@ def read_task_files(
     found: list[TaskFile] = []
     for name in names:
         try:
-            document = _with_variables(read_document(_bytes(name), _shown(name)), given)
+            document = _with_variables(read_document(read_bytes(name), _shown(name)), given)
             plan = check(document, environ=environ, living=lambda _: False, uploads=uploads)
             found.append(TaskFile(_shown(name), document, plan.places, plan.uses_tabs))
         except InvalidArguments as error:
@@ -78,7 +78,7 @@ def read_variables(name: str | None) -> dict[str, Any]:
     """The names and values of a file, `-` for standard input. Raises InvalidArguments."""
     if name is None:
         return {}
-    found = read_document(_bytes(name), _shown(name))
+    found = read_document(read_bytes(name), _shown(name))
     if isinstance(found, dict):
         return found
     message = "must be a JSON object of names and values"
@@ -106,7 +106,8 @@ def _shown(name: str) -> str:
     return "standard input" if name == STANDARD_INPUT else name
 
 
-def _bytes(name: str) -> bytes:
+def read_bytes(name: str) -> bytes:
+    """What stands in the file, `-` for standard input. Raises InvalidArguments."""
     try:
         if name == STANDARD_INPUT:
             return sys.stdin.buffer.read(MAX_BYTES + 1)

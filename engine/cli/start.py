@@ -34,6 +34,7 @@ from engine.cli.progress import Progress, progress_for
 from engine.cli.recordings import FLAGS as RECORDING_FLAGS
 from engine.cli.recordings import OPTIONS as RECORDING
 from engine.cli.recordings import recording_options
+from engine.cli.run_files import STANDARD_INPUT, read_bytes
 from engine.cli.show import view_data
 from engine.cli.terms import (
     TERMS,
@@ -56,6 +57,7 @@ from engine.errors import (
 from engine.records import ENVELOPE, RESULT_NAME, TaskRecord, TaskView, Units, Unreadable
 from engine.run.stopping import STOPPABLE
 from engine.service import Engine
+from engine.work.command_file import MAX_BYTES
 
 LOOK_S = 0.2
 SESSION = "oc_session_snapshot"  # its objective is an argument, and the task's own as well
@@ -77,7 +79,12 @@ class Start(Grouped):
 @click.command(cls=Start)
 @click.argument("kind")
 @click.argument("url", required=False)
-@click.option("--args", "args_json", metavar="JSON", help="Arguments as a JSON object.")
+@click.option(
+    "--args",
+    "args_json",
+    metavar="JSON",
+    help="Arguments as a JSON object; @FILE reads them from a file, - from standard input.",
+)
 @click.option("--name", help="A name for the list.")
 @click.option("--detach", "detached", is_flag=True, help="Run in the background; print the id.")
 @kind_options
@@ -158,10 +165,11 @@ def gather(
     """The arguments of a start: the JSON, then what was given by option, then the URL.
 
     Raises:
-        InvalidArguments: `--args` is not a JSON object.
+        InvalidArguments: `--args` is not a JSON object, or its file cannot be read.
     """
     args: dict[str, Any] = {}
     if args_json is not None:
+        args_json = _read(args_json)
         problems: list[Problem] = []
         given = from_json("--args", args_json, problems)
         if problems:
@@ -173,6 +181,22 @@ def gather(
     if url is not None:
         args["url"] = url
     return args
+
+
+def _read(typed: str) -> str:
+    """What `--args` names: the text itself, `@FILE`, or `-` for standard input.
+
+    The process list shows every word of a command line, but neither of the latter.
+    """
+    if typed != STANDARD_INPUT and not typed.startswith("@"):
+        return typed
+    found = read_bytes(typed.removeprefix("@"))
+    if len(found) > MAX_BYTES:
+        raise InvalidArguments((Problem("--args", "too_large", "must be under 1 MiB"),))
+    try:
+        return found.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidArguments((Problem("--args", "not_json", "is not UTF-8"),)) from None
 
 
 async def foreground(

@@ -166,10 +166,16 @@ class _Reader:
                 self.wrong(path, "invalid_value", "is not a name (letters, digits, _ . -)")
                 continue
             try:
-                self.variables[str(name)] = values.variable_text(value)
+                self.variables[str(name)] = self._variable(value, path)
             except ValueError as wrong:
                 self.wrong(path, "invalid_value", str(wrong))
                 self.variables[str(name)] = ""
+
+    def _variable(self, value: object, path: str) -> str:
+        """The value of a variable, which may be a secret by reference. Raises ValueError."""
+        if isinstance(value, Mapping) and values.is_reference(value):
+            return self._secret(value, path) or ""
+        return values.variable_text(value)
 
     def words(self, given: Mapping[str, Any], name: str, path: str) -> str:
         value = given.get(name)

@@ -77,7 +77,11 @@ def stored_document(given: Mapping[str, Any], variables: Mapping[str, str]) -> d
     """
     kept = {name: value for name, value in given.items() if name != "metadata"}
     if "variables" in kept:
-        kept["variables"] = dict.fromkeys(variables, redact.MARK)
+        kept["variables"] = {
+            name: value if is_reference(value) else redact.MARK
+            for name, value in given["variables"].items()
+            if name in variables
+        }
     kept["commands"] = [
         {**each, "args": stored_args(each["args"], lambda text: len(filled(text, variables)))}
         for each in given["commands"]
