@@ -144,6 +144,11 @@ class Keeper:
             await asyncio.to_thread(self._linked.heal, reaper.ledger)
         self.failures = tuple(reaper.failures.values())
 
+    @property
+    def unjudged(self) -> dict[TaskId, str]:
+        """Live tasks whose owner could not be judged by the last reaping, and why."""
+        return dict(self._reaper.unjudged) if self._reaper is not None else {}
+
     async def has_many(self) -> bool:
         """Are there so many tasks that a first list should not wait for the reaping?"""
         assert self._reaper is not None

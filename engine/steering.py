@@ -229,6 +229,11 @@ class Steering(Minding):
         """Why the last reaping had to leave tasks as they are."""
         return self._keeper.failures
 
+    @property
+    def unjudged(self) -> dict[TaskId, str]:
+        """Live tasks that were left alone, because their owner cannot be judged; and why."""
+        return self._keeper.unjudged
+
     def owns(self, task_id: str) -> bool:
         """Does this very process run (or queue) the task?"""
         return self._executor is not None and self._executor.owns(TaskId(task_id))

@@ -28,7 +28,7 @@ from engine.cli.worker import worker
 from engine.config import Settings
 from engine.doctor import examine
 from engine.errors import EngineError, TaskUnreadable
-from engine.records import TaskView, Unreadable
+from engine.records import TaskId, TaskView, Unreadable
 from engine.service import Engine
 from engine.verbs import VERBS, Param, Verb
 from engine.version import VERSION
@@ -166,16 +166,19 @@ def _wait(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: boo
 
 
 def _reap(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
+    unjudged: dict[TaskId, str] = {}
+
     async def reap(engine: Engine) -> tuple[list[TaskView], tuple[EngineError, ...], int]:
         records = await verb.call(engine, given)
         views, left = [await engine.get(record.task_id) for record in records], engine.unreaped
         # What cannot be read is listed so: it is no orphan any more that could be ended.
         named = [str(one.fields["task_id"]) for one in left if isinstance(one, TaskUnreadable)]
         entries = [(await engine.get(task_id)).entry for task_id in named]
+        unjudged.update(engine.unjudged)
         return views, left, len(left) - sum(isinstance(one, Unreadable) for one in entries)
 
     views, left, failed = call(settings, reap, accepts=verb.accepts, as_json=as_json)
-    show.reaped(views, left, as_json)
+    show.reaped(views, left, unjudged, as_json)
     sys.exit(1 if failed else 0)
 
 

@@ -26,6 +26,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "cancel.question": "Cancel {count} tasks?",
     "cancel.question.one": "Cancel 1 task?",
     "cancel.kept": "Nothing was cancelled.",
+    "reap.unjudged": "{task_id}  left as it is: {why}",
+    "reap.none.known": "Nothing to reap.",
     "reap.none": "Nothing to reap: every live task has a living owner.",
     "run.ended": "{name}: {status}, {done} of {total} commands in {took}  ({task_id})",
     "run.queued": "… {count} waiting",

@@ -23,7 +23,7 @@ from engine.cli.escaped import as_json, json_text
 from engine.cli.phrases import say
 from engine.display import display, display_lines
 from engine.errors import EngineError
-from engine.records import TaskEvent, TaskRecord, TaskView, Unreadable
+from engine.records import TaskEvent, TaskId, TaskRecord, TaskView, Unreadable
 from engine.service import Engine
 from engine.store.findings import is_json
 
@@ -249,8 +249,13 @@ def _end_line(view: TaskView) -> str:
     return f"{entry.task_id}  {display(entry.status)}{reason}"
 
 
-def reaped(ended: Sequence[TaskView], left: Sequence[EngineError], json_wanted: bool) -> None:
-    """What was ended of dead processes, and what could not be."""
+def reaped(
+    ended: Sequence[TaskView],
+    left: Sequence[EngineError],
+    unjudged: Mapping[TaskId, str],
+    json_wanted: bool,
+) -> None:
+    """What was ended of dead processes, what could not be, and what nobody can judge from here."""
     if json_wanted:
         tasks = [view_data(view) for view in ended]
         as_json({"tasks": tasks, "refused": [described(error) for error in left]})
@@ -259,5 +264,7 @@ def reaped(ended: Sequence[TaskView], left: Sequence[EngineError], json_wanted: 
         click.echo(_end_line(view))
     for error in left:
         click.echo(display(f"{error} {error.advice}"), err=True)
+    for task_id, why in unjudged.items():
+        click.echo(say("reap.unjudged", task_id=task_id, why=display(why)))
     if not ended and not left:
-        click.echo(say("reap.none"))
+        click.echo(say("reap.none.known" if unjudged else "reap.none"))

@@ -20,7 +20,7 @@ from engine.errors import (
     TaskUnreadable,
     TransitionError,
 )
-from engine.records import TaskId, TaskRecord, Unreadable
+from engine.records import ENVELOPE, TaskId, TaskRecord, Unreadable
 from engine.store import changes, machine, meta
 from engine.store.files import Unusable
 from engine.store.ledger import Ledger
@@ -47,7 +47,8 @@ class Reaper:
     """Ends orphans of one ledger. Keep it between runs: what has ended is not looked at again.
 
     `failures` tells, after a run, which tasks could not be ended and why; they are tried
-    again in the next one. Those in `busy` are locked by another program, and wait for `retry`.
+    again in the next one. Those in `unjudged` have an owner that cannot be judged from here,
+    those in `busy` are locked by another program, and wait for `retry`.
     """
 
     def __init__(self, ledger: Ledger, runs: Runs | None = None) -> None:
@@ -56,6 +57,7 @@ class Reaper:
         self._ended: set[TaskId] = set()
         self.failures: dict[TaskId, EngineError] = {}
         self.busy: set[TaskId] = set()
+        self.unjudged: dict[TaskId, str] = {}
         self._told: dict[str, str] = {}  # why a task could not be reaped, as the log has it
 
     def owner_of(self, record: TaskRecord) -> Ownership:
@@ -72,7 +74,7 @@ class Reaper:
 
         Source: seed 000, invariant 2 (before any new task is accepted).
         """
-        self.failures, self.busy = {}, set()
+        self.failures, self.busy, self.unjudged = {}, set(), {}
         return self._end_all(self._live())
 
     def retry(self) -> list[TaskRecord]:
@@ -108,8 +110,11 @@ class Reaper:
     def _end_if_orphaned(self, record: TaskRecord) -> TaskRecord | None:
         """The record as it then stands; None when it lives on, went, or is in `failures` now."""
         try:
-            if self.owner_of(record).dead:
+            found = self.owner_of(record)
+            if found.dead:
                 return self._end(TaskId(record.task_id))
+            if not found.alive and record.kind != ENVELOPE:
+                self.unjudged[TaskId(record.task_id)] = found.sentence
         except (TaskNotFound, TransitionError):
             pass  # it went, or has ended, since it was read
         except TaskBusy as error:

@@ -60,6 +60,18 @@ def test_a_crawl_whose_ledger_is_away_says_so_and_goes_on_with_every_page(
     assert waiting.returncode == 3
 
 
+@pytest.mark.case("R28")
+def test_reap_names_the_tasks_whose_owner_cannot_be_judged_from_here(octask: Octask) -> None:
+    folder = octask.home / "tasks" / ("a" * 16)
+    folder.mkdir(parents=True)
+    owner = {"host": "elsewhere", "runner": "e" * 16}
+    raw = {"task_id": folder.name, "kind": "crawl", "status": "RUNNING", "pid": 1, "engine": owner}
+    (folder / "meta.json").write_text(json.dumps({**raw, "created_at": 1}))
+    said = octask("reap")
+    assert f"{folder.name}  left as it is: running on elsewhere" in said
+    assert "living owner" not in said
+
+
 @pytest.mark.case("R92")
 def test_a_crawl_whose_ledger_stays_away_ends_with_the_reason(
     octask: Octask, site: Any, monkeypatch: pytest.MonkeyPatch

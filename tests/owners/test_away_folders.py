@@ -153,6 +153,23 @@ async def test_a_cancel_while_the_folder_is_away_ends_the_run_when_it_is_back(
         assert record.engine.units.done == len(page_urls(folder))
 
 
+@pytest.mark.case("R91")
+async def test_a_ledger_that_is_away_holds_up_no_run_of_another(
+    home: Path, tmp_path: Path, site: Any
+) -> None:
+    async with opened(home) as engine, opened(tmp_path / "other") as other:
+        folder = await crawling(engine)
+        beside = await crawling(other)
+        back = moved(folder.parent)
+        await until(lambda: engine.run_of(TaskId(folder.name)).owner is Owner.AWAY)
+        await until(lambda: not other.owns(beside.name))
+        checked(beside, Status.COMPLETED, 40)
+        assert not other.health().away
+        back()
+        await until(lambda: not engine.owns(folder.name))
+        checked(folder, Status.COMPLETED, 40)
+
+
 @pytest.mark.case("R92")
 async def test_a_folder_that_is_away_for_good_ends_the_run_with_the_reason(
     home: Path, site: Any
