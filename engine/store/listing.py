@@ -122,7 +122,12 @@ def packed(stamp: Stamp | None) -> int | None:
 def kept(found: Found, make: Make) -> tuple[TaskRecord | Unreadable, int | None]:
     """What is kept of it where one is kept for each task; the stamp is packed."""
     task_id, entry, mark = found
-    return make(entry, task_id) if isinstance(entry, TaskRecord) else entry, packed(mark)
+    if not isinstance(entry, TaskRecord):
+        return entry, packed(mark)
+    entry = make(entry, task_id)
+    if make is meta.lighter and mark is not None:
+        entry = meta.bounded(entry, mark.size)
+    return entry, packed(mark)
 
 
 def newest(

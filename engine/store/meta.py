@@ -33,6 +33,10 @@ REFUSED: Final = (msgspec.MsgspecError, RecursionError, ValueError)
 # The fields that may hold anything, in the record and in our own part of it.
 _FREE: Final = ("args_summary", "owner", "policy", "counters")
 _FREE_OURS: Final = ("args", "metadata")
+LARGE: Final = 32 * 1024  # bytes of a file above which a list keeps only a part of the record
+RERUN_LARGE: Final = 320 * 1024  # our own tasks keep up to 256 KiB, to be asked once more
+_LONG_TEXT, _MANY = 4_096, 20
+_TEXTS: Final = ("kind", "status", "objective", "phase", "result_path", "recommended_next")
 _MOST_SEEN: Final = 4096
 _seen: dict[Any, Any] = {}  # values of a few types, none of which equals one of another
 _one_of: Final = _seen.setdefault  # one object for all that are equal, of those seen lately
@@ -84,6 +88,53 @@ def lighter(record: TaskRecord, task_id: str) -> TaskRecord:
         if ours.pid_space is not None:
             _put(ours, "pid_space", None)
     return shared(record, task_id)
+
+
+def bounded(record: TaskRecord, size: int) -> TaskRecord:
+    """The record of a file of `size` bytes as a list keeps it: of a large one, its short values.
+
+    What is left out is read when the task itself is looked at.
+    """
+    if size <= LARGE:
+        return record
+    found: dict[str, Any] = {
+        name: value[:_LONG_TEXT]
+        for name in _TEXTS
+        if isinstance(value := getattr(record, name), str) and len(value) > _LONG_TEXT
+    }
+    found |= {name: _short_items(value) for name in _FREE[1:] if (value := getattr(record, name))}
+    short = _short_items(record.args_summary)
+    if len(short) < len(record.args_summary):
+        found["args_summary"] = {**short, "_truncated": True, "_bytes": size}
+    if record.error is not None:
+        message, code = record.error.message[:_LONG_TEXT], (record.error.code or "")[:_LONG_TEXT]
+        found["error"] = msgspec.structs.replace(record.error, message=message, code=code or None)
+    if record.budget_exceeded:
+        found["budget_exceeded"] = [one[:_LONG_TEXT] for one in record.budget_exceeded[:_MANY]]
+    if (ours := record.engine) is not None:
+        args = ours.args if size <= RERUN_LARGE else None
+        metadata = ours.metadata if _weight(ours.metadata) <= _LONG_TEXT else None
+        found["engine"] = msgspec.structs.replace(ours, args=args, metadata=metadata)
+    return msgspec.structs.replace(record, **found)
+
+
+def _short_items(values: dict[str, Any]) -> dict[str, Any]:
+    """The items that are short, as long as all of them are not many."""
+    found: dict[str, Any] = {}
+    left = _LONG_TEXT
+    for name, value in values.items():
+        weight = len(name) + _weight(value)
+        if weight <= left:
+            found[name] = value
+            left -= weight
+    return found
+
+
+def _weight(value: Any) -> int:
+    try:
+        return len(msgspec.json.encode(value))
+    except (msgspec.MsgspecError, RecursionError, UnicodeError, TypeError, ValueError):
+        return META_CAP
 
 
 def _lighten(ours: EngineFields) -> None:

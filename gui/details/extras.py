@@ -16,11 +16,12 @@ from PySide6.QtGui import QImage
 
 from engine.errors import EngineError
 from engine.goals.views import ContractView
-from engine.records import TaskRecord, TaskView
+from engine.records import TaskRecord, TaskView, Unreadable
 from engine.service import Engine
 from engine.words import failures_text, remarks
 from gui import language
 from gui.desk import Desk
+from gui.details.facts import arguments_text
 
 NAME = "overview"
 EVERY_S = 1.0  # of a task that goes on
@@ -37,6 +38,7 @@ class Extra:
     remarks: tuple[str, ...] = ()
     failures: str = ""
     picture: QImage | None = None
+    arguments: str = ""  # of a record that the list has only a part of
 
 
 class Extras(QObject):
@@ -52,6 +54,10 @@ class Extras(QObject):
         self._read_at = 0.0
         self._soon = QTimer(self, singleShot=True)
         self._soon.timeout.connect(self._ask)
+
+    @property
+    def can_read(self) -> bool:
+        return self._desk is not None
 
     def look(self, view: TaskView | None) -> None:
         """Show this task as it stands; None: nobody looks."""
@@ -88,6 +94,7 @@ class Extras(QObject):
                 tuple(remarks(summary)),
                 failures_text(summary),
                 await _picture(engine, record, ratio),
+                await _arguments(engine, record),
             )
 
         self._desk.bridge.ask(work, self.changed.emit, lambda _: None, name=NAME)
@@ -124,6 +131,22 @@ async def _summary(engine: Engine, record: TaskRecord) -> Mapping[str, Any]:
         return {}
     summary = head.get("summary")
     return summary if isinstance(summary, Mapping) else head
+
+
+def is_cut(record: TaskRecord | Unreadable) -> bool:
+    """Does the list have only a part of the arguments?"""
+    return isinstance(record, TaskRecord) and record.args_summary.get("_truncated") is True
+
+
+async def _arguments(engine: Engine, record: TaskRecord) -> str:
+    if not is_cut(record):
+        return ""
+    try:
+        whole = (await engine.get(record.task_id)).entry
+    except EngineError:
+        return ""
+    args = whole.args_summary if isinstance(whole, TaskRecord) else {}
+    return await asyncio.to_thread(arguments_text, args)
 
 
 async def _picture(engine: Engine, record: TaskRecord, ratio: float) -> QImage | None:

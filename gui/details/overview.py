@@ -20,7 +20,7 @@ from gui.desk import Desk
 from gui.details.budget_bars import BudgetBars
 from gui.details.budget_facts import Fact, gauge_lines
 from gui.details.contract_bar import ContractPart
-from gui.details.extras import Extra, Extras
+from gui.details.extras import Extra, Extras, is_cut
 from gui.details.fact_grid import Arguments, FactGrid, can_be_marked
 from gui.details.facts import arguments_text, ended_by, facts, refused_text
 from gui.details.kin_links import KinLinks
@@ -96,13 +96,21 @@ class Overview(QScrollArea):
     def show_view(self, view: TaskView, stall_after_ms: float = STALL_MIN_MS) -> None:
         """Show this task's facts as they are now."""
         self._view, self._stall_after_ms = view, stall_after_ms
-        entry = view.entry
-        text = "" if isinstance(entry, Unreadable) else arguments_text(entry.args_summary)
+        self._show_arguments()
+        self._fill()
+        self._pace()
+
+    def _show_arguments(self) -> None:
+        """What of them is too large for a list comes when it was read; see `Extras`."""
+        entry = self._view.entry if self._view is not None else None
+        text = ""
+        if entry is not None and is_cut(entry) and self._extras.can_read:
+            text = self._extra.arguments
+        elif isinstance(entry, TaskRecord):
+            text = arguments_text(entry.args_summary)
         self._args_title.setVisible(bool(text))
         self._args.setVisible(bool(text))
         self._args.show_text(text)
-        self._fill()
-        self._pace()
 
     def start_over(self) -> None:
         """Forget what was refused and read: another task is shown from now on."""
@@ -165,6 +173,8 @@ class Overview(QScrollArea):
         self.picture.setVisible(extra.picture is not None)
         if extra.picture is not None:
             self.picture.setPixmap(QPixmap.fromImage(extra.picture))
+        if self._view is not None and is_cut(self._view.entry):
+            self._show_arguments()
         self._fill()
 
     def _fill(self) -> None:

@@ -241,3 +241,18 @@ async def test_alt_and_a_digit_choose_a_tab_and_the_choice_outlives_tasks_withou
         assert tabs.tabText(tabs.currentIndex()) == "Timeline"
         QTest.keyClick(window.table, Qt.Key.Key_1, Qt.KeyboardModifier.AltModifier)
         assert tabs.currentIndex() == 0
+
+
+async def test_the_arguments_of_a_huge_record_are_read_when_it_is_looked_at(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    args = {"script": "x" * 900_000, "last": "the end of it"}
+    write_meta(home / "tasks", 1, "COMPLETED", args_summary=args)
+    async with looking_at(home, 1) as (session, details):
+        overview = details.overview
+        view = session.window.model.view_of(task_id(1))
+        assert view is not None
+        assert isinstance(view.entry, TaskRecord)
+        assert "script" not in view.entry.args_summary
+        await until(lambda: overview._extra.arguments, overview._extras.changed)
+        assert '"script": "xxx' in overview._args.toPlainText()
+        assert len(overview._args.toPlainText()) < 100_000

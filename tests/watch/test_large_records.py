@@ -1,0 +1,66 @@
+"""Records of a megabyte: a list keeps their short values, and the rest is read when looked at."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from engine.config import Settings
+from engine.records import TaskRecord, TaskView
+from engine.service import Engine
+from engine.store.listing import Found, kept
+from engine.store.look import LedgerLook
+from engine.store.meta import LARGE, lighter, shared
+from tests.watch.folders import task_id, write_meta
+
+HUGE = "x" * 900_000
+
+
+class Keeping(Engine):
+    """As a window has it."""
+
+    _keeps_all = True
+
+
+async def test_a_list_keeps_little_of_a_large_record_and_get_has_all_of_it(tmp_path: Path) -> None:
+    args = {"url": "http://site.test/", "script": HUGE, "depth": 3}
+    for number, status in enumerate(("COMPLETED", "RUNNING", "FAILED")):
+        error = {"message": "y" * 50_000, "code": "failed"}
+        write_meta(tmp_path / "tasks", number, status, args_summary=args, error=error)
+    engine = Keeping(replace(Settings.at(home=tmp_path)), accepts=False)
+    await engine.open()
+    found: dict[str, TaskView] = {}
+    async with aclosing(engine.changes()) as batches:
+        async for batch in batches:
+            found |= {view.task_id: view for view in batch.views}
+            if len(found) == 3:
+                break
+    for view in found.values():
+        record = view.entry
+        assert isinstance(record, TaskRecord)
+        assert len(msgspec.json.encode(record)) < LARGE
+        assert record.url == "http://site.test/"
+        assert record.args_summary["_truncated"] is True
+        assert record.args_summary["depth"] == 3
+        whole = (await engine.get(view.task_id)).entry
+        assert isinstance(whole, TaskRecord)
+        assert whole.args_summary == args
+    await engine.close()
+
+
+def test_a_record_of_common_size_is_kept_whole_and_so_is_one_for_who_asks_for_it(
+    tmp_path: Path,
+) -> None:
+    for number, text in ((1, "z" * 20_000), (2, HUGE)):
+        write_meta(tmp_path, number, "COMPLETED", args_summary={"script": text})
+    small, large = sorted(
+        LedgerLook(tmp_path).read_many([task_id(1), task_id(2)]), key=lambda one: one.task_id
+    )
+    for found, make in ((small, lighter), (large, shared)):
+        assert isinstance(found, Found)
+        entry, _ = kept(found, make)
+        assert isinstance(entry, TaskRecord)
+        assert "_truncated" not in entry.args_summary
