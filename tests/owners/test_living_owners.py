@@ -19,7 +19,7 @@ import pytest
 
 from engine.records import EngineFields, TaskRecord
 from engine.store import machine
-from engine.store.lease import RUNNERS, Lease, is_alive
+from engine.store.lease import RUNNERS, Lease, dead_leases, is_alive
 from engine.store.ledger import Ledger
 from engine.store.ownership import Owner, Ownership, owner_of
 from engine.store.reaper import Reaper
@@ -337,3 +337,18 @@ def test_programs_that_start_at_once_on_a_home_that_is_not_there_all_get_their_l
     for one in taken:
         one.release()
     assert len(taken) == rounds * number
+
+
+def test_a_ledger_that_came_back_as_a_copy_has_the_same_living_owners(
+    root: Path, ledger: Ledger, task_id: str
+) -> None:
+    """In the copy nobody holds their leases, until each makes its own again."""
+    aside = root.with_name("aside")
+    root.rename(aside)
+    shutil.copytree(aside, root)
+    assert dead_leases(root) == []
+    assert owner(ledger, task_id).alive
+    assert Reaper(Ledger(root)).reap() == []
+    assert ledger.lease is not None
+    assert ledger.lease.renew()
+    assert is_alive(root, ledger.lease.nonce)
