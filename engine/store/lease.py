@@ -11,6 +11,7 @@ import itertools
 import os
 import re
 import secrets
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -188,6 +189,20 @@ def is_there(root: Path, nonce: str) -> bool:
         return False
     except OSError:
         return True
+
+
+def is_another_thing(root: Path, nonce: str) -> bool:
+    """Does something that is no file stand in the place of the lease, or of their folder?
+
+    Nobody can hold that; its owner may live all the same, but cannot put the lease back.
+    """
+    try:
+        with Folder.at(str(root)) as top, top.enter(RUNNERS) as runners:
+            return not stat.S_ISREG(runners.facts(nonce).st_mode)
+    except (Unusable, NotADirectoryError):
+        return True
+    except OSError:
+        return False
 
 
 def is_held_here(nonce: str) -> bool:

@@ -133,7 +133,8 @@ def _ours(record: TaskRecord, owner: EngineFields, root: Path) -> Ownership:
         )
     if owner.boot_id and not machine.same_boot(owner.boot_id):
         return Ownership(Owner.NOBODY, "the machine was restarted since")
-    if alive is None:
+    hidden = owner.pid_space not in (None, machine.pid_space())
+    if alive is None and (hidden or not lease.is_another_thing(root, nonce)):
         return Ownership(Owner.UNKNOWN, "its lease cannot be read")
     if not root.is_dir():
         return Ownership(Owner.AWAY, AWAY_WORDS)
@@ -141,8 +142,9 @@ def _ours(record: TaskRecord, owner: EngineFields, root: Path) -> Ownership:
 
 
 def _by_process(record: TaskRecord, owner: EngineFields, *, missing: bool, root: Path) -> Ownership:
-    """A lease that nobody holds: its owner died, let go of it, or a cleaner removed it, or the
-    ledger came back as a copy. The process itself, by pid and start time, tells which."""
+    """A lease that nobody holds: its owner died, let go of it, a cleaner removed it or put
+    something else in its place, or the ledger came back as a copy. The process itself, by pid
+    and start time, tells which."""
     pid = machine.as_pid(record.pid)
     began_ms = moment(owner.owner_started_at)
     gone = Ownership(Owner.NOBODY, f"process {record.pid} is gone")

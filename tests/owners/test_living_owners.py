@@ -110,6 +110,46 @@ def test_a_stopped_process_keeps_its_run_goes_on_with_it_and_ends_it(
     assert len(result["pages"]) == pages.read_bytes().count(b"\n")
 
 
+def put_in_its_place(root: Path, what: str) -> None:
+    """Something that is no lease stands where the only lease was."""
+    runners = root / RUNNERS
+    if what == "a file for all":
+        shutil.rmtree(runners)
+        runners.write_text("x")
+        return
+    if what == "a link for all":
+        runners.rename(root / ".elsewhere")
+        runners.symlink_to(root / ".elsewhere")
+        return
+    (lease,) = runners.iterdir()
+    lease.unlink()
+    if what == "a folder":
+        lease.mkdir()
+        (lease / "precious").write_text("x")
+    elif what == "a pipe":
+        os.mkfifo(lease)
+    else:
+        lease.symlink_to(lease)
+
+
+@pytest.mark.parametrize(
+    "what", ["a folder", "a pipe", "a circle of links", "a file for all", "a link for all"]
+)
+def test_what_stands_in_the_place_of_a_lease_keeps_no_dead_task_and_ends_no_living_one(
+    home: Path, beside: Beside, what: str
+) -> None:
+    root = home / "tasks"
+    root.mkdir()
+    holder = beside(LEDGER + HOLD, root)
+    word = heard(holder)
+    put_in_its_place(root, what)
+    looker = Ledger(root)
+    assert owner(looker, word["task_id"]).alive
+    holder.kill()
+    holder.wait()
+    assert owner(looker, word["task_id"]).dead
+
+
 @pytest.mark.parametrize("how", ["the file", "the folder", "another folder"])
 def test_a_lease_that_somebody_took_away_costs_no_living_process_its_task(
     ledger: Ledger, beside: Beside, how: str
