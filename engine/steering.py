@@ -268,6 +268,11 @@ class Steering(Minding):
         return self.owns(task_id) and self.run_of(task_id).owner is Owner.AWAY
 
     @property
+    def trouble(self) -> str:
+        """What stands in the way of a run's end (a full disk, a lock); empty where nothing does."""
+        return self._executor.trouble if self._executor is not None else ""
+
+    @property
     def own_tasks(self) -> tuple[TaskId, ...]:
         """What this process has accepted and not yet ended, oldest first."""
         return self._executor.task_ids if self._executor is not None else ()

@@ -22,7 +22,7 @@ from engine.cli.phrases import say
 from engine.cli.place import place_options, settings_from
 from engine.cli.run_files import TaskFile, allow_files_option, check_folder, read_task_files
 from engine.cli.run_show import Lines, lines_for
-from engine.cli.start import tell_away
+from engine.cli.start import tell_refused, tell_standing
 from engine.config import Settings
 from engine.errors import (
     EngineError,
@@ -128,15 +128,15 @@ async def _foreground(
     def soft() -> None:
         shown.note(say("start.cancelling"))
         for task_id in ids:
-            work = engine.cancel(task_id, "Ctrl-C")
+            work = tell_refused(engine.cancel(task_id, "Ctrl-C"), shown.note)
             cancels.add(asyncio.create_task(work, name=f"cancel {task_id}"))
 
     with Interrupts(soft), shown:
         gone = asyncio.create_task(_all_gone(engine, ids), name="join")
-        away = False
+        standing = ""
         while not gone.done():
             await asyncio.wait({gone}, timeout=LOOK_S)
-            away = tell_away(away, any(map(engine.is_away, ids)), shown.note)
+            standing = tell_standing(engine, ids, standing, shown.note)
             shown.look(await _looked(engine, ids))
         await asyncio.gather(*cancels, return_exceptions=True)
     for lost in filter(None, map(engine.lost, ids)):

@@ -210,18 +210,19 @@ async def foreground(
     def soft() -> None:
         if record.kind in STOPPABLE:  # its operator has got what was wanted
             show.note(say("start.stopping"))
-            cancels.add(asyncio.create_task(engine.stop(task_id), name="stop"))
-            return
-        show.note(say("start.cancelling"))
-        cancels.add(asyncio.create_task(engine.cancel(task_id, "Ctrl-C"), name="cancel"))
+            work: Awaitable[object] = engine.stop(task_id)
+        else:
+            show.note(say("start.cancelling"))
+            work = engine.cancel(task_id, "Ctrl-C")
+        cancels.add(asyncio.create_task(tell_refused(work, show.note), name="stop or cancel"))
 
     with Interrupts(soft), show:
         show.accepted(task_id)
         gone = asyncio.create_task(engine.join(task_id), name="join")
-        offset, away = 0, False
+        offset, standing = 0, ""
         while not gone.done():
             await asyncio.wait({gone}, timeout=LOOK_S)
-            away = tell_away(away, engine.is_away(task_id), show.note)
+            standing = tell_standing(engine, [task_id], standing, show.note)
             offset = await _show_new(engine, task_id, offset, show)
         await _show_new(engine, task_id, offset, show)
         await asyncio.gather(*cancels, return_exceptions=True)
@@ -231,11 +232,28 @@ async def foreground(
     return await engine.get(task_id)
 
 
-def tell_away(before: bool, away: bool, note: Callable[[str], object]) -> bool:
-    """Say that the ledger's folder went, or is back; returns `away`."""
-    if away != before:
-        note(say("start.away" if away else "start.back"))
-    return away
+async def tell_refused(work: Awaitable[object], note: Callable[[str], object]) -> None:
+    """Await a request, and say why where it is refused."""
+    try:
+        await work
+    except EngineError as error:
+        note(display(str(error)))
+
+
+def tell_standing(
+    engine: Engine, ids: Collection[str], before: str, note: Callable[[str], object]
+) -> str:
+    """Say what stands in the way of the tasks of this process (their folder is away, the disk is
+    full, …), once; returns it. That a folder is back is said, too, unless it came too late."""
+    if any(engine.lost(task_id) is not None for task_id in ids):
+        return before
+    away = say("start.away")
+    now = away if any(map(engine.is_away, ids)) else display(engine.trouble)
+    if now and now != before:
+        note(now)
+    elif before == away and not now:
+        note(say("start.back"))
+    return now
 
 
 async def _show_new(engine: Engine, task_id: str, offset: int, show: Progress) -> int:

@@ -81,6 +81,7 @@ def test_a_crawl_whose_ledger_stays_away_ends_with_the_reason(
     root.rename(root.with_name("aside"))
     _, errors = program.communicate(timeout=LIMIT_S)
     assert "the ledger folder was away for more than 0.5 s" in errors
+    assert "is back" not in errors
     assert "Traceback" not in errors
     assert program.returncode == 1
     assert not root.exists()
@@ -96,3 +97,41 @@ def test_a_crawl_whose_task_is_removed_stops_and_says_so(octask: Octask, site: A
     _, errors = program.communicate(timeout=LIMIT_S)
     assert f"Task {folder.name} was removed." in errors
     assert program.returncode == 1
+
+
+@pytest.mark.case("R20")
+def test_a_cancel_by_the_keyboard_that_cannot_be_noted_says_why(octask: Octask, site: Any) -> None:
+    program, root = crawling(octask, site)
+    (folder,) = [one for one in root.iterdir() if one.name != ".runners"]
+    meta, aside = folder / "meta.json", folder / "aside"
+    meta.rename(aside)
+    meta.mkdir()
+    program.send_signal(signal.SIGINT)
+    assert program.stderr is not None
+    while "not a regular file" not in program.stderr.readline():
+        assert program.poll() is None
+    meta.rmdir()
+    aside.rename(meta)
+    octask("cancel", folder.name)
+    program.communicate(timeout=LIMIT_S)
+    assert program.returncode == 3
+
+
+@pytest.mark.case("R20")
+def test_a_crawl_that_cannot_write_its_end_says_why_and_ends_once_it_can(
+    octask: Octask, site: Any
+) -> None:
+    program, root = crawling(octask, site, "--max-pages", "5", "--delay-ms", "500")
+    (folder,) = [one for one in root.iterdir() if one.name != ".runners"]
+    meta, aside = folder / "meta.json", folder / "aside"
+    meta.rename(aside)
+    meta.mkdir()
+    assert program.stderr is not None
+    while "not a regular file" not in program.stderr.readline():
+        assert program.poll() is None
+    meta.rmdir()
+    aside.rename(meta)
+    _, errors = program.communicate(timeout=LIMIT_S)
+    assert program.returncode == 0, errors
+    assert "is back" not in errors
+    assert len(json.loads((folder / "result.json").read_bytes())["pages"]) == 5
