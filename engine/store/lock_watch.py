@@ -8,7 +8,6 @@ the time between is counted by a clock that nobody can set.
 from __future__ import annotations
 
 import os
-import stat
 import threading
 from typing import Final, NamedTuple
 
@@ -66,7 +65,7 @@ def identity_of(folder: Folder, name: str) -> Identity | None:
         facts = folder.facts(name)
     except OSError:
         return None
-    return (facts.st_ino, facts.st_mtime_ns) if stat.S_ISDIR(facts.st_mode) else None
+    return facts.st_ino, facts.st_mtime_ns  # of a file or a link, too: it is in the way as well
 
 
 def place_of(folder: Folder, name: str) -> str:

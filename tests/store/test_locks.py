@@ -17,7 +17,7 @@ from engine.errors import LockTimeout
 from engine.store import lock as lock_module
 from engine.store.files import Folder
 from engine.store.ledger import Ledger
-from engine.store.lock import LockLost, TaskLock
+from engine.store.lock import LockLost, TaskLock, held_by_another
 from engine.store.lock_watch import UNMOVED_S
 from tests.lock_clock import LockClock, given_clock
 
@@ -166,6 +166,21 @@ def test_a_dead_peers_lock_with_files_in_it_does_not_block_us(folder: Folder, cl
     (peers(folder) / "planted").touch()
     with TaskLock(folder, "t"):
         assert os.listdir(peers(folder)) == []
+
+
+@pytest.mark.parametrize("what", ["a file", "a link to nowhere", "a folder with files"])
+def test_what_is_no_lock_is_put_aside_and_kept(folder: Folder, clock: LockClock, what: str) -> None:
+    in_the_way = peers(folder)
+    if what == "a file":
+        in_the_way.write_text("precious")
+    elif what == "a link to nowhere":
+        in_the_way.symlink_to("nowhere")
+    else:
+        (in_the_way / "precious").mkdir(parents=True)
+    assert held_by_another(folder)
+    with TaskLock(folder, "t"):
+        assert in_the_way.is_dir()
+    assert len(list(in_the_way.parent.glob(".lock.lock.dead-*"))) == 1
 
 
 def test_a_lock_that_was_taken_from_us_is_noticed_and_the_change_made_again(
