@@ -24,6 +24,7 @@ LIMITS: Final = (
     "engine.browser.page.SCREENSHOT_S",
     "engine.browser.page.STILL_S",
     "engine.browser.recorder.ANSWER_S",
+    "engine.browser.upkeep.SLOW_S",
     "engine.browser.recorder.SCREENSHOT_S",
     "engine.run.command_tasks.SLACK_S",
     "engine.run.runner.HARD_STOP_S",

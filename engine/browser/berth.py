@@ -8,6 +8,7 @@ a browser that says nothing any more is given up as a whole.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from playwright.async_api import Error
 
 from engine.browser.closing import close_context
 from engine.browser.cookies import CUT, unproved
-from engine.browser.failures import PageTooHeavy
+from engine.browser.failures import PageFloods, PageTooHeavy, no_answer
 from engine.browser.gate import Ward
 from engine.browser.held_open import HeldOpen
 from engine.browser.page import Tab
@@ -79,6 +80,7 @@ class Berth:
             NoTab: the browser died or hangs, and nothing of the page has begun.
         """
         tab: Tab | None = None
+        began_s = time.monotonic()
         self.busy += 1
         self._left -= 1
         self.chromium.pages += 1
@@ -88,11 +90,14 @@ class Berth:
                 fetched = await tab.take(url, options)
                 if not options.fresh and await tab.jar.may_explain(url, fetched.status):
                     raise unproved(fetched.status)
+                if not (options.fresh or fetched.settled) and self.chromium.was_flooded(began_s):
+                    raise no_answer(options.timeout_ms)  # it may have had no time to come to rest
                 await tab.jar.bound(fetched.final_url, fetched.cookie_chars)
                 return fetched
         except PageError as failed:
             if tab is not None and not options.fresh and failed.kind in CUT:
                 failed.unproved |= await tab.jar.may_explain(url)
+            failed.unproved |= failed.kind == "timeout" and self.chromium.was_flooded(began_s)
             raise await self._reason(failed, url) from failed
         except (Error, TimeoutError) as gone:
             if tab is not None:
@@ -115,6 +120,8 @@ class Berth:
         """What really ended the page: its memory, a browser that hangs, or the page itself."""
         if failed.kind == "crash" and self.chromium.load.took_too_much():
             return PageTooHeavy()
+        if failed.kind == "crash" and self.chromium.was_flooded():
+            return PageFloods()
         if failed.kind != "timeout" or await self.chromium.answers():
             return failed
         # A page that floods the browser with messages holds up what all others say.

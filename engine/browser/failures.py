@@ -27,6 +27,17 @@ class PageTooHeavy(PageError):
         super().__init__("memory", TOO_HEAVY)
 
 
+class PageFloods(PageError):
+    """A page sent its browser so many messages that all others stood still."""
+
+    unproved = True
+    code = "page_flood"
+    title = "The page flooded the browser"
+
+    def __init__(self) -> None:
+        super().__init__("flood", "the page flooded the browser")
+
+
 TOO_HEAVY = "page used too much memory"
 _CODE = re.compile(r"net::(ERR_[A-Z0-9_]+)")
 # Chromium's net error -> (kind, sentence).

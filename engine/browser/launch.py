@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import sys
+import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ LAUNCH_S = 20.0
 TRIES = 3
 CLOSE_S = 2.0
 ANSWER_S = 2.0
+FLOOD_TOLD_S = 5.0  # a crash is told within this time, also by a browser with a long queue
 _SLOW = f"it did not answer within {LAUNCH_S:.0f} s"
 _FLAGS = (
     "--no-first-run",
@@ -96,6 +98,7 @@ class Chromium:
         self.family: Family | None = None
         self.load = Load()
         self.pages = 0  # that crawls took with it
+        self._flood_s = -FLOOD_TOLD_S
         self.worn = False
         self.dropped = False
         self._wire: CDPSession | None = None
@@ -144,10 +147,10 @@ class Chromium:
         pids = (one["id"] for one in told["processInfo"] if one["type"] == "browser")
         self.family = Family.of(int(next(pids, 0)))
 
-    async def answers(self) -> bool:
+    async def answers(self, limit_s: float | None = None) -> bool:
         """Does the browser itself say something within 2 s? Pages that hang do not keep it."""
         try:
-            async with asyncio.timeout(ANSWER_S):
+            async with asyncio.timeout(ANSWER_S if limit_s is None else limit_s):
                 if self._wire is not None:
                     await self._wire.send("Browser.getVersion")
         except (TimeoutError, Error):
@@ -168,6 +171,16 @@ class Chromium:
     def ports(self) -> frozenset[int] | None:
         """Ports of its own connections; None where the system does not tell. For a thread."""
         return self.family.ports() if self.family is not None else None
+
+    async def end_flood(self) -> None:
+        """End the page that floods it: the others go on where they stand."""
+        before_s, self._flood_s = self._flood_s, time.monotonic()  # the crash is told at once
+        if not await self.calm():
+            self._flood_s = before_s
+
+    def was_flooded(self, since_s: float | None = None) -> bool:
+        """Was a page ended just now, or `since_s`, because it flooded the browser?"""
+        return self._flood_s > (time.monotonic() - FLOOD_TOLD_S if since_s is None else since_s)
 
     async def calm(self) -> bool:
         """End the page that keeps it busiest: what does not close would burn on; True if any."""

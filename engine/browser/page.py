@@ -70,6 +70,7 @@ class Tab:
         self._scope: asyncio.Timeout | None = None
         self._told = {"frameId": frame_id, "worldName": WORLD}
         self._world = 0
+        self._opened = False  # the document of this address has begun
         self._cut_off = False  # the document's body ended in an error
         self._failed: Request | None = None  # the navigation that did so last
         self._dialogs = 0
@@ -98,7 +99,9 @@ class Tab:
                 raise PageError("crash", "the page crashed") from slow
             if self._dialogs > MAX_DIALOGS:
                 raise PageError("dialogs", "the page opened one dialog after another") from slow
-            raise no_answer(options.timeout_ms) from slow
+            late = no_answer(options.timeout_ms)
+            late.unproved = self._opened and not options.fresh  # it came, and hangs
+            raise late from slow
         except asyncio.CancelledError:
             self._spoil("cancelled")
             raise
@@ -110,7 +113,9 @@ class Tab:
         if self.ward:
             self.ward.clear()
         self._dialogs = self._windows = 0
+        self._opened = False
         response = await self._open(address, options)
+        self._opened = True
         taken = await self._extract(deadline, options)
         self._held.note(taken.held)
         if not taken.settled:

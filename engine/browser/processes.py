@@ -115,8 +115,8 @@ def _busiest(processes: list[psutil.Process]) -> psutil.Process | None:
     time.sleep(_BUSY_S)
     spent = {process: _spent_s(process) - began for process, began in before.items()}
     busiest = max(spent, key=spent.__getitem__, default=None)
-    # Two busy renderers on one processor still take almost half of it each.
-    return busiest if busiest is not None and spent[busiest] > _BUSY_S * 0.3 else None
+    # On a crowded machine, or held up by what it has sent, even a busy one gets little.
+    return busiest if busiest is not None and spent[busiest] > _BUSY_S * 0.1 else None
 
 
 def _spent_s(process: psutil.Process) -> float:

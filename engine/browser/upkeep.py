@@ -3,6 +3,9 @@
 A worn browser is left: it gets no new work, and ends with its last page. So does Playwright's
 driver, which keeps a little of every message it passed on. Nothing here runs before the
 first browser, and nothing is looked at while all of them are idle.
+
+A page may flood its browser with messages, so that all others stand still: a browser that is
+slow to answer twice in a row loses its busiest page.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from engine.browser.launch import Chromium
 
 STOP_S = 2.0
+SLOW_S = 0.5  # for an answer that takes some milliseconds otherwise
+SLOW_LOOKS = 2
 
 
 class Upkeep:
@@ -70,6 +75,7 @@ class Upkeep:
             for one in used:
                 if one.family is not None and one.alive:
                     await asyncio.to_thread(self._look, one, one.family)
+                    await self._feel(one)
             await self._bury()
 
     def _look(self, browser: Chromium, family: Family) -> None:
@@ -83,6 +89,14 @@ class Upkeep:
         browser.worn = browser.pages >= limits.browser_pages or (
             full and browser.pages >= limits.least_pages
         )
+
+    async def _feel(self, browser: Chromium) -> None:
+        """End the page that keeps the browser from everybody else, if there is one."""
+        for _ in range(SLOW_LOOKS):
+            if await browser.answers(SLOW_S):
+                return
+        if browser.alive:
+            await browser.end_flood()
 
     async def _bury(self) -> None:
         """End what has no work any more."""

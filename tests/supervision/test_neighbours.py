@@ -83,6 +83,24 @@ async def test_a_site_that_refuses_without_cookies_is_asked_once(
     assert made.hits["refused"] == 1
 
 
+@pytest.mark.case("R93")
+@pytest.mark.parametrize("does", ["console.log('x'.repeat(1000))", "location.hash = at += 1"])
+async def test_a_page_that_floods_its_browser_is_ended_and_the_pages_beside_it_are_kept(
+    home: Path, place: Place, browser: Running, does: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for limit, at_s in (("upkeep.SLOW_S", 0.5), ("launch.ANSWER_S", 2.0)):
+        monkeypatch.setattr(f"engine.browser.{limit}", at_s)
+    place.pages = dict.fromkeys(HONEST, "<p>fine</p>")
+    place.pages["/"] = place.links(*HONEST[:3], "/flood", *HONEST[3:])
+    place.pages["/flood"] = f"<script>at = 0; onload = () => {{ for (;;) {does} }}</script>"
+    async with browser() as session:
+        kept = await crawled(session, home, place.url, concurrency=3, timeout_ms=20_000, retries=0)
+        (chromium,) = session._running.values()
+        assert chromium.was_flooded(0.0) or session.starts > 1
+    assert [path for path, page in kept.items() if "error" in page] == ["/flood"]
+    assert kept["/flood"]["attempts"] == 2, "it is alone to blame only when it was alone"
+
+
 @pytest.mark.case("R75")
 async def test_a_page_that_grows_when_it_was_taken_is_not_told_of_the_next_one(
     home: Path, place: Place, browser: Running
