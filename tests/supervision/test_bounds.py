@@ -32,6 +32,7 @@ BOUNDED_BY = {
     "command_target": "`run_command`: the command's own limit",
     "command_tools._close": "`Instances.close` bounds itself",
     "contexts._open": "`TabPool._open` and `open_instance`",
+    "departure": "`run_command`: the command's own limit",
     "covering": "whoever takes the picture: `AgentTab.within`, `run_command`, `Recorder`",
     "evidence._lumas": "`TabCamera._phash`",
     "gate.open": "`launch`",
