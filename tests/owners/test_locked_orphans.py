@@ -110,7 +110,9 @@ async def test_a_start_waits_for_no_lock_and_each_orphan_is_ended_without_a_rest
             view = views[task_id(number)]
             assert view.locked
             assert "another program holds its lock" in words.why(view, 0)
+        began = time.monotonic()
         record = await engine.start("crawl", CRAWL)
+        assert time.monotonic() - began < 8 * 1.0  # a second for each would be too much
         assert [status(root, number) for number in range(12)] == ["RUNNING"] * 8 + ["FAILED"] * 4
         monkeypatch.setattr(lock, "UNMOVED_S", 0.5)
         await until(lambda: all(status(root, number) == "FAILED" for number in range(12)))
