@@ -373,6 +373,7 @@ class _Crawl:
         self._blocked += 1
         if self._blocked <= self._args.max_pages:  # a site can name more of them than pages
             code = "robots" if rules.blocked == BLOCKED else "robots_unread"
+            code = "blocked" if rules.refused else code
             await self._keep_failed(visit, Failure(rules.blocked, code))
         self._frontier.done(visit)
 

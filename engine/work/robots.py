@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.errors import PageError
+from engine.errors import AddressBlocked, PageError
 from engine.work.addresses import Address
 from engine.work.fetch import Fetched, Fetcher, PageOptions
 from engine.work.second_chance import patiently
@@ -35,6 +35,7 @@ class Rules(NamedTuple):
     parsed: Protego | None = None
     agent: str = "*"
     blocked: str = BLOCKED
+    refused: bool = False  # nothing of this origin may be asked for, and so not its robots.txt
 
     def allows(self, url: str) -> bool:
         return self.verdict if self.parsed is None else self.parsed.can_fetch(url, self.agent)
@@ -79,6 +80,10 @@ class Robots:
     async def _ask(self, origin: str) -> Rules:
         try:
             fetched = await self._fetched(f"{origin}/robots.txt")
+        except AddressBlocked as failed:
+            if origin.partition("://")[2] in failed.url:  # not of where it was sent on to
+                return Rules(verdict=False, blocked=str(failed), refused=True)
+            return Rules(verdict=False, blocked=_unread(str(failed)))
         except PageError as failed:
             return Rules(failed.kind == "redirects", blocked=_unread(str(failed)))
         if fetched.status >= 500:

@@ -437,3 +437,13 @@ async def test_a_page_that_sends_its_reader_on_is_the_page_it_leads_to(site):
     assert marker(1) in page["content"]
     _, (page,) = await crawled(f"{site.url}/out", max_pages=1)
     assert "error" in page
+
+
+async def test_a_link_to_a_private_address_says_so_and_not_that_robots_was_unread(site):
+    link = b'<a href="http://10.1.2.3/x">in</a>'
+    site.answers["/private"] = Answer(b"<!doctype html><title>t</title>" + link)
+    _, pages = await crawled(f"{site.url}/private", max_pages=3, scope="**", retries=0)
+    assert [(page.get("error"), page.get("error_code")) for page in pages] == [
+        (None, None),
+        ("blocked: private address", "blocked"),
+    ]
