@@ -44,22 +44,33 @@ def write_xlsx(out: BinaryIO, table: Table, *, most_rows: int = ROWS) -> None:
 
 
 class _Lent:
-    """A file lent to the library, whose packer would go on with it at its own end, too late."""
+    """A file lent to the library, whose packer would go on with it at its own end, too late.
+
+    What was taken back goes on as a place that only counts: a packer that is told of no place
+    prints an error where nobody can catch it.
+    """
 
     def __init__(self, out: BinaryIO) -> None:
         self._out: BinaryIO | None = out
+        self._at = 0
 
     def take_back(self) -> None:
         self._out = None
 
     def write(self, data: bytes) -> int:
-        return self._out.write(data) if self._out else len(data)
+        if self._out is not None:
+            return self._out.write(data)
+        self._at += len(data)
+        return len(data)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        return self._out.seek(offset, whence) if self._out else 0
+        if self._out is not None:
+            return self._out.seek(offset, whence)
+        self._at = offset if whence == 0 else self._at + offset
+        return self._at
 
     def tell(self) -> int:
-        return self._out.tell() if self._out else 0
+        return self._out.tell() if self._out is not None else self._at
 
     def flush(self) -> None:
         if self._out:
