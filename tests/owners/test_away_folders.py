@@ -274,6 +274,20 @@ def test_a_folder_is_away_until_it_is_removed_while_its_ledger_stands(tmp_path: 
     back = unmounted(root)
     assert held.look() is Presence.AWAY
     back()
+    shutil.rmtree(root)
+    root.mkdir()
+    assert held.look() is Presence.AWAY, "an emptied ledger has no mark that it is one"
+    (root / ".runners").mkdir()
+    assert held.look() is Presence.REMOVED
+    held.close()
+
+
+def test_a_deleted_folder_whose_ledger_stands_is_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "tasks" / ("a" * 16)
+    folder.mkdir(parents=True)
+    (tmp_path / "tasks" / ".runners").mkdir()
+    (folder / "meta.json").write_text("{}")
+    held = HeldFolder(folder.parent, folder.name)
     shutil.rmtree(folder)
     assert held.look() is Presence.REMOVED
     held.close()
