@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from playwright.async_api import Error
 
 from engine.browser.closing import close_context
-from engine.browser.cookies import CUT, unproved
+from engine.browser.cookies import CUT, is_suspect, unproved
 from engine.browser.failures import PageFloods, PageTooHeavy, no_answer
 from engine.browser.gate import Ward
 from engine.browser.held_open import HeldOpen
@@ -53,6 +53,7 @@ class Berth:
         self._ward = ward
         self._held = held
         self._doomed: list[Tab] = []
+        self._bounded_s = 0.0  # when cookies were deleted last
         self._left = PAGES_PER_CONTEXT
 
     @property
@@ -88,15 +89,16 @@ class Berth:
             tab = await self._opened()
             async with self.chromium.within(options.timeout_ms / 1000 + SLACK_S):
                 fetched = await tab.take(url, options)
-                if not options.fresh and await tab.jar.may_explain(url, fetched.status):
+                if not options.fresh and await self._cookies_explain(tab, url, fetched, began_s):
                     raise unproved(fetched.status)
                 if not (options.fresh or fetched.settled) and self.chromium.was_flooded(began_s):
                     raise no_answer(options.timeout_ms)  # it may have had no time to come to rest
-                await tab.jar.bound(fetched.final_url, fetched.cookie_chars)
+                if await tab.jar.bound(fetched.final_url, fetched.cookie_chars):
+                    self._bounded_s = time.monotonic()
                 return fetched
         except PageError as failed:
             if tab is not None and not options.fresh and failed.kind in CUT:
-                failed.unproved |= await tab.jar.may_explain(url)
+                failed.unproved |= await self._cookies_explain(tab, url, None, began_s)
             failed.unproved |= failed.kind == "timeout" and self.chromium.was_flooded(began_s)
             raise await self._reason(failed, url) from failed
         except (Error, TimeoutError) as gone:
@@ -115,6 +117,15 @@ class Berth:
         self.free, self._doomed = [], []
         if self.lives:
             await close_context(self.chromium, self.context, CLOSE_S)
+
+    async def _cookies_explain(
+        self, tab: Tab, url: str, fetched: Fetched | None, began_s: float
+    ) -> bool:
+        """May cookies be why the page was refused, also those that are deleted again by now?"""
+        status = fetched.status if fetched is not None else 0
+        if self._bounded_s > began_s and is_suspect(status):
+            return True
+        return await tab.jar.may_explain(url, status)
 
     async def _reason(self, failed: PageError, url: str) -> Exception:
         """What really ended the page: its memory, a browser that hangs, or the page itself."""

@@ -33,15 +33,18 @@ class CookieJar:
 
     async def may_explain(self, url: str, status: int = 0) -> bool:
         """May cookies be why `url` was answered with `status`, or (0) not at all?"""
-        if status and status != TOO_LARGE and status not in SUSPECT:
+        if not is_suspect(status):
             return False
         least = 1 if status == TOO_LARGE else LARGE_BYTES
         return sum(map(_bytes, await self._cookies(url))) >= least
 
-    async def bound(self, url: str, readable_chars: int) -> None:
-        """Delete the newest cookies of `url` where all of them are more than a server takes."""
+    async def bound(self, url: str, readable_chars: int) -> bool:
+        """Delete the newest cookies of `url` where all of them are more than a server takes.
+
+        Returns whether there were that many.
+        """
         if readable_chars <= MAX_BYTES:
-            return
+            return False
         kept = 0
         for cookie in await self._cookies(url):  # of one path the oldest comes first
             kept += _bytes(cookie)
@@ -49,6 +52,7 @@ class CookieJar:
                 named = ("name", "domain", "path", "partitionKey")
                 told = {name: cookie[name] for name in named if name in cookie}
                 await self._ask("Network.deleteCookies", told)
+        return True
 
     async def _cookies(self, url: str) -> list[dict[str, Any]]:
         return list((await self._ask("Network.getCookies", {"urls": [url]})).get("cookies", ()))
@@ -59,6 +63,11 @@ class CookieJar:
                 return dict(await self._wire.send(what, given) or {})
         except (Error, TimeoutError):
             return {}
+
+
+def is_suspect(status: int) -> bool:
+    """Is this a status with which servers refuse cookies, or (0) none at all?"""
+    return status in (0, TOO_LARGE) or status in SUSPECT
 
 
 def unproved(status: int) -> PageError:
