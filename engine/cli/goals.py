@@ -131,7 +131,7 @@ def _run_line(run: Mapping[str, Any]) -> str:
     return say(
         "task_run.line",
         id=run["run_id"],
-        status=_plain(run.get("status", "")),
+        status=_plain(run.get("status", "")) + (" (forced)" if run.get("forced") else ""),
         completed=run["completed_count"],
         failed=run["failed_count"],
         goal=_plain(run.get("goal", "")),

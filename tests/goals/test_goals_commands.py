@@ -53,6 +53,7 @@ def test_a_goal_from_its_start_to_a_forced_end(octask: Octask) -> None:
     assert "terminal" in octask("complete", run_id, code=1)
     assert octask("task-run", "list").startswith(run_id)
     assert octask("contract", "list").startswith(contract_id)
+    assert "COMPLETED (forced)" in octask("task-run", "list")
 
 
 def test_a_goal_may_stand_without_its_name_but_not_twice(octask: Octask) -> None:
