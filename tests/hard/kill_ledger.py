@@ -83,7 +83,7 @@ def examine(root: Path, said: list[tuple[str, str, int]]) -> Counter[str]:
     lease = Lease.acquire(root)
     try:
         ledger = Ledger(root, lease=lease)
-        Reaper(ledger).reap()
+        Reaper(ledger).settle()  # as `octask reap` does, which waits for locks of the dead
         entries = {entry.task_id: entry for entry in ledger.list(limit=None)}
         wrong["unreadable"] = sum(isinstance(entry, Unreadable) for entry in entries.values())
         wrong["alive"] = sum(getattr(entry, "status", "") in LIVE for entry in entries.values())

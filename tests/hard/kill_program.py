@@ -100,7 +100,7 @@ def reaped(root: Path) -> dict[str, object]:
     on_disk = pages_of(root)
     lease = Lease.acquire(root)
     try:
-        ended = Reaper(Ledger(root, lease=lease)).reap()
+        ended = Reaper(Ledger(root, lease=lease)).settle()
     finally:
         lease.release()
     offered = 0

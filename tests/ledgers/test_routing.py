@@ -27,7 +27,9 @@ from tests.ledgers.world import Home, furnished, side_by_side, until
 IDS = {"task_id", "given", "subject", "run_id", "contract_id", "before", "order"}
 # What takes an id and needs no road of its own: it goes by way of verbs that have one.
 BY_WAY_OF_OTHERS = {
-    "owns": "nothing of another ledger is this process' own",
+    **dict.fromkeys(
+        ("owns", "run_of", "lost", "is_away"), "nothing of another ledger is this process' own"
+    ),
     "cancel_all": "asks `cancel` of each",
     "remainder": "asks `asked`, `get`, `contract` and `reading` of it",
 }
