@@ -259,10 +259,12 @@ class PageError(EngineError):
     """One page could not be taken; the crawl goes on. `code` tells the reason by `kind`.
 
     `status` is the HTTP status where the site answered with one and nothing else. `unproved`
-    says that another page may have caused it: this one has to be taken alone before it is blamed.
+    says that another page may have caused it: this one has to be taken alone before it is
+    blamed. `proved` says that it was, and failed by itself: it would do so again.
     """
 
     unproved = False
+    proved = False
     code = "page_error"
     title = "The page could not be taken"
     sentence = "{message}"

@@ -100,7 +100,8 @@ class Tab:
             if self._dialogs > MAX_DIALOGS:
                 raise PageError("dialogs", "the page opened one dialog after another") from slow
             late = no_answer(options.timeout_ms)
-            late.unproved = self._opened and not options.fresh  # it came, and hangs
+            if self._opened:  # it came, and hangs
+                late.unproved, late.proved = not options.fresh, options.fresh
             raise late from slow
         except asyncio.CancelledError:
             self._spoil("cancelled")

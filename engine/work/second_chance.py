@@ -28,6 +28,8 @@ class Failure(NamedTuple):
 def is_passing(failed: EngineError) -> bool:
     """May the next attempt succeed, as after a reset, a timeout or a sleep of the machine?"""
     if isinstance(failed, PageError):
+        if failed.proved:
+            return False
         return failed.kind in _PASSING or is_passing_status(failed.status)
     return not isinstance(failed, BrowserGone)
 

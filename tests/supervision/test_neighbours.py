@@ -83,6 +83,18 @@ async def test_a_site_that_refuses_without_cookies_is_asked_once(
     assert made.hits["refused"] == 1
 
 
+async def test_a_page_that_hangs_alone_too_is_asked_for_no_third_time(
+    home: Path, place: Place, browser: Running
+) -> None:
+    place.pages["/"] = place.links("/loop", *HONEST[:2])
+    place.pages |= dict.fromkeys(HONEST[:2], "<p>fine</p>")
+    place.pages["/loop"] = "<p>loop</p><script>for (;;);</script>"
+    async with browser() as session:
+        kept = await crawled(session, home, place.url, timeout_ms=1_000, retries=2)
+    assert [path for path, page in kept.items() if "error" in page] == ["/loop"]
+    assert kept["/loop"]["attempts"] == 2
+
+
 @pytest.mark.case("R93")
 @pytest.mark.parametrize("does", ["console.log('x'.repeat(1000))", "location.hash = at += 1"])
 async def test_a_page_that_floods_its_browser_is_ended_and_the_pages_beside_it_are_kept(
