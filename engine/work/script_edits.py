@@ -24,7 +24,7 @@ MAX_EDITS: Final = 20  # that are kept of pages that are alike
 MAX_HTML_CHARS: Final = 4_096  # of what one edit adds: more is content, not the site's frame
 MAX_NODES: Final = 60_000  # of a page that is compared
 MAX_DEPTH: Final = 200
-MAX_OPERATIONS: Final = 2_000  # on one page
+MAX_OPERATIONS: Final = 2_000  # of one edit on one page
 
 _LEFT_OUT: Final = frozenset(
     {
@@ -64,15 +64,15 @@ class Unlike(Exception):
 
 def apply(tree: LexborHTMLParser, edits: Iterable[Edit]) -> int:
     """Do the edits to the tree of a page; how many places were there for them?"""
-    found = [
-        (edit, node)
-        for edit in edits
-        for node in tree.css(_selector(edit.features))
-        if _has(node, edit.features)
-    ]
-    for edit, node in found[:MAX_OPERATIONS]:
-        _do(tree, edit, node)
-    return len(found)
+    done = 0
+    for edit in edits:
+        found = [node for node in tree.css(_selector(edit.features)) if _has(node, edit.features)][
+            :MAX_OPERATIONS
+        ]
+        for node in reversed(found):  # the inner one first: with the outer one it would be freed
+            _do(tree, edit, node)
+        done += len(found)
+    return done
 
 
 def _selector(features: frozenset[str]) -> str:

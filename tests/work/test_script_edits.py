@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from engine.work.rendered_text import rendered_text
-from engine.work.script_edits import Edit, Unlike, apply, learned, merged
+from engine.work.script_edits import Edit, Unlike, Where, apply, learned, merged
 
 BUTTON = "<span class=button>&gt;&gt;&gt;</span>"
 
@@ -96,6 +96,16 @@ def test_places_with_nothing_of_their_own_in_common_are_no_edit() -> None:
     one = Edit("append", "div in body", "<i>x</i>", frozenset({"div", "^body"}))
     with pytest.raises(Unlike):
         merged([one], [one._replace(features=frozenset({"p", "^body"}))])
+
+
+def test_what_is_taken_away_may_stand_in_what_is_taken_away() -> None:
+    def edit(where: Where, name: str) -> Edit:
+        return Edit(where, "", "", frozenset({f".{name}"}))
+
+    nested = "<div class=a>one<p class='a b'>two<b class=b>three</b></p></div><i>four</i>"
+    tree = LexborHTMLParser(nested)
+    assert apply(tree, [edit("remove", "a"), edit("move", "b")]) == 2
+    assert words(tree) == ["four"]
 
 
 TREES = st.recursive(
