@@ -24,9 +24,14 @@ def script(name: str) -> str:
 
 @cache
 def taking_script() -> str:
-    """A function that takes what is asked, waits for the page, and hands it over."""
+    """A function that takes what is asked, waits for the page, and hands it over.
+
+    It is sent with every page, so that comments and indents are left out (a fifth of it).
+    """
     scripts = f"{script('settle')}, {script('shown')}"
-    return f"((settle, shown) => {script('take')})({scripts})"
+    lines = f"((settle, shown) => {script('take')})({scripts})".splitlines()
+    code = (line.strip() for line in lines)
+    return "\n".join(line for line in code if line and not line.startswith("//"))
 
 
 def question(
