@@ -216,6 +216,14 @@ class LedgerWriteFailed(EngineError):
     advice_text = "Free some space or mend the folder ({path}), then try again."
 
 
+class LedgerBlocked(LedgerWriteFailed):
+    """Something else is in the place of a folder that the program makes itself."""
+
+    code = "ledger_blocked"
+    sentence = "Cannot write the task ledger: {path} is not a folder."
+    advice_text = "Rename what is there, then try again: the program makes the folder itself."
+
+
 class OwnershipLost(EngineError):
     """A runner found its task ended by someone else; it stops and keeps its pages."""
 

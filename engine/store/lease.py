@@ -7,6 +7,7 @@ A file that is not there proves neither: cleaners and people remove what they do
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import re
@@ -21,7 +22,7 @@ from typing import Final
 import filelock
 import msgspec
 
-from engine.errors import LedgerUnusable
+from engine.errors import LedgerBlocked, LedgerUnusable
 from engine.store import machine
 from engine.store.files import LOCK_FLAGS, READ_FLAGS, Folder, Unusable, writing
 
@@ -58,13 +59,13 @@ class Lease:
         Raises:
             LedgerUnusable: `root` is no folder, or neither it nor its parent's parent is there.
             LedgerReadOnly: nothing may be written there.
-            LedgerWriteFailed: a full disk, say.
+            LedgerWriteFailed: a full disk, say, or a file in the place of the folder of leases.
         """
         make_root(root)
         with writing(str(root)), Folder.at(str(root)) as top:
             with suppress(FileExistsError):
                 top.make_folder(RUNNERS)
-            with top.enter(RUNNERS) as runners:
+            with _opened(top) as runners:
                 return cls._lock_new(root, runners)
 
     @classmethod
@@ -156,6 +157,16 @@ class Lease:
         forget(self.root, [self.nonce])
         os.close(fd)
         forget(self.root, [self.nonce])  # Windows does not unlink what is open
+
+
+def _opened(top: Folder) -> Folder:
+    """The folder of the leases in `top`. Raises LedgerBlocked where a file or a link is there."""
+    try:
+        return top.enter(RUNNERS)
+    except OSError as error:
+        if error.errno in (errno.ENOTDIR, errno.ELOOP):
+            raise LedgerBlocked(path=os.path.join(top.path, RUNNERS)) from error
+        raise
 
 
 def _place_of(root: Path) -> tuple[int, int] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from engine import urls
@@ -41,6 +42,9 @@ DEFECTS: Final = (
 PATIENCE_S: Final = 0.05
 BUSY_LOOK_S: Final = 0.4
 SETTLE_S: Final = UNMOVED_S + 3
+# Each end is flushed three times. Flushes that wait beside each other share the disk's work: 150
+# ends took 1.1 s one after the other and 0.4 s by four on a busy machine, and a start waits for it.
+HANDS: Final = 4
 
 
 class Reaper:
@@ -98,7 +102,12 @@ class Reaper:
         return ended
 
     def _end_all(self, records: Iterable[TaskRecord]) -> list[TaskRecord]:
-        ended = map(self._end_if_orphaned, records)
+        found = list(records)
+        if len(found) <= HANDS:
+            ended = list(map(self._end_if_orphaned, found))
+        else:
+            with ThreadPoolExecutor(HANDS, "reap") as hands:
+                ended = list(hands.map(self._end_if_orphaned, found))
         return [record for record in ended if record is not None]
 
     def _must_wait(self, task_id: TaskId) -> bool:

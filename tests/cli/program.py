@@ -4,10 +4,11 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 FAST = ["--engine", "static", "--delay-ms", "0", "--respect-robots", "false"]
 SLOW = ["--engine", "static", "--delay-ms", "30", "--max-depth", "100"]
@@ -69,6 +70,24 @@ def until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it never came true"
         time.sleep(0.02)
+
+
+def said_until(stream: IO[str], words: str) -> str:
+    """What a program says, line by line, up to the line with `words`; it may take LIMIT_S."""
+    lines: list[str] = []
+
+    def read() -> None:
+        while line := stream.readline():
+            lines.append(line)
+            if words in line:
+                return
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(LIMIT_S)
+    assert lines, f"nothing was said, and not: {words}"
+    assert words in lines[-1], "".join(lines)
+    return "".join(lines)
 
 
 def only_task(octask: Octask) -> str:

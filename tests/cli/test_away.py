@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.program import ENDLESS, LIMIT_S, Octask, until
+from tests.cli.program import ENDLESS, LIMIT_S, Octask, said_until, until
 from tests.endless_site import endless
 from tests.owners.elsewhere import open_files
 
@@ -30,7 +30,7 @@ def crawling(octask: Octask, site: Any, *words: str) -> tuple[subprocess.Popen[s
     return program, root
 
 
-@pytest.mark.case("R91")
+@pytest.mark.case("R94")
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_a_crawl_whose_ledger_is_away_says_so_and_goes_on_with_every_page(
     octask: Octask, site: Any
@@ -42,8 +42,7 @@ def test_a_crawl_whose_ledger_is_away_says_so_and_goes_on_with_every_page(
     aside = root.with_name("aside")
     root.rename(aside)
     assert program.stderr is not None
-    while "The ledger folder is away, waiting." not in program.stderr.readline():
-        assert program.poll() is None
+    said_until(program.stderr, "The ledger folder is away, waiting.")
     said = octask("cancel", folder.name, code=4)
     assert "is not there" in said
     before = len(pages(aside))
@@ -72,7 +71,7 @@ def test_reap_names_the_tasks_whose_owner_cannot_be_judged_from_here(octask: Oct
     assert "living owner" not in said
 
 
-@pytest.mark.case("R92")
+@pytest.mark.case("R95")
 def test_a_crawl_whose_ledger_stays_away_ends_with_the_reason(
     octask: Octask, site: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +86,7 @@ def test_a_crawl_whose_ledger_stays_away_ends_with_the_reason(
     assert not root.exists()
 
 
-@pytest.mark.case("R92")
+@pytest.mark.case("R95")
 def test_a_crawl_whose_task_is_removed_stops_and_says_so(octask: Octask, site: Any) -> None:
     program, root = crawling(octask, site)
     (folder,) = [one for one in root.iterdir() if one.name != ".runners"]
@@ -108,8 +107,7 @@ def test_a_cancel_by_the_keyboard_that_cannot_be_noted_says_why(octask: Octask, 
     meta.mkdir()
     program.send_signal(signal.SIGINT)
     assert program.stderr is not None
-    while "not a regular file" not in program.stderr.readline():
-        assert program.poll() is None
+    said_until(program.stderr, "not a regular file")
     meta.rmdir()
     aside.rename(meta)
     octask("cancel", folder.name)
@@ -127,8 +125,7 @@ def test_a_crawl_that_cannot_write_its_end_says_why_and_ends_once_it_can(
     meta.rename(aside)
     meta.mkdir()
     assert program.stderr is not None
-    while "not a regular file" not in program.stderr.readline():
-        assert program.poll() is None
+    said_until(program.stderr, "not a regular file")
     meta.rmdir()
     aside.rename(meta)
     _, errors = program.communicate(timeout=LIMIT_S)

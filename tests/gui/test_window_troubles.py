@@ -138,7 +138,7 @@ async def test_where_no_browser_is_found_one_can_be_chosen(home: Path) -> None:
         dialog.accept()
 
 
-@pytest.mark.case("R91")
+@pytest.mark.case("R94")
 async def test_a_running_task_whose_ledger_is_away_stays_in_sight_and_says_that_it_waits(
     home: Path, site: Any
 ) -> None:

@@ -103,7 +103,7 @@ def copied(place: Path) -> Callable[[], object]:
     return back
 
 
-@pytest.mark.case("R91")
+@pytest.mark.case("R94")
 @pytest.mark.parametrize(
     ("what", "how"),
     [(whole, moved), (whole, unmounted), (whole, copied), (task, moved), (task, copied)],
@@ -131,7 +131,7 @@ async def test_a_run_waits_for_a_folder_that_is_away_and_goes_on(
         assert told["note"].startswith("the ledger folder is away: the run waited")
 
 
-@pytest.mark.case("R91")
+@pytest.mark.case("R94")
 async def test_a_cancel_while_the_folder_is_away_ends_the_run_when_it_is_back(
     home: Path, site: Any
 ) -> None:
@@ -153,7 +153,7 @@ async def test_a_cancel_while_the_folder_is_away_ends_the_run_when_it_is_back(
         assert record.engine.units.done == len(page_urls(folder))
 
 
-@pytest.mark.case("R91")
+@pytest.mark.case("R94")
 async def test_a_ledger_that_is_away_holds_up_no_run_of_another(
     home: Path, tmp_path: Path, site: Any
 ) -> None:
@@ -170,7 +170,7 @@ async def test_a_ledger_that_is_away_holds_up_no_run_of_another(
         checked(folder, Status.COMPLETED, 40)
 
 
-@pytest.mark.case("R92")
+@pytest.mark.case("R95")
 async def test_a_folder_that_is_away_for_good_ends_the_run_with_the_reason(
     home: Path, site: Any
 ) -> None:
@@ -189,7 +189,7 @@ async def test_a_folder_that_is_away_for_good_ends_the_run_with_the_reason(
         assert "the ledger folder was away for more than 0.5 s" in ended.error.message
 
 
-@pytest.mark.case("R92")
+@pytest.mark.case("R95")
 async def test_a_program_that_closes_while_its_ledger_is_away_waits_no_more(
     home: Path, site: Any
 ) -> None:
@@ -206,7 +206,7 @@ async def test_a_program_that_closes_while_its_ledger_is_away_waits_no_more(
     assert len(page_urls(folder)) == len(set(page_urls(folder)))
 
 
-@pytest.mark.case("R92")
+@pytest.mark.case("R95")
 async def test_a_task_that_is_removed_while_its_root_stands_ends_at_once_and_says_so(
     home: Path, site: Any
 ) -> None:
@@ -223,7 +223,7 @@ async def test_a_task_that_is_removed_while_its_root_stands_ends_at_once_and_say
         assert not folder.exists()
 
 
-@pytest.mark.case("R92")
+@pytest.mark.case("R95")
 async def test_a_run_that_its_program_has_no_more_is_ended_though_its_lease_is_held(
     home: Path, site: Any
 ) -> None:
@@ -240,7 +240,7 @@ async def test_a_run_that_its_program_has_no_more_is_ended_though_its_lease_is_h
         assert "has no such run any more" in ended.error.message
 
 
-@pytest.mark.case("R93")
+@pytest.mark.case("R96")
 async def test_an_older_copy_that_comes_back_is_told_and_not_taken_for_all(
     home: Path, site: Any
 ) -> None:

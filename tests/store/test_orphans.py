@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import msgspec
@@ -275,3 +276,26 @@ def test_a_result_is_assembled_without_touching_the_pages():
     assert (summary["succeeded"], summary["max_depth_reached"]) == (1, 3)
     nothing = json.loads(b"".join(assemble({"summary": summary}, "pages", [])))
     assert nothing == {"summary": summary, "pages": []}
+
+
+def test_many_orphans_are_ended_side_by_side(
+    root: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+):
+    """A start waits for all of them, and each end waits for the disk."""
+    for _ in range(8):
+        foreign(ledger, 0)
+    flush, inside, met, waited = os.fsync, set[int](), threading.Event(), list[bool]()
+
+    def flush_beside_another(fd: int) -> None:
+        inside.add(threading.get_ident())
+        if len(inside) > 1:
+            met.set()
+        if not waited:
+            waited.append(met.wait(10))
+        inside.discard(threading.get_ident())
+        flush(fd)
+
+    monkeypatch.setattr(os, "fsync", flush_beside_another)
+    ended = Reaper(ledger).reap()
+    assert met.is_set()
+    assert [record.status for record in ended] == ["FAILED"] * 8

@@ -1,0 +1,23 @@
+"""What stands in the place of the folder of leases is named, with the way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import Octask
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_a_start_says_what_is_in_the_place_of_the_folder_of_leases(
+    octask: Octask, kind: str
+) -> None:
+    root = octask.home / "tasks"
+    root.mkdir(parents=True)
+    place = root / ".runners"
+    place.touch() if kind == "file" else place.symlink_to(Path("elsewhere"))
+    said = octask("start", "crawl", "http://127.0.0.1:1/", code=1)
+    assert f"{place} is not a folder" in said
+    assert "Rename what is there" in said
+    assert "Free some space" not in said
