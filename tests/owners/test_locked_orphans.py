@@ -130,7 +130,7 @@ async def test_a_living_lock_is_left_alone_and_its_task_ended_once_it_is_free(
         with moving(place):
             await until(lambda: status(root, 2) == "FAILED")
             assert place.is_dir()
-            assert not dead.exists()
+            await until(lambda: not dead.exists())  # after its record
             await until(lambda: len(engine.unreaped) == 1)
             assert engine.unreaped[0].code == "task_busy"
         place.rmdir()
