@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, QTimer
 
 from engine.ledger_ids import ledger_label, plain_id, qualified
 from engine.places import private_folder
-from gui.preferences import write_whole
+from gui.preferences import locked, write_whole
 
 log = logging.getLogger(__name__)
 
@@ -67,17 +67,20 @@ class Acknowledged(QObject):
         self._saving.stop()
         if self._file is None or not self._unsaved:
             return
-        others = _read(self._file) or self._kept
-        kept = {one: seen for one, seen in others.items() if one not in self._unsaved}
-        kept |= {one: self._kept[one] for one in self._unsaved & self._kept.keys()}
-        self._unsaved.clear()
-        newest = sorted(kept.items(), key=lambda item: -item[1][0])[:MOST]
-        tasks = {one: [round(at), *sorted(marks)] for one, (at, marks) in newest}
         try:
             private_folder(self._file.parent)
-            write_whole(self._file, json.dumps({"version": VERSION, "tasks": tasks}).encode())
+            with locked(self._file):
+                tasks = self._merged(_read(self._file) or self._kept)
+                write_whole(self._file, json.dumps({"version": VERSION, "tasks": tasks}).encode())
+            self._unsaved.clear()
         except OSError:
             log.warning("what was acknowledged cannot be kept", exc_info=True)
+
+    def _merged(self, others: dict[str, tuple[float, frozenset[str]]]) -> dict[str, list[Any]]:
+        kept = {one: seen for one, seen in others.items() if one not in self._unsaved}
+        kept |= {one: self._kept[one] for one in self._unsaved & self._kept.keys()}
+        newest = sorted(kept.items(), key=lambda item: -item[1][0])[:MOST]
+        return {one: [round(at), *sorted(marks)] for one, (at, marks) in newest}
 
 
 def _read(file: Path) -> dict[str, tuple[float, frozenset[str]]]:

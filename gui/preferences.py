@@ -7,6 +7,9 @@ the defaults hold. Values of keys that this version does not know survive.
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +25,9 @@ log = logging.getLogger(__name__)
 
 VERSION = 1
 MAX_BYTES = 1024 * 1024
+LOCK_S = 0.5  # a save takes a few ms; without the lock it is better done than left undone
+_LOCK_STALE_MS = 10_000
+_LOCK_LOOK_S = 0.005
 _T = TypeVar("_T")
 
 
@@ -32,7 +38,7 @@ def default_file() -> Path:
 class Preferences(QObject):
     """Values by key; `changed` tells which key has another value. Kept at once.
 
-    Windows of several ledgers share the file: none writes over what another one has chosen.
+    Windows of several ledgers share the file: what they change is merged by key, under a lock.
     Without a file they hold until the program ends.
     """
 
@@ -64,20 +70,29 @@ class Preferences(QObject):
 
     def refresh(self) -> None:
         """Take over what another window has chosen meanwhile; else it costs a look at the file."""
+        for key in self._merge():
+            self.changed.emit(key)
+
+    def _merge(self) -> list[str]:
+        """Read the file again if it is another one; the keys whose values are another's now.
+
+        What was changed here and is not written yet wins.
+        """
         stamp, known = _stamp(self._file), self._on_disk
         if self._file is None or stamp in (None, self._stamp):
-            return
+            return []
         found = _read_one(self._file)
         if found is None:
-            return  # damaged: what is known here is better than nothing
-        keys = [key for key in {**known, **found} if known.get(key) != found.get(key)]
-        self._values.update({key: found[key] for key in keys if key in found})
+            return []  # damaged: what is known here is better than nothing
+        own = _differing(known, self._values)
+        keys = [key for key in _differing(known, found) if key not in own]
         for key in keys:
-            if key not in found:
+            if key in found:
+                self._values[key] = found[key]
+            else:
                 self._values.pop(key, None)
         self._on_disk, self._stamp = found, stamp
-        for key in keys:
-            self.changed.emit(key)
+        return keys
 
     def restore(self, prefix: str, besides: tuple[str, ...] = ()) -> None:
         """The defaults again, for every key that begins so and with none of `besides`."""
@@ -106,14 +121,43 @@ class Preferences(QObject):
     def _save(self) -> None:
         if self._file is None:
             return
+        others: list[str] = []
         try:
             private_folder(self._file.parent)
-            if self._file.exists():
-                write_whole(self._file.with_suffix(".json.bak"), self._file.read_bytes())
-            write_whole(self._file, self.as_text().encode())
-            self._on_disk, self._stamp = dict(self._values), _stamp(self._file)
+            with locked(self._file):
+                others = self._merge()
+                if self._file.exists():
+                    write_whole(self._file.with_suffix(".json.bak"), self._file.read_bytes())
+                write_whole(self._file, self.as_text().encode())
+                self._on_disk, self._stamp = dict(self._values), _stamp(self._file)
         except OSError:
             log.warning("the preferences cannot be kept", exc_info=True)
+        for key in others:  # not before: whoever hears of it may save as well
+            self.changed.emit(key)
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Keep other windows from changing `file` meanwhile; none of them is waited for long."""
+    from PySide6.QtCore import QLockFile  # the first paint saves nothing
+
+    place = file.with_name(f"{file.name}.lock")
+    lock = QLockFile(str(place))
+    lock.setStaleLockTime(_LOCK_STALE_MS)  # also one that a dead window left on another host
+    end = time.monotonic() + LOCK_S
+    while not (held := lock.tryLock(0)) and lock.error() == QLockFile.LockError.LockFailedError:
+        if time.monotonic() > end:
+            log.warning("%s is saved without its lock, which another program holds", file)
+            break
+        time.sleep(_LOCK_LOOK_S)
+    if held:
+        with suppress(OSError):  # Qt leaves its mode to the umask
+            place.chmod(0o600)
+    try:
+        yield
+    finally:
+        if held:
+            lock.unlock()
 
 
 def write_whole(file: Path, content: bytes) -> None:
@@ -127,6 +171,11 @@ def write_whole(file: Path, content: bytes) -> None:
         if saved.commit():
             return
     raise OSError(saved.errorString())
+
+
+def _differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """The keys that have another value in `other`, or stand in one of them only."""
+    return [key for key in {**one, **other} if one.get(key) != other.get(key)]
 
 
 def _stamp(file: Path | None) -> tuple[int, int, int] | None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,10 +14,34 @@ from PySide6.QtGui import QGuiApplication
 
 from gui.acknowledged import Acknowledged
 from gui.dialogs.setting_parts import CarryOver
-from gui.preferences import Preferences
+from gui.preferences import LOCK_S, Preferences, locked
 from tests.gui.windows import opened, press
 
 DENSITY, REASONS, THEME = "appearance.density", "force.reasons", "appearance.theme"
+ROUNDS = 5
+KEYS = (
+    ("appearance.letters", "engine.slots", "retention.days", "views.last"),
+    ("retention.keep", "retention.gigabytes", "engine.away_s", "browser.path"),
+    ("export.folder", "commands.allow_files", "notify.quiet_from", "notify.quiet_until"),
+    ("general.language", DENSITY, THEME, "export.format"),
+)
+_WINDOW = """
+import sys
+from pathlib import Path
+from gui import preferences as settings
+from gui.acknowledged import Acknowledged
+from gui.preferences import Preferences
+settings.LOCK_S = 60  # a crowded machine is no reason to go on without the lock
+folder, rounds, keys = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+print("ready", flush=True)
+sys.stdin.readline()
+preferences, seen = Preferences(folder / "preferences.json"), Acknowledged(folder / "seen.json")
+for number in range(rounds):
+    for key in keys:
+        preferences.set(key, f"{key} {number}")
+        seen.add(f"{key} {number}", ["failed:1"])
+        seen.save()
+"""
 
 
 @pytest.fixture
@@ -62,6 +89,61 @@ def test_a_file_that_is_damaged_or_gone_takes_nothing_away(file: Path) -> None:
     here.set(REASONS, ["checked by hand"])
     kept = Preferences(file)
     assert [kept.get(THEME, str), kept.get(DENSITY, str)] == ["dark", "roomy"]
+
+
+@pytest.mark.usefixtures("qapp")
+def test_windows_that_save_in_the_same_instant_keep_the_values_of_all(file: Path) -> None:
+    windows = [
+        subprocess.Popen(
+            [sys.executable, "-c", _WINDOW, str(file.parent), str(ROUNDS), *keys],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for keys in KEYS
+    ]
+    for window in windows:
+        assert window.stdout is not None
+        assert window.stdout.readline() == "ready\n"
+    codes = []
+    for window in windows:
+        assert window.stdin is not None
+        window.stdin.write("go\n")
+        window.stdin.flush()
+    for window in windows:
+        window.communicate(timeout=60)
+        codes.append(window.returncode)
+    assert codes == [0] * len(KEYS)
+    every = [key for keys in KEYS for key in keys]
+    kept = json.loads(file.read_text("utf-8"))["values"]
+    assert kept == {key: f"{key} {ROUNDS - 1}" for key in every}
+    seen = {f"{key} {number}" for key in every for number in range(ROUNDS)}
+    assert Acknowledged(file.with_name("seen.json")).marks.keys() == seen
+    assert sorted(each.name for each in file.parent.iterdir()) == [
+        *("preferences.json", "preferences.json.bak", "seen.json"),
+    ]
+
+
+@pytest.mark.usefixtures("qapp")
+def test_what_is_saved_while_another_saves_is_not_taken_back(file: Path) -> None:
+    one, other = Preferences(file), Preferences(file)
+    one.changed.connect(lambda key: other.set(THEME, "dark") if key == DENSITY else None)
+    one.set(DENSITY, "roomy")
+    one.set(REASONS, ["checked by hand"])
+    kept = Preferences(file)
+    assert [kept.get(key, str) for key in (THEME, DENSITY)] == ["dark", "roomy"]
+    assert one.get(THEME, str) == "dark"
+
+
+@pytest.mark.usefixtures("qapp")
+def test_a_lock_that_is_held_for_long_stops_no_window(file: Path) -> None:
+    file.parent.mkdir()
+    here = Preferences(file)
+    began = time.monotonic()
+    with locked(file):
+        here.set(THEME, "dark")
+    assert time.monotonic() - began < LOCK_S + 5
+    assert Preferences(file).get(THEME, str) == "dark"
 
 
 async def test_a_window_that_gets_the_focus_looks_what_was_chosen(tmp_path: Path) -> None:

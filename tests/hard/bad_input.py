@@ -86,7 +86,8 @@ def folders(count: Count, home: Path, short: bool) -> None:
     count.changed += [name for name in before | after if before.get(name) != after.get(name)]
     found = {view.task_id: type(view.entry).__name__ for view in views}
     for task_id, trap in planted.by_id.items():
-        wanted = "Unreadable" if trap.listed == "unreadable" else "TaskRecord"
+        told = trap.listed == "unreadable" or trap.judged
+        wanted = "Unreadable" if told else "TaskRecord"
         if found.pop(task_id, None) != wanted:
             count.hidden.append(trap.name)
     count.hidden += [f"{task_id} is no task" for task_id in found]
