@@ -68,14 +68,14 @@ _DEAD = ("Target page, context or browser has been closed", "Browser has been cl
 _PAGE_CRASH = ("Target crashed", "Page crashed")
 
 
-def too_slow(timeout_ms: int, what: str = "", hint: str = "") -> CommandTimeout:
+def too_slow(timeout_ms: float, what: str = "", hint: str = "") -> CommandTimeout:
     """It was not done within its time."""
     about = f": {what}" if what else ""
     why = f" ({hint})" if hint else ""
     return CommandTimeout(f"not done within {timeout_ms / 1000:g} s{about}{why}")
 
 
-def no_frame(frame: str, timeout_ms: int) -> CommandTimeout:
+def no_frame(frame: str, timeout_ms: float) -> CommandTimeout:
     """The frame that a command names did not come; its elements were never looked for."""
     return CommandTimeout(
         f"the frame {frame} was not found on the page within {timeout_ms / 1000:g} s; "
@@ -88,7 +88,7 @@ def gone() -> InstanceDisconnected:
 
 
 def as_failure(
-    error: Error, timeout_ms: int, subject: str, hide: Callable[[str], str] = redact.text
+    error: Error, timeout_ms: float, subject: str, hide: Callable[[str], str] = redact.text
 ) -> CommandFailed:
     """What Playwright raised, for somebody who knows nothing of Playwright.
 

@@ -207,7 +207,7 @@ async def _target(page: Page, call: Call, target: str) -> Locator:
     try:
         await found.first.wait_for(state="visible", timeout=call.left_ms)
     except PlaywrightTimeout:
-        raise too_slow(call.timeout_ms, target, HIDDEN) from None
+        raise too_slow(call.waited_ms, target, HIDDEN) from None
     call.target_matches = await found.count()
     return found.first
 
@@ -281,14 +281,14 @@ async def _address(call: Call, page: Page, wanted: Glob) -> None:
         await page.wait_for_url(wanted.matches, timeout=call.left_ms)
     except PlaywrightTimeout:
         at = call.stage.scrub.text(page.url)
-        raise too_slow(call.timeout_ms, wanted.pattern, f"the address is {at}") from None
+        raise too_slow(call.waited_ms, wanted.pattern, f"the address is {at}") from None
 
 
 async def _gone(call: Call, still: Locator) -> None:
     try:
         await still.first.wait_for(state="detached", timeout=call.left_ms)
     except PlaywrightTimeout:
-        raise too_slow(call.timeout_ms, call.args["gone"], "it is still there") from None
+        raise too_slow(call.waited_ms, call.args["gone"], "it is still there") from None
 
 
 async def _middle(element: Locator, call: Call) -> tuple[float, float]:

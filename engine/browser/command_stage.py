@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from engine.browser.instance import Instance
 
 ANSWER_S: Final = 2.0
+MOMENT_MS: Final = 500  # an end that comes so late is still called the limit's
 CLOSE_S: Final = 2.0
 Artifact = Callable[[str, bytes], Awaitable[str]]
 
@@ -112,6 +113,13 @@ class Call:
         """The selectors of the frames that lead to the element, outermost first."""
         given: tuple[str, ...] = self.args.get("frame", ())
         return given
+
+    @property
+    def waited_ms(self) -> float:
+        """Its limit; where a browser kept it for longer, how long it did."""
+        spent_ms = (time.monotonic() - self.started_s) * 1000
+        over = spent_ms > self.timeout_ms + MOMENT_MS
+        return round(spent_ms, -2) if over else self.timeout_ms
 
     @property
     def left_ms(self) -> float:

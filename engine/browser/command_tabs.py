@@ -54,7 +54,7 @@ async def switch_tab(call: Call) -> Any:
         if found is not None:
             break
         if call.left_ms <= 1:
-            raise too_slow(call.timeout_ms, str(call.args["tab"]), NO_TAB)
+            raise too_slow(call.waited_ms, str(call.args["tab"]), NO_TAB)
         await asyncio.sleep(min(LOOK_S, call.left_ms / 1000))
     _instance(call).select(found)
     await found.bring_to_front()

@@ -15,9 +15,11 @@ from engine.browser.command_reading import CONTENT, EXECUTE
 from engine.browser.command_stage import Call, Stage, Tool
 from engine.browser.command_target import missing_frame
 from engine.browser.departure import departing
+from engine.browser.egress import without_credentials
 from engine.browser.failures import TOO_HEAVY
 from engine.browser.instances import TooManyInstances
 from engine.browser.session import InstanceOptions
+from engine.display import display
 from engine.errors import BrowserGone, EngineError
 from engine.work.command_errors import CommandFailed, CommandTimeout, InstanceDisconnected
 from engine.work.command_plan import Step
@@ -33,6 +35,7 @@ _MAY_LEAVE: Final = frozenset(
 LOOK_S: Final = 1.0
 KEPT: Final = "the page asked whether to leave it, and it was told to stay"
 GRACE_S: Final = 0.2
+MOST_OF_ADDRESS: Final = 200  # characters
 LAST_LOOK_S: Final = 4.0  # an assertion fails with what it saw, so its last look may end
 
 
@@ -54,9 +57,9 @@ async def run_command(step: Step, stage: Stage, number: int) -> Any:
                 found = await tool(call)
             return _with_notes(call, found)
     except TimeoutError:
-        raise await _late(stage, step, _subject(call)) from None
+        raise await _late(stage, call) from None
     except Error as failed:
-        failure = await _broken(stage, failed, step, _subject(call))
+        failure = await _broken(stage, failed, call)
         raise await _of_frame(call, failure) from failed
 
 
@@ -100,9 +103,18 @@ def _with_notes(call: Call, result: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
+def subject_of(args: Mapping[str, Any], about: str = "", at: str = "") -> str:
+    """What a command acts on, for the reason why it failed; at last the page it is on."""
+    named = args.get("selector") or about or without_credentials(args.get("url", "")) or at
+    return " >> ".join(filter(None, (*args.get("frame", ()), named)))
+
+
 def _subject(call: Call) -> str:
-    """What a command acts on, for the reason why it failed."""
-    whole = " >> ".join((*call.frames, call.selector or call.about))
+    instance = call.stage.instance
+    page = instance.current if instance is not None else None
+    at = page.url if page is not None and page.url != "about:blank" else ""
+    at = display(call.stage.scrub.text(at), MOST_OF_ADDRESS)
+    whole = subject_of(call.args, call.about, at)
     return f"{whole} (1 of {call.matches:,})" if call.matches > 1 else whole
 
 
@@ -111,7 +123,7 @@ def needs_page(step: Step) -> bool:
     return step.tool != "browser_instance"
 
 
-async def _late(stage: Stage, step: Step, subject: str) -> CommandFailed:
+async def _late(stage: Stage, call: Call) -> CommandFailed:
     """Why a command did not end; a page that hangs is closed, so that it burns on for nobody."""
     if _is_gone(stage):
         return gone()
@@ -120,15 +132,15 @@ async def _late(stage: Stage, step: Step, subject: str) -> CommandFailed:
     if (crash := _crash(stage)) is not None:
         return crash
     await stage.drop_hung_page()
-    return too_slow(step.timeout_ms, subject)
+    return too_slow(call.waited_ms, _subject(call))
 
 
-async def _broken(stage: Stage, failed: Error, step: Step, subject: str) -> CommandFailed:
+async def _broken(stage: Stage, failed: Error, call: Call) -> CommandFailed:
     if _is_gone(stage):
         return gone()
     if _was_kept(stage):
         return CommandFailed(KEPT)
-    failure = _crash(stage) or as_failure(failed, step.timeout_ms, subject, stage.scrub.text)
+    failure = _crash(stage) or as_failure(failed, call.waited_ms, _subject(call), stage.scrub.text)
     if str(failure) != CRASHED:
         return failure
     await stage.drop_hung_page()  # the command may hear of its death before the instance does

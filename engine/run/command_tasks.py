@@ -31,7 +31,6 @@ from engine.work.command_check import check
 from engine.work.command_errors import (
     CANCELLED,
     CommandFailed,
-    CommandTimeout,
     InstanceDisconnected,
 )
 from engine.work.command_plan import CommandPlan, Step
@@ -192,7 +191,8 @@ class _CommandRun:
         await self._keep(number)
 
     async def _done(self, step: Step, stage: Stage, number: int) -> Any:
-        from engine.browser.command_tools import needs_page, run_command
+        from engine.browser.command_failures import too_slow
+        from engine.browser.command_tools import needs_page, run_command, subject_of
 
         if needs_page(step):
             await self._ready(stage)
@@ -202,8 +202,8 @@ class _CommandRun:
                 return await run_command(step, stage, number)
         except UnitTimeout as slow:
             # A browser that was stopped takes longer than the limit: what is told is the true time.
-            waited_s = round(self._context.monotonic() - began, 1)
-            raise CommandTimeout(f"not done within {waited_s:g} s") from slow
+            waited_ms = round((self._context.monotonic() - began) * 1_000, -2)
+            raise too_slow(waited_ms, subject_of(step.args)) from slow
 
     async def _ready(self, stage: Stage) -> None:
         """An instance of the task's own, before the first command that needs one."""

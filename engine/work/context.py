@@ -43,6 +43,10 @@ class UnitTimeout(EngineError):
     title = "It took too long"
     sentence = "{label}: took longer than {limit_s:.0f} s"
 
+    def __init__(self, label: str, limit_s: float) -> None:
+        super().__init__(label=label, limit_s=limit_s)
+        self.label, self.limit_s = label, limit_s
+
 
 class Context(Protocol):
     """Everything a body may know about where it runs."""

@@ -308,7 +308,7 @@ class _Crawl:
         known = self._robots.known(address)
         if known is not None:
             return known
-        async with self._ctx.unit(f"{address.origin}/robots.txt", ROBOTS_S):
+        async with self._ctx.unit(second_chance.ROBOTS, ROBOTS_S):
             return await self._robots.rules(address)
 
     async def _load(self, visit: Visit, rules: Rules | None) -> Fetched:

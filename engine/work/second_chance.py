@@ -7,7 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 from engine.errors import BrowserGone, EngineError, PageError
+from engine.work.context import UnitTimeout
 from engine.work.fetch import Fetched
+
+ROBOTS: Final = "robots.txt"  # what is waited for where it is not the page itself
 
 # A failure of the network that the next attempt may not meet; a sleep of the machine explains
 # it as well as anything that the site did.
@@ -85,7 +88,16 @@ def is_unproved(failed: EngineError) -> bool:
 
 def first_error(failed: EngineError) -> str:
     """What the first attempt failed of, for the page's record."""
-    return "the browser stopped" if isinstance(failed, BrowserGone) else str(failed)
+    return "the browser stopped" if isinstance(failed, BrowserGone) else reason_of(failed)
+
+
+def reason_of(failed: Exception) -> str:
+    """Its sentence beside the address that it is about: no kind of failure names that again."""
+    if not isinstance(failed, UnitTimeout):
+        return str(failed)
+    if failed.label == ROBOTS:
+        return f"robots.txt did not answer within {failed.limit_s:g} s"
+    return f"the page did not answer within {failed.limit_s:g} s"
 
 
 def failure_of(failed: EngineError) -> Failure:
@@ -93,7 +105,7 @@ def failure_of(failed: EngineError) -> Failure:
     if isinstance(failed, BrowserGone):
         return Failure("crashed the browser twice", "crash")
     if not isinstance(failed, PageError):
-        return Failure(str(failed), "timeout")
+        return Failure(reason_of(failed), "timeout")
     return Failure(
         f"{failed} twice" if _has_crashed(failed) else str(failed), failed.kind, failed.status
     )

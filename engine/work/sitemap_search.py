@@ -32,7 +32,7 @@ from engine.work.frontier import SPARE, Visit
 from engine.work.loading import Loader
 from engine.work.pace import Pace
 from engine.work.robots import ROBOTS_S, Rules
-from engine.work.second_chance import patiently
+from engine.work.second_chance import patiently, reason_of
 from engine.work.seen import SeenKeys
 from engine.work.sitemap import MAX_BYTES, Listing, NotASitemap, read_sitemap
 from engine.work.sitemap_args import SitemapArgs
@@ -215,8 +215,9 @@ class Search:
             fetched, listing = await self._fetch(file.address)
         except (PageError, UnitTimeout, NotASitemap) as failed:
             self.found.damaged += not file.guess
-            self._tried.append(f"{display(redact.url(file.address.url), 200)}: {failed}")
-            await self._ctx.log("sitemap", f"{file.address.url}: {failed}")
+            reason = reason_of(failed)
+            self._tried.append(f"{display(redact.url(file.address.url), 200)}: {reason}")
+            await self._ctx.log("sitemap", f"{file.address.url}: {reason}")
             return []
         self.found.files += 1
         self.found.source = self.found.source or file.address.url

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from engine.browser import command_tools
+from engine.browser import command_stage, command_tools
 from engine.browser.processes import alive
+from engine.sample.server import Answer
 from engine.sample.site import Site
 from tests.browser.conftest import command
 from tests.commands.command_states import FOREVER, instance_options, running, states, until
@@ -95,6 +98,60 @@ async def test_a_cancel_in_the_middle_of_a_command_does_not_wait_for_it(
     assert found["status"] == "cancelled"
     assert found["error"]["code"] == "CANCELLED"
     assert states(result) == states(found)
+
+
+@pytest.mark.parametrize(
+    ("slow", "about"),
+    [
+        (do("goto", url="{site}/hang"), "{site}/hang"),
+        (do("evaluate", script="return new Promise(() => {})"), "{site}/first"),
+        (do("click", selector="#none"), "#none (there is no such element)"),
+        (do("wait_for", text="none"), "none (it is not there or hidden)"),
+    ],
+    ids=["goto", "evaluate", "click", "wait"],
+)
+async def test_every_command_that_takes_too_long_says_what_it_was_about(
+    opened: Opening, site: Site, slow: dict[str, Any], about: str
+) -> None:
+    args = {**slow["args"], "timeout": 1_500}
+    args |= {"url": f"{site.url}/hang"} if "url" in args else {}
+    site.answers["/first"] = Answer(b"<!doctype html><title>t</title><h1>t</h1>")
+    site.answers["/hang"] = Answer(stops="before")
+    async with opened() as booth:
+        first = do("goto", url=f"{site.url}/first")
+        record = await booth.start(first, {**slow, "args": args})
+        await booth.engine.wait(record.task_id)
+        found = await booth.look(record.task_id)
+    error = found["commands"][1]["error"]
+    assert error["code"] == "COMMAND_TIMEOUT"
+    told = re.fullmatch(r"not done within ([0-9.]+) s: (.+)", error["message"])
+    assert told is not None, error
+    assert told[2] == about.format(site=site.url)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process cannot be stopped there")
+async def test_a_command_on_a_stopped_browser_says_how_long_it_took(
+    opened: Opening, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_tools, "GRACE_S", 0.2)
+    monkeypatch.setattr(command_stage, "ANSWER_S", 1.5)
+    async with opened() as booth:
+        slow = do("evaluate", script="return new Promise(() => {})", timeout=1_000)
+        record = await booth.start(do("goto", url=f"{site.url}/static/1"), slow)
+        await running(booth, record.task_id, 1)
+        stopped = browser_of(psutil.Process())
+        stopped.suspend()
+        try:
+            await booth.engine.wait(record.task_id)
+        finally:
+            stopped.resume()
+        command = (await booth.look(record.task_id))["commands"][1]
+    message = command["error"]["message"]
+    told = re.fullmatch(rf"not done within ([0-9.]+) s: {re.escape(site.url)}/static/1", message)
+    assert told is not None, message
+    took_s = (command["completedAt"] - command["startedAt"]) / 1_000
+    assert float(told[1]) > 2
+    assert abs(float(told[1]) - took_s) < 0.5
 
 
 async def test_a_cancel_of_a_thousand_commands_is_settled_as_quickly(

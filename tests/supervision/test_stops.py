@@ -197,6 +197,14 @@ def test_a_page_comes_again_for_a_death_and_for_what_a_sleep_explains() -> None:
     assert second_chance.is_unproved(PageTooHeavy())
 
 
+def test_no_kind_of_timeout_names_the_address_that_its_page_record_has() -> None:
+    late = UnitTimeout(label="http://site.test/a", limit_s=45.0)
+    assert second_chance.failure_of(late) == ("the page did not answer within 45 s", "timeout", 0)
+    assert second_chance.first_error(late) == "the page did not answer within 45 s"
+    rules = UnitTimeout(label=second_chance.ROBOTS, limit_s=35.0)
+    assert second_chance.failure_of(rules).error == "robots.txt did not answer within 35 s"
+
+
 async def test_a_page_that_hangs_takes_the_time_of_all_parts_of_its_evidence_once(
     home: Path, place: Place, browser: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
