@@ -21,6 +21,7 @@ from engine.browser.gate import Ward
 from engine.browser.held_open import HeldOpen
 from engine.browser.page import Tab
 from engine.errors import BrowserGone, PageError
+from engine.work.echoes import Echoes
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext
@@ -44,7 +45,12 @@ class Berth:
     """See the module. Made by `TabPool`, which opens another one when this one is worn."""
 
     def __init__(
-        self, chromium: Chromium, context: BrowserContext, ward: MakeWard, held: HeldOpen
+        self,
+        chromium: Chromium,
+        context: BrowserContext,
+        ward: MakeWard,
+        held: HeldOpen,
+        echoes: Echoes,
     ) -> None:
         self.chromium = chromium
         self.context = context
@@ -52,6 +58,7 @@ class Berth:
         self.busy = 0
         self._ward = ward
         self._held = held
+        self._echoes = echoes
         self._doomed: list[Tab] = []
         self._bounded_s = 0.0  # when cookies were deleted last
         self._left = PAGES_PER_CONTEXT
@@ -173,6 +180,7 @@ class Berth:
         told = await wire.send("Target.getTargetInfo")
         tab = Tab(page, wire, str(told["targetInfo"]["targetId"]), self._held)
         tab.ward = self._ward(tab.frames)
+        tab.echoes = self._echoes
         self.chromium.gate.admit(tab.frame_id, tab.ward)
         return tab
 

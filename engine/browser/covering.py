@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from playwright.async_api import Error
 
 from engine.browser.laid_out import Box, Layout
-from engine.browser.page import WORLD
+from engine.browser.question import WORLD
 from engine.work.echoes import Echoes
 
 if TYPE_CHECKING:

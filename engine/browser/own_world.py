@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from engine.browser.page import WORLD
+from engine.browser.question import WORLD
 from engine.browser.refusals import PageUnreadable
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import json
 import secrets
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,14 +18,16 @@ from playwright.async_api import Error
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.cookies import CookieJar
+from engine.browser.covering import NotCovered, covered
 from engine.browser.egress import without_credentials
 from engine.browser.failures import net_failure, no_answer
 from engine.browser.gate import Ward, frames_of
 from engine.browser.held_open import HeldOpen
 from engine.browser.importing import imported, is_importing
-from engine.browser.question import question, script
+from engine.browser.question import WORLD, question, script
 from engine.browser.taken import Taken, as_fetched
 from engine.errors import PageError
+from engine.work.echoes import Echoes
 from engine.work.fetch import Fetched, PageOptions
 
 if TYPE_CHECKING:
@@ -40,7 +42,6 @@ MAX_DIALOGS = 100  # of one page; each holds it up until it is answered
 STILL_S = 2.0
 MAX_DOCUMENTS = 10  # a page that sends itself on more often than this goes nowhere
 ERROR_PAGE_MS = 1_000
-WORLD = "openchrome-monitor"
 BLANK = "about:blank"
 _ERROR_PAGE = "chrome-error://chromewebdata/"
 PENDING = f"pending-{secrets.token_hex(8)}"  # a name that no page can know beforehand
@@ -63,6 +64,7 @@ class Tab:
         self.spoiled: str | None = None  # why it may not be used again
         self.taken = 0
         self.ward: Ward | None = None
+        self.echoes = Echoes(())  # what no picture may show
         self.jar = CookieJar(wire)
         self._page = page
         self._wire = wire
@@ -247,11 +249,12 @@ class Tab:
             raise PageError("script", "the page could not be read") from odd
 
     async def screenshot(self) -> bytes | None:
-        """A PNG of what a screen would show, or None when it cannot be made in time."""
+        """A PNG of what a screen would show, what was given painted over; None: not in time."""
         try:
             async with asyncio.timeout(SCREENSHOT_S):
-                shot = await self._page.screenshot(type="png", animations="disabled")
-        except (TimeoutError, Error):
+                shoot = partial(self._page.screenshot, type="png", animations="disabled")
+                shot = await covered(self._page, self._wire, self.echoes, shoot)
+        except (TimeoutError, Error, NotCovered):
             return None
         return shot if len(shot) <= MAX_SCREENSHOT else None
 

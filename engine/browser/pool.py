@@ -19,6 +19,7 @@ from engine.browser.gate import Ward
 from engine.browser.held_open import HeldOpen
 from engine.browser.page import first_script
 from engine.errors import BrowserGone
+from engine.work.echoes import Echoes
 from engine.work.fetch import Fetched, PageOptions
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class TabPool:
         self._room = asyncio.Semaphore(options.pages)
         self._opening = asyncio.Lock()
         self._held = HeldOpen()
+        self._echoes = Echoes(value for value, _ in options.secrets)
         self._berth: Berth | None = None  # where new pages go
         self._leaving: list[Berth] = []
 
@@ -107,4 +109,5 @@ class TabPool:
             context,
             lambda frames: Ward(policy, known, frames, lane=lane),
             self._held,
+            self._echoes,
         )

@@ -13,6 +13,7 @@ from engine.work.fetch import MAX_LINK_CHARS
 if TYPE_CHECKING:
     from engine.work.fetch import PageOptions
 
+WORLD: Final = "openchrome-monitor"  # in which it is asked, apart from the page's own scripts
 REQUEST_MS: Final = 10_000  # how long a page waits for the answer to a request of its own
 TEXTS_OF_AN_ELEMENT: Final = 2  # pieces of text; a page with more is cut there
 

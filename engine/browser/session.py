@@ -21,9 +21,10 @@ from engine.browser.limits import DEFAULT, Limits
 from engine.browser.locate import Found, locate
 from engine.browser.proxy import Proxy
 from engine.browser.upkeep import Upkeep
-from engine.browser.watching import Showing
+from engine.browser.watching import Showing, Unshown
 from engine.errors import BrowserFailed, BrowserMissing, ShuttingDown
 from engine.work.fetch import Credentials, Fetcher
+from engine.work.given_secrets import Hidden
 
 if TYPE_CHECKING:
     from engine.browser.driver import Driver
@@ -53,6 +54,7 @@ class FetcherOptions(msgspec.Struct, frozen=True):
     block_resources: bool = True
     locale: str | None = None
     user_agent: str | None = None  # None: Chromium's own
+    secrets: tuple[Hidden, ...] = ()  # which no picture may show
     task_id: str = ""  # of the task that may be watched at it
 
 
@@ -67,6 +69,7 @@ class InstanceOptions(msgspec.Struct, frozen=True):
     credentials: Credentials | None = None
     width: int = 1280
     height: int = 800
+    secrets: tuple[Hidden, ...] = ()  # which no picture may show
     task_id: str = ""  # of the task that may be watched at it
 
 
@@ -122,7 +125,7 @@ class BrowserSession:
 
         flavour = Flavour(lean=options.block_resources)
         pool = TabPool(options, lambda: self._chromium(flavour))
-        self.showing.show(options.task_id, pool)
+        self.showing.show(options.task_id, pool, _unshown(options))
         try:
             yield pool
         finally:
@@ -141,7 +144,7 @@ class BrowserSession:
         windows = options.windows and not options.headed
         flavour = Flavour(lean=False, headed=options.headed, windows=windows)
         opened = await open_instance(options, lambda: self._chromium(flavour))
-        self.showing.show(options.task_id, opened)
+        self.showing.show(options.task_id, opened, _unshown(options))
         return opened
 
     @asynccontextmanager
@@ -286,3 +289,7 @@ def _import_playwright() -> None:
     for name in _LATE_MODULES:
         with contextlib.suppress(ImportError):  # another version may have none of that name
             importlib.import_module(name)
+
+
+def _unshown(options: FetcherOptions | InstanceOptions) -> Unshown:
+    return Unshown(tuple(value for value, _ in options.secrets))

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import Error
 
-from engine.browser.page import MAX_DOCUMENTS, WORLD
+from engine.browser.page import MAX_DOCUMENTS
+from engine.browser.question import WORLD
 from engine.browser.refusals import PageUnreadable
 from engine.browser.veil import Veil
 

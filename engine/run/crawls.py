@@ -44,6 +44,7 @@ def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
             credentials=args.credentials,
             block_resources=args.block_resources,
             user_agent=SHARED_AGENT if both else None,
+            secrets=args.secrets,
             task_id=context.task_id,
         )
         return tools.browser.fetcher(options)

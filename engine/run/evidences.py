@@ -49,7 +49,9 @@ async def _tab_for(args: EvidenceArgs, context: Context, tools: Tools) -> AsyncI
             yield tab
         return
     policy = reach(tools.settings, args.url)
-    options = InstanceOptions(policy, credentials=args.credentials, task_id=context.task_id)
+    options = InstanceOptions(
+        policy, credentials=args.credentials, secrets=args.secrets, task_id=context.task_id
+    )
     async with tools.browser.instance(options) as instance:
         from engine.browser.agent_tab import open_tab  # Playwright: with the first need only
 

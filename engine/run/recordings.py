@@ -44,6 +44,7 @@ async def _opened(
         headed=not args.headless,
         asks_person=not args.headless,
         credentials=args.credentials,
+        secrets=args.secrets,
         width=args.width,
         height=args.height,
     )

@@ -24,7 +24,8 @@ async def _snapshot(args: SnapshotArgs, context: Context, tools: Tools) -> Head:
             yield _living(tools)
             return
         policy = reach(tools.settings, *(tab.url for tab in args.tabs or ()))
-        opened = tools.browser.instance(InstanceOptions(policy, task_id=context.task_id))
+        options = InstanceOptions(policy, secrets=tuple(_secrets(args)), task_id=context.task_id)
+        opened = tools.browser.instance(options)
         async with opened as instance, telling(context, policy):
             from engine.browser.snapshot import visited  # Playwright: with the first need only
 

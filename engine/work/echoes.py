@@ -1,7 +1,8 @@
 """Where a page shows again what was typed: the texts that a picture must not show.
 
 Pages write it differently from how it was typed: in capitals, over several elements, a card's
-number in groups. Looked for are values of three characters and more, in memory only.
+number in groups, or in another spelling (`value_search`). Looked for are values of three
+characters and more, in memory only.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Final
+
+from engine.work.value_search import Search
 
 SHORTEST: Final = 3
 _WORD: Final = 4  # shorter ones are only found as a word: "the" stands in half of all texts
@@ -23,6 +26,8 @@ class Echoes:
     """What to look for: `values` anywhere in a text, `whole` only where nothing stands beside."""
 
     def __init__(self, values: Iterable[str], whole: Iterable[str] = ()) -> None:
+        values = list(dict.fromkeys(values))
+        self._search = Search([value for value in values if len(value.strip()) >= _WORD])
         found = {level for value in values if len(level := _level(value)) >= SHORTEST}
         self._values = [value for value in found if len(value) >= _WORD]
         words = "|".join(re.escape(value) for value in found if len(value) < _WORD)
@@ -39,8 +44,17 @@ class Echoes:
         levels = [_level(text) for text in texts]
         found = {at for at, level in enumerate(levels) if self._is_one(texts[at], level)}
         found |= _found(levels, self._values)
+        found |= self._spelt(texts)
         if self._numbers:
             found |= _found([_GROUPS.sub("", level) for level in levels], self._numbers)
+        return found
+
+    def _spelt(self, texts: Sequence[str]) -> set[int]:
+        """Those that show a value in another spelling, one by one and as one text."""
+        found = {at for at, text in enumerate(texts) if self._search.spans(text)}
+        starts = list(accumulate(map(len, texts), initial=0))[:-1]
+        for begin, end, _ in self._search.spans("".join(texts)):
+            found |= _reached(starts, begin, end)
         return found
 
     def _is_one(self, text: str, level: str) -> bool:
@@ -59,7 +73,11 @@ def _found(texts: Sequence[str], values: Iterable[str]) -> set[int]:
     for value in values:
         at = whole.find(value)
         while at >= 0:
-            first, last = bisect_right(starts, at) - 1, bisect_right(starts, at + len(value) - 1)
-            found.update(range(first, last))
+            found |= _reached(starts, at, at + len(value))
             at = whole.find(value, at + 1)
     return found
+
+
+def _reached(starts: Sequence[int], begin: int, end: int) -> set[int]:
+    """Which texts the part from `begin` to `end` of all of them reaches into."""
+    return set(range(bisect_right(starts, begin) - 1, bisect_right(starts, end - 1)))

@@ -17,6 +17,7 @@ from urllib.parse import unquote_plus
 from engine import redact
 from engine.work import spellings
 from engine.work.addresses import credentials_of
+from engine.work.value_search import Search
 
 if TYPE_CHECKING:
     from engine.work.fetch import Credentials
@@ -27,6 +28,8 @@ _VOCABULARY: Final = frozenset(
     {"action", "code", "engine", "error_code", "failure", "file", "id", "kind", "level", "method"}
     | {"part", "phase", "screenshot", "secret", "sha256", "state", "status", "tool_name", "type"}
 )
+# Names of ours; what a page calls its own was looked through as the page's content.
+_IS_FIELD_NAME: Final = re.compile(r"[a-z][A-Za-z_]*").fullmatch
 _URL_SAFE = str.maketrans("+/", "-_")
 _IS_LIKE_A_KEY = re.compile(r"(?=.*[0-9@])(?=.*[A-Za-z]).{8,}", re.DOTALL).fullmatch
 
@@ -86,7 +89,7 @@ class Scrub:
         self._key_shapes = key_shapes
         # The longest first: of two values that begin alike the longer must not leave its end.
         self._known = sorted(known.values(), key=lambda one: len(one[0]), reverse=True)
-        self._signs = [spellings.sign_of(value) for value, _ in self._known]
+        self._search = Search([value for value, _ in self._known])
 
     def __repr__(self) -> str:
         return f"Scrub({len(self._known)} values)"  # never what it hides
@@ -124,10 +127,13 @@ class Scrub:
             return given
         if isinstance(given, Mapping):
             return {
-                self.hide(str(name)): self.ours(item, str(name), depth + 1)
+                self._name(str(name)): self.ours(item, str(name), depth + 1)
                 for name, item in given.items()
             }
         return [self.ours(item, key, depth + 1) for item in given]
+
+    def _name(self, given: str) -> str:
+        return given if _IS_FIELD_NAME(given) else self.hide(given)
 
     def published(self, given: Any) -> Any:
         """A JSON value that a page gave, by the rule of page content."""
@@ -139,12 +145,12 @@ class Scrub:
         return {**kept, "redacted": count} if count else kept
 
     def _hidden(self, given: str) -> tuple[str, int]:
-        here = [at for at, sign in enumerate(self._signs) if sign in given]
-        if not here:
+        spans = self._search.spans(given)
+        if not spans:
             return given, 0
-        groups = [f"({spellings.pattern_of(self._known[at][0])})" for at in here]
-
-        def instead(found: re.Match[str]) -> str:
-            return self._known[here[(found.lastindex or 1) - 1]][1]
-
-        return re.subn("|".join(groups), instead, given)  # `re` keeps what it compiled
+        parts: list[str] = []
+        last = 0
+        for begin, end, which in spans:
+            parts += [given[last:begin], self._known[which][1]]
+            last = end
+        return "".join([*parts, given[last:]]), len(spans)

@@ -133,7 +133,8 @@ class Masks:
         hidden = {name for name, of in self.variables.items() if of["secret"] or not self.keep_text}
         now = [value for name, value in self._values.items() if name in hidden]
         whole = [value for value, name in self._seen.items() if name in hidden]
-        return Echoes([*now, *typed], whole)
+        given = [value for value, _ in self._given]
+        return Echoes([*now, *typed, *given], whole)
 
     def hide_url(self, url: str) -> str:
         """An address, its query values and path segments looked at one by one."""

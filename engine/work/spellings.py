@@ -5,41 +5,36 @@ forms, queries in older encodings), as a character reference (HTML standard: ser
 and text), escaped in JSON and JavaScript (`\\uXXXX`, `\\xXX`), and behind a backslash (Markdown).
 Each is accepted once and several times encoded, in any mixture, with hex digits in either case:
 how one character is spelt does not depend on its neighbours.
-ASCII letters and digits are spelt in one way only.
+ASCII letters and digits are spelt in one way only (see `escaped_letters` for what pages may do).
+
+A value is also carried whole: in base64, alone or within a longer text, and in hex.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
+from collections.abc import Iterator
 from functools import lru_cache
 from html import escape
 from html.entities import html5
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote, quote_plus
+
+from engine.work.spelling_parts import (
+    AMPERSAND,
+    BLANK,
+    HASH,
+    LEAD,
+    SEMICOLON,
+    SLASH,
+    SLASHES,
+)
 
 SHORT: Final = 4  # characters: shorter values are only found where they stand as a word
 LONG: Final = (
     400  # characters: of longer values, which are texts, only the usual spellings are known
-)
-# Backslashes, themselves encoded or not, and what else stands before the hex digits of a sign.
-# All backslashes go to the former: of two parts that both may take some, a text of many of them
-# could be divided in more ways than can be tried.
-_BACKSLASH: Final = r"\\(?:(?:x|u00)(?:25){0,3}5[cC])?|%(?:25){0,3}5[cC]"
-_SLASHES: Final = rf"(?:{_BACKSLASH}){{0,8}}"
-_LEAD: Final = r"(?:%|(?<=[\\cC])(?:x|u0{0,2}))(?:25){0,3}"
-_SEMICOLON: Final = f"(?:;|{_SLASHES}{_LEAD}3[bB])"
-_AMPERSAND: Final = f"(?:&|{_LEAD}26)(?:amp{_SEMICOLON}){{0,3}}"
-_HASH: Final = f"(?:#|{_SLASHES}{_LEAD}23)0*"
-_BLANK: Final = (
-    rf"(?:\xc2\xa0|\s|\+|{_SLASHES}(?:(?<=\\)[nrtvf]"
-    rf"|{_LEAD}(?:20|09|0[aAbBcCdD]|2[bB]|(?:[cC]2{_SLASHES}{_LEAD})?[aA]0|810{_SLASHES}{_LEAD}842)"
-    rf"|{_AMPERSAND}(?:{_HASH}(?:32|43|160|9|1[0-3]|[xX]0*(?:2[0bB]|[aA]0|9|[a-dA-D]))"
-    rf"|nbsp|Tab|NewLine|plus){_SEMICOLON}))"
-)
-_SLASH: Final = (
-    rf"(?:[\\/]|(?:%|(?<=[\\cC])(?:x|u00))(?:25){{0,3}}(?:5[cC]|2[fF])"
-    rf"|{_AMPERSAND}(?:{_HASH}(?:92|47|[xX]0*(?:5[cC]|2[fF]))|bsol|sol){_SEMICOLON})"
 )
 _ESCAPES: Final = {"\b": "b", "\0": "0"}
 # In which pages are written that are not in UTF-8; their forms are sent in the same encoding.
@@ -53,6 +48,68 @@ _WHITE = re.compile(r"[ \t\n\v\f\r\xa0]")
 _RUN = re.compile(r"[A-Za-z0-9]+")
 # Where a word begins in a text, and in an encoded one.
 _WORD_BEGINS: Final = r"(?:(?<!\w)|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))"
+
+
+_CARRIED_ALONE: Final = 6  # bytes: what shorter ones are in base64 or hex is found alone only
+_BASE64: Final = "[A-Za-z0-9+/_-]"
+_BASE64_SIGNS: Final = {
+    "+": "(?:[ +-]|%(?:25){0,3}2[bB])",
+    "/": r"(?:\\?[/_]|%(?:25){0,3}2[fF])",
+}
+
+
+class Form(NamedTuple):
+    """One way to look for a value: only where `sign` stands; `pattern` has no groups.
+
+    Without a pattern it is looked for in all its spellings.
+    """
+
+    sign: str
+    value: str
+    pattern: str = ""
+
+    @property
+    def regex(self) -> str:
+        return self.pattern or pattern_of(self.value)
+
+
+def forms_of(value: str) -> Iterator[Form]:
+    """How `value` may stand in a text."""
+    yield Form(sign_of(value), value)
+    if len(value) < SHORT:
+        return
+    for data in _bytes_of(value):
+        for pattern, core in _in_base64(data):
+            yield Form(sign_of(core), value, pattern)
+        for digits in dict.fromkeys((data.hex(), data.hex().upper())):
+            alone = f"(?<![0-9A-Fa-f]){digits}(?![0-9A-Fa-f])"
+            yield Form(digits, value, alone if len(data) < _CARRIED_ALONE else digits)
+
+
+def _bytes_of(value: str) -> list[bytes]:
+    """As UTF-8, and as `btoa` takes a text."""
+    found = [value.encode("utf-8", "replace")]
+    if not value.isascii() and max(value) <= "\xff":
+        found.append(value.encode("latin-1"))
+    return found
+
+
+def _in_base64(data: bytes) -> Iterator[tuple[str, str]]:
+    """Pattern and known letters for each place in a group of three bytes.
+
+    A letter that also holds bits of a neighbour is not known, and taken along.
+    """
+    for lead in range(3 if len(data) >= _CARRIED_ALONE else 1):
+        letters = b64encode(bytes(lead) + data).decode()
+        bits = 8 * (lead + len(data))
+        core = letters[lead + 1 if lead else 0 : bits // 6]
+        spelt = "".join(_BASE64_SIGNS.get(one, one) for one in core)
+        begin = f"{_BASE64}?" if lead else ""
+        end = f"{_BASE64}?" if bits % 6 else ""
+        found = f"{begin}{spelt}{end}(?:=|%(?:25){{0,3}}3[dD]){{0,2}}"
+        if len(data) < _CARRIED_ALONE:
+            found = f"(?<!{_BASE64}){found}(?!{_BASE64})"
+        yield found, core
 
 
 def sign_of(value: str) -> str:
@@ -92,17 +149,17 @@ def _whole(text: str) -> dict[str, None]:
 
 
 def _around(blanks: int) -> str:
-    return f"{_BLANK}{{0,{blanks}}}" if blanks else ""
+    return f"{BLANK}{{0,{blanks}}}" if blanks else ""
 
 
 def _part(text: str, *, after_slash: bool) -> str:
     if "\\" in text:
-        return f"{_SLASH}{{{len(text)},{8 * len(text) + 8}}}"
+        return f"{SLASH}{{{len(text)},{8 * len(text) + 8}}}"
     if _WHITE.search(text):
-        return f"{_BLANK}{{{max(1, text.count('+'))},{2 * len(text)}}}"
+        return f"{BLANK}{{{max(1, text.count('+'))},{2 * len(text)}}}"
     if text.isascii() and text.isalnum():
         return text
-    return _character(text) if after_slash else f"{_SLASHES}{_character(text)}"
+    return _character(text) if after_slash else f"{SLASHES}{_character(text)}"
 
 
 @lru_cache(maxsize=1_024)
@@ -136,8 +193,8 @@ def _encoded(sign: str) -> list[str]:
 
 def _percent(data: bytes) -> str:
     """The bytes of one sign; of older encodings a later one may be a letter, which stays."""
-    first, *rest = [f"{_LEAD}{_hex(f'{byte:02x}')}" for byte in data]
-    later = [f"{_SLASHES}{way}" for way in rest]
+    first, *rest = [f"{LEAD}{_hex(f'{byte:02x}')}" for byte in data]
+    later = [f"{SLASHES}{way}" for way in rest]
     plain = [re.escape(chr(byte)) if byte < 0x7F else "" for byte in data[1:]]
     return first + "".join(
         f"(?:{way}|{also})" if also else way for way, also in zip(later, plain, strict=True)
@@ -151,13 +208,13 @@ def _escaped(code: int) -> list[str]:
         return [rf"(?<=\\){short}"] if short else []
     units = chr(code).encode("utf-16-be", "surrogatepass").hex()
     parts = [units[at : at + 4].removeprefix("00") for at in range(0, len(units), 4)]
-    return [_SLASHES.join(f"{_LEAD}{_hex(part)}" for part in parts)]
+    return [SLASHES.join(f"{LEAD}{_hex(part)}" for part in parts)]
 
 
 def _reference(code: int) -> str:
     names = "".join(f"|{name}" for name in _names().get(chr(code), ()))
-    number = f"{_HASH}(?:{code}|[xX]0*{_hex(f'{code:x}')})"
-    return f"{_AMPERSAND}(?:{number}{names}){_SEMICOLON}"
+    number = f"{HASH}(?:{code}|[xX]0*{_hex(f'{code:x}')})"
+    return f"{AMPERSAND}(?:{number}{names}){SEMICOLON}"
 
 
 @lru_cache(maxsize=1)

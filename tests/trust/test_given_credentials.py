@@ -14,6 +14,7 @@ import pytest
 
 from engine.export.exporter import Order
 from engine.sample.server import HTML, Answer, Request, Server
+from engine.work.given_secrets import Scrub
 from tests.commands.conftest import do, task
 from tests.engines import opened
 from tests.trust.planted import unpacked
@@ -129,6 +130,50 @@ async def test_a_password_of_an_address_stands_in_nothing_that_is_left(
     assert (folder / "result.json").exists(), said
     assert leaks(home) == []
     assert PART not in "".join(said) + caplog.text
+
+
+@pytest.mark.parametrize("password", ["title", "status", "content"])
+async def test_a_password_that_is_a_word_of_our_records_leaves_them_whole(
+    home: Path, repeating: Repeating, password: str
+) -> None:
+    front = repeating.front.replace(quote(PASSWORD, safe=""), password)
+    async with opened(home) as engine:
+        started = await engine.start("crawl", {"url": front + "/one", "engine": "static", **FAST})
+        await engine.join(started.task_id)
+    folder = home / "tasks" / started.task_id
+    assert json.loads((folder / "meta.json").read_text())["status"] == "COMPLETED"
+    pages = [json.loads(line) for line in (folder / "pages.jsonl").read_text().splitlines()]
+    assert all({"url", "status", "title", "content"} <= page.keys() for page in pages)
+
+
+async def test_a_password_that_is_the_port_leaves_addresses_as_they_are(
+    home: Path, repeating: Repeating
+) -> None:
+    port = str(repeating.server.port)
+    front = repeating.front.replace(quote(PASSWORD, safe=""), port)
+    async with opened(home) as engine:
+        started = await engine.start("crawl", {"url": front + "/one", "engine": "static", **FAST})
+        await engine.join(started.task_id)
+    folder = home / "tasks" / started.task_id
+    page = json.loads((folder / "pages.jsonl").read_text().splitlines()[0])
+    assert page["url"] == f"http://127.0.0.1:{port}/one"
+    assert f"ann:{port}" not in (folder / "meta.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("http://h.test:8080/x", "http://h.test:8080/x"),
+        ("127.0.0.1:8080 refused", "127.0.0.1:8080 refused"),
+        ("http://localhost:8080", "http://localhost:8080"),
+        ('{"at": "http://[::1]:8080/"}', '{"at": "http://[::1]:8080/"}'),
+        ("http://ann:8080@h.test/", "http://ann:[redacted]@h.test/"),
+        ("ann:8080", "ann:[redacted]"),
+        ("pin 8080.", "pin [redacted]."),
+    ],
+)
+def test_only_behind_a_host_a_number_is_a_port(text: str, left: str) -> None:
+    assert Scrub([("8080", "[redacted]")]).hide(text) == left
 
 
 def leaks(home: Path) -> list[str]:
