@@ -104,6 +104,8 @@ _BEGIN = re.compile(r"-----BEGIN[ A-Z0-9]{0,40} PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END[ A-Z0-9]{0,40} PRIVATE KEY(?: BLOCK)?-----")
 _KEY_LINES = re.compile(r"[\w+/=\\\s:,.-]*")  # what of a block stands there whose end was cut off
 
+_RESTS: Final = (" x", '" x')  # how a sentence goes on behind what it quotes
+
 # Without one of these the pattern cannot match: a page's text is 15 times as quick that way.
 # They hold no "i", of which letter-blind patterns take more forms than casefold() levels.
 _HEADER_WORDS: Final = ("author", "cook", "bearer", "bas")
@@ -145,6 +147,7 @@ _LEADS_TO = re.compile(r'(?<=\s)(?:href|src|action|formaction|cite|poster)="(?P<
 CONTENT: Final = frozenset(
     {"title", "description", "content", "links", "result"}
     | {"name", "text", "values", "selector", "alternatives", "frame", "landmark"}
+    | {"target", "target_alternatives"}
 )
 _PUBLISHED_IN_HEAD: Final = frozenset({"title", "variables"})  # these bear labels of fields
 ADDRESSES: Final = frozenset({"url", "final_url", "href", "src"})
@@ -228,6 +231,17 @@ def text(given: str) -> str:
         if any(word in level for word in _ASSIGNED_WORDS) and _LIKE_ASSIGNED.search(clean):
             clean = _ASSIGNED.sub(_assigned, clean)
     return clean
+
+
+def quoted(given: str) -> str:
+    """`given` as a part of a sentence of ours, of which `text` then takes no word.
+
+    What follows "Password:" counts as one, so such an end becomes an ellipsis.
+    """
+    clean = text(given)
+    if all(text(clean + rest) == clean + rest for rest in _RESTS):
+        return clean
+    return clean.rstrip(" \t:=\"'") + "…"
 
 
 Clean = Callable[[str], tuple[str, int]]

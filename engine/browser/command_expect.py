@@ -12,8 +12,9 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 from engine import redact
 from engine.browser.command_failures import no_frame
 from engine.browser.command_stage import Call
-from engine.browser.command_target import count_frames, every, missing_frame
+from engine.browser.command_target import count_frames, every, has_frames, missing_frame
 from engine.work.command_errors import CommandFailed
+from engine.work.command_table import OF_ELEMENT
 from engine.work.url_glob import Glob
 
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ async def expect(call: Call) -> Any:
     """
     page, looks = await call.stage.page(), 0
     while True:
+        there = _is_of_page(call) or await has_frames(call, page)
         missed = await _missed(call, page)
-        if missed is None:
+        if missed is None and there:
             await count_frames(call, page)
             return {"expected": True, "url": page.url}
         wait_s = WAITS_S[min(looks, len(WAITS_S) - 1)]
@@ -65,10 +67,18 @@ async def _missed(call: Call, page: Page) -> Missed | None:
     return None
 
 
-async def _unmet(call: Call, page: Page, missed: Missed) -> CommandFailed:
+def _is_of_page(call: Call) -> bool:
+    """Whether the command expects nothing of an element."""
+    return not any(name in call.args for name in OF_ELEMENT)
+
+
+async def _unmet(call: Call, page: Page, missed: Missed | None) -> CommandFailed:
     """What was there instead; where the frame is missing, that and nothing of its elements."""
-    frame = await missing_frame(call, page) if missed[0] not in OF_PAGE else ""
-    return no_frame(frame, call.timeout_ms) if frame else CommandFailed(_sentence(call, *missed))
+    if missed is None or missed[0] not in OF_PAGE:
+        frame = await missing_frame(call, page)
+        if frame or missed is None:
+            return no_frame(frame or call.frames[-1], call.timeout_ms)
+    return CommandFailed(_sentence(call, *missed))
 
 
 def _sentence(call: Call, name: str, wanted: object, found: str) -> str:
@@ -76,13 +86,13 @@ def _sentence(call: Call, name: str, wanted: object, found: str) -> str:
     expected = _shown(call, str(wanted)) if is_text else str(wanted)
     if name in OF_PAGE:
         return f"expected {name} {expected}, found {found}"
-    whole = " >> ".join((*call.frames, call.selector))
+    whole = redact.quoted(" >> ".join((*call.frames, call.selector)))
     return f"expected {name} {expected} of {whole}, found {found}"
 
 
 def _shown(call: Call, text: str) -> str:
     """A text in quotes, on one line; what must not be told is hidden before it is cut."""
-    line = " ".join(call.stage.scrub.text(text).split())
+    line = redact.quoted(" ".join(call.stage.scrub.hide(text).split()))
     return f'"{line if len(line) <= MAX_SHOWN else line[: MAX_SHOWN - 1] + "…"}"'
 
 

@@ -70,15 +70,16 @@ _PAGE_CRASH = ("Target crashed", "Page crashed")
 
 def too_slow(timeout_ms: float, what: str = "", hint: str = "") -> CommandTimeout:
     """It was not done within its time."""
-    about = f": {what}" if what else ""
+    about = f": {redact.quoted(what)}" if what else ""
     why = f" ({hint})" if hint else ""
     return CommandTimeout(f"not done within {timeout_ms / 1000:g} s{about}{why}")
 
 
 def no_frame(frame: str, timeout_ms: float) -> CommandTimeout:
     """The frame that a command names did not come; its elements were never looked for."""
+    named, within = redact.quoted(frame), f"{timeout_ms / 1000:g} s"
     return CommandTimeout(
-        f"the frame {frame} was not found on the page within {timeout_ms / 1000:g} s; "
+        f"the frame {named} was not found on the page within {within}; "
         "check its selector, or wait for the frame first"
     )
 
@@ -149,5 +150,5 @@ def _cover(message: str, hide: Callable[[str], str]) -> str:
     if not found:
         return ""
     cover = str(found[-1]).removesuffix(" subtree")
-    cover = hide(_CUT_VALUE.sub('="…"', _CUT_TEXT.sub(">…", cover)))
+    cover = redact.quoted(hide(_CUT_VALUE.sub('="…"', _CUT_TEXT.sub(">…", cover))))
     return cover if len(cover) <= MAX_COVER else cover[: MAX_COVER - 1] + "…"

@@ -12,10 +12,21 @@ from typing import TYPE_CHECKING, Any, Final
 from playwright.async_api import Error, FilePayload
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-from engine.browser.command_failures import HIDDEN, too_slow
+from engine import redact
+from engine.browser.command_failures import no_frame, too_slow
 from engine.browser.command_stage import Call, Tool, script
 from engine.browser.command_tabs import close_tab, open_tab, switch_tab, tabs
-from engine.browser.command_target import count_frames, document, element, every, whole_selector
+from engine.browser.command_target import (
+    LOOK_S,
+    count_frames,
+    document,
+    element,
+    every,
+    has_frames,
+    missing_frame,
+    target_element,
+    whole_selector,
+)
 from engine.browser.egress import without_credentials
 from engine.work.command_errors import CommandFailed
 from engine.work.command_keys import is_typing
@@ -92,7 +103,7 @@ async def wait_for(call: Call) -> Any:
     if "load_state" in call.args:
         await page.wait_for_load_state(call.args["load_state"], timeout=call.left_ms)
     if "gone" in call.args:
-        await _gone(call, every(page, call, f"{call.args['gone']} >> visible=true"))
+        await _gone(call, page)
     if text is not None:
         named = f"internal:text={json.dumps(text)}i"  # what Playwright's get_by_text looks for
         holds = every(page, call).filter(has_text=text) if selector else every(page, call, named)
@@ -183,8 +194,8 @@ async def hover(call: Call) -> Any:
 async def drag(call: Call) -> Any:
     """Press on one element, move to another or by pixels, and let go; with real mouse events."""
     page = await _cleared(call)
-    source, target = await element(call), call.args.get("target", "")
-    there = await _target(page, call, target) if target else None
+    source = await element(call)
+    there = await target_element(call) if "target" in call.args else None
     await source.hover(timeout=call.left_ms)
     x, y = await _middle(source, call)
     await page.mouse.down()
@@ -199,17 +210,6 @@ async def drag(call: Call) -> Any:
     finally:
         await page.mouse.up()
     return _done(call, page)
-
-
-async def _target(page: Page, call: Call, target: str) -> Locator:
-    """Where a drag ends: the first element that the target's selector matches."""
-    found = every(page, call, target)
-    try:
-        await found.first.wait_for(state="visible", timeout=call.left_ms)
-    except PlaywrightTimeout:
-        raise too_slow(call.waited_ms, target, HIDDEN) from None
-    call.target_matches = await found.count()
-    return found.first
 
 
 async def dialog(call: Call) -> Any:
@@ -280,11 +280,17 @@ async def _address(call: Call, page: Page, wanted: Glob) -> None:
     try:
         await page.wait_for_url(wanted.matches, timeout=call.left_ms)
     except PlaywrightTimeout:
-        at = call.stage.scrub.text(page.url)
+        at = redact.quoted(call.stage.scrub.hide(page.url))
         raise too_slow(call.waited_ms, wanted.pattern, f"the address is {at}") from None
 
 
-async def _gone(call: Call, still: Locator) -> None:
+async def _gone(call: Call, page: Page) -> None:
+    """Nothing that `gone` matches is visible, in a frame that is there or was."""
+    while not await has_frames(call, page):
+        if call.left_ms <= LOOK_S * 1_000:
+            raise no_frame(await missing_frame(call, page) or call.frames[-1], call.timeout_ms)
+        await asyncio.sleep(LOOK_S)
+    still = every(page, call, f"{call.args['gone']} >> visible=true")
     try:
         await still.first.wait_for(state="detached", timeout=call.left_ms)
     except PlaywrightTimeout:

@@ -32,8 +32,8 @@ Artifact = Callable[[str, bytes], Awaitable[str]]
 
 @dataclass(slots=True)
 class Stage:
-    """The same for every command of one task; `masked` grows with what was typed into, and
-    `hidden` holds the values that no picture may show."""
+    """The same for every command of one task; `masked` grows with what was typed into, `frames_met`
+    with the frames that were there, and `hidden` holds the values that no picture may show."""
 
     instances: Instances
     policy: Policy
@@ -41,6 +41,7 @@ class Stage:
     instance: Instance | None = None
     masked: list[str] = field(default_factory=list)
     hidden: Collection[str] = ()
+    frames_met: set[tuple[str, ...]] = field(default_factory=set)
     uploads: Uploads = field(default_factory=Uploads)
     scrub: Scrub = field(default_factory=lambda: Scrub(()))  # for what is cut before it is kept
 
@@ -88,7 +89,8 @@ class Call:
     `matches` is the number of elements that its selector met, 0 as long as that is not known,
     `target_matches` and `frame_matches` the same for a drag's target and for its frames;
     `about` is what it waits for where that is no selector. `used` is the alternative that took
-    the selector's place, `met` how many elements the selector itself met then.
+    the selector's place, `met` how many elements the selector itself met then; `used_target` and
+    `target_met` are the same of a drag's target.
     """
 
     stage: Stage
@@ -101,6 +103,8 @@ class Call:
     about: str = ""
     used: str = ""
     met: int = 0
+    used_target: str = ""
+    target_met: int = 0
     started_s: float = field(default_factory=time.monotonic)
 
     @property

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from playwright.async_api import Error
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-from engine.browser.command_failures import is_bad_selector
+from engine.browser.command_failures import HIDDEN, is_bad_selector, too_slow
 from engine.browser.command_stage import Call
 from engine.work.command_errors import CommandFailed
 
@@ -36,9 +36,22 @@ def frame_path(frames: Sequence[str]) -> str:
 
 async def count_frames(call: Call, page: Page) -> None:
     """Keep how many elements the frame selectors met, of nested ones the most ambiguous."""
-    for depth in range(1, len(call.frames) + 1):
-        met = await page.locator(frame_path(call.frames[:depth])).count()
-        call.frame_matches = max(call.frame_matches, met)
+    depths = range(1, len(call.frames) + 1)
+    met = [await page.locator(frame_path(call.frames[:depth])).count() for depth in depths]
+    call.frame_matches = max([call.frame_matches, *met])
+    if all(met):
+        call.stage.frames_met.add(call.frames)
+
+
+async def has_frames(call: Call, page: Page) -> bool:
+    """Whether the frames of the command are on the page, or were there earlier in the task.
+
+    Nothing can be said of what is in a frame that never was there: its selector may be mistyped.
+    """
+    known = call.stage.frames_met
+    if call.frames and call.frames not in known and not await missing_frame(call, page):
+        known.add(call.frames)
+    return not call.frames or call.frames in known
 
 
 async def missing_frame(call: Call, page: Page) -> str:
@@ -60,41 +73,79 @@ async def element(call: Call) -> Locator:
     The number of matches is kept in the call: pages often hold the same thing twice.
     """
     page = await call.stage.page()
-    found = every(page, call)
     others: tuple[str, ...] = call.args.get("alternatives", ())
+    chosen = await _chosen(page, call, call.selector, others, "attached")
+    call.matches, call.used, call.met = chosen.matches, chosen.used, chosen.met
+    await count_frames(call, page)
+    return chosen.element
+
+
+async def target_element(call: Call) -> Locator:
+    """Where a drag ends: the first visible element of its target, or of an alternative of it.
+
+    Raises:
+        CommandTimeout: there is none.
+    """
+    page, target = await call.stage.page(), call.args["target"]
+    others: tuple[str, ...] = call.args.get("target_alternatives", ())
+    try:
+        chosen = await _chosen(page, call, target, others, "visible")
+    except PlaywrightTimeout:
+        raise too_slow(call.waited_ms, target, HIDDEN) from None
+    call.target_matches, call.used_target = chosen.matches, chosen.used
+    call.target_met = chosen.met
+    return chosen.element
+
+
+class _Chosen(NamedTuple):
+    """An element, how many its selector matches, and the alternative that found it, if any.
+
+    `met` is the number of elements that the selector itself matched then.
+    """
+
+    element: Locator
+    matches: int
+    used: str = ""
+    met: int = 0
+
+
+async def _chosen(
+    page: Page,
+    call: Call,
+    selector: str,
+    others: tuple[str, ...],
+    state: Literal["attached", "visible"],
+) -> _Chosen:
+    found, met = every(page, call, selector), 0
     patience_ms = min(PATIENCE_MS, call.left_ms / 2) if others else call.left_ms
     try:
-        await found.first.wait_for(state="attached", timeout=patience_ms)
-        call.matches = await found.count()
+        await found.first.wait_for(state=state, timeout=patience_ms)
+        met = await found.count()
     except Error as failed:
         if not others or not (isinstance(failed, PlaywrightTimeout) or is_bad_selector(failed)):
             raise
-    if call.matches:
-        await count_frames(call, page)
-    if call.matches == 1 or not others:
-        return found.first
-    return await _alternative(page, call, found, others)
-
-
-async def _alternative(page: Page, call: Call, found: Locator, others: tuple[str, ...]) -> Locator:
-    """The element of the first alternative that means one only.
-
-    Where the selector met several, it must be one of these, else the first of them counts.
-    """
-    first_met = call.matches
+    if met == 1 or not others:
+        return _Chosen(found.first, met)
     while True:
-        for each in others:
-            other = every(page, call, each)
-            if await _count(other) == 1 and (not first_met or await _is_among(other, found)):
-                call.used, call.met, call.matches = each, first_met, 1
-                return other
-        if first_met:
-            return found.first
+        if other := await _alternative(page, call, found if met else None, others):
+            return _Chosen(every(page, call, other), 1, other, met)
+        if met:
+            return _Chosen(found.first, met)
         if (now := await _count(found)) or call.left_ms <= LOOK_S * 2_000:
-            await found.first.wait_for(state="attached", timeout=call.left_ms)
-            call.matches = now
-            return found.first
+            await found.first.wait_for(state=state, timeout=call.left_ms)
+            return _Chosen(found.first, now)
         await asyncio.sleep(LOOK_S)
+
+
+async def _alternative(
+    page: Page, call: Call, found: Locator | None, others: tuple[str, ...]
+) -> str:
+    """The first alternative that means one element only, which must be one of `found`."""
+    for each in others:
+        other = every(page, call, each)
+        if await _count(other) == 1 and (found is None or await _is_among(other, found)):
+            return each
+    return ""
 
 
 async def _count(found: Locator) -> int:

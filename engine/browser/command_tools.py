@@ -92,7 +92,11 @@ def _with_notes(call: Call, result: dict[str, Any]) -> dict[str, Any]:
     elif call.matches > 1:
         told["matches"] = call.matches
         warnings.append(f"{call.matches:,} elements match the selector; the first was used")
-    if call.target_matches > 1:
+    if call.used_target:
+        met = f"{call.target_met:,} elements" if call.target_met else "nothing"
+        told["used_target"] = call.used_target
+        warnings.append(f"the first target met {met}; used {call.used_target}")
+    elif call.target_matches > 1:
         told["target_matches"] = call.target_matches
         warnings.append(f"{call.target_matches:,} elements match the target; the first was used")
     if call.frame_matches > 1:

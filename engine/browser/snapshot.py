@@ -62,7 +62,7 @@ async def _look(tab: AgentTab, args: SnapshotArgs, status: int | None) -> Look:
     shot = await picture(tab, ref=None, full_page=False) if args.screenshot else None
     return Look(
         url=tab.veil.text(without_credentials(url), 2_048),
-        title=tab.veil.content(str(here["title"]), 500),
+        title=tab.veil.content(str(here["title"]), 500, key_shapes=args.redact_content),
         scroll_x=int(here["x"]),
         scroll_y=int(here["y"]),
         status=status,

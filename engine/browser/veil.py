@@ -63,9 +63,9 @@ class Veil:
         """An address or words of ours on one line, as they may be told."""
         return display(self._scrub.text(given), limit)
 
-    def content(self, given: str, limit: int = 0) -> str:
+    def content(self, given: str, limit: int = 0, *, key_shapes: bool = True) -> str:
         """The page's own words on one line."""
-        return display(self._scrub.content(given)[0], limit)
+        return display(self.markup(given, key_shapes=key_shapes)[0], limit)
 
     def hide(self, given: str) -> str:
         """A text without what fields have held and what was given; the rest stays as it is."""

@@ -29,7 +29,6 @@ CRAWL: Final[Mapping[str, str]] = {
     "max_elements": "Take at most so many elements of a page (1,000 to 1,000,000; 250,000).",
     "max_text_kb": "Keep at most so many KiB of a page's content (16 to 4,096; 2,048).",
     "retries": "Try a page that failed for a moment again so often (0 to 10; 2).",
-    "redact_content": "true or false: take keys of services out of page content (true).",
 }
 SITEMAP: Final[Mapping[str, str]] = {
     "sitemap_url": "Its own address (robots.txt, else /sitemap.xml tell).",
@@ -51,7 +50,10 @@ SNAPSHOT: Final[Mapping[str, str]] = {
     "include_cookies": "true or false: keep their cookies, in a file (false).",
     "include_storage": "true or false: keep their local storage, too (false).",
 }
-OPTIONS: Final[Mapping[str, str]] = {**CRAWL, **SITEMAP, **EVIDENCE, **SNAPSHOT}
+PAGES: Final[Mapping[str, str]] = {
+    "redact_content": "true or false: take keys of services out of page content (true).",
+}
+OPTIONS: Final[Mapping[str, str]] = {**CRAWL, **SITEMAP, **EVIDENCE, **SNAPSHOT, **PAGES}
 LISTS: Final = frozenset(
     {
         "urls",

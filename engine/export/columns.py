@@ -40,7 +40,13 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
         *(Column("url", 50), Column("role", 12), Column("name", 30), Column("selector", 40)),
         *(Column("found_by", 10), Column("alternatives", 40), Column("count", 7)),
         *(Column("button", 8), Column("on", 6), Column("key", 12), Column("append", 8)),
-        *(Column("dialog", 12), Column("answer", 10), Column("target", 30), Column("files", 30)),
+        *(
+            Column("dialog", 12),
+            Column("answer", 10),
+            Column("target", 30),
+            Column("target_alternatives", 40),
+            Column("files", 30),
+        ),
         *(Column("text", 30), Column("variable", 16), Column("screenshot", 30)),
     ),
     "oc_evidence_bundle": (

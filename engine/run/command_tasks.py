@@ -179,7 +179,7 @@ class _CommandRun:
         try:
             command.result = self._scrub.published(await self._done(step, stage, number))
             command.warning = command.result.get("warning", msgspec.UNSET)
-            if "used_selector" in command.result:
+            if "used_selector" in command.result or "used_target" in command.result:
                 await self._context.log("command", f"Command {number + 1}: {command.warning}")
         except CommandFailed as failed:
             reason = self._scrub.text(str(failed))
@@ -226,7 +226,7 @@ class _CommandRun:
     async def _keep(self, number: int) -> None:
         command, commands = self._task.commands[number], self._task.commands
         errors = sum(each.status == "error" for each in commands)
-        said = f"{number + 1}. {command.intention}: {command.status}"
+        said = f"{number + 1}. {redact.quoted(command.intention)} ({command.status})"
         units = Units(finished(commands), len(commands), said, errors)
         await self._context.page(msgspec.to_builtins(command), units)
         if command.status == "success" and self._context.stopping:
@@ -254,7 +254,8 @@ class _CommandRun:
         number = task.current_command_index
         command = task.commands[number]
         reason = command.error.message if isinstance(command.error, CommandError) else str(failed)
-        about = f"command {number + 1} of {len(task.commands)} ({command.intention}): {reason}"
+        intention = redact.quoted(command.intention)
+        about = f"command {number + 1} of {len(task.commands)} ({intention}): {reason}"
         task.error = TaskError(failed.code, redact.text(about), command.id)
         await self._skip_rest(now_ms)
         task.move("failed", now_ms)

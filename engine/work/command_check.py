@@ -18,6 +18,7 @@ from engine.work import command_values as values
 from engine.work.arguments import QUOTED, WrongValue, flag
 from engine.work.command_plan import CommandPlan, Step
 from engine.work.command_table import (
+    BESIDE,
     NEEDS,
     TIMEOUT,
     TOOLS,
@@ -306,6 +307,10 @@ class _Reader:
             if useless.name in args and value in useless.values:
                 message = f"means nothing with {useless.beside} {value}: leave it out"
                 self.wrong(f"{path}.{useless.name}", "contradiction", message)
+        for name, other in BESIDE.get(action, {}).items():
+            if args.get(name) is not None and args.get(other) is None:
+                message = f"means nothing without {other}: leave it out"
+                self.wrong(f"{path}.{name}", "contradiction", message)
         needs = NEEDS.get(action)
         if needs is None:
             return

@@ -164,7 +164,13 @@ TOOLS: Final[Mapping[str, Mapping[str, Action]]] = {
             "expected": Arg(arguments.flag),
         },
         "upload": {**_IN_FRAME, "files": Arg(_one_or_more(read_name, MAX_FILES), True)},
-        "drag": {**_IN_FRAME, "target": _MAYBE_SELECTOR, "x": _OFFSET, "y": _OFFSET},
+        "drag": {
+            **_IN_FRAME,
+            "target": _MAYBE_SELECTOR,
+            "target_alternatives": _ALTERNATIVES,
+            "x": _OFFSET,
+            "y": _OFFSET,
+        },
     },
     "browser_content": {
         "screenshot": {"selector": _MAYBE_SELECTOR, "frame": _FRAME},
@@ -226,6 +232,8 @@ USELESS: Final[Mapping[str, tuple[Useless, ...]]] = {
         Useless("expected", "answer", ("accept", "dismiss", "leave")),
     )
 }
+# Arguments of an action that mean nothing without another one.
+BESIDE: Final[Mapping[str, Mapping[str, str]]] = {"drag": {"target_alternatives": "target"}}
 OF_ELEMENT: Final = ("state", "text", "contains", "value", "count")
 NEEDS: Final[Mapping[str, Needs]] = {
     "wait_for": Needs(("selector", "text", "url", "gone", "load_state")),

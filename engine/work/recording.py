@@ -49,7 +49,9 @@ class _Recording:
         self._args = args
         self._context = context
         self._recorder = recorder
-        self._masks = Masks(keep_text=args.keep_text, given=args.secrets)
+        self._masks = Masks(
+            keep_text=args.keep_text, given=args.secrets, key_shapes=args.redact_content
+        )
         self._scribe = Scribe(self._masks)
         self._artifacts: list[dict[str, Any]] = []
 

@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from engine import redact
 from engine.work.recording_masks import Masks, is_secret_field
 from engine.work.recording_told import (
     BY_PERSON,
@@ -80,6 +79,7 @@ class Action(msgspec.Struct, omit_defaults=True):
     dialog: str | None = None
     answer: str | None = None
     target: str | None = None
+    target_alternatives: list[str] = []
     landmark: str | None = None
     unread: list[str] = []
     failed: bool = False
@@ -351,6 +351,7 @@ class Scribe:
             action.dx, action.dy = told.dx, told.dy
             onto = self._selectors(told.onto) if told.onto else []
             action.target = onto[0][1] if onto else None
+            action.target_alternatives = [selector for _, selector in onto[1:]]
         elif told.kind in ("upload", "drop"):
             action.count, action.opened = told.count, told.opened
             action.files = [self._masks.hide_content(name) for name in told.values]
@@ -411,7 +412,7 @@ class Scribe:
             parts += [selector[end : found.start(1)], quoted if named == plain else named]
             end = found.end(1)
         safe = "".join([*parts, selector[end:]])
-        return safe if redact.url(safe) == safe == redact.content(safe)[0] else None
+        return safe if self._masks.may_be_kept(safe) else None
 
     def _address(self, url: str) -> str:
         return self._masks.hide_url(url)[:MAX_URL]

@@ -43,6 +43,7 @@ class RecordingArgs(msgspec.Struct, frozen=True):
     screenshots: Screenshots = "navigation"
     width: int = 1280
     height: int = 800
+    redact_content: bool = True
     secrets: tuple[Hidden, ...] = ()
 
 
@@ -56,6 +57,7 @@ ARGUMENTS: Table = {
     "screenshots": Argument("screenshots", one_of("each", "navigation", "none")),
     "width": Argument("width", whole(200, 8_000)),
     "height": Argument("height", whole(200, 8_000)),
+    "redact_content": Argument("redact_content", flag),
 }
 
 

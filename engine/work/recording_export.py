@@ -326,6 +326,8 @@ def _drag(action: Action) -> Iterator[Command]:
     made = _interact("drag", action, f"Drag {_what(action)}")
     if action.get("target"):
         made["args"]["target"] = str(action["target"])
+        if others := _strings(action.get("target_alternatives")):
+            made["args"]["target_alternatives"] = others
     else:
         made["args"] |= {"x": int(action.get("dx") or 0), "y": int(action.get("dy") or 0)}
     yield made
@@ -460,13 +462,16 @@ def _interact(tool_action: str, action: Action, intention: str) -> Command:
     selector = action.get("selector")
     _refuse(not selector, "its element could not be named")
     made = _command("browser_interact", intention, action=tool_action, selector=str(selector))
-    others = [str(one) for one in action.get("alternatives") or ()][:MAX_ALTERNATIVES]
-    if others:
+    if others := _strings(action.get("alternatives")):
         made["args"]["alternatives"] = others
     frames = [str(one) for one in action.get("frame") or ()]
     if frames:
         made["args"]["frame"] = frames
     return made
+
+
+def _strings(given: Iterable[object] | None) -> list[str]:
+    return [str(one) for one in given or ()][:MAX_ALTERNATIVES]
 
 
 def _command(tool: str, intention: str, **args: Any) -> Command:

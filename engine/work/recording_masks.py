@@ -55,13 +55,16 @@ def _names_a_secret(hint: str) -> bool:
 class Masks:
     """The variables of one recording. `hide` is for everything that is stored or shown."""
 
-    def __init__(self, *, keep_text: bool, given: Iterable[Hidden] = ()) -> None:
+    def __init__(
+        self, *, keep_text: bool, given: Iterable[Hidden] = (), key_shapes: bool = True
+    ) -> None:
         self.keep_text = keep_text
+        self._key_shapes = key_shapes
         self.variables: dict[str, dict[str, Any]] = {}
         self._values: dict[str, str] = {}  # variable -> what it stands for now
         self._seen: dict[str, str] = {}  # every value on the way there -> its variable
         self._given = tuple(given)
-        self._scrub = Scrub(self._given)
+        self._scrub = Scrub(self._given, key_shapes=key_shapes)
 
     def begin(self, target: Target, *, secret: bool) -> str:
         """A name for what is about to be typed into a field."""
@@ -117,15 +120,23 @@ class Masks:
         named = self._scrub.hide(text)
         if redact.MARK in named or _INSIDE_A_WORD.search(named):
             return None
-        if redact.url(named) != named or redact.content(named)[1]:
+        if not self.may_be_kept(named):
             return None
         if any(self.variables[name]["secret"] for name in placeholders(named)):
             return None
         left = [part for part in re.split(r"\{\{.*?\}\}", named) if part]
         return None if self.echoes().within(left) else named
 
+    def may_be_kept(self, named: str) -> bool:
+        """Whether a page's words hold neither an address with a secret nor a strict key shape."""
+        has_key = self._key_shapes and redact.content(named)[1]
+        return redact.url(named) == named and not has_key
+
     def hide_content(self, text: str) -> str:
-        """A page's own words without what was typed or given, and without strict key shapes."""
+        """A page's own words without what was typed or given, and without strict key shapes.
+
+        The latter stay where the operator asked for that.
+        """
         return self._scrub.content(text)[0]
 
     def echoes(self, typed: Iterable[str] = ()) -> Echoes:
@@ -150,7 +161,7 @@ class Masks:
     def _rebuild(self) -> None:
         long = ((value, name) for name, value in self._values.items() if len(value) >= SHORTEST)
         typed = ((value, "{{" + name + "}}") for value, name in long)
-        self._scrub = Scrub([*typed, *self._given])
+        self._scrub = Scrub([*typed, *self._given], key_shapes=self._key_shapes)
 
     def _base(self, name: str) -> str:
         return re.sub(r"_\d+$", "", name)

@@ -57,6 +57,7 @@ class SnapshotArgs(msgspec.Struct, frozen=True):
     include_cookies: bool = False
     include_storage: bool = False
     timeout_ms: int = 30_000
+    redact_content: bool = True
 
     @property
     def wants_state(self) -> bool:
@@ -118,6 +119,7 @@ ARGUMENTS: Table = {
     "includeCookies": Argument("include_cookies", flag),
     "includeStorage": Argument("include_storage", flag),
     "timeout_ms": Argument("timeout_ms", whole(100, 600_000)),
+    "redact_content": Argument("redact_content", flag),
 }
 
 

@@ -19,7 +19,7 @@ from gui.dialogs.fold import grid_of
 ACTIONS: Final = {(tool, action): args for tool, action, args in actions()}
 FLAGS: Final = ("keep_text", "append", "headed", "windows")
 LONG: Final = ("script",)
-SEVERAL: Final = ("files", "alternatives")
+SEVERAL: Final = ("files", "alternatives", "target_alternatives")
 
 
 class CommandFields(QWidget):
@@ -181,6 +181,7 @@ class CommandFields(QWidget):
             "label": self.tr("Label to select"),
             "index": self.tr("Place in the list, from 0"),
             "target": self.tr("Target (CSS selector)"),
+            "target_alternatives": self.tr("Other selectors of the target, one a line"),
             "x": self.tr("Pixels to the right"),
             "y": self.tr("Pixels down"),
             "frame": self.tr("Frame (CSS selector of the iframe)"),

@@ -188,8 +188,10 @@ class FormWords(QObject):
             self._redact_content(),
         )
 
-    def _redact_content(self) -> Line:
-        hint = self.tr("Private keys, signed tokens and keys of well-known services, counted.")
+    def _redact_content(self, *, counted: bool = True) -> Line:
+        hint = self.tr("Private keys, signed tokens and keys of well-known services.")
+        if counted:
+            hint = self.tr("Private keys, signed tokens and keys of well-known services, counted.")
         text = self.tr("Redact keys in page content")
         return Line("redact_content", text, "check", hint=hint)
 
@@ -210,6 +212,7 @@ class FormWords(QObject):
             Line("width", self.tr("Window width"), "number", suffix=" px"),
             Line("height", self.tr("Window height"), "number", suffix=" px"),
             Line("keep_text", self.tr("Keep what is typed"), "check", hint=text),
+            self._redact_content(counted=False),
         )
 
     def _evidence(self) -> tuple[Line, ...]:
@@ -247,6 +250,7 @@ class FormWords(QObject):
             Line("screenshot", self.tr("A screenshot of every tab"), "check"),
             Line("include_cookies", self.tr("Also cookies (they are secrets)"), "check"),
             Line("include_storage", self.tr("Also what sites store (may be secret)"), "check"),
+            self._redact_content(counted=False),
         )
 
     def _envelope(self) -> tuple[Line, ...]:

@@ -341,6 +341,111 @@ async def test_several_frames_and_targets_are_told_and_a_missing_frame_is_told_a
         await too_late(booth, goto, missing, "#none (it is not there or hidden)")
 
 
+async def test_nothing_is_gone_from_a_frame_that_was_never_there(
+    opened: Opening, site: Site
+) -> None:
+    site.answers["/frame"] = page(
+        """<iframe id=f srcdoc="<p>in</p><iframe class=deep srcdoc='<b>deep</b>'></iframe>">
+        </iframe><button onclick=f.remove()>close</button>"""
+    )
+    goto, inner = do("goto", url=f"{site.url}/frame"), ["#f", ".deep"]
+    absent: list[dict[str, Any]] = [
+        do("expect", selector="b", state="hidden"),
+        do("expect", selector="b", count=0),
+        do("wait_for", gone="b"),
+    ]
+    async with opened() as booth:
+        for frame in (["#typo"], ["#f", ".typo"]):
+            for one in absent:
+                named = {**one, "args": {**one["args"], "frame": frame}}
+                await too_late(booth, goto, named, f"the frame {frame[-1]} was not found on")
+        here = [{**one, "args": {**one["args"], "frame": "#f"}} for one in absent]
+        await results(booth, goto, *here)  # the frame is there, and what it holds is not
+        gone = [{**one, "args": {**one["args"], "frame": inner}} for one in absent]
+        seen = do("get_text", selector="b", frame=inner)
+        await results(booth, goto, seen, do("click", selector="button"), *gone)
+        # A frame that is named beside what concerns the page alone is not looked for.
+        await results(booth, goto, do("expect", title="t", frame="#typo"))
+
+
+async def test_a_frame_that_comes_late_is_waited_for_before_anything_in_it_is_gone(
+    opened: Opening, site: Site
+) -> None:
+    late = """setTimeout(() => { const f = document.createElement("iframe");
+      f.srcdoc = "<b>in</b>"; f.onload = () => setTimeout(() => f.remove(), 300);
+      document.body.append(f) }, 300)"""
+    site.answers["/late"] = page(f"<script>{late}</script>")
+    async with opened() as booth:
+        for one in (do("wait_for", gone="b"), do("expect", selector="b", state="hidden")):
+            one["args"] |= {"frame": "iframe", "timeout": 20_000}
+            goto, look = do("goto", url=f"{site.url}/late"), "return !!window.frames.length"
+            _, _, there = await results(booth, goto, one, do("evaluate", script=look))
+            assert there == {"value": False} or one["args"]["action"] == "expect"
+
+
+async def test_an_alternative_of_a_target_is_used_where_the_target_meets_nothing_or_several(
+    opened: Opening, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_target, "PATIENCE_MS", 200)
+    drop = "onmouseup='out.textContent=this.className' style='height:40px'"
+    zones = "".join(f"<div class=z{n} {drop}>zone</div>" for n in range(3))
+    site.answers["/zones"] = page(
+        f"<i style=user-select:none>drag me</i>{zones}<p id=out></p><p class=hid hidden>zone</p>"
+    )
+    out = do("get_text", selector="#out")
+    others = ["li[[", "div", ".none", ".z1"]
+    async with opened() as booth:
+        done = await booth.run(
+            do("goto", url=f"{site.url}/zones"),
+            do("drag", selector="i", target="#gone", target_alternatives=others),
+            out,
+            do("drag", selector="i", target="div", target_alternatives=["#out", ".z2"]),
+            out,
+            do("drag", selector="i", target="div", target_alternatives=["#out"]),
+            out,
+            do("drag", selector="i", target=".hid", target_alternatives=[".z1"]),
+            do("drag", selector="i", target="#gone", target_alternatives=["#no"], timeout=900),
+        )
+        lines = next(booth.home.glob("tasks/*/events.jsonl")).read_text()
+    found = [one.get("result") for one in done["commands"]]
+    assert [found[at]["text"] for at in (2, 4, 6)] == ["z1", "z2", "z0"]
+    assert (found[1]["used_target"], found[3]["used_target"]) == (".z1", ".z2")
+    assert found[1]["warning"] == "the first target met nothing; used .z1"
+    assert found[3]["warning"] == "the first target met 3 elements; used .z2"
+    assert "Command 2: the first target met nothing; used .z1" in lines
+    assert (found[5]["target_matches"], "used_target" in found[5]) == (3, False)
+    assert found[7]["used_target"] == ".z1"
+    error = done["commands"][8]["error"]
+    assert error["code"] == "COMMAND_TIMEOUT"
+    assert "#gone (it is not there or hidden)" in error["message"]
+
+
+def test_alternatives_of_a_target_mean_nothing_without_it() -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        check(task(do("drag", selector="i", x=3, target_alternatives=["b"])))
+    assert mistakes(caught.value) == {"commands[0].args.target_alternatives": "contradiction"}
+
+
+@pytest.mark.parametrize("name", ["Password:", 'Secret: "', "the token =", "Set-Cookie: "])
+async def test_what_a_reason_quotes_takes_none_of_our_own_words_with_it(
+    opened: Opening, site: Site, name: str
+) -> None:
+    site.answers["/form"] = page("<label>Name</label>")
+    named = f"label:text-is({json.dumps(name)})"
+    goto = {**do("goto", url=f"{site.url}/form"), "intention": "Open the form for the password"}
+    async with opened() as booth:
+        late = await failure(booth, goto, do("click", selector=named, timeout=900))
+        assert late[1].startswith("not done within 0.9 s: label:text-is(")
+        assert late[1].endswith(" (there is no such element)")
+        met = await failure(booth, goto, do("expect", selector="label", text=name, timeout=900))
+        assert met[1].endswith(' of label, found "Name"')
+        last = {**do("click", selector="#x", timeout=900), "intention": f"Type the {name}"}
+        done = await booth.run(goto, last)
+    assert done["error"]["message"].endswith(
+        "): not done within 0.9 s: #x (there is no such element)"
+    )
+
+
 def test_a_text_for_a_dialog_that_is_dismissed_is_a_mistake() -> None:
     said = do("dialog", answer="dismiss", text="{{name}}")
     with pytest.raises(InvalidArguments) as caught:

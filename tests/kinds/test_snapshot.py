@@ -10,6 +10,7 @@ import pytest
 from engine.config import Settings
 from engine.errors import InvalidArguments
 from engine.records import Status
+from engine.sample.server import Answer
 from engine.service import Engine
 from engine.work.snapshot_args import parse_snapshot
 
@@ -160,6 +161,20 @@ async def test_addresses_are_opened_where_that_is_asked_for_and_one_failing_cost
     assert record.engine is not None
     assert record.engine.units is not None
     assert record.engine.units.failed == 1
+
+
+@pytest.mark.parametrize("switch", [True, False])
+async def test_the_operator_says_whether_keys_in_titles_are_kept(home, site, switch):
+    key = "AKIA" + "ABCDEFGH" * 2
+    site.answers["/keys"] = Answer(f"<title>{key} for ann planted</title>".encode())
+    tabs = [f"{site.url}/keys?token=planted"]
+    async with opened(home, site) as engine:
+        _, result, folder = await snapped(
+            engine, objective="x", tabs=tabs, visit=True, screenshot=False, redact_content=switch
+        )
+    shown = "[redacted]" if switch else key
+    assert result["tabs"][0]["title"] == f"{shown} for ann [redacted]"
+    assert result == json.loads((folder / "result.json").read_bytes())
 
 
 async def test_a_session_without_tabs_is_its_memo(home, site):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from engine.work.recording_export import command_task
 from tests.recording.conftest import Operator
 from tests.recording.test_recording_export import exported, replayed, state_of
 from tests.recording.trap_pages import PAGES, served
@@ -154,6 +155,9 @@ async def drag_things(operator: Operator) -> None:
     await operator.recorded("click")
 
 
+BREAD = "li:nth-of-type(2)"
+
+
 async def test_a_drag_goes_to_what_lay_under_it_else_by_pixels(recording: Any, pages: str) -> None:
     async with recording(f"{pages}/drag") as running:
         await drag_things(running.operator)
@@ -162,6 +166,16 @@ async def test_a_drag_goes_to_what_lay_under_it_else_by_pixels(recording: Any, p
     assert [one["type"] for one in actions] == ["drag", "drag", "drag", "click"]
     assert [one.get("target") for one in actions[:3]] == ['text="Bread"', 'text="Zone"', None]
     assert (actions[2]["dx"], actions[2].get("dy", 0)) == (124, 0)
+    others = [one.get("target_alternatives") for one in actions[:3]]
+    assert others == [
+        [BREAD, f"body > ul > {BREAD}"],
+        ["div.zone", "body > div:nth-of-type(2)"],
+        None,
+    ]
+    task = command_task({}, actions)
+    assert task is not None
+    made = [one["args"].get("target_alternatives") for one in task["commands"][:3]]
+    assert made == others
 
 
 TYPED = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from hypothesis import strategies as st
 
 from engine.browser import recorder
 from engine.browser.recorder import RateCap
+from engine.sample.server import Answer
 from engine.work.recording_actions import Action, Scribe
 from engine.work.recording_masks import Masks, is_secret_field
 from engine.work.recording_told import Heard, Target, Told, Went, read_told
 from tests.recording.conftest import WAIT_S
+from tests.recording.test_recording_export import exported
 
 NAME, MAIL, PASSWORD, CARD = "Adalovelacex", "ada@mail.example", "hunter2-zz9", "4111222233334444"
 
@@ -81,6 +84,35 @@ async def test_with_keep_text_passwords_and_card_numbers_are_still_never_kept(
         "first line\nlast line",
     ]
     assert [one.get("secret", False) for one in typed] == [False, False, True, True, True, False]
+
+
+@pytest.mark.parametrize("switch", [True, False])
+async def test_the_operator_says_whether_keys_in_what_pages_say_are_kept(
+    recording: Any, site: Any, home: Path, tmp_path: Path, switch: bool
+) -> None:
+    key = "AKIA" + "ABCDEFGH" * 2
+    body = f"<h1>{key}</h1><button>Use {key}</button><input aria-label='{key} of'>"
+    site.answers["/keys"] = Answer(f"<!doctype html>{body}".encode())
+    async with recording(f"{site.url}/keys", redact_content=switch) as running:
+        await running.operator.click("button")
+        await running.operator.type("input", "planted")
+        await running.operator.click("h1")
+        await running.operator.recorded("click", 2)
+        await running.stop()
+        actions = running.result()["actions"]
+        task = json.dumps(exported(running, tmp_path))
+    click, typed = (
+        next(one for one in actions if one["type"] == sort) for sort in ("click", "type")
+    )
+    shown = "[redacted]" if switch else key
+    assert (click["name"], typed["name"]) == (f"Use {shown}", f"{shown} of")
+    assert (f'role=button[name="Use {key}"]' in (click["selector"], *click["alternatives"])) is (
+        not switch
+    )
+    assert typed["text"].startswith("{{")
+    assert (key.encode() in everything(home)) is (not switch)
+    assert (key in task) is (not switch)
+    assert b"planted" not in everything(home)
 
 
 async def test_what_once_was_a_password_field_stays_one_whatever_it_is_called(

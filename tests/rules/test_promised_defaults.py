@@ -56,7 +56,13 @@ CRAWL = {
         (
             parse_recording,
             {"url": URL},
-            {"duration_ms": None, "headless": False, "keep_text": False, "label": None},
+            {
+                "duration_ms": None,
+                "headless": False,
+                "keep_text": False,
+                "label": None,
+                "redact_content": True,
+            },
         ),
         (parse_evidence, {"url": URL}, {"include": ("dom", "screenshot"), "tab": None}),
         (
@@ -68,6 +74,7 @@ CRAWL = {
                 "tabs": None,
                 "include_cookies": False,
                 "include_storage": False,
+                "redact_content": True,
             },
         ),
     ],

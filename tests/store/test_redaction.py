@@ -161,6 +161,18 @@ def test_redacting_twice_changes_nothing(text):
     assert redact.text(once) == once
 
 
+WORDS = ["Password", "the secret", "token", "Set-Cookie", "Name", ":", "=", '"', "'", " ", "a1"]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=6).map("".join), st.booleans())
+def test_what_stands_behind_a_quoted_part_is_never_taken_for_a_secret(part, in_marks):
+    quoted = redact.quoted(part)
+    said = f'"{quoted}" of #form, found "Name"' if in_marks else f"{quoted} (it is hidden)"
+    end = said.removeprefix(f'"{quoted}' if in_marks else quoted)
+    assert redact.text(said).endswith(end)
+    assert redact.quoted(quoted) == quoted
+
+
 PIECES = st.sampled_from(
     [
         *("http://x.test/", "//u:p@h/", "a", "?page=2", "&token=abc", "#sid=1", "@scope", "]("),

@@ -72,7 +72,12 @@ PARTS = frozenset(
         *("a field of a command", "an argument of {}", "must be {0}", "an object", "true or false"),
         "{0}; there are {1}",
         "; it is an action of {0}",
-        *("{0} elements", "the first selector met {0}; used {1}", "; and "),
+        *(
+            "{0} elements",
+            "the first selector met {0}; used {1}",
+            "the first target met {0}; used {1}",
+            "; and ",
+        ),
         *("not done within {0} s{1}{2}", "it is {0}", "no regular file", "{0} twice"),
         *(
             "Complete at least {0} more {1} item(s), {2}",
