@@ -20,6 +20,7 @@ ROBOTS: Final = "Blocked by robots.txt"  # as a crawl words it: the site said no
 _NAMES: Final = ("url", "intention", "part", "name", "selector", "file", "kind")
 _TITLES: Final = ("title", "tool_name", "type", "role")
 _CHARS: Final = 300
+_MOST_EARLIER: Final = 20  # attempts
 _STATES: Final[Mapping[str, str]] = {
     "success": "done",
     "error": "failed",
@@ -46,9 +47,9 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     `failure` tells two sorts of failed pages apart, where it is known: `http` (the site answered
     with an error) and `not_loaded`. `remark` is a word for a page that was kept and may not be
     what it should: `empty` or `unsettled`. `attempts` is how often a page was requested, where it
-    was more than once; `redacted` counts the places that its content lost, `links_over` the links
-    beyond the limit of a page. Times in ms, sizes in bytes; None is what it does not say. All
-    texts are safe to show.
+    was more than once, and `earlier` tells what the attempts before failed of; `redacted` counts
+    the places that its content lost, `links_over` the links beyond the limit of a page. Times in
+    ms, sizes in bytes; None is what it does not say. All texts are safe to show.
     """
 
     number: int
@@ -65,6 +66,7 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     shot: str = ""
     remark: str = ""
     attempts: int = 0
+    earlier: tuple[str, ...] = ()
     redacted: int = 0
     links_over: int = 0
     at: int = -1
@@ -100,6 +102,7 @@ def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:
         shot=_shot(row),
         remark="" if reason else _remark(row),
         attempts=_whole(row.get("attempts")) or 0,
+        earlier=_earlier(row.get("earlier_errors")),
         redacted=_whole(row.get("redacted")) or 0,
         links_over=_whole(row.get("links_over_limit")) or 0,
         at=at,
@@ -133,7 +136,7 @@ class UnitFilter:
         if not self.words:
             return True
         told = (unit.name, unit.title, unit.reason, str(unit.code or ""), unit.remark_words)
-        text = " ".join(told).casefold()
+        text = " ".join((*told, *unit.earlier)).casefold()
         return all(word in text for word in self.words)
 
     def wants(self, row: Mapping[str, Any]) -> bool:
@@ -168,6 +171,11 @@ def _reason(error: object) -> str:
         said = [error.get("message"), error.get("code")]
         error = next((one for one in said if isinstance(one, str) and one), "")
     return display(error, _CHARS) if isinstance(error, str) else ""
+
+
+def _earlier(errors: object) -> tuple[str, ...]:
+    given = errors[:_MOST_EARLIER] if isinstance(errors, list) else ()
+    return tuple(display(one, _CHARS) for one in given if isinstance(one, str) and one)
 
 
 def _first(row: Mapping[str, Any], names: tuple[str, ...]) -> str:

@@ -27,7 +27,7 @@ _PAGE: Final = (
     *(Column("depth", 7), Column("links_found", 11), Column("response_ms"), Column("render_ms")),
     *(Column("bytes", 10), Column("engine_used"), Column("settled", 9), Column("truncated", 10)),
     *(Column("empty", 7), Column("redacted", 9), Column("screenshot", 30), Column("attempts", 9)),
-    Column("error_code", 12),
+    *(Column("earlier_errors", 40), Column("error_code", 12)),
     *(Column("error", 40), Column("content", 60, bulky=True)),
     Column("links", 60, bulky=True),
 )

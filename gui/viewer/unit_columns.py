@@ -29,7 +29,7 @@ TONES: Final = {
 class UnitColumn(NamedTuple):
     """`text` is what is seen, `value` what is sorted by; `width` in characters, 0: the rest.
 
-    An `is_rare` column is shown only while some unit has a value other than 0 in it.
+    An `is_rare` column is shown only while some unit has a value in it that is not 0 or empty.
     """
 
     key: str
@@ -85,6 +85,7 @@ def title_of(key: str, *, of_steps: bool = False) -> str:
         "render": _tr("Render"),
         "size": _tr("Size"),
         "attempts": _tr("Attempts"),
+        "earlier": _tr("Earlier errors"),
         "redacted": _tr("Redacted"),
         "links_over": _tr("Links over limit"),
         "error": _tr("Error"),
@@ -96,13 +97,18 @@ def title_of(key: str, *, of_steps: bool = False) -> str:
 
 def spoken(unit: Unit) -> str:
     """One unit as a sentence for a screen reader."""
-    parts = (state_word(unit)[2:], unit.name, unit.title, said_of(unit))
+    parts = (state_word(unit)[2:], unit.name, unit.title, said_of(unit), earlier_of(unit))
     return ", ".join(part for part in parts if part)
 
 
 def said_of(unit: Unit) -> str:
     """Why a page failed, or what there is to say of one that was kept."""
     return retold(unit.reason) or unit.remark_words
+
+
+def earlier_of(unit: Unit) -> str:
+    """What the attempts before the one that counted failed of, oldest first."""
+    return "; ".join(map(retold, unit.earlier))
 
 
 def _tr(text: str) -> str:
@@ -138,8 +144,10 @@ def _rare(key: str, value: Callable[[Unit], int], width: int) -> UnitColumn:
     )
 
 
+_EARLIER = UnitColumn("earlier", earlier_of, lambda unit: unit.earlier, 30, is_rare=True)
 _RARE: Final = (
     _rare("attempts", lambda unit: unit.attempts, 9),
+    _EARLIER,
     _rare("redacted", lambda unit: unit.redacted, 10),
     _rare("links_over", lambda unit: unit.links_over, 18),
 )

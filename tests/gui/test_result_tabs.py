@@ -20,6 +20,7 @@ from gui.details.items import Items
 from gui.details.raw import Raw
 from gui.details.result import Result, _links, summary_text
 from gui.details.screenshots import Screenshots
+from gui.item_roles import SPOKEN
 from gui.session import Session
 from gui.viewer.unit_columns import said_of
 from tests.gui.result_ledgers import page, put_pages, put_picture, put_task
@@ -73,25 +74,32 @@ async def test_items_say_what_became_of_each_and_why(home: Path) -> None:
 async def test_items_show_what_a_kept_page_lacks_only_where_a_page_lacks_it(home: Path) -> None:
     put_pages(put_task(home, 1), page(0))
     lacking = {"empty": True, "attempts": 3, "redacted": 2, "links_over_limit": 1200}
-    put_pages(put_task(home, 2), page(0), page(1, **lacking), page(2, attempts=2))
+    failed = ["page used too much memory", "HTTP 503"]
+    lacking_page = page(1, **lacking, earlier_errors=failed)
+    put_pages(put_task(home, 2), page(0), lacking_page, page(2, attempts=2))
     async with opened(home) as session:
         items: Items = await tab_of(session, 1, "items", Items)
         await settled(lambda: items.list.model.total == 1 and not items.list.is_reading)
         assert shown_titles(items) == ["#", "State", "Item", "Title", "Reason"]
         await tab_of(session, 2, "items", Items)
         await settled(lambda: items.list.model.total == 3 and not items.list.is_reading)
-        rare = ["Attempts", "Redacted", "Links over limit"]
+        rare = ["Attempts", "Earlier errors", "Redacted", "Links over limit"]
         assert shown_titles(items) == ["#", "State", "Item", "Title", *rare, "Reason"]
         words = "shows neither text nor link nor picture"
-        assert row_of(items, 1)[4:] == ["3", "2", "1,200", words]
-        assert row_of(items, 0)[4:] == ["", "", "", ""]
+        earlier = "page used too much memory; HTTP 503"
+        assert row_of(items, 1)[4:] == ["3", earlier, "2", "1,200", words]
+        assert row_of(items, 0)[4:] == ["", "", "", "", ""]
+        assert earlier in items.list.model.data(items.list.model.index(1, 0), SPOKEN)
         items.list.table.sortByColumn(4, Qt.SortOrder.DescendingOrder)
         assert [row_of(items, at)[4] for at in range(3)] == ["3", "2", ""]
         QTest.keyClicks(items.list.search, "neither text")
         await settled(lambda: items.list.model.rowCount() == 1)
         items.list.table.selectAll()
         items.list.copy()
-        assert QGuiApplication.clipboard().text().split("\t")[4:] == ["3", "2", "1,200", words]
+        copied = QGuiApplication.clipboard().text().split("\t")
+        assert copied[4:] == ["3", earlier, "2", "1,200", words]
+        QTest.keyClicks(items.list.search, " too much memory")
+        await settled(lambda: items.list.model.rowCount() == 1)
         await tab_of(session, 1, "items", Items)
         await settled(lambda: items.list.model.total == 1 and not items.list.is_reading)
         assert shown_titles(items) == ["#", "State", "Item", "Title", "Reason"]

@@ -355,6 +355,17 @@ def test_what_a_page_published_is_exported_as_it_is(ledger, crawled, form) -> No
     assert PUBLISHED["content"] in told
 
 
+def test_what_earlier_attempts_failed_of_stands_beside_the_error_that_counted(
+    ledger, crawled
+) -> None:
+    earlier = {"attempts": 3, "earlier_errors": ["page used too much memory", "HTTP 503"]}
+    task_id = crawled(page(1), {**page(2), **earlier})
+    rows = csv_rows(streamed(ledger, task_id, "csv"))
+    told = [row["earlier_errors"] for row in rows]
+    assert told == ["", '["page used too much memory","HTTP 503"]']
+    assert list(rows[0]).index("earlier_errors") < list(rows[0]).index("error")
+
+
 def test_what_was_taken_out_of_a_page_has_a_column(ledger, crawled) -> None:
     pages = [page(n) for n in range(1, 3)]
     task_id = crawled(*pages[:1], {**pages[1], "redacted": 7})
