@@ -98,7 +98,6 @@ class _Crawl:
         self._keeping = 0  # pages that are over, and are being written down right now
         self._changed = asyncio.Condition()
         self._awake = Awake()
-        self._suspects: set[str] = set()  # that may have suffered from another; they come again
         self._read_patterns()
 
     def _read_patterns(self) -> None:
@@ -207,9 +206,6 @@ class _Crawl:
 
     def _take(self) -> Visit | None:
         """The next page that may begin; one that was begun before needs no room of its own."""
-        # Of all pages under which a browser died only one did it: alone, each shows what it does.
-        if self._suspects and self._frontier.flying:
-            return None
         return self._frontier.take(fresh=self._room() > 0 and not self._fault_is_due())
 
     async def _visit(self, visit: Visit) -> None:
@@ -241,7 +237,6 @@ class _Crawl:
                 self._frontier.put_off(visit)  # its last failure is kept at the end
             raise
         self._loaded += 1
-        self._suspects.discard(visit.address.key)
         self._frontier.done(visit)
 
     def _comes_again(self, visit: Visit, failed: EngineError, began_s: float) -> bool:
@@ -250,15 +245,15 @@ class _Crawl:
             return True
         if visit.deaths or not second_chance.is_unproved(failed):
             return False
-        self._suspects.add(visit.address.key)
-        self._frontier.put_back(visit, error=second_chance.first_error(failed))
+        error, rank = second_chance.first_error(failed), second_chance.rank(failed)
+        self._frontier.set_apart(visit, error, rank)
         return True
 
     def _overslept(self, visit: Visit, began_s: float) -> bool:
         """Is it put back, because the machine slept while it was loaded?"""
         if visit.slept or self._awake.since(began_s):
             return False
-        self._frontier.put_back(visit, slept=True)
+        self._frontier.put_back(visit)
         return True
 
     def _put_off(self, visit: Visit, failure: Failure | None) -> bool:
@@ -267,7 +262,6 @@ class _Crawl:
             return False
         tries = visit.tries + 1
         due_s = self._ctx.monotonic() + second_chance.pause_s(tries)
-        self._suspects.discard(visit.address.key)
         earlier = (*visit.earlier, failure.error)
         again = visit._replace(tries=tries, failure=failure, due_s=due_s, earlier=earlier)
         self._frontier.put_off(again)

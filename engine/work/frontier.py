@@ -2,6 +2,9 @@
 
 Depths are exact although pages finish in any order: a page is handed out only while every
 page two levels above it is done, so whatever links it first is as near as anything can be.
+
+A page that may have failed because of another page is set apart: it is taken when nothing else
+can be, and nothing is taken beside it. So its second attempt holds up no other page.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ SPARE = 10_000  # queued beyond max_pages, for the case that robots.txt blocks t
 
 
 class Visit(NamedTuple):
-    """One address whose turn has come. `deaths` counts browsers that died under it.
+    """One address whose turn has come. `deaths` counts attempts that were set apart.
 
     `slept` says that the machine slept while it was loaded, and that it comes again for that.
     `lastmod` is when a sitemap says that the page changed. `tries` counts the attempts that
@@ -44,7 +47,7 @@ class Visit(NamedTuple):
 
 
 class Frontier:
-    """The queue of a crawl. `take` and `done` (or `put_back`, `put_off`) come in pairs.
+    """The queue of a crawl. `take` and `done` (or `put_back`, `put_off`, `set_apart`) are pairs.
 
     Args:
         max_depth: links away from the start, which is depth 0.
@@ -70,6 +73,9 @@ class Frontier:
         self._landed: set[str] = set()
         self._queues: dict[int, deque[Visit]] = {}
         self._retries: dict[int, deque[Visit]] = {}  # by depth, after the rest of their level
+        self._apart: dict[int, deque[Visit]] = {}  # by their rank, see `set_apart`
+        self._apart_depths: Counter[int] = Counter()
+        self._alone = False  # is the page that is being loaded one of these?
         self._queued = 0
         self.waiting = 0  # pages that failed for a moment and have not been taken again
         self._flying: Counter[int] = Counter()
@@ -150,15 +156,24 @@ class Frontier:
 
         Without `fresh` only pages that were taken before and put off.
         """
+        if self._alone:
+            return None
+        visit = self._queued_visit(fresh=fresh)
+        if visit is None and not self.flying:
+            visit = self._take_apart()
+            self._alone = visit is not None
+        if visit is not None:
+            self._flying[visit.depth] += 1
+        return visit
+
+    def _queued_visit(self, *, fresh: bool) -> Visit | None:
         while fresh and (depth := self._next_depth()) is not None:
             if depth not in self._queues:
                 break
             visit = self._popped(self._queues, depth)
             self._queued -= 1
-            if visit.address.key in self._landed:
-                continue
-            self._flying[depth] += 1
-            return visit
+            if visit.address.key not in self._landed:
+                return visit
         return self._retry()
 
     def _retry(self) -> Visit | None:
@@ -167,10 +182,17 @@ class Frontier:
             depth = min(self._retries)
             visit = self._popped(self._retries, depth)
             self.waiting -= 1
-            if visit.address.key in self._landed:
-                continue
-            self._flying[depth] += 1
-            return visit
+            if visit.address.key not in self._landed:
+                return visit
+        return None
+
+    def _take_apart(self) -> Visit | None:
+        while self._apart:
+            visit = self._popped(self._apart, min(self._apart))
+            self.waiting -= 1
+            _take_one(self._apart_depths, visit.depth)
+            if visit.address.key not in self._landed:
+                return visit
         return None
 
     @staticmethod
@@ -182,17 +204,25 @@ class Frontier:
 
     def done(self, visit: Visit) -> None:
         """The page is finished, for better or worse; its links were added before."""
-        self._flying[visit.depth] -= 1
-        if not self._flying[visit.depth]:
-            del self._flying[visit.depth]
+        self._alone = False
+        _take_one(self._flying, visit.depth)
 
-    def put_back(self, visit: Visit, *, slept: bool = False, error: str = "") -> None:
-        """The browser died under it, or the machine slept: it comes again, first of its level."""
+    def put_back(self, visit: Visit) -> None:
+        """The machine slept while it was loaded: it comes again, first of its level."""
         self.done(visit)
-        again = visit._replace(slept=True) if slept else visit._replace(deaths=visit.deaths + 1)
-        again = again._replace(earlier=(*visit.earlier, error)) if error else again
-        self._queues.setdefault(visit.depth, deque()).appendleft(again)
+        self._queues.setdefault(visit.depth, deque()).appendleft(visit._replace(slept=True))
         self._queued += 1
+
+    def set_apart(self, visit: Visit, error: str, rank: int = 0) -> None:
+        """It failed of `error`, maybe because of another page: it comes again, alone.
+
+        Of several, the lowest `rank` comes first.
+        """
+        self.done(visit)
+        again = visit._replace(deaths=visit.deaths + 1, earlier=(*visit.earlier, error))
+        self._apart.setdefault(rank, deque()).append(again)
+        self._apart_depths[visit.depth] += 1
+        self.waiting += 1
 
     def put_off(self, visit: Visit) -> None:
         """It failed for a moment: it comes again, after the rest of its level."""
@@ -208,5 +238,12 @@ class Frontier:
         if not self._queues and not self._retries:
             return None
         depth = min((*self._queues, *self._retries))
-        nearest = min(self._flying, default=depth)
+        nearest = min((*self._flying, *self._apart_depths), default=depth)
         return depth if depth <= nearest + 1 else None
+
+
+def _take_one(counted: Counter[int], depth: int) -> None:
+    """One less at `depth`; a depth without any is none of the keys."""
+    counted[depth] -= 1
+    if not counted[depth]:
+        del counted[depth]

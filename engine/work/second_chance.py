@@ -16,6 +16,7 @@ ROBOTS: Final = "robots.txt"  # what is waited for where it is not the page itse
 # it as well as anything that the site did.
 _PASSING: Final = frozenset({"timeout", "connection", "network", "dns", "protocol"})
 _ASKS_FOR_LATER: Final = frozenset({408, 429})  # beside every 5xx
+_SEEN_TO_DO_IT: Final = frozenset({"flood", "memory"})
 _PAUSE_S: Final = 0.25  # before the first retry, doubled for each later one
 _LONGEST_PAUSE_S: Final = 5.0
 
@@ -84,6 +85,14 @@ def is_unproved(failed: EngineError) -> bool:
     if isinstance(failed, PageError) and failed.unproved:
         return True
     return isinstance(failed, BrowserGone) or _has_crashed(failed)
+
+
+def rank(failed: EngineError) -> int:
+    """Which of the pages that come again alone goes first: 0 before 1.
+
+    One that was seen to be busy or heavy may take all of its time again.
+    """
+    return int(isinstance(failed, PageError) and failed.kind in _SEEN_TO_DO_IT)
 
 
 def first_error(failed: EngineError) -> str:

@@ -57,7 +57,7 @@ async def test_a_page_that_kills_its_renderer_every_time_fails_alone_and_is_not_
 ) -> None:
     place.pages = {"/": place.links("/deadly", "/fine"), "/fine": "fine"}
     place.pages["/deadly"] = "<script>fetch('/kill')</script>"  # by then it holds the page
-    place.acts["/kill"] = kill_renderer
+    place.acts["/kill"] = kill_renderers
     async with browser() as session:
         kept = await crawled(session, home, place.url)
     assert kept["/deadly"]["error"] == "the page crashed twice"
@@ -77,7 +77,7 @@ async def test_a_page_under_which_the_browser_dies_twice_fails_and_takes_no_othe
     place.acts["/deadly"] = kill_browser
     async with browser() as session:
         kept = await crawled(session, home, place.url, concurrency=3)
-        assert session.starts == 3
+        assert session.starts in (2, 3), "the last of them may leave nothing to start one for"
     assert {path: page["error"] for path, page in kept.items() if "error" in page} == {
         "/deadly": "crashed the browser twice"
     }
@@ -215,6 +215,12 @@ async def test_a_page_that_floods_its_browser_does_not_burn_on_after_its_end(
         await asyncio.sleep(0.5)  # the flood itself, nothing is waited for here
         await instance.close()
         assert await asyncio.to_thread(until, lambda: not any(map(alive, flooding)))
+
+
+def kill_renderers() -> None:
+    """Also those of tabs that are free: which of them holds the page is not known here."""
+    for one in renderers():
+        one.kill()
 
 
 def die_once(place: Place, path: str) -> None:

@@ -3,10 +3,12 @@
 import asyncio
 import time
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 import pytest
 
 from engine.browser.egress import Policy
+from engine.browser.failures import PageFloods
 from engine.errors import BrowserGone, BrowserMissing, InjectedFault
 from engine.sample.pages import marker
 from engine.sample.server import Answer, Server
@@ -336,6 +338,57 @@ async def test_a_page_that_kills_the_browser_gets_a_second_chance_and_no_third(d
     outcome = await crawl(args, ctx, open_fetcher)
     assert outcome.total_pages == 4
     assert [p.get("error") for p in ctx.pages if p["url"].endswith("/1")] == [error]
+
+
+class Troubled:
+    """A tree of pages, three links each; the first attempt at some of them fails as given."""
+
+    def __init__(self, failures):
+        self.failures = failures
+        self.began = []
+        self.under_way = set()
+        self.alone = {}  # path of a page that came again -> was nothing beside it?
+
+    async def fetch(self, url, options):
+        path = urlsplit(url).path
+        self.began.append(path)
+        self.under_way.add(path)
+        for _ in range(3):
+            await asyncio.sleep(0)
+            if options.fresh:
+                self.alone[path] = self.under_way == {path}
+        self.under_way.discard(path)
+        if failure := self.failures.pop(path, None):
+            raise failure
+        links = [f"http://example.com{path}{n}/" for n in range(3)]
+        return Fetched(url, url, 200, "text/html", html="<p>x</p>", text="x", links=links)
+
+    @asynccontextmanager
+    async def open(self, engine, args):
+        yield self
+
+
+async def crawled_in_trouble(failures, **given):
+    troubled, ctx = Troubled(failures), MemoryContext()
+    asked = {"url": "http://example.com/", "delay_ms": 0, "respect_robots": False, **given}
+    await crawl(parse_crawl(asked), ctx, troubled.open)
+    assert not [page["url"] for page in ctx.pages if "error" in page]
+    return troubled, [urlsplit(page["url"]).path for page in ctx.pages]
+
+
+async def test_pages_that_another_may_have_failed_come_again_alone_when_no_other_can_be_taken():
+    failures = {"/0/": PageFloods(), "/1/": BrowserGone(url="/1/")}
+    troubled, kept = await crawled_in_trouble(failures)
+    assert troubled.alone == {"/0/": True, "/1/": True}
+    again = [len(kept) - kept[::-1].index(path) - 1 for path in ("/1/", "/0/")]
+    assert kept[: again[0]] == ["/", "/2/", "/2/0/", "/2/1/", "/2/2/"], "what they hold up not"
+    assert again == [5, 9], "one that was seen to do it comes last"
+    assert len(kept) == len(set(kept)) == 1 + 3 + 9
+
+
+async def test_a_page_that_comes_again_keeps_its_place_among_the_pages_that_may_be_taken():
+    _, kept = await crawled_in_trouble({"/0/": BrowserGone(url="/0/")}, max_pages=4)
+    assert kept == ["/", "/1/", "/2/", "/0/"]
 
 
 async def test_a_missing_browser_ends_the_crawl(site):
