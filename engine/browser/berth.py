@@ -16,7 +16,7 @@ from playwright.async_api import Error
 
 from engine.browser.closing import close_context
 from engine.browser.cookies import CUT, is_suspect, unproved
-from engine.browser.failures import PageFloods, PageTooHeavy, no_answer
+from engine.browser.failures import LeftByOthers, PageFloods, PageTooHeavy, no_answer
 from engine.browser.gate import Ward
 from engine.browser.held_open import HeldOpen
 from engine.browser.page import Tab
@@ -96,16 +96,14 @@ class Berth:
             tab = await self._opened()
             async with self.chromium.within(options.timeout_ms / 1000 + SLACK_S):
                 fetched = await tab.take(url, options)
-                if not options.fresh and await self._cookies_explain(tab, url, fetched, began_s):
-                    raise unproved(fetched.status)
-                if not (options.fresh or fetched.settled) and self.chromium.was_flooded(began_s):
-                    raise no_answer(options.timeout_ms)  # it may have had no time to come to rest
+                if not options.fresh:
+                    await self._doubt(tab, fetched, options, began_s)
                 if await tab.jar.bound(fetched.final_url, fetched.cookie_chars):
                     self._bounded_s = time.monotonic()
                 return fetched
         except PageError as failed:
             if tab is not None and not options.fresh and failed.kind in CUT:
-                failed.unproved |= await self._cookies_explain(tab, url, None, began_s)
+                failed.unproved |= await self._cookies_explain(tab, url, 0, began_s)
             failed.unproved |= failed.kind == "timeout" and self.chromium.was_flooded(began_s)
             raise await self._reason(failed, url) from failed
         except (Error, TimeoutError) as gone:
@@ -125,14 +123,33 @@ class Berth:
         if self.lives:
             await close_context(self.chromium, self.context, CLOSE_S)
 
-    async def _cookies_explain(
-        self, tab: Tab, url: str, fetched: Fetched | None, began_s: float
-    ) -> bool:
+    async def _doubt(
+        self, tab: Tab, fetched: Fetched, options: PageOptions, began_s: float
+    ) -> None:
+        """Raise when other pages may be why the answer is what it is."""
+        if await self._cookies_explain(tab, fetched.url, fetched.status, began_s):
+            raise unproved(fetched.status)
+        if await self._is_poorer(tab, fetched, began_s):
+            self.wear_out()
+            raise LeftByOthers()
+        if not fetched.settled and self.chromium.was_flooded(began_s):
+            raise no_answer(options.timeout_ms)  # it may have had no time to come to rest
+
+    async def _cookies_explain(self, tab: Tab, url: str, status: int, began_s: float) -> bool:
         """May cookies be why the page was refused, also those that are deleted again by now?"""
-        status = fetched.status if fetched is not None else 0
-        if self._bounded_s > began_s and is_suspect(status):
+        deleted = self._bounded_s > began_s and is_suspect(status)
+        if not (deleted or await tab.jar.may_explain(url, status)):
+            return False
+        self.wear_out()  # the pages after it would be refused as well
+        return True
+
+    async def _is_poorer(self, tab: Tab, fetched: Fetched, began_s: float) -> bool:
+        """May the page lack something because of what other pages left in the context?"""
+        if fetched.storage_full:
             return True
-        return await tab.jar.may_explain(url, status)
+        if not fetched.part_refused:
+            return False
+        return self._bounded_s > began_s or await tab.jar.holds(fetched.final_url)
 
     async def _reason(self, failed: PageError, url: str) -> Exception:
         """What really ended the page: its memory, a browser that hangs, or the page itself."""

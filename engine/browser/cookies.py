@@ -22,6 +22,7 @@ LOOK_S: Final = 2.0
 TOO_LARGE: Final = 431
 # What servers, balancers and caches answer to a header that is too large for them.
 SUSPECT: Final = frozenset({400, 413, 414, 494, 500, 502, 503, 520})
+REFUSALS: Final = frozenset({400, 413, 414, TOO_LARGE, 494})  # without those of a busy server
 CUT: Final = frozenset({"connection", "protocol"})  # some hang up instead
 
 
@@ -35,7 +36,10 @@ class CookieJar:
         """May cookies be why `url` was answered with `status`, or (0) not at all?"""
         if not is_suspect(status):
             return False
-        least = 1 if status == TOO_LARGE else LARGE_BYTES
+        return await self.holds(url, 1 if status == TOO_LARGE else LARGE_BYTES)
+
+    async def holds(self, url: str, least: int = LARGE_BYTES) -> bool:
+        """Are the cookies of `url` together at least that many bytes?"""
         return sum(map(_bytes, await self._cookies(url))) >= least
 
     async def bound(self, url: str, readable_chars: int) -> bool:

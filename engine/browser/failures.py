@@ -38,6 +38,17 @@ class PageFloods(PageError):
         super().__init__("flood", "the page flooded the browser")
 
 
+class LeftByOthers(PageError):
+    """Cookies or stored data of other pages may have changed what a page shows."""
+
+    unproved = True
+    code = "page_left_by_others"
+    title = "Other pages left too much behind"
+
+    def __init__(self) -> None:
+        super().__init__("storage", "other pages had filled the site's cookies or storage")
+
+
 TOO_HEAVY = "page used too much memory"
 _CODE = re.compile(r"net::(ERR_[A-Z0-9_]+)")
 # Chromium's net error -> (kind, sentence).

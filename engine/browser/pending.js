@@ -1,5 +1,5 @@
 // Put into every document before its own scripts run: knows which requests these have under way,
-// which timers, what the page said when its markup was read, whether it is on its way to another
+// which timers, how full its storage was, what the page said when its markup was read, whether it is on its way to another
 // one, and how many windows it wanted to open. While a page waits for an answer, no observer can
 // tell it from one that is ready, so `settle.js` asks here. Nothing is judged here, only told.
 ((name) => {
@@ -192,6 +192,32 @@
     },
   });
 
+  // --- how full the page's storage was when it was first asked for; earlier pages filled it ---
+  const MOST_KEYS = 10_000;
+  let stored = 0;
+  const size = (storage) => {
+    const count = Math.min(storage.length, MOST_KEYS);
+    let chars = storage.length > count ? Infinity : 0;
+    for (let at = 0; at < count; at += 1) {
+      const key = within(Storage, storage, "key", at);
+      chars += key.length + within(Storage, storage, "getItem", key).length;
+    }
+    return chars;
+  };
+  for (const one of ["localStorage", "sessionStorage"]) {
+    const { get: open, ...rest } = Object.getOwnPropertyDescriptor(window, one);
+    let known = false;
+    const opened = (target, self, given) => {
+      const storage = apply(target, self, given); // throws where there is none
+      if (!known) {
+        known = true;
+        try { stored = Math.max(stored, size(storage)); } catch { /* then nobody can write */ }
+      }
+      return storage;
+    };
+    Object.defineProperty(window, one, { ...rest, get: new Proxy(open, { apply: opened }) });
+  }
+
   // --- what the page says: how many characters, without white space, scripts and styles ---
   const roots = [];
   let shadowAt = -Infinity; // when something changed where no observer of a document looks
@@ -241,7 +267,7 @@
     const ago = { ended: endedAt, news: newsAt, left: leftAt, moved: movedAt, shadow: shadowAt };
     for (const key in ago) ago[key] = ago[key] === -Infinity ? null : at - ago[key];
     const age = at - Math.max(loadedAt, 0);
-    return { open, ago, age, due: nextDue(at), again: comesAgain(), windows, first, said: ask ? lettersSaid() : null };
+    return { open, ago, age, due: nextDue(at), again: comesAgain(), windows, stored, first, said: ask ? lettersSaid() : null };
   };
   const answer = (event) => {
     if (event.detail === "seen") { // what comes from now on is new

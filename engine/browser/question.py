@@ -7,6 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
+from engine.browser.cookies import REFUSALS
 from engine.work.bounds import MAX_HTML_CHARS
 from engine.work.fetch import MAX_LINK_CHARS
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 WORLD: Final = "openchrome-monitor"  # in which it is asked, apart from the page's own scripts
 REQUEST_MS: Final = 10_000  # how long a page waits for the answer to a request of its own
+# Of 5 Mi that a browser grants a site: a page that comes to more than this cannot write much.
+MAX_STORED_CHARS: Final = 4 * 1024 * 1024
 TEXTS_OF_AN_ELEMENT: Final = 2  # pieces of text; a page with more is cut there
 
 
@@ -67,6 +70,8 @@ def question(
         "maxHtml": min(options.max_bytes, MAX_HTML_CHARS),
         "maxTexts": options.max_elements * TEXTS_OF_AN_ELEMENT,
         "maxElements": options.max_elements,
+        "maxStored": MAX_STORED_CHARS,
+        "refusals": sorted(REFUSALS),
         "pending": pending,
         "cutOff": cut_off,
         "written": written,

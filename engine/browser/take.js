@@ -221,6 +221,12 @@
     try { return page("cookie").length; } catch { return 0; } // a sandbox has none
   };
 
+  // Did the page's own host refuse a part of it, as it does when it is sent too many cookies?
+  // 0 is what stands there when it hung up.
+  const isPartRefused = ({ name, responseStatus }) =>
+    (responseStatus === 0 || ask.refusals.includes(responseStatus)) &&
+    name.startsWith(`${location.origin}/`);
+
   const rest = settle(ask, left, later);
   const unready = (settled) => ({ settled, held: [], written: false });
   const { settled, held, written } = await (ask.waitFor
@@ -233,6 +239,7 @@
   const found = links(owners.flat(2));
   const parts = owners.map(([owner, roots]) => taken(owner, roots));
   const frames = parts.slice(1).filter((one) => one.text.trim()).length;
+  const pending = rest.tell("");
   const { text, html, wasCut } = joined(parts[0], parts.slice(1));
   return {
     url: location.href,
@@ -246,7 +253,9 @@
     skipped,
     over: over.size,
     cookieChars: cookieChars(),
-    windows: Math.min(Number(rest.tell("")?.windows) || 0, 1e6),
+    windows: Math.min(Number(pending?.windows) || 0, 1e6),
+    partRefused: performance.getEntriesByType("resource").some(isPartRefused),
+    storageFull: Number(pending?.stored ?? 0) > ask.maxStored,
     settled,
     held,
     mayImport: !ask.waitFor && (written || pageDoes("querySelector", MODULES) !== null),

@@ -28,6 +28,8 @@ class Taken(msgspec.Struct, rename="camel"):
     over: int
     windows: int
     cookie_chars: int
+    part_refused: bool
+    storage_full: bool
     settled: bool
     held: list[str]
     empty: bool
@@ -57,6 +59,8 @@ def as_fetched(taken: Taken, url: str, status: int, headers: Mapping[str, str]) 
         links_over=taken.over if html else 0,
         windows=taken.windows,
         cookie_chars=taken.cookie_chars,
+        part_refused=taken.part_refused,
+        storage_full=taken.storage_full,
         response_ms=round(taken.response_ms, 1),
         render_ms=round(taken.render_ms, 1),
         bytes=int(taken.bytes),

@@ -95,6 +95,8 @@ class Fetched(msgspec.Struct):
     windows: int = 0
     dialogs: int = 0
     cookie_chars: int = 0  # of the cookies that scripts of the page could read
+    part_refused: bool = False  # by its own host, maybe for cookies
+    storage_full: bool = False  # it came to a storage that was nearly full
     response_ms: float = 0.0
     render_ms: float = 0.0
     bytes: int = 0

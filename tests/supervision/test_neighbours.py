@@ -66,8 +66,52 @@ async def test_a_page_that_fills_the_cookie_jar_costs_no_other_page(
             told = {one for page in tried for one in page["earlier_errors"]}
             assert told <= {f"HTTP {status}", "the server sent nothing"}  # of 120 kB
             if name != "script":
-                assert len(tried) in range(1, 4), "those that were asked for at once"
+                assert len(tried) in range(1, 6), "those that were asked for at once"
     made.server.stop()
+
+
+@pytest.mark.case("R91")
+async def test_a_page_whose_parts_were_refused_for_the_cookies_of_another_is_taken_again(
+    home: Path, cookie_place: CookiePlace, browser: Running
+) -> None:
+    made = cookie_place
+    made.pages["/"] = made.links("/shown", "/later")
+    made.pages["/later"] = "<p>fine</p>"
+    flooded = [BY_SCRIPT]
+    # What another page does while this one waits for its part.
+    made.acts["/shown"] = lambda: Answer(
+        f"""<p>page</p>{flooded.pop() if flooded else ""}
+        <script>fetch("/part").then((answer) => answer.ok ? answer.text() : "no part")
+        .then((text) => document.body.append(text), () => 0)</script>""".encode()
+    )
+    made.pages["/part"] = "<p>the part</p>"
+    made.server.start()
+    async with browser() as session:
+        kept = await crawled(session, home, made.url, retries=0)
+    made.server.stop()
+    assert "the part" in kept["/shown"]["content"]
+    assert kept["/shown"]["attempts"] == 2
+    assert "attempts" not in kept["/later"]
+
+
+FULL = """<p>full</p><script>for (const one of [localStorage, sessionStorage])
+try { for (let at = 0;; at += 1) one[at] = "x".repeat(1e5) } catch {}</script>"""
+
+
+@pytest.mark.case("R97")
+@pytest.mark.parametrize("storage", ["localStorage", "sessionStorage"])
+async def test_a_page_that_finds_no_room_in_its_storage_is_taken_again_without_it(
+    home: Path, place: Place, browser: Running, storage: str
+) -> None:
+    writes = f"""<p>page</p><script>{storage}.mine = "1".repeat(1e6);
+    document.body.append("was written")</script>"""
+    place.pages = {"/": place.links("/full", *HONEST), "/full": FULL}
+    place.pages |= dict.fromkeys(HONEST, writes)
+    async with browser() as session:
+        kept = await crawled(session, home, place.url, retries=0)
+    assert all("was written" in kept[path]["content"] for path in HONEST)
+    again = [path for path, page in kept.items() if page.get("attempts") == 2]
+    assert again == HONEST[:1], "the others had room in a context that nobody filled"
 
 
 async def test_a_site_that_refuses_without_cookies_is_asked_once(
