@@ -198,6 +198,15 @@ class LedgerUnusable(EngineError):
     advice_text = "Choose another folder with --root, or mend this one."
 
 
+class LedgerNotThere(LedgerUnusable):
+    """The folder of a ledger that was used before is missing, or as empty as a mount point."""
+
+    code = "ledger_not_there"
+    title = "The ledger folder is not there"
+    sentence = "The ledger folder is away, or was removed: {path}"
+    advice_text = "Bring the folder back (a drive, a network folder), or give another with --root."
+
+
 class LedgerReadOnly(EngineError):
     """The ledger can be read but not written; nothing new is accepted."""
 

@@ -21,7 +21,16 @@ from engine.beside.steers import SteersBeside
 from engine.config import Settings
 from engine.feed import Batch
 from engine.ledger_ids import is_label
+from engine.store.presence import ANSWER_S, SILENT_WORDS, Answer
 from engine.work.context import Clock
+
+SILENT_S = ANSWER_S
+
+
+def ask_for(settings: Settings) -> Callable[[], str]:
+    """Ask the system for the folder of a ledger; the call then says that it is silent, if so."""
+    answer = Answer(settings.root, settings.home)
+    return lambda: "" if answer.came(0) else f"{settings.root}: {SILENT_WORDS}"
 
 
 class Ledgers(SteersBeside):

@@ -168,6 +168,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "doctor.room.advice": "Free some space on the disk of {root}.",
     "doctor.locks": "the ledger can be written and locked",
     "doctor.locks.held": "tasks that another program has locked: {count} ({ids})",
+    "doctor.locks.nobody": "nobody works on it",
     "doctor.locks.held.advice": "The lock of a dead program is freed by itself, {seconds} s "
     "after a window or `octask` has to change the task. End the program that holds it if it hangs.",
     "doctor.clock.past": "{shown} is in the past",

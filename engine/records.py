@@ -249,9 +249,10 @@ class Health(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the status bar says. Every text is for people and already plain.
 
     `browser`/`engine` are one of: idle, starting, ready, missing, failed.
-    `watcher` is one of: live, polling, gone (the ledger's folder is not there); `deaf` says
-    why it will go on polling. `warnings` keep work from being done; `concerns` do not, they
-    tell what makes the ledger less safe than it should be. `away`: runs wait for their folder.
+    `watcher` is one of: live, polling, gone (the ledger's folder is not there), silent (it does
+    not answer); `deaf` says why it will go on polling. `warnings` keep work from being done;
+    `concerns` do not, they tell what makes the ledger less safe than it should be. `away`: runs
+    wait for their folder.
     `no_room`: it is read-only until the disk has room.
     """
 

@@ -18,7 +18,7 @@ from engine.again import Asked, repeatable
 from engine.config import Settings
 from engine.errors import EngineError, LedgerUnusable, Problem
 from engine.feed import Batch
-from engine.ledgers import Ledgers
+from engine.ledgers import SILENT_S, Ledgers, ask_for
 from engine.records import Health, History, TaskId, TaskRecord
 from engine.service import Engine
 from gui.cancelling import Cancelled, cancel_all
@@ -63,6 +63,7 @@ class Bridge(LedgerErrands):
         self._last_health: Health | None = None
         self._look = asyncio.Event()
         self._sample = Sample()
+        self._silence = ""  # of the folder of a ledger that is being opened
         self._standstill = ""  # why the list does not follow the open ledger now
         self._requests: dict[str, Asked] = {}
         self._pulse = QTimer(self, interval=HEALTH_MS)
@@ -196,6 +197,8 @@ class Bridge(LedgerErrands):
             return replace(health, watcher="polling", watcher_reason=reason)
         watcher = "gone" if self._trouble else "live"
         reason = str(self._trouble or "")
+        if self._silence:
+            watcher, reason = "silent", self._silence
         root, slots = str(self._settings.root), self._settings.slots
         return Health(root=root, watcher=watcher, watcher_reason=reason, slots=slots)
 
@@ -229,6 +232,7 @@ class Bridge(LedgerErrands):
     async def _follow_changes(self) -> None:
         if self._engine is None:
             self._making = asyncio.ensure_future(self._make())
+            await self._await_answer(self._making)
             self._engine = engine = await asyncio.shield(self._making)
             self._has_tried(None)
             self._hand_over(engine)
@@ -240,6 +244,15 @@ class Bridge(LedgerErrands):
             self.show_health()
             self._flow.add(self._told.whole(batch))
             self._history.hear(batch)
+
+    async def _await_answer(self, making: asyncio.Future[Ledgers]) -> None:
+        """Say it if the folder does not answer (a dead network drive), and wait on."""
+        silence = ask_for(self._settings)
+        if not (await asyncio.wait({making}, timeout=SILENT_S))[0]:
+            self._silence = silence()
+            self.show_health()
+            await asyncio.wait({making})
+            self._silence = ""
 
     async def _make(self) -> Ledgers:
         engine = await asyncio.to_thread(Ledgers, self._settings, accepts=self._accepts)

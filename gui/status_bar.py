@@ -163,6 +163,7 @@ class StatusBar(QStatusBar):
             "live": ("good", self.tr("Live")),
             "polling": ("warning", self.tr("Polling")),
             "gone": ("bad", self.tr("Folder gone")),
+            "silent": ("bad", self.tr("No answer")),
         }
         tone_name, text = words.get(health.watcher, words["live"])
         hint = retold(health.watcher_reason) or self.tr("Changes in the ledger are seen at once.")

@@ -88,6 +88,12 @@ class Trouble(QObject):
             self._tell_read_only(health)
         elif self._lasting.startswith("warning"):
             self._tell_unwritten(health)
+        elif self._lasting == "silent":
+            words = self.tr(
+                "Its drive or network may be away. The list stays as it was last read, and is live "
+                "again as soon as the folder answers."
+            )
+            self._banner.tell(self.tr("The ledger folder does not answer"), words)
         elif self._lasting.startswith("deaf"):
             words = self.tr("The list is looked at often instead, so it may be up to 2 s behind.")
             self._banner.tell(
@@ -98,6 +104,8 @@ class Trouble(QObject):
 
     @staticmethod
     def _name_of(health: Health) -> str:
+        if health.watcher == "silent":
+            return "silent"
         if health.read_only:
             return "read-only"
         if health.warnings:

@@ -28,7 +28,12 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 AGAIN_S: Final = 2.0  # until a ledger that cannot be opened is tried again
 CLOSE_S: Final = 1.0  # one on a dead disk is left to itself
-_STATES: Final[dict[str, Standing]] = {"live": "live", "polling": "polling", "gone": "gone"}
+_STATES: Final[dict[str, Standing]] = {
+    "live": "live",
+    "polling": "polling",
+    "gone": "gone",
+    "silent": "polling",
+}
 
 
 class Guest(Engine):

@@ -10,12 +10,12 @@ from typing import Any
 import click
 
 from engine.cli import facts, goals, runs, show
-from engine.cli.calls import call, refuse, status_code, tell_unknown_ledgers
+from engine.cli.calls import call, call_on_all, refuse, status_code, tell_unknown_ledgers
 from engine.cli.cancel import cancel
 from engine.cli.escaped import as_json as print_json
 from engine.cli.examples import Number
 from engine.cli.export import export
-from engine.cli.place import bare_settings, place_options, settings_from
+from engine.cli.place import await_answer, bare_settings, place_options, settings_from
 from engine.cli.plain import plainly
 from engine.cli.prune import prune
 from engine.cli.recordings import export as export_recording
@@ -135,7 +135,7 @@ def _metavar(param: Param) -> str:
 
 
 def _list(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    views = call(settings, lambda engine: verb.call(engine, given), as_json=as_json)
+    views = call_on_all(settings, lambda engine: verb.call(engine, given), as_json=as_json)
     if as_json:
         print_json({"tasks": [show.view_data(view) for view in views], "count": len(views)})
     else:
@@ -177,7 +177,7 @@ def _reap(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: boo
         unjudged.update(engine.unjudged)
         return views, left, len(left) - sum(isinstance(one, Unreadable) for one in entries)
 
-    views, left, failed = call(settings, reap, accepts=verb.accepts, as_json=as_json)
+    views, left, failed = call_on_all(settings, reap, accepts=verb.accepts, as_json=as_json)
     show.reaped(views, left, unjudged, as_json)
     sys.exit(1 if failed else 0)
 
@@ -203,6 +203,7 @@ def doctor(home: Path | None, root: Path | None, as_json: bool) -> None:
     """Look at browser, ledger, locks, limits and versions; a report to copy."""
     try:
         settings = bare_settings(home, root)
+        await_answer(settings)
     except EngineError as error:
         refuse(error, as_json=as_json)
     report = examine(settings)

@@ -13,12 +13,15 @@ import click
 
 from engine.cli.escaped import as_json as print_json
 from engine.cli.phrases import say
+from engine.cli.place import check_there
 from engine.config import Settings
 from engine.display import display
 from engine.errors import (
     EngineError,
     InvalidArguments,
     LedgerAway,
+    LedgerMissing,
+    LedgerNotThere,
     NotATaskId,
     TaskNotFound,
     WaitTimeout,
@@ -81,8 +84,36 @@ def call(
     log_to_file()
     try:
         return asyncio.run(_opened(settings, work, accepts))
+    except TaskNotFound as error:
+        _tell_missing(settings, error, as_json)
+        refuse(error, as_json=as_json)
     except EngineError as error:
         refuse(error, as_json=as_json)
+
+
+def call_on_all(
+    settings: Settings,
+    work: Callable[[Engine], Awaitable[T]],
+    *,
+    accepts: bool = False,
+    as_json: bool = False,
+) -> T:
+    """As `call`, for work on all tasks: refused where their folder is away, and so seems empty."""
+    try:
+        check_there(settings)
+    except EngineError as error:
+        refuse(error, as_json=as_json)
+    return call(settings, work, accepts=accepts, as_json=as_json)
+
+
+def _tell_missing(settings: Settings, error: TaskNotFound, as_json: bool) -> None:
+    """Say beside "no such task" that the whole ledger is away, where the error does not."""
+    if isinstance(error, LedgerMissing | LedgerAway) or as_json:
+        return
+    try:
+        check_there(settings)
+    except LedgerNotThere as missing:
+        click.echo(display(str(missing)), err=True)
 
 
 async def _opened(settings: Settings, work: Callable[[Engine], Awaitable[T]], accepts: bool) -> T:

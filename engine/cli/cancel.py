@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from engine import words
-from engine.cli.calls import call, described, exit_code
+from engine.cli.calls import call as call_on_one
+from engine.cli.calls import call_on_all, described, exit_code
 from engine.cli.escaped import as_json as print_json
 from engine.cli.phrases import say
 from engine.cli.show import view_data
@@ -31,6 +32,7 @@ _SKIPPED = {
 def cancel(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
     """Ask tasks to stop. What a query matches is shown first, and then fixed."""
     dry = given["dry_run"]
+    call = call_on_one if given["all_matching"] is None else call_on_all
     asks = given["all_matching"] is not None and not given["yes"] and not as_json and _watched()
     chosen = given
     if dry or asks:

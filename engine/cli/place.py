@@ -10,11 +10,17 @@ from typing import Any, TypeVar
 
 import click
 
+from engine.cli.phrases import say
+from engine.comet.kept import FOLDER as RUNS_FOLDER
 from engine.config import Settings
 from engine.display import display
+from engine.errors import LedgerNotThere, LedgerUnusable
 from engine.store.ground import privacy_concerns
+from engine.store.presence import SILENT_WORDS, Answer, is_missing
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+ANSWER_S = 2.0  # a folder that has not answered by then is told of
 
 
 def _folder(given: str | Path) -> Path:
@@ -55,12 +61,40 @@ def settings_from(home: Path | None, root: Path | None) -> Settings:
     Others who could change the tasks are told of, once for each command, beside the answer.
 
     Raises:
-        LedgerUnusable: OPENCHROME_TASK_ROOT is not an absolute path, or no home is known.
+        LedgerUnusable: OPENCHROME_TASK_ROOT is not an absolute path, no home is known, or the
+            folder does not answer.
     """
     settings = bare_settings(home, root)
+    await_answer(settings)
     for concern in privacy_concerns(settings.root, settings.home):
         click.echo(display(str(concern)), err=True)
     return settings
+
+
+def await_answer(settings: Settings) -> None:
+    """Wait for a folder on a slow drive, and say so; a dead one would hold whoever looks at it.
+
+    Raises:
+        LedgerUnusable: it does not answer.
+    """
+    answer = Answer(settings.root, settings.home)
+    if answer.came(ANSWER_S):
+        return
+    click.echo(say("place.silent", root=settings.root), err=True)
+    if not answer.came(settings.away_s):
+        raise LedgerUnusable(path=str(settings.root), reason=SILENT_WORDS)
+
+
+def check_there(settings: Settings) -> None:
+    """Refuse a ledger whose folder is missing although tasks of its home have run before.
+
+    Where none ever did there is nothing to miss: an empty list is the truth.
+
+    Raises:
+        LedgerNotThere: it is away, or was removed.
+    """
+    if is_missing(settings.root) and (settings.home / RUNS_FOLDER).is_dir():
+        raise LedgerNotThere(path=str(settings.root))
 
 
 def bare_settings(home: Path | None, root: Path | None) -> Settings:

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from engine import words
-from engine.cli.calls import Interrupts, call, described
+from engine.cli.calls import Interrupts, call_on_all, described
 from engine.cli.escaped import as_json as print_json
 from engine.cli.phrases import say
 from engine.cli.show import now_ms
@@ -34,7 +34,7 @@ def prune(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: boo
         with Interrupts(stop.set):
             return await let_go(engine, read(verb, given), stop)
 
-    found = call(settings, work, as_json=as_json)
+    found = call_on_all(settings, work, as_json=as_json)
     if isinstance(found, Preview):
         print_json({"dry_run": True, **_data(found)}) if as_json else _show(found, given)
         return

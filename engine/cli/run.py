@@ -136,7 +136,7 @@ async def _foreground(
         standing = ""
         while not gone.done():
             await asyncio.wait({gone}, timeout=LOOK_S)
-            standing = tell_standing(engine, ids, standing, shown.note)
+            standing = tell_standing(engine, ids, standing, shown.note, ending=bool(cancels))
             shown.look(await _looked(engine, ids))
         await asyncio.gather(*cancels, return_exceptions=True)
     for lost in filter(None, map(engine.lost, ids)):

@@ -222,7 +222,7 @@ async def foreground(
         offset, standing = 0, ""
         while not gone.done():
             await asyncio.wait({gone}, timeout=LOOK_S)
-            standing = tell_standing(engine, [task_id], standing, show.note)
+            standing = tell_standing(engine, [task_id], standing, show.note, ending=bool(cancels))
             offset = await _show_new(engine, task_id, offset, show)
         await _show_new(engine, task_id, offset, show)
         await asyncio.gather(*cancels, return_exceptions=True)
@@ -241,10 +241,16 @@ async def tell_refused(work: Awaitable[object], note: Callable[[str], object]) -
 
 
 def tell_standing(
-    engine: Engine, ids: Collection[str], before: str, note: Callable[[str], object]
+    engine: Engine,
+    ids: Collection[str],
+    before: str,
+    note: Callable[[str], object],
+    *,
+    ending: bool,
 ) -> str:
     """Say what stands in the way of the tasks of this process (their folder is away, the disk is
-    full, …), once; returns it. That a folder is back is said, too, unless it came too late."""
+    full, …), once; returns it. That a folder is back is said, too, unless it came too late, and
+    whether its task goes on or is `ending`, because that was asked for."""
     if any(engine.lost(task_id) is not None for task_id in ids):
         return before
     away = say("start.away")
@@ -252,7 +258,7 @@ def tell_standing(
     if now and now != before:
         note(now)
     elif before == away and not now:
-        note(say("start.back"))
+        note(say("start.back.ending" if ending else "start.back"))
     return now
 
 

@@ -16,7 +16,7 @@ from engine.attention import standing
 from engine.cli.calls import OK, Interrupts, call, refuse
 from engine.cli.escaped import as_json as print_json
 from engine.cli.phrases import say
-from engine.cli.place import place_options, settings_from
+from engine.cli.place import check_there, place_options, settings_from
 from engine.cli.show import cells, rich_table, view_data
 from engine.errors import EngineError
 from engine.records import TaskRecord, TaskView
@@ -34,8 +34,13 @@ def watch(once: bool, home: Path | None, root: Path | None, as_json: bool) -> No
         settings = settings_from(home, root)
     except EngineError as error:
         refuse(error, as_json=as_json)
+    if once:
+        try:
+            check_there(settings)
+        except EngineError as error:
+            refuse(error, as_json=as_json)
     live = sys.stdout.isatty() and not as_json and not once
-    show = _Table(str(settings.root)) if live else _Lines(as_json)
+    show = _Table(str(settings.root)) if live else _Lines(str(settings.root), as_json)
     call(settings, lambda engine: _follow(engine, show, once), as_json=as_json)
     sys.exit(OK)
 
@@ -60,8 +65,10 @@ async def _batches(engine: Engine, show: _Table | _Lines, once: bool) -> None:
 class _Lines:
     """One line per task that changed: tab-separated, or JSON."""
 
-    def __init__(self, as_json: bool) -> None:
+    def __init__(self, root: str, as_json: bool) -> None:
+        self._root = root
         self._as_json = as_json
+        self._gone = False
 
     def __enter__(self) -> _Lines:
         return self
@@ -70,6 +77,10 @@ class _Lines:
         pass
 
     def take(self, batch: Batch, engine: Engine) -> None:
+        gone = engine.health().watcher == "gone"
+        if gone != self._gone:
+            click.echo(say("watch.gone" if gone else "watch.back", root=self._root), err=True)
+        self._gone = gone
         for view in batch.views:
             if self._as_json:
                 print_json(view_data(view), indent=None)

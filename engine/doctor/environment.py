@@ -17,15 +17,18 @@ from engine import redact
 from engine.config import Settings
 from engine.doctor.finding import Finding
 from engine.errors import EngineError
-from engine.saying import count, decimal, say
+from engine.records import LIVE, Unreadable
+from engine.saying import count, decimal, retold, say
 from engine.store.files import MIB
 from engine.store.ground import concerns, disk_kind
 from engine.store.hints import Listener, open_ears
 from engine.store.lease import Lease
 from engine.store.lock import locks_of_others
 from engine.store.lock_watch import UNMOVED_S
+from engine.store.look import LedgerLook
 from engine.store.machine import wall_ms
 from engine.store.opening import check_writable
+from engine.store.ownership import owner_of
 
 WATCHES: Final = Path("/proc/sys/fs/inotify/max_user_watches")
 FEW_WATCHES: Final = 1_000
@@ -103,11 +106,23 @@ def _held(root: Path) -> Iterator[Finding]:
         held = {task_id: one for task_id, one in held.items() if later.get(task_id) == one}
     if not held:
         return
-    ids = ", ".join(sorted(held)[:MOST_NAMED])
+    look = LedgerLook(root)
+    named = "; ".join(_owned(look, task_id) for task_id in sorted(held)[:MOST_NAMED])
     more = "" if len(held) <= MOST_NAMED else " …"
-    text = say("doctor.locks.held", count=count(len(held)), ids=ids + more)
+    text = say("doctor.locks.held", count=count(len(held)), ids=named + more)
     advice = say("doctor.locks.held.advice", seconds=decimal(UNMOVED_S, 0))
     yield Finding("locks", "warning", text, advice)
+
+
+def _owned(look: LedgerLook, task_id: str) -> str:
+    """A locked task and who works on it; who holds the lock itself, a lock does not tell."""
+    try:
+        entry = look.read(task_id)
+    except EngineError:
+        return task_id
+    if isinstance(entry, Unreadable) or entry.status not in LIVE:
+        return f"{task_id}: {say('doctor.locks.nobody')}"
+    return f"{task_id}: {retold(owner_of(look.root, entry).sentence)}"
 
 
 def _away_ms(written_ms: int | None, before_ms: int, after_ms: int) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
@@ -30,6 +31,8 @@ _GONE_NAMES: Final = (
     *("ENOENT", "ENOTDIR", "ENODEV", "ENXIO", "EIO", "ESTALE", "ENOTCONN", "EREMOTEIO"),
     *("EHOSTDOWN", "EHOSTUNREACH", "ENETDOWN", "ENETUNREACH", "ETIMEDOUT"),
 )
+SILENT_WORDS: Final = "the ledger folder does not answer"
+ANSWER_S: Final = 5.0  # a dead network mount never answers: after so long that is told
 _GONE: Final = frozenset(getattr(errno, name, errno.ENOENT) for name in _GONE_NAMES)
 
 
@@ -47,6 +50,39 @@ def may_be_away(error: EngineError) -> bool:
         cause = error.__cause__
         return isinstance(cause, OSError) and cause.errno in _GONE
     return isinstance(error, TaskNotFound | LedgerUnusable | TaskUnreadable)
+
+
+class Answer:
+    """Asks the system for a folder in a thread of its own: a dead network mount never answers.
+
+    Whoever waits is not held up for longer than wanted, and the thread keeps no program alive.
+    """
+
+    def __init__(self, *folders: Path) -> None:
+        self._folders = folders
+        self._thread = threading.Thread(target=self._ask, name="ask for a folder", daemon=True)
+        self._thread.start()
+
+    def came(self, within_s: float) -> bool:
+        """Did the system answer, whatever it said?"""
+        self._thread.join(within_s)
+        return not self._thread.is_alive()
+
+    def _ask(self) -> None:
+        for folder in self._folders:
+            with suppress(OSError), os.scandir(folder) as found:
+                next(found, None)
+
+
+def is_missing(root: Path) -> bool:
+    """Is the folder of a ledger missing, or empty without our mark, as a mount point is?"""
+    try:
+        with os.scandir(root) as found:
+            return next(found, None) is None
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False  # why it cannot be read is told by whoever opens it
 
 
 class HeldFolder:

@@ -18,6 +18,7 @@ from engine.store.ground import deaf_disk
 from engine.store.hints import Ears, open_ears
 from engine.store.listening import Listening
 from engine.store.post import Changes, Post
+from engine.store.presence import ANSWER_S, SILENT_WORDS
 
 GONE_S = 1.0  # rows must be back within 2 s of the folder's return
 
@@ -25,9 +26,10 @@ GONE_S = 1.0  # rows must be back within 2 s of the folder's return
 class Watch:
     """Listens to the root and to the followed tasks' folders, and says how whole that is.
 
-    `state` is live, polling or gone, `reason` a sentence when it is not live; `deaf` is set
-    while that will last. `doubt` says of which folders no notice can be trusted. Changes are
-    taken by one reader, on the loop that called `start`; `nudge` may be called from any thread.
+    `state` is live, polling, gone or silent (it does not answer), `reason` a sentence when it is
+    not live; `deaf` is set while that will last. `doubt` says of which folders no notice can be
+    trusted. Changes are taken by one reader, on the loop that called `start`; `nudge` may be
+    called from any thread.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class Watch:
         self.state = "live"
         self.reason = ""
         self.deaf = ""
-        self._period = {"live": scan_s, "polling": poll_s, "gone": GONE_S}
+        self._period = {"live": scan_s, "polling": poll_s, "gone": GONE_S, "silent": GONE_S}
         self._post = Post()
         self._listening = Listening(root, self._post, ears, doubt)
         self._keeper: asyncio.Task[None] | None = None
@@ -120,7 +122,10 @@ class Watch:
             overflow = "the system dropped change notices"
         else:
             overflow = ""
-        gone, self.deaf = await asyncio.to_thread(self._listening.mend)
+        look = asyncio.ensure_future(asyncio.to_thread(self._listening.mend))
+        if not (await asyncio.wait({look}, timeout=ANSWER_S))[0]:
+            self._tell("silent", f"{self.root}: {SILENT_WORDS}")
+        gone, self.deaf = await look
         trouble = self.deaf or overflow
         if gone:
             state, reason = "gone", gone
@@ -129,6 +134,9 @@ class Watch:
             state, reason = "polling", f"Looking every {every}: {trouble}."
         else:
             state, reason = "live", ""
+        self._tell(state, reason)
+
+    def _tell(self, state: str, reason: str) -> None:
         if (state, reason) != (self.state, self.reason):
             self.state, self.reason = state, reason
             self._post.put()

@@ -124,6 +124,7 @@ class LedgersPart(WidePart):
             "live": self.tr("Live"),
             "polling": self.tr("Polling"),
             "gone": self.tr("Folder gone"),
+            "silent": self.tr("No answer"),
         }
         state = watching.get(health.watcher, health.watcher)
         name, path = words.say("root.here"), display(health.root)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.program import ENDLESS, LIMIT_S, Octask, said_until, until
+from tests.cli.program import ENDLESS, FAST, LIMIT_S, Octask, said_until, until
 from tests.endless_site import endless
 from tests.owners.elsewhere import open_files
 
@@ -132,3 +132,67 @@ def test_a_crawl_that_cannot_write_its_end_says_why_and_ends_once_it_can(
     assert program.returncode == 0, errors
     assert "is back" not in errors
     assert len(json.loads((folder / "result.json").read_bytes())["pages"]) == 5
+
+
+@pytest.mark.case("R94")
+@pytest.mark.parametrize("left", ["nothing", "a mount point"])
+def test_what_is_asked_of_all_tasks_of_a_ledger_that_is_away_is_refused(
+    octask: Octask, site: Any, left: str
+) -> None:
+    root = octask.home / "tasks"
+    assert octask("list") == ""  # nothing ever ran here, and nothing is missed
+    octask("start", "crawl", site.url, *FAST, "--max-pages", "1")
+    (task,) = octask.tasks()
+    root.rename(root.with_name("aside"))
+    if left == "a mount point":
+        root.mkdir()
+    asked = (
+        *(["list"], ["list", "--json"], ["watch", "--once"], ["reap"]),
+        *(["cancel", "--all-matching", "status:running", "--yes"], ["prune", "--keep", "1"]),
+    )
+    for words in asked:
+        assert "is away, or was removed" in octask(*words, code=1), words
+    for words in (["get", task["task_id"]], ["wait", task["task_id"]]):
+        said = octask(*words, code=4)
+        assert "folder is not there" in said or "is away, or was removed" in said
+    assert [*root.iterdir()] == [] if root.exists() else left == "nothing"
+
+
+@pytest.mark.case("R94")
+def test_a_list_that_is_watched_says_when_its_ledger_goes_and_comes_back(
+    octask: Octask, site: Any
+) -> None:
+    octask("start", "crawl", site.url, *FAST, "--max-pages", "1")
+    root = octask.home / "tasks"
+    program = octask.start("watch")
+    assert program.stdout is not None
+    assert program.stderr is not None
+    said_until(program.stdout, "Completed")
+    aside = root.with_name("aside")
+    root.rename(aside)
+    said_until(program.stderr, f"The ledger folder is gone: {root}")
+    aside.rename(root)
+    said_until(program.stderr, f"The ledger folder is back: {root}")
+    said_until(program.stdout, "Completed")
+    program.send_signal(signal.SIGINT)
+    program.communicate(timeout=LIMIT_S)
+
+
+@pytest.mark.case("R94")
+def test_after_a_ctrl_c_while_the_ledger_is_away_nothing_says_that_the_task_goes_on(
+    octask: Octask, site: Any
+) -> None:
+    program, root = crawling(octask, site)
+    (folder,) = [one for one in root.iterdir() if one.name != ".runners"]
+    aside = root.with_name("aside")
+    root.rename(aside)
+    assert program.stderr is not None
+    said_until(program.stderr, "The ledger folder is away, waiting.")
+    program.send_signal(signal.SIGINT)
+    said_until(program.stderr, "Cancelling")
+    aside.rename(root)
+    _, errors = program.communicate(timeout=LIMIT_S)
+    assert program.returncode == 3, errors
+    assert "goes on" not in errors
+    assert "is back; the task is being cancelled" in errors
+    assert json.loads((folder / "meta.json").read_bytes())["status"] == "CANCELLED"

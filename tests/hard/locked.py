@@ -142,13 +142,17 @@ async def beside_a_rewriter(seconds: float) -> dict[str, float]:
         await engine.open()
         unreadable, marked_at, ended = 0, 0.0, 0.0
         tool: asyncio.Task[None] | None = None
+
+        def rewrite_and_tell() -> None:
+            nonlocal ended
+            rewrite(path, seconds)
+            ended = time.monotonic()
+
         async with aclosing(engine.changes()) as batches:
             async for batch in batches:
                 unreadable += sum(isinstance(view.entry, Unreadable) for view in batch.views)
                 if tool is None and batch.complete:
-                    tool = asyncio.create_task(asyncio.to_thread(rewrite, path, seconds))
-                over = tool is not None and tool.done()
-                ended = ended or (time.monotonic() if over else 0.0)
+                    tool = asyncio.create_task(asyncio.to_thread(rewrite_and_tell))
                 if ended and batch.views and not batch.views[-1].stale:
                     marked_at = time.monotonic()
                 if marked_at or (ended and time.monotonic() - ended > 10):

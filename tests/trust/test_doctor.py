@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,6 +48,7 @@ def test_locks_that_stand_are_named_and_those_of_ours_are_not(home: Path) -> Non
     told = [(one.subject, one.state) for one in found]
     assert told[:2] == [("locks", "ok"), ("locks", "warning")]
     assert held in found[1].text
+    assert f"{held}: process {os.getpid()} is running" in found[1].text
     assert own not in found[1].text
 
 

@@ -1,0 +1,60 @@
+"""The window on a folder that does not answer: it says so, keeps its rows and goes on."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.config import Settings
+from gui.alarm import Alarm
+from gui.session import Session
+from gui.settings import Memory
+from tests.dead_mount import dead_mount
+from tests.gui.windows import opened, until
+from tests.watch.folders import write_meta
+
+pytestmark = [
+    pytest.mark.case("R97"),
+    pytest.mark.skipif(sys.platform != "linux", reason="mounts by FUSE"),
+]
+SILENT = "The ledger folder does not answer"
+
+
+@pytest.fixture(autouse=True)
+def told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.store.watch.ANSWER_S", 0.5)
+    monkeypatch.setattr("gui.bridge.SILENT_S", 0.5)
+
+
+async def test_a_folder_that_falls_silent_is_told_and_its_rows_stay(tmp_path: Path) -> None:
+    root = tmp_path / "home" / "tasks"
+    for number in range(3):
+        write_meta(root, number, "COMPLETED")
+    async with opened(tmp_path / "home") as session:
+        window = session.window
+        with dead_mount(root):
+            session.bridge.rescan()
+            await until(lambda: window.banner.title == SILENT, session.bridge.health)
+            assert window.model.rowCount() == 3
+            assert window.area.state == "table"
+        await until(lambda: not window.banner.title, session.bridge.health)
+        assert window.model.rowCount() == 3
+
+
+async def test_a_window_that_opens_on_a_silent_folder_says_so_and_goes_on(tmp_path: Path) -> None:
+    root = tmp_path / "home" / "tasks"
+    write_meta(root, 1, "COMPLETED")
+    settings = Settings.at(home=tmp_path / "home")
+    session = Session(settings, Memory(tmp_path / "window.ini"), Alarm())
+    window = session.window
+    try:
+        with dead_mount(root):
+            session.open()
+            await until(lambda: window.banner.title == SILENT, session.bridge.health)
+        await until(lambda: window.model.rowCount() == 1, window.loaded)
+        await until(lambda: not window.banner.title, session.bridge.health)
+    finally:
+        window.remember()
+        await session.close()
