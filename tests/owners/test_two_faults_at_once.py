@@ -18,7 +18,6 @@ from tests.endless_site import endless
 from tests.hard.rewriter import rewrite
 
 PAGES = "25"
-pytestmark = pytest.mark.case("R98")
 
 
 class Disk:
@@ -99,6 +98,7 @@ def judge(disk: Disk, status: str) -> None:
     assert [page["url"] for page in result["pages"]] == urls
 
 
+@pytest.mark.case("R98")
 def test_a_disk_that_fills_while_the_ledger_is_away_is_waited_for_or_told(
     crawl: subprocess.Popen[str], disk: Disk
 ) -> None:
@@ -119,6 +119,7 @@ def test_a_disk_that_fills_while_the_ledger_is_away_is_waited_for_or_told(
     judge(disk, ended["status"])
 
 
+@pytest.mark.case("R98")
 @pytest.mark.parametrize("killed", ["away", "back"])
 def test_a_program_killed_while_its_ledger_is_away_and_the_disk_full_is_reaped_with_its_pages(
     crawl: subprocess.Popen[str], disk: Disk, octask: Octask, killed: str
@@ -149,6 +150,7 @@ def test_a_program_killed_while_its_ledger_is_away_and_the_disk_full_is_reaped_w
     assert disk.pages() == kept
 
 
+@pytest.mark.case("R98")
 def test_a_record_that_is_rewritten_while_its_ledger_goes_and_comes_costs_no_page(
     crawl: subprocess.Popen[str], disk: Disk
 ) -> None:
