@@ -12,7 +12,7 @@ from tests.dead_mount import dead_mount
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts by FUSE")
 
 
-@pytest.mark.case("R97")
+@pytest.mark.case("R98")
 def test_every_word_about_a_silent_folder_comes_within_seconds_and_ends(
     octask: Octask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -25,7 +25,7 @@ def test_every_word_about_a_silent_folder_comes_within_seconds_and_ends(
             assert "does not answer" in said, words
 
 
-@pytest.mark.case("R97")
+@pytest.mark.case("R98")
 def test_a_folder_that_answers_late_is_waited_for(octask: Octask) -> None:
     root = octask.home / "tasks"
     root.mkdir(parents=True)

@@ -25,7 +25,7 @@ def told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gui.bridge.SILENT_S", 0.5)
 
 
-@pytest.mark.case("R97")
+@pytest.mark.case("R98")
 async def test_a_folder_that_falls_silent_is_told_and_its_rows_stay(tmp_path: Path) -> None:
     root = tmp_path / "home" / "tasks"
     for number in range(3):
@@ -41,7 +41,7 @@ async def test_a_folder_that_falls_silent_is_told_and_its_rows_stay(tmp_path: Pa
         assert window.model.rowCount() == 3
 
 
-@pytest.mark.case("R97")
+@pytest.mark.case("R98")
 async def test_a_window_that_opens_on_a_silent_folder_says_so_and_goes_on(tmp_path: Path) -> None:
     root = tmp_path / "home" / "tasks"
     write_meta(root, 1, "COMPLETED")

@@ -98,7 +98,7 @@ def judge(disk: Disk, status: str) -> None:
     assert [page["url"] for page in result["pages"]] == urls
 
 
-@pytest.mark.case("R98")
+@pytest.mark.case("R99")
 def test_a_disk_that_fills_while_the_ledger_is_away_is_waited_for_or_told(
     crawl: subprocess.Popen[str], disk: Disk
 ) -> None:
@@ -119,7 +119,7 @@ def test_a_disk_that_fills_while_the_ledger_is_away_is_waited_for_or_told(
     judge(disk, ended["status"])
 
 
-@pytest.mark.case("R98")
+@pytest.mark.case("R99")
 @pytest.mark.parametrize("killed", ["away", "back"])
 def test_a_program_killed_while_its_ledger_is_away_and_the_disk_full_is_reaped_with_its_pages(
     crawl: subprocess.Popen[str], disk: Disk, octask: Octask, killed: str
@@ -150,7 +150,7 @@ def test_a_program_killed_while_its_ledger_is_away_and_the_disk_full_is_reaped_w
     assert disk.pages() == kept
 
 
-@pytest.mark.case("R98")
+@pytest.mark.case("R99")
 def test_a_record_that_is_rewritten_while_its_ledger_goes_and_comes_costs_no_page(
     crawl: subprocess.Popen[str], disk: Disk
 ) -> None:
