@@ -25,6 +25,7 @@ _REMEMBERED_CHARS = 512  # longer links are read again wherever they stand
 _WEB = ("http://", "https://")
 _UP_TO_FILE = re.compile(r"https?://[^/]+/(?:[^?#]*/)?")
 _GLOB_FRONT = re.compile(r"https?://[^/*?#@\\]+(?=/|$)", re.IGNORECASE)
+_WILD_FRONT = re.compile(r"(https?|\*+)://([^/?#@\\{}:\[]*)(?::([0-9]+)(?=[/?]|$))?", re.IGNORECASE)
 _NEVER_ENCODED = "%/:@!$&()*+,;=~-._[]\\#"  # in an address; other signs are, here or there
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ROUTE = re.compile(r"#(?!!?/?(?:#|$))[!/][^#]*")
@@ -200,7 +201,7 @@ def glob_matcher(globs: Iterable[str]) -> Callable[[Address], bool]:
     of_path: list[str] = []
     of_url: list[str] = []
     for glob in globs:
-        (of_path if glob.startswith("/") else of_url).append(_pattern(_spelled(glob)))
+        (of_path if glob.startswith("/") else of_url).append(_pattern(spelled_glob(glob)))
     path = re.compile("|".join(of_path) or r"(?!)", re.DOTALL)
     url = re.compile("|".join(of_url) or r"(?!)", re.DOTALL)
 
@@ -213,13 +214,33 @@ def glob_matcher(globs: Iterable[str]) -> Callable[[Address], bool]:
     return matches
 
 
-def _spelled(glob: str) -> str:
-    """`glob` with its scheme and host as addresses have them, where no wildcard stands in these."""
+def spelled_glob(glob: str) -> str:
+    """`glob` with its scheme and host as addresses have them, but for labels with a wildcard."""
     found = _GLOB_FRONT.match(glob)
     spelled = None if found is None else urls.parse(found[0])
-    if found is None or spelled is None or spelled.user or spelled.password:
+    if found is None or spelled is None:
+        return _with_wild_host(glob)
+    if spelled.user or spelled.password:
         return glob
     return spelled.origin + glob[found.end() :]
+
+
+def _with_wild_host(glob: str) -> str:
+    found = _WILD_FRONT.match(glob)
+    if found is None:
+        return glob
+    scheme, labels, port = found[1].lower(), found[2].split("."), found[3]
+    host = ".".join(map(_spelled_label, labels))
+    is_usual = port is None or (scheme in urls.PORTS and int(port) == urls.PORTS[scheme])
+    return f"{scheme}://{host}{'' if is_usual else f':{port}'}{glob[found.end() :]}"
+
+
+def _spelled_label(label: str) -> str:
+    """One part of a host; a wildcard within an international one fits no address."""
+    if label.isascii() or "*" in label:
+        return label.lower()
+    host = urls.host_of(f"{label}.x")  # a number alone would be read as an address
+    return label if host is None else host.removesuffix(".x")
 
 
 def _pattern(glob: str) -> str:

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Final, Generic, TypeVar
 
 from engine.errors import EngineError
-from engine.work.addresses import link_address
+from engine.work.addresses import in_charset, link_address
 
 ASSET_S: Final = 5.0  # until one has come; later the page goes without
 MAX_ASSET_CHARS: Final = 1024 * 1024  # of one; the rest is not read
@@ -91,7 +91,7 @@ class AssetLoader(Generic[T]):
         return await asyncio.to_thread(self._parse, text)
 
 
-def resolved(base: str, href: str) -> str:
-    """The address to ask for; empty for what is none."""
-    address = link_address(base, href) if href else None
+def resolved(base: str, href: str, charset: str = "") -> str:
+    """The address that a page in `charset` asks for; empty for what is none."""
+    address = link_address(base, in_charset(href, charset)) if href else None
     return "" if address is None else address.asked

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engine.work import style_sheets
-from engine.work.addresses import address_of, link_address
+from engine.work.addresses import address_of, in_charset, link_address
 from engine.work.bounds import bounded
 from engine.work.extract import parse_static
 from engine.work.style_sheets import Rule
@@ -38,12 +38,16 @@ def has_frames(html: str) -> bool:
     return _FRAME.search(html) is not None
 
 
-def frames_of(html: str, styles: Iterable[tuple[Rule, ...]], url: str) -> list[Frame]:
-    """The frames of the page's own origin that are seen, in their order."""
-    return list(_frames(html, styles, url))
+def frames_of(
+    html: str, styles: Iterable[tuple[Rule, ...]], url: str, charset: str = ""
+) -> list[Frame]:
+    """The frames of the page's own origin that are seen, in their order; it is in `charset`."""
+    return list(_frames(html, styles, url, charset))
 
 
-def _frames(html: str, styles: Iterable[tuple[Rule, ...]], url: str) -> Iterator[Frame]:
+def _frames(
+    html: str, styles: Iterable[tuple[Rule, ...]], url: str, charset: str
+) -> Iterator[Frame]:
     tree = parse_static(bounded(html))
     base = tree.css_first("base[href]")
     href = "" if base is None else base.attributes.get("href") or ""
@@ -57,7 +61,10 @@ def _frames(html: str, styles: Iterable[tuple[Rule, ...]], url: str) -> Iterator
         if markup is not None and node.tag == "iframe":
             yield Frame(markup, "")
             continue
-        address = link_address(start.url, node.attributes.get("src") or "")
+        source = node.attributes.get("src")
+        if not source:
+            continue  # a blank document, and not the page itself
+        address = link_address(start.url, in_charset(source, charset))
         if address is not None and address.origin == own.origin:
             yield Frame("", address.asked)
 

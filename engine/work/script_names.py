@@ -84,7 +84,12 @@ class ScriptLoader:
         await self._scripts.close()
 
     async def named(
-        self, names: frozenset[str], scripts: Iterable[Script], base: str, deadline: float
+        self,
+        names: frozenset[str],
+        scripts: Iterable[Script],
+        base: str,
+        deadline: float,
+        charset: str = "",
     ) -> frozenset[str]:
         """Which of a page's `names` its scripts name; of scripts that cannot be read, whose
         source did not come or is spread over modules, all but the ids.
@@ -95,7 +100,7 @@ class ScriptLoader:
             if script.is_module:
                 known.append(None)
             elif script.src:
-                places.append(resolved(base, script.src))
+                places.append(resolved(base, script.src, charset))
             else:
                 known.append(await self._scripts.parsed(script.text))
         await self._scripts.load(places, deadline)

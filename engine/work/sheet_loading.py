@@ -24,8 +24,8 @@ class SheetLoader:
     async def close(self) -> None:
         await self._sheets.close()
 
-    async def of_page(self, html: str, url: str, deadline: float) -> Styles:
-        """The rules for a page, sheet by sheet; `deadline` is of the loop's clock."""
+    async def of_page(self, html: str, url: str, deadline: float, charset: str = "") -> Styles:
+        """The rules for a page in `charset`, sheet by sheet; `deadline` is of the loop's clock."""
         base, named = sheets_of(html)
         if not named:
             return ()
@@ -33,7 +33,7 @@ class SheetLoader:
         base = url if address is None else address.url
         order: list[tuple[str, Sheet]] = []
         for each in named:
-            place = "" if each.css else resolved(base, each.href)
+            place = "" if each.css else resolved(base, each.href, charset)
             order.append((place, await self._sheets.parsed(each.css) if each.css else _NONE))
         await self._sheets.load((place for place, _ in order), deadline)
         rules: list[tuple[Rule, ...]] = []

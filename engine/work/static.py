@@ -17,7 +17,7 @@ from engine import urls
 from engine.browser.egress import Policy, without_credentials
 from engine.errors import AddressBlocked, EngineError, PageError
 from engine.work import documents
-from engine.work.addresses import Address, address_of, link_address
+from engine.work.addresses import Address, address_of, in_charset, link_address
 from engine.work.asset_loading import ASSET_S
 from engine.work.bounds import MAX_HTML_CHARS, bounded
 from engine.work.extract import THREAD_FROM_CHARS, off_the_loop, parse_html, parse_static
@@ -155,6 +155,7 @@ class StaticFetcher:
             async with response:
                 fetched, judged = await self._read(response, options, deadline)
             to = refresh_of(fetched.html) if 200 <= fetched.status < 300 else ""
+            to = in_charset(to, fetched.charset)
             onward = link_address(final.asked, to) if to else None
             if onward is None or onward.asked == final.asked:
                 break
@@ -162,7 +163,9 @@ class StaticFetcher:
         else:
             raise PageError("redirects", "too many redirects")
         if fetched.html and 200 <= fetched.status < 300:
-            fetched.styles = await self._sheets.of_page(fetched.html, final.asked, deadline)
+            fetched.styles = await self._sheets.of_page(
+                fetched.html, final.asked, deadline, fetched.charset
+            )
             if self._judge and is_doubtful(fetched.html, fetched.styles):
                 _add_style(fetched)
             if not options.raw:
@@ -171,7 +174,7 @@ class StaticFetcher:
             base = link_address(final.asked, judged.base) if judged.base else None
             place = final.asked if base is None else base.url
             fetched.script_names = await self._scripts.named(
-                judged.names, judged.scripts, place, deadline
+                judged.names, judged.scripts, place, deadline, fetched.charset
             )
         fetched.url, fetched.final_url = url, final.url
         fetched.response_ms = _ms(answered - started)
@@ -193,7 +196,8 @@ class StaticFetcher:
         if not has_frames(owner.html):
             return
         size, at = len(owner.html), around[-1]
-        for frame in await off_the_loop(size, frames_of, owner.html, owner.styles, at.asked):
+        given = (owner.html, owner.styles, at.asked, owner.charset)
+        for frame in await off_the_loop(size, frames_of, *given):
             if len(page.inner) >= MAX_FRAMES or _size(page) > MAX_HTML_CHARS:
                 return
             if [each.asked for each in around].count(frame.url) > 1:
@@ -211,7 +215,9 @@ class StaticFetcher:
                 continue
             inner.final_url = place.url
             if inner.html:
-                inner.styles = await self._sheets.of_page(inner.html, place.asked, deadline)
+                inner.styles = await self._sheets.of_page(
+                    inner.html, place.asked, deadline, inner.charset
+                )
             page.inner.append(inner)
             if inner.html and len(around) < MAX_DEPTH:
                 await self._add_frames(page, inner, (*around, place), options, deadline)

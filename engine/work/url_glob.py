@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from engine.work.addresses import spelled_glob
+
 _TOKEN: Final = re.compile(r"\*\*|\*|\{[^{}]*\}|\\.|.", re.DOTALL)
 _ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
 
@@ -19,7 +21,8 @@ class Glob:
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
-        parts = (_expression(found[0]) for found in _TOKEN.finditer(pattern))
+        spelled = spelled_glob(pattern)
+        parts = (_expression(found[0]) for found in _TOKEN.finditer(spelled))
         self._expression = re.compile("".join(parts), re.DOTALL)
 
     def matches(self, url: str) -> bool:

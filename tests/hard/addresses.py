@@ -3,7 +3,8 @@
 Random texts, made of what the URL standard's own tests are made of, are resolved by Chromium's
 `URL` and by ours: what is opened, and which host and port are judged. Then one page's links, of
 every sign in path, query and fragment, are asked for by Chromium and by the static engine, and
-the server compares the request lines.
+the server compares the request lines; so does it for what pages in other character sets ask for
+by themselves: frames, style sheets, where they send their reader.
 """
 
 from __future__ import annotations
@@ -76,6 +77,17 @@ _RESOLVED = """links => JSON.parse(links).map(link => {
 _ASK = """async links => {
   for (const link of JSON.parse(links)) await fetch(link, { cache: "no-store" });
 }"""
+# Of pages that are not in UTF-8: a query is sent in the page's own character set, a base is not.
+CHARSETS = ("windows-1252", "shift_jis", "utf-8")
+WORDS = "?q=ïƒΩ&z=日本#é"
+PARTS = (
+    '<iframe src="/o/frame{}"></iframe>',
+    '<frameset><frame src="/o/frame{}"></frameset>',
+    '<meta http-equiv=refresh content="0;url=/o/onward{}">',
+    '<link rel=stylesheet href="/o/sheet.css{}"><p>x',
+    '<base href="/o/base{}"><iframe src=""></iframe>',
+    '<base href="/o/base{}"><iframe src="#x"></iframe>',
+)
 _HREF = re.compile(r"(https?://)(?:[^/@]*@)?([^/]*)(.*)", re.DOTALL)
 _NAMED = re.compile(r"[a-z0-9._:\[\]-]+")  # a host that somebody can have
 
@@ -190,6 +202,40 @@ async def _asked(page: Page, *, short: bool) -> tuple[int, list[str]]:
     ]
 
 
+async def _asked_by_pages(page: Page) -> tuple[int, list[str]]:
+    """The same of what pages in other character sets ask for by themselves."""
+    heard: list[str] = []
+    cases = [(charset, part.format(WORDS)) for charset in CHARSETS for part in PARTS]
+
+    def answer(request: Request) -> Answer:
+        if not request.target.startswith("/p/"):
+            heard.append(request.target)
+            kind = "text/css" if ".css" in request.target else "text/html"
+            return Answer(b"", content_type=kind)
+        charset, markup = cases[int(request.target[3:])]
+        body = f"<!doctype html><title>t</title>{markup}".encode(charset, "xmlcharrefreplace")
+        return Answer(body, content_type=f"text/html; charset={charset}")
+
+    server = Server(answer, "127.0.0.1", 0)
+    server.start()
+    differing: list[str] = []
+    try:
+        start = f"http://127.0.0.1:{server.port}"
+        async with open_static(Policy.for_start(start)) as fetcher:
+            for number, (charset, markup) in enumerate(cases):
+                heard.clear()
+                await page.goto(f"{start}/p/{number}")
+                await page.wait_for_load_state("networkidle")
+                theirs = {*heard} - {"/favicon.ico"}
+                heard.clear()
+                await fetcher.fetch(f"{start}/p/{number}", PageOptions(timeout_ms=15_000))
+                if {*heard} != theirs:
+                    differing.append(f"{charset} {markup}: {heard}, Chromium for {sorted(theirs)}")
+    finally:
+        server.stop()
+    return len(cases), differing
+
+
 async def _measure(*, short: bool) -> Figures:
     texts = SHORT_TEXTS if short else TEXTS
     async with async_playwright() as driver:
@@ -200,6 +246,7 @@ async def _measure(*, short: bool) -> Figures:
         try:
             otherwise = await _read(page, texts)
             asked, elsewhere = await _asked(page, short=short)
+            pages, in_charset = await _asked_by_pages(page)
         finally:
             await browser.close()
     facts = {
@@ -207,8 +254,11 @@ async def _measure(*, short: bool) -> Figures:
         "read otherwise": len(otherwise),
         "links asked for": asked,
         "asked for otherwise": len(elsewhere),
+        "pages in other character sets": pages,
+        "of these otherwise": len(in_charset),
     }
-    return Figures("URL", facts, [*otherwise[:MOST_TOLD], *elsewhere[:MOST_TOLD]])
+    told = (otherwise, elsewhere, in_charset)
+    return Figures("URL", facts, [one for each in told for one in each[:MOST_TOLD]])
 
 
 def measure(*, short: bool) -> Figures:

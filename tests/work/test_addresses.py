@@ -14,6 +14,7 @@ from engine.work.crawl_args import ARGUMENTS, CrawlArgs, parse_crawl
 from engine.work.frontier import Frontier, Visit
 from engine.work.seen import SeenKeys
 from engine.work.static import _target
+from engine.work.url_glob import Glob
 
 
 def known(text):
@@ -230,6 +231,11 @@ def test_what_the_standard_refuses_is_no_address(text):
     [
         ("https://stra\u00dfe.example/**", "https://stra\u00dfe.example/a"),
         ("HTTP://Example.COM:80/*", "http://example.com/a"),
+        ("https://*.b\u00fccher.example/**", "https://www.b\u00fccher.example/a"),
+        ("https://**.STRA\u00dfE.example:443/*", "https://a.b.stra\u00dfe.example/a"),
+        ("*://b\u00fccher.example:8443/**", "https://b\u00fccher.example:8443/a"),
+        ("*://www.*.Example/**", "http://www.a.example/a"),
+        ("http://*.1\uff12.b\u00fc.example/", "http://a.12.b\u00fc.example/"),
         ("/caf\u00e9/**", "http://example.com/caf\u00e9/a"),
         ("/a b^c|d'e", "http://example.com/a b^c|d'e"),
         ("/a?'b'", "http://example.com/a?'b'"),
@@ -238,6 +244,15 @@ def test_what_the_standard_refuses_is_no_address(text):
 )
 def test_a_glob_may_spell_an_address_as_people_do(glob, url):
     assert glob_matcher([glob])(known(url))
+
+
+def test_a_glob_that_a_command_waits_for_may_spell_the_host_as_people_do():
+    for glob in ("https://b\u00fccher.example/**", "https://*.B\u00fccher.example/**", "*://**/a"):
+        assert Glob(glob).matches("https://xn--bcher-kva.example/a") is ("*." not in glob)
+    assert Glob("https://*.b\u00fccher.example/{a,b}").matches(
+        "https://www.xn--bcher-kva.example/b"
+    )
+    assert not Glob("https://*.b\u00fccher.example/").matches("https://www.bucher.example/")
 
 
 @pytest.mark.parametrize(

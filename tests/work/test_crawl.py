@@ -479,6 +479,38 @@ async def test_a_frameset_is_crawled_whole(site):
     assert outcome.summary()["succeeded"] == 221
 
 
+async def test_what_a_page_asks_for_by_itself_is_asked_for_in_its_character_set():
+    heard = []
+    asked = "?q=\u00e9\u03a9#\u00e9"
+    pages = {
+        "/sheet": f"<link rel=stylesheet href='/a.css{asked}'><p>x",
+        "/frame": f"<iframe src='/in{asked}'></iframe>",
+        "/on": f"<meta http-equiv=refresh content='0;url=/there{asked}'>",
+        "/base": f"<base href='/start{asked}'><iframe src='#x'></iframe><iframe src=''></iframe>",
+        "/blank": "<p>once</p><iframe></iframe><iframe src></iframe>",
+    }
+
+    def answer(request):
+        heard.append(request.target)
+        text = pages.get(request.path, "<p>other</p>")
+        kind = "text/html; charset=windows-1252"
+        return Answer(text.encode("windows-1252", "xmlcharrefreplace"), content_type=kind)
+
+    server = Server(answer, "127.0.0.1", 0)
+    server.start()
+    try:
+        url = f"http://127.0.0.1:{server.port}"
+        for page in pages:
+            _, (found,) = await crawled(f"{url}{page}", max_pages=1, respect_robots=False)
+    finally:
+        server.stop()
+    there = "?q=%E9%26%23937%3B"
+    assert sorted(heard) == sorted(
+        [*pages, f"/a.css{there}", f"/in{there}", f"/there{there}", "/start?q=%C3%A9%CE%A9"]
+    )
+    assert found["content"].strip() == "once", "a frame without an address is blank"
+
+
 async def test_a_page_that_sends_its_reader_on_is_the_page_it_leads_to(site):
     def on(to):
         return Answer(f"<meta http-equiv=refresh content='0;url={to}'>one moment".encode())
