@@ -263,6 +263,10 @@ class Steering(Minding):
         """Why a run of this process was given up without an end on disk, if it was."""
         return self._executor.lost(TaskId(task_id)) if self._executor is not None else None
 
+    def take_lost(self) -> list[EngineError]:
+        """Why runs of this process were given up since the last call, for who shows it at once."""
+        return self._executor.take_lost() if self._executor is not None else []
+
     def is_away(self, task_id: str) -> bool:
         """Does this process run the task, and wait for its folder?"""
         return self.owns(task_id) and self.run_of(task_id).owner is Owner.AWAY

@@ -186,6 +186,8 @@ class Bridge(LedgerErrands):
             self._last_health = health
             self.health.emit(health)
         self.show_ledgers()
+        for error in self._engine.take_lost() if self._engine is not None else ():
+            self.failed.emit(error)
 
     def look_at_health(self) -> Health:
         """The engine's health; before there is one, what is known without it."""

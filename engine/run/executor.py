@@ -48,6 +48,7 @@ class Executor:
         self._closing = False
         self._ended_at: dict[TaskId, float] = {}
         self._lost: dict[TaskId, EngineError] = {}
+        self._newly_lost: list[EngineError] = []
         self.unsettled: set[TaskId] = set()  # lost, and their folders may come back
         self.trouble = ""
 
@@ -100,6 +101,11 @@ class Executor:
     def lost(self, task_id: TaskId) -> EngineError | None:
         """Why the run of a task was given up without an end on disk, if it was."""
         return self._lost.get(task_id)
+
+    def take_lost(self) -> list[EngineError]:
+        """Why runs were given up since the last call; a record that is away cannot tell it."""
+        found, self._newly_lost = self._newly_lost, []
+        return found
 
     def ask_to_stop(self, task_id: TaskId) -> None:
         """Stop a run whose folder is away, at once; it ends when the folder is back."""
@@ -155,6 +161,7 @@ class Executor:
             finally:
                 if runner.lost is not None:
                     self._lost[job.task_id] = runner.lost
+                    self._newly_lost.append(runner.lost)
                     if isinstance(runner.lost, LedgerAway):
                         self.unsettled.add(job.task_id)
                 self._running.pop(job.task_id, None)

@@ -161,3 +161,26 @@ async def test_a_running_task_whose_ledger_is_away_stays_in_sight_and_says_that_
         aside.rename(root)
         assert await ended(session, task_id) == "COMPLETED"
         await until(lambda: not window.banner.title, session.bridge.health)
+
+
+@pytest.mark.case("R95")
+@pytest.mark.parametrize("what", ["ledger", "task"])
+async def test_a_task_whose_folder_stays_away_ends_with_the_reason_in_sight(
+    home: Path, site: Any, what: str
+) -> None:
+    root, aside = home / "tasks", home / "aside"
+    async with opened(home, away_s=0.3) as session:
+        window = session.window
+        task_id = await start(
+            session, **{**FAST, "url": endless(site), "delay_ms": 50, "max_pages": 1_000}
+        )
+        await until(lambda: (root / task_id / "pages.jsonl").exists(), session.bridge.batch)
+        place = root if what == "ledger" else root / task_id
+        told = heard(session.bridge.failed)
+        place.rename(aside)
+        (error,) = await told
+        assert "was away for more than 0.3 s" in str(error)
+        assert "away for more than" in window.banner.accessibleName()
+        assert session.bridge.own_tasks == ()
+        aside.rename(place)
+        assert await ended(session, task_id) == "FAILED"
