@@ -17,10 +17,12 @@ from engine.records import ENVELOPE, EngineFields
 from engine.run.kind import Kind, Tools
 from engine.run.kinds import kind_of
 from engine.work.command_values import is_reference, reference_name
+from engine.work.credential_args import CREDENTIALS
 
 MAX_REQUEST_BYTES = 1024 * 1024  # the cap of everything that is parsed (a task file, too)
 COMMANDS_KIND = "commands"
 ADDRESSES = ("url", "urls", "sitemap_url", "tabs")
+BY_REFERENCE = (*ADDRESSES, *CREDENTIALS)
 UNKNOWN_ADDRESS = "https://address.invalid/"
 MAX_NAME = 200  # characters of a task's own name
 
@@ -73,12 +75,14 @@ def admit(
     spec = kind_of(kind)
     problems: list[Problem] = []
     parsed: Any = None
+    named: dict[str, Any] = {}  # where credentials are: that may be written down
     if not isinstance(args, Mapping):
         problems.append(Problem("args", "wrong_type", "must be an object of named arguments"))
     else:
         problems.extend(_size_problem(args))
         if kind != COMMANDS_KIND:  # which reads its own, wherever a text may stand
             environ = tools.settings.environ if tools is not None else None
+            named = {name: args[name] for name in CREDENTIALS if is_reference(args.get(name))}
             args = resolved(args, environ, problems)
         try:
             here = spec.parse_here if tools is not None else None
@@ -89,15 +93,15 @@ def admit(
     problems.extend(_name_problems(name))
     if problems or not isinstance(args, Mapping):
         raise InvalidArguments(tuple(problems))
-    return Request(spec, dict(args), parsed, name, terms)
+    return Request(spec, {**args, **named}, parsed, name, terms)
 
 
 def resolved(
     args: Mapping[str, Any], environ: Mapping[str, str] | None, problems: list[Problem]
 ) -> dict[str, Any]:
-    """The arguments with the addresses that were given as `{"secret": "env:NAME"}`.
+    """The arguments with the addresses and credentials given as `{"secret": "env:NAME"}`.
 
-    Without `environ` each is taken for some address: only its form is checked.
+    Without `environ` each is taken for some text: only its form is checked.
     """
 
     def one(name: str, given: Any) -> Any:
@@ -114,7 +118,7 @@ def resolved(
         return (environ or {}).get(variable) or UNKNOWN_ADDRESS
 
     found = dict(args)
-    for name in ADDRESSES:
+    for name in BY_REFERENCE:
         given = args.get(name)
         if isinstance(given, list | tuple):
             found[name] = [one(f"{name}[{at}]", each) for at, each in enumerate(given)]

@@ -21,6 +21,7 @@ from engine.work import (
 )
 from engine.work.arguments import Maybe, OneOf, Reading, Table, Whole
 from engine.work.command_table import TIMEOUT, TOOLS, Arg, default_timeout_ms
+from engine.work.credential_args import SecretText
 
 COMMANDS: Final = "commands"
 STARTABLE: Final = (
@@ -103,6 +104,8 @@ def _input(read: Reading, default: Any) -> Input:
         read = read.read
     if isinstance(read, Whole):
         return Input(default, read.low, read.high)
+    if isinstance(read, SecretText):
+        return Input(default, secret=True)
     if isinstance(read, OneOf):
         return Input(default, choices=read.choices)
     return Input(default)

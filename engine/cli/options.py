@@ -11,6 +11,8 @@ CRAWL: Final[Mapping[str, str]] = {
     "urls": "A further address to begin at (again for more).",
     "max_pages": "Stop after so many pages (1 to 1,000,000; 20, of a sitemap 50).",
     "max_depth": "Follow links so deep (0 to 100; 2).",
+    "username": "Who logs in, where the site asks with HTTP authentication.",
+    "password": "env:NAME, the variable that holds the password; never the password itself.",
     "scope": "Only addresses that match this pattern (the start's origin).",
     "include_patterns": "Only addresses that match one of these patterns (again for more).",
     "exclude_patterns": "No address that matches one of these patterns (again for more).",
@@ -105,10 +107,16 @@ def kind_options(command: Command) -> Command:
 def given_options(options: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
     """What was typed, as arguments: lists stay lists, of the rest the last one counts."""
     return {
-        name: [*values] if name in LISTS else _value(values[-1])
+        name: [*values] if name in LISTS else _given(name, values[-1])
         for name, values in options.items()
         if values
     }
+
+
+def _given(name: str, text: str) -> Any:
+    if name == "password":  # everybody can see the words of a command line
+        return {"secret": text}
+    return text if name == "username" else _value(text)
 
 
 def _value(text: str) -> Any:

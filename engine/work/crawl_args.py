@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from engine.errors import InvalidArguments, Problem
-from engine.work.addresses import Address, Fragments, address_of, credentials_of
+from engine.work.addresses import Address, Fragments, address_of
 from engine.work.arguments import (
     Argument,
     OneOf,
@@ -25,6 +25,7 @@ from engine.work.arguments import (
     whole,
 )
 from engine.work.bounds import MAX_ELEMENTS, MAX_TEXT_KB
+from engine.work.credential_args import CREDENTIALS, credential_problems, credentials_from
 from engine.work.fetch import Credentials, PageOptions, Screenshot
 from engine.work.given_secrets import Hidden, of_address
 
@@ -126,6 +127,7 @@ ARGUMENTS: Table = {
     "sameOrigin": Argument("same_origin", flag),
     "include_patterns": Argument("include_patterns", texts),
     "exclude_patterns": Argument("exclude_patterns", texts),
+    **CREDENTIALS,
     **PAGE_ARGUMENTS,
 }
 
@@ -140,6 +142,7 @@ def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
     if "url" not in given:
         problems.append(missing("url", "the address to start at"))
     problems.extend(route_problems(fields, fields.get("url", "")))
+    problems.extend(credential_problems(fields, fields.get("url")))
     if problems:
         raise InvalidArguments(tuple(problems))
     if not fields.pop("same_origin", True) and not fields.get("scope"):
@@ -147,10 +150,11 @@ def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
     typed, urls = fields.pop("url"), fields.get("urls") or ()
     address = address_of(typed)
     assert address is not None
+    credentials, secrets = credentials_from(fields, typed)
     return CrawlArgs(
         url=address.url,
-        credentials=credentials_of(typed),
-        secrets=tuple(secret for one in (typed, *urls) for secret in of_address(one)),
+        credentials=credentials,
+        secrets=(*secrets, *(secret for one in urls for secret in of_address(one))),
         **fields,
     )
 

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 
 from engine.errors import InvalidArguments, Problem
-from engine.work.addresses import address_of, credentials_of
+from engine.work.addresses import address_of
 from engine.work.arguments import (
     Argument,
     Table,
@@ -22,8 +22,9 @@ from engine.work.arguments import (
     web_address,
     whole,
 )
+from engine.work.credential_args import CREDENTIALS, credential_problems, credentials_from
 from engine.work.fetch import Credentials
-from engine.work.given_secrets import Hidden, of_address
+from engine.work.given_secrets import Hidden
 
 Part = Literal["dom", "screenshot", "phash", "network", "console"]
 PARTS: Final[tuple[Part, ...]] = get_args(Part)
@@ -76,6 +77,7 @@ ARGUMENTS: Table = {
     "timeout_ms": Argument("timeout_ms", whole(100, 600_000)),
     "label": Argument("label", optional(text)),
     "redact_content": Argument("redact_content", flag),
+    **CREDENTIALS,
 }
 
 
@@ -91,13 +93,12 @@ def parse_evidence(given: Mapping[str, Any]) -> EvidenceArgs:
         problems.append(missing("url", "the address of the page, or tab"))
     if has_url and has_tab:
         problems.append(Problem("tab", "not_together", "does not go with url"))
+    problems.extend(credential_problems(fields, fields.get("url")))
     if problems:
         raise InvalidArguments(tuple(problems))
     typed = fields.pop("url", None)
     address = address_of(typed) if typed else None
+    credentials, secrets = credentials_from(fields, typed or "")
     if address is None:
         return EvidenceArgs(**fields)
-    secrets = tuple(of_address(typed))
-    return EvidenceArgs(
-        url=address.url, credentials=credentials_of(typed), secrets=secrets, **fields
-    )
+    return EvidenceArgs(url=address.url, credentials=credentials, secrets=secrets, **fields)

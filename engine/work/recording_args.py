@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from engine.errors import InvalidArguments, Problem
-from engine.work.addresses import address_of, credentials_of
+from engine.work.addresses import address_of
 from engine.work.arguments import (
     Argument,
     Table,
@@ -21,8 +21,9 @@ from engine.work.arguments import (
     web_address,
     whole,
 )
+from engine.work.credential_args import CREDENTIALS, credential_problems, credentials_from
 from engine.work.fetch import Credentials
-from engine.work.given_secrets import Hidden, of_address
+from engine.work.given_secrets import Hidden
 
 Screenshots = Literal["each", "navigation", "none"]
 MAX_DURATION_MS = 24 * 3_600_000
@@ -58,6 +59,7 @@ ARGUMENTS: Table = {
     "width": Argument("width", whole(200, 8_000)),
     "height": Argument("height", whole(200, 8_000)),
     "redact_content": Argument("redact_content", flag),
+    **CREDENTIALS,
 }
 
 
@@ -73,12 +75,11 @@ def parse_recording(given: Mapping[str, Any]) -> RecordingArgs:
     headed = fields.pop("headed", None)
     if headed is not None and fields.setdefault("headless", not headed) == headed:
         problems.append(Problem("headed", "given_twice", "contradicts headless"))
+    problems.extend(credential_problems(fields, fields.get("url")))
     if problems:
         raise InvalidArguments(tuple(problems))
     typed = fields.pop("url")
     address = address_of(typed)
     assert address is not None  # web_address saw to it
-    secrets = tuple(of_address(typed))
-    return RecordingArgs(
-        url=address.url, credentials=credentials_of(typed), secrets=secrets, **fields
-    )
+    credentials, secrets = credentials_from(fields, typed)
+    return RecordingArgs(url=address.url, credentials=credentials, secrets=secrets, **fields)

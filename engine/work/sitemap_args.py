@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from engine.errors import InvalidArguments
-from engine.work.addresses import Address, address_of, credentials_of
+from engine.work.addresses import Address, address_of
 from engine.work.arguments import (
     Argument,
     Table,
@@ -20,6 +20,7 @@ from engine.work.arguments import (
     web_address,
 )
 from engine.work.crawl_args import PAGE_ARGUMENTS, CrawlArgs, route_problems
+from engine.work.credential_args import CREDENTIALS, credential_problems, credentials_from
 from engine.work.given_secrets import of_address
 
 MAX_PAGES = 50  # unless told otherwise
@@ -29,6 +30,7 @@ ARGUMENTS: Table = {
     "sitemap_url": Argument("sitemap_url", optional(web_address)),
     "filter": Argument("filter", optional(text)),
     "other_origins": Argument("other_origins", flag),
+    **CREDENTIALS,
     **PAGE_ARGUMENTS,
 }
 
@@ -61,6 +63,8 @@ def parse_sitemap(given: Mapping[str, Any]) -> SitemapArgs:
     if given.get("url") is None and given.get("sitemap_url") is None:
         problems.append(missing("url", "the address of the site, or sitemap_url"))
     problems.extend(route_problems(fields, ""))
+    typed = fields.get("url") or fields.get("sitemap_url")
+    problems.extend(credential_problems(fields, typed))
     if problems:
         raise InvalidArguments(tuple(problems))
     url, sitemap_url = fields.pop("url", None), fields.pop("sitemap_url", None)
@@ -68,10 +72,11 @@ def parse_sitemap(given: Mapping[str, Any]) -> SitemapArgs:
     site = address_of(url or sitemap_url)
     assert site is not None
     fields.setdefault("max_pages", MAX_PAGES)
+    credentials, secrets = credentials_from(fields, url or sitemap_url)
     pages = CrawlArgs(
         url=site.url,
-        credentials=credentials_of(url or sitemap_url),
-        secrets=(*of_address(url), *of_address(sitemap_url)),
+        credentials=credentials,
+        secrets=(*secrets, *of_address(url), *of_address(sitemap_url)),
         max_depth=0,  # what a page links is not followed: the sitemap is the list
         scope="**" if own.get("other_origins") else f"{site.origin}/**",
         **fields,

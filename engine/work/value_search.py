@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from engine.work.escaped_letters import readings
@@ -24,7 +25,7 @@ class Span(NamedTuple):
 
 
 class Search:
-    """Looks for `values`; where several stand in one place, the first of them counts."""
+    """Looks for `values`; where several begin in one place, the longest part counts."""
 
     def __init__(self, values: Sequence[str]) -> None:
         forms = [(at, form) for at, value in enumerate(values) for form in forms_of(value)]
@@ -45,20 +46,22 @@ class Search:
         return _apart(found)
 
     def _found(self, text: str) -> Iterator[Span]:
-        here = [(which, form) for which, form in self._forms if form.sign in text]
-        if not here:
-            return
-        pattern = "|".join(f"({form.regex})" for _, form in here)
-        for found in re.finditer(pattern, text):  # `re` keeps what it compiled
-            which = here[(found.lastindex or 1) - 1][0]
-            if found.end() > found.start() and not self._is_port(text, found, which):
-                yield Span(*found.span(), which)
+        for which, form in self._forms:
+            # Each by itself: joined, nearly every text would need another pattern compiled.
+            for found in _compiled(form.regex).finditer(text) if form.sign in text else ():
+                if found.end() > found.start() and not self._is_port(text, found, which):
+                    yield Span(*found.span(), which)
 
     def _is_port(self, text: str, found: re.Match[str], which: int) -> bool:
         if which not in self._ports or not _AFTER_PORT.match(text, found.end()):
             return False
         before = text[max(0, found.start() - _MOST_HOST) : found.start()]
         return _HOST_BEFORE.search(before) is not None
+
+
+@lru_cache(maxsize=2_048)
+def _compiled(regex: str) -> re.Pattern[str]:
+    return re.compile(regex)
 
 
 def _may_be_port(value: str) -> bool:
@@ -68,7 +71,7 @@ def _may_be_port(value: str) -> bool:
 def _apart(found: list[Span]) -> list[Span]:
     """Those that overlap become one."""
     kept: list[Span] = []
-    for one in sorted(found, key=lambda span: (span.begin, -span.end)):
+    for one in sorted(found, key=lambda span: (span.begin, -span.end, span.which)):
         if kept and one.begin < kept[-1].end:
             kept[-1] = kept[-1]._replace(end=max(kept[-1].end, one.end))
         else:

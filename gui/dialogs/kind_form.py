@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QCheckBox, QLineEdit, QVBoxLayout, QWidget
 from engine.errors import Problem
 from engine.forms import Input, inputs
 from gui.dialogs.address import complete
-from gui.dialogs.editors import Patterns, Prose, Seconds, Several
+from gui.dialogs.editors import Patterns, Prose, Seconds, SecretLine, Several
 from gui.dialogs.field import Field, choice, number, number_or_none
 from gui.dialogs.fold import Fold, grid_of
 from gui.dialogs.kind_words import FormWords, Line
@@ -46,7 +46,9 @@ def _text_editor(line: Line, facts: Input) -> QWidget:
         return Patterns()
     if line.editor == "prose":
         return Prose()
-    edit = QLineEdit()
+    edit = SecretLine() if facts.secret else QLineEdit()
+    if facts.secret:
+        edit.setEchoMode(QLineEdit.EchoMode.Password)
     edit.setPlaceholderText(line.shade)
     return edit
 

@@ -44,6 +44,7 @@ class KindWords(NamedTuple):
 # Arguments that are asked for in JSON only: other faces have them, or they need an open browser.
 JSON_ONLY: Final = {"recording": ("headed",), "oc_evidence_bundle": ("tab",)}
 MS: Final = " ms"
+REFERENCE: Final = '{"secret": "env:NAME"}'
 
 
 class FormWords(QObject):
@@ -114,6 +115,7 @@ class FormWords(QObject):
             Line("include_patterns", self.tr("Only addresses like"), "lines", hint=stars),
             Line("exclude_patterns", self.tr("Never addresses like"), "lines"),
             Line("scope", self.tr("Stay within"), "line", shade=site),
+            *self._login(),
             *self._manners(),
         )
 
@@ -128,6 +130,7 @@ class FormWords(QObject):
             *self._engine_and_format(),
             *self._pages(),
             Line("other_origins", self.tr("Also addresses of other sites"), "check"),
+            *self._login(),
             *self._manners(),
         )
 
@@ -195,6 +198,13 @@ class FormWords(QObject):
         text = self.tr("Redact keys in page content")
         return Line("redact_content", text, "check", hint=hint)
 
+    def _login(self) -> tuple[Line, ...]:
+        hint = self.tr("Not kept. Or where it is: {0}").format(REFERENCE)
+        return (
+            Line("username", self.tr("User"), "line"),
+            Line("password", self.tr("Password"), "line", hint=hint),
+        )
+
     def _recording(self) -> tuple[Line, ...]:
         shots = (
             ("navigation", self.tr("Of every new page")),
@@ -211,6 +221,7 @@ class FormWords(QObject):
             Line("headless", self.tr("Without a visible window"), "check", "limits"),
             Line("width", self.tr("Window width"), "number", suffix=" px"),
             Line("height", self.tr("Window height"), "number", suffix=" px"),
+            *self._login(),
             Line("keep_text", self.tr("Keep what is typed"), "check", hint=text),
             self._redact_content(counted=False),
         )
@@ -230,6 +241,7 @@ class FormWords(QObject):
             Line("network_window_ms", self.tr("Watch requests for"), "number", suffix=MS),
             Line("timeout_ms", self.tr("Time for the page"), "number", suffix=MS),
             self._wait_for(),
+            *self._login(),
             Line("full_page", self.tr("The whole page, not only what fits a screen"), "check"),
             self._redact_content(),
         )

@@ -1,7 +1,7 @@
 """G13: secrets of two dozen kinds are planted, everything is run, and every sink is searched.
 
 Pages repeat what they were given in several spellings, and publish what only looks like a
-secret: that has to be kept.
+secret: that has to be kept. Random passwords go the same ways, see `given_everywhere`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ import psutil
 from engine.sample.site import Site
 from tests.commands.conftest import do, task
 from tests.hard.figures import Figures
+from tests.hard.given_everywhere import Everywhere
 from tests.trust.planted import PLANTED, PUBLISHED, SECRETS, Walk
 from tests.trust.plays import ANSWERS, STATIC, VARIABLE, WORDS, address
 
 REPO: Final = Path(__file__).resolve().parents[2]
 FAST: Final = ("--engine", "static", "--delay-ms", "0", "--respect-robots", "false")
-LIMIT_S: Final = 240
+LIMIT_S: Final = 900
 MOST_TASKS: Final = 3  # that are looked at one by one from the command line
 # Markup is kept with where its links lead. What the user exported himself is in the environment
 # of what he starts.
@@ -87,6 +88,7 @@ class Scene:
 
     def __init__(self, place: Path, site: Site, bystander: Bystander) -> None:
         self.site, self.walk, self.bystander = site, Walk(), bystander
+        self.said: list[tuple[str, bytes]] = []
         self.place, self.home = place, place / "home"
         for name in ("home", "temp", "exports"):
             (place / name).mkdir(mode=0o700)
@@ -104,29 +106,32 @@ class Scene:
             VARIABLE: PLANTED["secret of the environment"],
         }
 
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
+    def start(self, *words: str, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
         started = subprocess.Popen(
             [sys.executable, *words],
             env=self.environment(),
             cwd=REPO,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
         self.bystander.typed(started.pid)
         return started
 
-    def run(self, sink: str, *words: str) -> bytes:
-        """Run to its end and search what it said."""
-        out, err = self.start(*words).communicate(timeout=LIMIT_S)
+    def run(self, sink: str, *words: str, given: bytes | None = None) -> bytes:
+        """Run to its end, with `given` on its standard input, and search what it said."""
+        started = self.start(*words, stdin=subprocess.PIPE if given else subprocess.DEVNULL)
+        out, err = started.communicate(given, timeout=LIMIT_S)
+        self.said += [(f"stdout of {sink}", out), (f"stderr of {sink}", err)]
         self.walk.look(f"stdout of {sink}", out)
         self.walk.look(f"stderr of {sink}", err)
         if b"Traceback" in err:
             self.walk.found.append(f"{sink} printed a traceback: {err.decode()[-300:]}")
         return out
 
-    def octask(self, *words: str) -> bytes:
-        return self.run(f"octask {words[0]}", "-m", "engine.cli", *words, "--home", str(self.home))
+    def octask(self, *words: str, given: bytes | None = None) -> bytes:
+        called = ("-m", "engine.cli", *words, "--home", str(self.home))
+        return self.run(f"octask {words[0]}", *called, given=given)
 
     def tasks(self) -> list[str]:
         """The ids of all tasks of the home."""
@@ -217,8 +222,12 @@ def search(scene: Scene) -> None:
 
 def measure(*, short: bool) -> Figures:
     """Run everything and search; the short form leaves out window, recording and many commands."""
-    bystander = Bystander()
-    with tempfile.TemporaryDirectory(prefix="secrets-") as folder, Site(4) as site:
+    bystander, everywhere = Bystander(), Everywhere(short=short)
+    with (
+        tempfile.TemporaryDirectory(prefix="secrets-") as folder,
+        Site(4) as site,
+        everywhere.serving(),
+    ):
         site.answers |= ANSWERS
         scene = Scene(Path(folder), site, bystander)
         with bystander.looking():
@@ -229,8 +238,12 @@ def measure(*, short: bool) -> Figures:
                 at_length(scene)
                 recorded(scene)
                 in_the_window(scene)
+            everywhere.play(scene)
         search(scene)
-    return told(scene.walk, bystander)
+        everywhere.search(scene)
+    figures = told(scene.walk, bystander)
+    facts = {**figures.facts, **everywhere.facts()}
+    return Figures("G13", facts, [*figures.misses, *everywhere.misses()])
 
 
 def told(walk: Walk, bystander: Bystander) -> Figures:
