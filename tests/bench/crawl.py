@@ -25,7 +25,7 @@ from typing import Any
 
 import psutil
 
-from engine.browser.question import REQUEST_MS, script, taking_script
+from engine.browser.question import MAX_STORED_CHARS, REQUEST_MS, script, taking_script
 from tests.bench.report import report
 from tests.bench.sides import Race
 
@@ -114,6 +114,8 @@ class Bare:
             "maxText": 1 << 20,
             "maxHtml": 4 << 20,
             "maxTexts": 100_000,
+            "maxStored": MAX_STORED_CHARS,
+            "refusals": [],
             "maxElements": 50_000,
             "cutOff": False,
         }
