@@ -116,6 +116,11 @@ class Chromium:
         """Has it nothing open, and nobody who waits for it?"""
         return not self.browser.contexts and not self._waits
 
+    @property
+    def shared(self) -> bool:
+        """Does more than one page, or who opens one, wait for it?"""
+        return len(self._waits) > 1
+
     @asynccontextmanager
     async def within(self, limit_s: float) -> AsyncIterator[None]:
         """Bound a wait for this browser: `TimeoutError` after `limit_s`, or when it dies.

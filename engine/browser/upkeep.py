@@ -5,7 +5,9 @@ driver, which keeps a little of every message it passed on. Nothing here runs be
 first browser, and nothing is looked at while all of them are idle.
 
 A page may flood its browser with messages, so that all others stand still: a browser that is
-slow to answer twice in a row loses its busiest page.
+slow to answer twice in a row loses its busiest page. Where nobody else waits for that browser it
+is asked twice as often first. This runs beside the looks at memory, which take seconds when the
+machine is busy.
 """
 
 from __future__ import annotations
@@ -37,12 +39,14 @@ class Upkeep:
         self._running = running
         self._browsers: list[Chromium] = []
         self._drivers: list[Driver] = []
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
 
     def start(self) -> None:
         """Look after the browsers from now on, if that is not done already."""
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._keep(), name="look after browsers")
+        if all(task.done() for task in self._tasks):
+            keeping = asyncio.create_task(self._keep(), name="look after browsers")
+            feeling = asyncio.create_task(self._end_floods(), name="end floods")
+            self._tasks = (keeping, feeling)
 
     def leave(self, browser: Chromium) -> None:
         """Give it no new work, and end it when it has nothing open any more."""
@@ -60,9 +64,10 @@ class Upkeep:
 
     async def stop(self, limit_s: float) -> None:
         """End it, and all that was left to it, within `limit_s` and a little."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
         browsers, self._browsers = self._browsers, []
         drivers, self._drivers = self._drivers, []
         await asyncio.gather(*(browser.kill() for browser in browsers))
@@ -71,12 +76,18 @@ class Upkeep:
     async def _keep(self) -> None:
         while True:
             await asyncio.sleep(self._limits.look_s)
-            used = [one for one in (*self._running(), *self._browsers) if not one.idle]
-            for one in used:
+            for one in self._used():
                 if one.family is not None and one.alive:
                     await asyncio.to_thread(self._look, one, one.family)
-                    await self._feel(one)
             await self._bury()
+
+    async def _end_floods(self) -> None:
+        while True:
+            await asyncio.sleep(self._limits.look_s)
+            await asyncio.gather(*(self._feel(one) for one in self._used() if one.alive))
+
+    def _used(self) -> list[Chromium]:
+        return [one for one in (*self._running(), *self._browsers) if not one.idle]
 
     def _look(self, browser: Chromium, family: Family) -> None:
         limits, driver = self._limits, browser.driver
@@ -92,7 +103,7 @@ class Upkeep:
 
     async def _feel(self, browser: Chromium) -> None:
         """End the page that keeps the browser from everybody else, if there is one."""
-        for _ in range(SLOW_LOOKS):
+        for _ in range(SLOW_LOOKS if browser.shared else 2 * SLOW_LOOKS):
             if await browser.answers(SLOW_S):
                 return
         if browser.alive:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from copy import copy
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from engine.browser.limits import MIB, Limits
+from engine.browser.upkeep import Upkeep
 from engine.errors import OnlyErrorAnswers
 from engine.sample.server import Answer, Request
 from tests.supervision.conftest import Place, Running, crawled
+
+if TYPE_CHECKING:
+    from engine.browser.launch import Chromium
 
 pytestmark = pytest.mark.usefixtures("patience")
 HONEST = [f"/page/{number}" for number in range(8)]
@@ -154,7 +161,49 @@ async def test_a_page_that_floods_its_browser_is_ended_and_the_pages_beside_it_a
         (chromium,) = session._running.values()
         assert chromium.was_flooded(0.0) or session.starts > 1
     assert [path for path, page in kept.items() if "error" in page] == ["/flood"]
-    assert kept["/flood"]["attempts"] == 2, "it is alone to blame only when it was alone"
+    assert len(kept["/flood"]["earlier_errors"]) == 1, "to blame only when it was alone"
+
+
+class Silent:
+    """A browser that says nothing; looking at its memory takes until `looked` is set."""
+
+    alive, idle, shared = True, False, True
+    total_bytes = held_bytes = pages = 0
+
+    def __init__(self) -> None:
+        self.family = self
+        self.looked, self.ended = threading.Event(), asyncio.Event()
+        self.asked = 0
+        self.driver = self.load = self
+
+    def weigh(self, *_: object) -> None:
+        self.looked.wait()
+
+    async def answers(self, limit_s: float) -> bool:
+        self.asked += not self.ended.is_set()
+        return False
+
+    async def end_flood(self) -> None:
+        self.ended.set()
+
+    async def kill(self) -> None: ...
+
+
+@pytest.mark.case("R93")
+@pytest.mark.parametrize(("shared", "times"), [(True, 2), (False, 4)])
+async def test_a_silent_browser_loses_its_busiest_page_sooner_when_others_wait_for_it(
+    shared: bool, times: int
+) -> None:
+    silent = Silent()
+    silent.shared = shared
+    upkeep = Upkeep(Limits(look_s=0.01), lambda: [cast("Chromium", silent)])
+    upkeep.start()
+    try:
+        await silent.ended.wait()  # which comes beside the look at its memory
+        assert silent.asked == times
+    finally:
+        silent.looked.set()
+        await upkeep.stop(1.0)
 
 
 @pytest.mark.case("R75")

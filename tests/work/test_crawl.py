@@ -386,6 +386,15 @@ async def test_pages_that_another_may_have_failed_come_again_alone_when_no_other
     assert len(kept) == len(set(kept)) == 1 + 3 + 9
 
 
+async def test_depths_stay_exact_while_a_page_waits_for_its_second_attempt():
+    troubled, kept = await crawled_in_trouble(
+        {"/0/": BrowserGone(url="/0/")}, max_depth=3, max_pages=50
+    )
+    _, again = [at for at, path in enumerate(troubled.began) if path == "/0/"]
+    assert {path.count("/") for path in troubled.began[:again]} == {1, 2, 3}
+    assert len(kept) == len(set(kept)) == 1 + 3 + 9 + 27
+
+
 async def test_a_page_that_comes_again_keeps_its_place_among_the_pages_that_may_be_taken():
     _, kept = await crawled_in_trouble({"/0/": BrowserGone(url="/0/")}, max_pages=4)
     assert kept == ["/", "/1/", "/2/", "/0/"]
