@@ -105,11 +105,11 @@ class Berth:
             if tab is not None and not options.fresh and failed.kind in CUT:
                 failed.unproved |= await self._cookies_explain(tab, url, 0, began_s)
             failed.unproved |= failed.kind == "timeout" and self.chromium.was_flooded(began_s)
-            raise await self._reason(failed, url) from failed
+            raise await self._reason(failed, url, options, began_s) from failed
         except (Error, TimeoutError) as gone:
             if tab is not None:
                 tab.spoiled = tab.spoiled or "gone"
-            raise BrowserGone(url=url) from gone
+            raise self._gone(url, options, began_s) from gone
         finally:
             self.busy -= 1
             if tab is not None:
@@ -151,7 +151,14 @@ class Berth:
             return False
         return self._bounded_s > began_s or await tab.jar.holds(fetched.final_url)
 
-    async def _reason(self, failed: PageError, url: str) -> Exception:
+    def _gone(self, url: str, options: PageOptions, began_s: float) -> Exception:
+        """Why the browser is gone: of a page that was alone, that it flooded it until then."""
+        flooded = options.fresh and self.chromium.was_flooded(began_s)
+        return PageFloods() if flooded else BrowserGone(url=url)
+
+    async def _reason(
+        self, failed: PageError, url: str, options: PageOptions, began_s: float
+    ) -> Exception:
         """What really ended the page: its memory, a browser that hangs, or the page itself."""
         if failed.kind == "crash" and self.chromium.load.took_too_much():
             return PageTooHeavy()
@@ -163,7 +170,7 @@ class Berth:
         if await self.chromium.calm() and await self.chromium.answers():
             return failed
         self.chromium.give_up()
-        return BrowserGone(url=url)
+        return self._gone(url, options, began_s)
 
     def _put_back(self, tab: Tab) -> None:
         worn = tab.taken >= PAGES_PER_TAB or self.chromium.load.heavy

@@ -118,8 +118,8 @@ class Chromium:
 
     @property
     def shared(self) -> bool:
-        """Does more than one page, or who opens one, wait for it?"""
-        return len(self._waits) > 1
+        """May others than one page of one crawl wait for it?"""
+        return len(self._waits) != 1 or len(self.browser.contexts) != 1
 
     @asynccontextmanager
     async def within(self, limit_s: float) -> AsyncIterator[None]:
@@ -177,11 +177,13 @@ class Chromium:
         """Ports of its own connections; None where the system does not tell. For a thread."""
         return self.family.ports() if self.family is not None else None
 
-    async def end_flood(self) -> None:
-        """End the page that floods it: the others go on where they stand."""
+    async def end_flood(self) -> bool:
+        """End the page that floods it, if one is busy: the others go on where they stand."""
         before_s, self._flood_s = self._flood_s, time.monotonic()  # the crash is told at once
-        if not await self.calm():
+        ended = await self.calm()
+        if not ended:
             self._flood_s = before_s
+        return ended
 
     def was_flooded(self, since_s: float | None = None) -> bool:
         """Was a page ended just now, or `since_s`, because it flooded the browser?"""

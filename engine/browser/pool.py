@@ -83,6 +83,8 @@ class TabPool:
             if berth is not None:
                 self._leaving.append(berth)
             self._berth = opened
+        if fresh:
+            await self._leave()  # what earlier pages still do there is nothing of this one
         return opened
 
     async def _leave(self) -> None:

@@ -106,8 +106,10 @@ class Upkeep:
         for _ in range(SLOW_LOOKS if browser.shared else 2 * SLOW_LOOKS):
             if await browser.answers(SLOW_S):
                 return
-        if browser.alive:
-            await browser.end_flood()
+        if not browser.alive or await browser.end_flood():
+            return
+        if browser.was_flooded() and not browser.shared:
+            browser.give_up()  # nobody waits but the page that left it such a queue
 
     async def _bury(self) -> None:
         """End what has no work any more."""

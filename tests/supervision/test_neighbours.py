@@ -172,7 +172,8 @@ class Silent:
 
     def __init__(self) -> None:
         self.family = self
-        self.looked, self.ended = threading.Event(), asyncio.Event()
+        self.looked = threading.Event()
+        self.ended, self.given_up = asyncio.Event(), asyncio.Event()
         self.asked = 0
         self.driver = self.load = self
 
@@ -183,8 +184,16 @@ class Silent:
         self.asked += not self.ended.is_set()
         return False
 
-    async def end_flood(self) -> None:
+    async def end_flood(self) -> bool:
+        is_first = not self.ended.is_set()
         self.ended.set()
+        return is_first
+
+    def was_flooded(self) -> bool:
+        return self.ended.is_set()
+
+    def give_up(self) -> None:
+        self.given_up.set()
 
     async def kill(self) -> None: ...
 
@@ -201,6 +210,8 @@ async def test_a_silent_browser_loses_its_busiest_page_sooner_when_others_wait_f
     try:
         await silent.ended.wait()  # which comes beside the look at its memory
         assert silent.asked == times
+        if not shared:
+            await silent.given_up.wait()  # what it says is a queue that nobody needs
     finally:
         silent.looked.set()
         await upkeep.stop(1.0)
