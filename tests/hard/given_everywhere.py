@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LONG: Final = 300
 SHORT: Final = 10
-PAIRS: Final = 2  # batches whose pictures are compared
+PAIRS: Final = 1  # batches whose pictures are compared
 MOST_TOLD: Final = 5
 # What sites stored is kept as it is where a snapshot was asked for it: it is the session itself.
 SESSION: Final = "session-state.json"

@@ -19,8 +19,9 @@ from engine.sample.server import HTML, Answer, Request, Server
 from tests.browser.test_spellings import MAKE, passwords
 from tests.trust.planted import unpacked
 
-BATCH: Final = 30  # passwords that one task is given
+BATCH: Final = 60  # passwords that one task is given
 PICTURED: Final = 5  # of them stand where a picture shows them
+AT_ONCE: Final = 4  # ways in which a page writes each of the others, which take turns
 ROUNDS: Final = 3  # that a text is decoded in
 _TURNED: Final = str.maketrans(
     string.ascii_letters + string.digits,
@@ -157,6 +158,10 @@ class Echoing:
         return Answer(_page(batch, int(number)).encode(), status, HTML, headers)
 
 
+def _in_turn(ways: list[str], at: int) -> list[str]:
+    return [ways[(at * AT_ONCE + one) % len(ways)] for one in range(AT_ONCE)]
+
+
 def _page(batch: Sequence[str], number: int) -> str:
     values = json.dumps(batch).replace("<", "\\u003c")
     pictured = "".join(
@@ -164,8 +169,8 @@ def _page(batch: Sequence[str], number: int) -> str:
     )
     rest = "".join(
         f'<li title="{html.escape(way)}">{html.escape(way)}</li>'
-        for value in batch[PICTURED:]
-        for way in by_hand(value)
+        for at, value in enumerate(batch[PICTURED:])
+        for way in _in_turn(by_hand(value), at)
     )
     return f"""<!doctype html><meta charset=utf-8><title>It is {html.escape(batch[0])}</title>
 <meta name=description content="{html.escape(batch[1])}">
@@ -176,7 +181,8 @@ p{{height:8px;white-space:nowrap;overflow:hidden}}</style>
 {html.escape(batch[2])}</a>
 <a href="/broken/{number}">broken</a><ul>{rest}</ul><pre id=made></pre><script>
 const values = {values}, make = {MAKE};
-const made = make(values).map((one, at) => one.filter((_, way) => (way + at) % 7 == 0).join("\\n"));
+const some = (one, at) => one.filter((_, way) => (way + at) % 20 == 0).join("\\n");
+const made = make(values).map(some);
 document.querySelector("#made").textContent = made.join("\\n");
 for (const [at, value] of values.entries()) {{
   console.log(value, encodeURI(value)); localStorage["k" + at] = value;
