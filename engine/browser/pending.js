@@ -108,6 +108,49 @@
     }),
   });
 
+  // --- workers: what they ask nobody sees from here, so that their answer stands for it ---
+  const workers = new WeakMap(); // each with its address, and what it was asked last
+  const expect = (worker, method) => {
+    const known = workers.get(worker);
+    if (!known) return;
+    if (known.request) known.request.method = method;
+    else known.request = track("worker", method, known.address);
+  };
+  if (typeof window.Worker === "function") {
+    const { Worker, MessagePort } = window;
+    window.Worker = new Proxy(Worker, {
+      construct(target, given, made) {
+        const worker = Reflect.construct(target, given, made);
+        workers.set(worker, { address: `${given[0]}`, request: null });
+        const answered = () => { // what the page asks for with the answer is a request of its own
+          const known = workers.get(worker);
+          if (known.request) soon(known.request);
+          known.request = null;
+        };
+        for (const end of ["message", "messageerror", "error"]) {
+          within(EventTarget, worker, "addEventListener", end, answered);
+        }
+        expect(worker, "START"); // it may tell something unasked
+        return worker;
+      },
+    });
+    Worker.prototype.postMessage = new Proxy(Worker.prototype.postMessage, {
+      apply(target, self, given) {
+        apply(target, self, given);
+        const moved = given[1]?.transfer ?? given[1];
+        // Through a port it answers elsewhere.
+        const isPort = (one) => one instanceof MessagePort;
+        if (!(Array.isArray(moved) && moved.some(isPort))) expect(self, "ASK");
+      },
+    });
+    Worker.prototype.terminate = new Proxy(Worker.prototype.terminate, {
+      apply(target, self, given) {
+        workers.get(self)?.request?.end();
+        return apply(target, self, given);
+      },
+    });
+  }
+
   // --- timers: when each is due ---
   const timers = new Map();
   const due = (id, ms) => {

@@ -156,13 +156,18 @@
       const shown = isShowing && !pageDoes("querySelector", BUSY);
       const waited = [];
       const over = [];
+      const silent = []; // workers owe no answer: a page that has none of them is whole as well
       for (const request of told.open) {
         const beside = isWhole && (request.age >= HELD_MS && !isOwn(request));
         const known = shown && request.age >= HELD_MS && ask.held.includes(nameOf(request));
         if (beside || known) continue;
-        (request.age < ask.requestMs ? waited : over).push(request);
+        const isWorker = request.kind === "worker";
+        const unasked = request.method === "START" && request.age >= HELD_MS && said >= THIN;
+        if (isWorker && (isWhole || unasked)) continue;
+        if (request.age < ask.requestMs) waited.push(request);
+        else (isWorker ? silent : over).push(request);
       }
-      return { waited, over };
+      return { waited, over, silent };
     };
     // What is open that long while the text stays as it is, is held open on purpose.
     const learnt = (over) => {
@@ -187,7 +192,7 @@
       }
       listen(told);
       const isShowing = showing();
-      const { waited, over } = sorted(told, isShowing);
+      const { waited, over, silent } = sorted(told, isShowing);
       const due = told.again ? 0 : told.due;
       const hopes = !isShowing && due !== null && due < ask.requestMs - told.age;
       if (waited.length || hopes || since(ago.left) < ask.requestMs) return wait(LOOK_MS);
@@ -199,7 +204,7 @@
       const goesOn = told.due !== null && told.due < RENDERED_MS;
       if (written && goesOn && performance.now() - saidAt < STEPS_MS) return wait(LOOK_MS);
       const hoped = !isShowing && due !== null && due < ask.requestMs;
-      end(!over.length && !hoped, isShowing ? learnt(over) : [], written);
+      end(!over.length && !hoped, isShowing ? learnt([...over, ...silent]) : [], written);
     };
     const guarded = () => {
       try { look(); } catch (wrong) { reject(wrong); }

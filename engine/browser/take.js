@@ -247,8 +247,9 @@
     html: html.slice(0, ask.maxHtml).toWellFormed(),
     text: text.slice(0, ask.maxText).toWellFormed(),
     truncated: wasCut || !isWhole || html.length > ask.maxHtml || text.length > ask.maxText,
-    links: [...found.keys()],
-    linkTexts: [...found.values()],
+    // One text each: neither has a line break, and thousands of values cost more on their way.
+    links: found.size ? [...found.keys()].join("\n") : null,
+    linkTexts: [...found.values()].join("\n"),
     frames,
     skipped,
     over: over.size,

@@ -21,8 +21,8 @@ class Taken(msgspec.Struct, rename="camel"):
     html: str
     text: str
     truncated: bool
-    links: list[str]
-    link_texts: list[str]
+    links: str | None  # a line each; None: there are none
+    link_texts: str
     frames: int
     skipped: int
     over: int
@@ -44,6 +44,7 @@ class Taken(msgspec.Struct, rename="camel"):
 def as_fetched(taken: Taken, url: str, status: int, headers: Mapping[str, str]) -> Fetched:
     """The record of one page; only HTML has markup and links, and only text has text."""
     html = is_html(taken.content_type)
+    has_links = html and taken.links is not None
     return Fetched(
         url=url,
         final_url=taken.url,
@@ -52,8 +53,8 @@ def as_fetched(taken: Taken, url: str, status: int, headers: Mapping[str, str]) 
         title=taken.title,
         html=taken.html if html else "",
         text=taken.text if html or is_text(taken.content_type) else "",
-        links=taken.links[:MAX_LINKS] if html else [],
-        link_texts=taken.link_texts[:MAX_LINKS] if html else [],
+        links=(taken.links or "").split("\n")[:MAX_LINKS] if has_links else [],
+        link_texts=taken.link_texts.split("\n")[:MAX_LINKS] if has_links else [],
         frames=taken.frames if html else 0,
         links_skipped=taken.skipped if html else 0,
         links_over=taken.over if html else 0,

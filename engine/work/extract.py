@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import msgspec
 
 from engine import urls
-from engine.work import script_edits, style_sheets
+from engine.work import script_edits, shadow_roots, style_sheets
 from engine.work.addresses import Address, address_of, in_charset, link_address
 from engine.work.bounds import MAX_ELEMENTS, MAX_TEXT_KB, bounded
 from engine.work.crawl_args import OutputFormat
@@ -393,10 +393,13 @@ def parse_html(html: str) -> LexborHTMLParser:
 
 
 def parse_static(html: str) -> LexborHTMLParser:
-    """The tree as a browser has it: what stands in `noscript` is none of its elements."""
+    """The tree as a browser has it: what stands in `noscript` is none of its elements.
+
+    Declared shadow roots stand in their hosts.
+    """
     if _NOSCRIPT.search(html):
         html = _NOSCRIPT_PART.sub(lambda found: "" if found[1] else found[0], html)
-    return parse_html(html)
+    return parse_html(shadow_roots.flattened(html))
 
 
 def _markdown_options(base: str) -> ConversionOptions:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from engine.browser import question
 from engine.sample.server import Answer
 from engine.work.fetch import PageOptions
 from tests.browser.conftest import Making, Pages
@@ -95,6 +96,50 @@ async def test_a_page_that_is_still_being_written_is_not_at_rest(
     async with browsing(pages.url) as made:
         page = await made.fetcher.fetch(pages.url, PATIENT)
         assert ("words" in page.text, page.settled, page.empty) == (True, True, False)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "w.postMessage('/slow'); w.onmessage = e => root.textContent = e.data",
+        # one that tells by itself, and then asks for more
+        "w.onmessage = e => e.data === 'ready' ? w.postMessage('/slow') :"
+        " root.textContent = e.data",
+    ],
+)
+async def test_what_a_worker_asks_for_its_page_is_waited_for(
+    browsing: Making, pages: Pages, script: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(question, "REQUEST_MS", 60_000)  # a busy machine starts workers slowly
+    pages["/slow"] = Answer(b"words", 200, "text/plain", delay_s=1.6)
+    answers = "onmessage = async e => postMessage(await (await fetch(e.data)).text());"
+    tells = "" if script.startswith("w.post") else "setTimeout(() => postMessage('ready'), 900)"
+    pages["/worker.js"] = Answer(f"{answers}{tells}".encode(), 200, "text/javascript")
+    pages["/"] = (
+        f"<p id=root>Loading</p><script>const w = new Worker('/worker.js'); {script}</script>"
+    )
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, PATIENT)
+    assert (page.text.strip(), page.settled) == ("words", True)
+
+
+async def test_a_worker_that_says_nothing_holds_up_no_page_that_is_whole(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(question, "REQUEST_MS", 60_000)
+    pages["/worker.js"] = Answer(b"onmessage = () => 0", 200, "text/javascript")
+    silent = "<script>const w = new Worker('/worker.js'); w.postMessage(1)</script>"
+    pages["/"] = f"{PROSE}{silent}"
+    # one that was asked nothing, on a page that scripts wrote; and one that was ended
+    idle = "new Worker('/worker.js')"
+    pages["/idle"] = late(f"root.innerHTML = `{PROSE}`; {idle}")
+    ended = "const w = new Worker('/worker.js'); w.postMessage(1); w.terminate()"
+    pages["/ended"] = late(f"root.innerHTML = 'short'; {ended}")
+    async with browsing(pages.url) as made:
+        for path in ("/", "/idle", "/ended"):
+            page = await made.fetcher.fetch(pages.url + path, PATIENT)
+            assert page.settled, path
+            assert page.render_ms < 50_000, path
 
 
 async def test_a_module_that_a_page_imports_is_waited_for(browsing: Making, pages: Pages) -> None:
