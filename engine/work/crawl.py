@@ -243,7 +243,9 @@ class _Crawl:
         """Is it put back, because this may not have been its own fault? Once for each reason."""
         if second_chance.is_of_a_sleep(failed) and self._overslept(visit, began_s):
             return True
-        if visit.deaths or not second_chance.is_unproved(failed):
+        # A page ends by its own limit: what took longer was held up, as by a flooded browser.
+        held_up = isinstance(failed, UnitTimeout) and failed.label == visit.address.url
+        if visit.deaths or not (held_up or second_chance.is_unproved(failed)):
             return False
         error, rank = second_chance.first_error(failed), second_chance.rank(failed)
         self._frontier.set_apart(visit, error, rank)

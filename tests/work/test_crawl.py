@@ -14,7 +14,7 @@ from engine.sample.pages import marker
 from engine.sample.server import Answer, Server
 from engine.sample.site import Site
 from engine.tally import Tally
-from engine.work.context import MemoryContext
+from engine.work.context import MemoryContext, UnitTimeout
 from engine.work.crawl import crawl
 from engine.work.crawl_args import parse_crawl
 from engine.work.fetch import Fetched
@@ -384,6 +384,12 @@ async def test_pages_that_another_may_have_failed_come_again_alone_when_no_other
     assert kept[: again[0]] == ["/", "/2/", "/2/0/", "/2/1/", "/2/2/"], "what they hold up not"
     assert again == [5, 9], "one that was seen to do it comes last"
     assert len(kept) == len(set(kept)) == 1 + 3 + 9
+
+
+async def test_a_page_that_was_held_up_beyond_its_limit_comes_again_alone():
+    failures = {"/0/": UnitTimeout("http://example.com/0/", 20.0)}
+    troubled, _ = await crawled_in_trouble(failures, retries=0)
+    assert troubled.alone == {"/0/": True}
 
 
 async def test_depths_stay_exact_while_a_page_waits_for_its_second_attempt():
