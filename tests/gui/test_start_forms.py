@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, QWidget
 
 from engine.again import Asked
 from engine.drafts import Terms, document
@@ -103,6 +103,20 @@ def test_tab_goes_through_a_form_and_comes_back(dialog: StartDialog, kind: str) 
     assert seen[0] is dialog.form.body.needed
     in_form = [number for number, one in enumerate(seen) if dialog.form.isAncestorOf(one)]
     assert in_form[:-1] == list(range(len(in_form) - 1))  # nothing else comes between
+
+
+@pytest.mark.parametrize("kind", ["crawl", "crawl_sitemap", "recording", "oc_evidence_bundle"])
+def test_a_password_is_hidden_while_it_is_typed_and_may_be_a_reference(
+    dialog: StartDialog, kind: str
+) -> None:
+    dialog.form.choose(kind)
+    editor = dialog.form["password"].editor
+    assert isinstance(editor, QLineEdit)
+    assert editor.echoMode() is QLineEdit.EchoMode.Password
+    editor.setText(" pass word ")
+    assert dialog.form.asked.args["password"] == " pass word "
+    editor.setText('{"secret": "env:SITE"}')
+    assert dialog.form.asked.args["password"] == {"secret": "env:SITE"}
 
 
 def test_the_address_goes_along_to_another_kind(dialog: StartDialog) -> None:
