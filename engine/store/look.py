@@ -40,6 +40,7 @@ from engine.store.lease import Lease
 from engine.store.listing import packed
 from engine.store.machine import wall_ms
 from engine.store.seeking import Found, Needle
+from engine.store.slices import AT_ONCE
 from engine.store.steady import Mark, mark_of, opened, steadily
 
 T = TypeVar("T")
@@ -79,6 +80,11 @@ class LedgerLook:
         if found is None:
             raise TaskNotFound(task_id=task_id, root=str(self.root))
         return found
+
+    @property
+    def has_refused(self) -> bool:
+        """Did `read` refuse any record so far?"""
+        return bool(self._refused)
 
     def refused(self, task_id: str, stamp: int | None) -> Unreadable | None:
         """What `read` found of a record that a list takes for whole, and that was not changed."""
@@ -161,7 +167,7 @@ class LedgerLook:
         if root is None:
             return []
         with root:
-            ids = [*listing.task_ids(root)]
+            ids = [task_id for part in listing.folders(root, AT_ONCE) for task_id in part]
             found = list(listing.entries(root, ids, self._now_ms()))
         whole = [one for one in found if isinstance(one, TaskRecord)]
         if 0 < len(ids) - len(whole) <= MOST_DOUBTED:
