@@ -43,20 +43,33 @@ class CookieJar:
         return sum(map(_bytes, await self._cookies(url))) >= least
 
     async def bound(self, url: str, readable_chars: int) -> bool:
-        """Delete the newest cookies of `url` where all of them are more than a server takes.
+        """Delete the newest cookies that scripts set for `url` where they are too many.
 
-        Returns whether there were that many.
+        Those that scripts cannot read stay. Returns whether there were that many.
         """
         if readable_chars <= MAX_BYTES:
             return False
-        kept = 0
-        for cookie in await self._cookies(url):  # of one path the oldest comes first
+        cookies, order = await self._cookies(url), await self._oldest_first()
+        kept = sum(_bytes(cookie) for cookie in cookies if cookie.get("httpOnly"))
+        for cookie in sorted(cookies, key=lambda one: order.get(_text(one), len(order))):
+            if cookie.get("httpOnly"):
+                continue
             kept += _bytes(cookie)
             if kept > MAX_BYTES:
                 named = ("name", "domain", "path", "partitionKey")
                 told = {name: cookie[name] for name in named if name in cookie}
                 await self._ask("Network.deleteCookies", told)
         return True
+
+    async def _oldest_first(self) -> dict[str, int]:
+        """The place of each cookie that scripts can read; the browser tells their age nowhere else.
+
+        Of one path the oldest comes first.
+        """
+        wanted = {"expression": "document.cookie", "returnByValue": True}
+        told = (await self._ask("Runtime.evaluate", wanted)).get("result", {}).get("value")
+        texts = told.split("; ") if isinstance(told, str) else ()
+        return {text: at for at, text in enumerate(texts)}
 
     async def _cookies(self, url: str) -> list[dict[str, Any]]:
         return list((await self._ask("Network.getCookies", {"urls": [url]})).get("cookies", ()))
@@ -79,6 +92,11 @@ def unproved(status: int) -> PageError:
     failed = PageError("http", f"HTTP {status}", status)
     failed.unproved = True
     return failed
+
+
+def _text(cookie: dict[str, Any]) -> str:
+    """The cookie as scripts read it."""
+    return f"{cookie['name']}={cookie['value']}" if cookie["name"] else str(cookie["value"])
 
 
 def _bytes(cookie: dict[str, Any]) -> int:

@@ -33,12 +33,18 @@ class CookiePlace(Place):
 
     most = 8_190
     status = 431
+    refused_after_s = 0.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cookies: dict[str, str] = {}  # by path, of the last request
 
     def _answer(self, request: Request) -> Answer:
-        if len(request.headers.get("cookie", "")) <= self.most:
+        given = self.cookies[request.path] = request.headers.get("cookie", "")
+        if len(given) <= self.most:
             return super()._answer(request)
         self.hits["refused"] += 1
-        return Answer(b"", self.status)
+        return Answer(b"", self.status, delay_s=self.refused_after_s)
 
 
 @pytest.fixture
@@ -99,6 +105,53 @@ async def test_a_page_whose_parts_were_refused_for_the_cookies_of_another_is_tak
     assert "the part" in kept["/shown"]["content"]
     assert kept["/shown"]["attempts"] == 2
     assert "attempts" not in kept["/later"]
+
+
+@pytest.mark.case("R91")
+async def test_of_the_cookies_that_a_script_sets_the_oldest_stay_and_no_page_is_refused(
+    home: Path, cookie_place: CookiePlace, browser: Running
+) -> None:
+    made = cookie_place
+    start = Answer(made.pages["/"].encode(), headers=(("Set-Cookie", "login=ann; path=/"),))
+    made.acts["/"] = partial(copy, start)
+    made.pages["/flood"] = BY_SCRIPT
+    made.server.start()
+    async with browser() as session:
+        kept = await crawled(session, home, made.url, concurrency=1, retries=0)
+    made.server.stop()
+    assert not made.hits["refused"]
+    assert not [path for path, page in kept.items() if "attempts" in page]
+    assert all("login=ann" in made.cookies[path] for path in HONEST)
+
+
+# What is deleted of them are those that other pages send as well.
+OF_ITS_OWN = """<p>flood</p><script>for (const [path, most] of [["/x", 7], ["/", 60]])
+for (let at = 0; at < most; at += 1)
+document.cookie = `c${at}=${"x".repeat(1200)}; path=${path}`;</script>"""
+
+
+@pytest.mark.case("R91")
+@pytest.mark.parametrize("what", ["page", "part"])
+async def test_a_page_that_is_refused_for_cookies_which_are_deleted_by_now_is_taken_again(
+    home: Path, cookie_place: CookiePlace, browser: Running, what: str
+) -> None:
+    made = cookie_place
+    made.status, made.refused_after_s = 400, 2.0
+    made.pages["/"] = made.links("/late", "/x/flood")
+    made.pages |= {"/x/flood": OF_ITS_OWN, "/part": "the part"}
+    part = """<p>page</p><script>const read = async (path) => (await fetch(path)).text();
+    read("/slow").then(() => read("/part")).then((text) => document.body.append(text))</script>"""
+    onward = Answer(b"", 307, headers=(("Location", "/part"),), delay_s=1.0)
+    made.pages["/late"] = part
+    if what == "page":
+        made.acts["/late"] = partial(copy, onward)
+    made.acts["/slow"] = partial(copy, Answer(b"slow", delay_s=1.0))
+    made.server.start()
+    async with browser() as session:
+        kept = await crawled(session, home, made.url, concurrency=2, retries=0)
+    made.server.stop()
+    assert "error" not in kept["/late"]
+    assert "the part" in kept["/late"]["content"]
 
 
 FULL = """<p>full</p><script>for (const one of [localStorage, sessionStorage])
@@ -221,12 +274,12 @@ async def test_a_silent_browser_loses_its_busiest_page_sooner_when_others_wait_f
 async def test_a_page_that_grows_when_it_was_taken_is_not_told_of_the_next_one(
     home: Path, place: Place, browser: Running
 ) -> None:
-    place.pages["/"] = place.links("/next", "/last")
-    place.pages["/next"] = place.pages["/last"] = "<p>fine</p>"
+    place.pages["/"] = place.links("/next", "/last") + "<script>localStorage.left = 1</script>"
+    place.pages["/last"] = "<p>fine</p>"
     hoard = "for (;;) if (kept.length < 75) kept.push(new Uint8Array(8 << 20).fill(1))"
-    left = [Answer(f"<script>kept = []; setTimeout(() => {{ {hoard} }})</script>".encode())]
-    # What it died of was left by the page before: alone, it is not there any more.
-    place.acts["/next"] = lambda: left.pop() if left else None
+    # What it dies of was left by the page before: in a fresh context it is not there any more.
+    place.pages["/next"] = f"""<p>fine</p><script>kept = [];
+    if (localStorage.left) setTimeout(() => {{ {hoard} }})</script>"""
     async with browser(Limits(renderer_bytes=300 * MIB, look_s=0.1)) as session:
         kept = await crawled(session, home, place.url, timeout_ms=100_000, retries=0)
     assert [page.get("error") for page in kept.values()] == [None] * 3
