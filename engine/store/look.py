@@ -112,6 +112,17 @@ class LedgerLook:
         with root:
             return list(listing.read_many(root, ids, self._now_ms()))
 
+    def read_kept(
+        self, ids: Iterable[str], make: listing.Make
+    ) -> list[tuple[TaskRecord | Unreadable, int | None]]:
+        """As `read_many`, what a list keeps of each: no two large records are held at once."""
+        root = self._open_root()
+        if root is None:
+            return []
+        with root:
+            found = listing.read_many(root, ids, self._now_ms())
+            return [listing.kept(one, make) for one in found]
+
     def entries(
         self, ids: Iterable[str], make: listing.Make = meta.shared
     ) -> list[TaskRecord | Unreadable]:

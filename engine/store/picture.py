@@ -28,7 +28,7 @@ from engine.records import (
     Units,
     Unreadable,
 )
-from engine.store.listing import Make, kept, packed
+from engine.store.listing import Make, packed
 from engine.store.look import LedgerLook
 from engine.store.meta import shared
 from engine.store.ownership import Owner, Owners, Runs, is_kept_here
@@ -186,10 +186,10 @@ class Picture:
 
     def _met(self, task_ids: list[str]) -> dict[str, TaskView]:
         """What is live, or wants a closer look, or is gone again."""
-        found = self._ledger.read_many(task_ids)
-        for task_id in set(task_ids).difference(one.task_id for one in found):
+        found = self._ledger.read_kept(task_ids, self._make)
+        for task_id in set(task_ids).difference(entry.task_id for entry, _ in found):
             self._went(TaskId(task_id))
-        return {one.task_id: self._meet(*kept(one, self._make)) for one in found}
+        return {entry.task_id: self._meet(entry, mark) for entry, mark in found}
 
     def _meet(self, entry: Entry, mark: int | None) -> TaskView:
         task_id = TaskId(entry.task_id)
@@ -198,8 +198,8 @@ class Picture:
 
     def look(self, task_ids: Iterable[TaskId]) -> Difference:
         """Read these tasks again. Raises LedgerUnusable."""
-        read = self._ledger.read_many
-        return self._take(task_ids, lambda part: (kept(one, self._make) for one in read(part)))
+        read = self._ledger.read_kept
+        return self._take(task_ids, lambda part: read(part, self._make))
 
     def _take(self, task_ids: Iterable[TaskId], read: Read) -> Difference:
         left = dict.fromkeys(task_ids)

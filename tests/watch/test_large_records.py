@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from engine.config import Settings
 from engine.records import TaskRecord, TaskView
 from engine.service import Engine
+from engine.store.ledger import Ledger
 from engine.store.listing import Found, kept
 from engine.store.look import LedgerLook
 from engine.store.meta import LARGE, lighter, shared
+from engine.store.reaper import Reaper
 from tests.watch.folders import task_id, write_meta
 
 HUGE = "x" * 900_000
@@ -49,6 +53,25 @@ async def test_a_list_keeps_little_of_a_large_record_and_get_has_all_of_it(tmp_p
         assert isinstance(whole, TaskRecord)
         assert whole.args_summary == args
     await engine.close()
+
+
+@pytest.mark.parametrize("way", ["window", "reaper"])
+def test_large_records_are_looked_at_without_holding_all_of_them(tmp_path: Path, way: str) -> None:
+    each = {f"k{number}": "x" * 1_000 for number in range(1_000)}
+    for number in range(60):
+        write_meta(tmp_path, number, "COMPLETED", args_summary={"blob": each})
+    ids = [task_id(number) for number in range(60)]
+    ledger = Ledger(tmp_path)
+    tracemalloc.start()
+    try:
+        if way == "reaper":
+            assert Reaper(ledger).reap() == []
+        else:
+            assert len(ledger.read_kept(ids, lighter)) == 60
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 30_000_000  # 60 of them take 70
 
 
 def test_a_record_of_common_size_is_kept_whole_and_so_is_one_for_who_asks_for_it(
