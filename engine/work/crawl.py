@@ -95,6 +95,7 @@ class _Crawl:
         self._scrub = Scrub(args.secrets, key_shapes=args.redact_content)
         self._loaded = 0
         self._blocked = 0
+        self._pictured = 0  # the number of the last screenshot
         self._keeping = 0  # pages that are over, and are being written down right now
         self._changed = asyncio.Condition()
         self._awake = Awake()
@@ -349,7 +350,9 @@ class _Crawl:
                 self._frontier.left.count("over_limit", found.links_over)
         page = page_record(visit, fetched, found, keep_links=self._args.keep_links)
         if fetched.screenshot is not None:
-            name = f"page-{self._tally.total + 1:06d}.png"
+            # Reserved before the write: other workers name theirs while this one is written.
+            self._pictured = max(self._pictured, self._tally.total) + 1
+            name = f"page-{self._pictured:06d}.png"
             page["screenshot"] = await self._ctx.artifact(name, fetched.screenshot)
         if error is not None:
             page.update(error=error.error, error_code=error.code)

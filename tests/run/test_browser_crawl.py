@@ -84,6 +84,16 @@ async def test_screenshots_lie_in_the_tasks_own_folder(
         assert shot.read_bytes().startswith(b"\x89PNG")
 
 
+async def test_pages_that_end_at_once_have_a_screenshot_each(
+    engine_at: Callable[[], Any], site: Site
+) -> None:
+    async with engine_at() as engine:
+        url = site.url + "/static/"
+        _, pages = await crawled(engine, url, max_pages=16, concurrency=8, screenshot="all")
+    assert len(pages) == 16
+    assert len({page["screenshot"] for page in pages}) == 16
+
+
 async def test_a_crawl_is_not_led_to_another_private_address(
     engine_at: Callable[[], Any], site: Site
 ) -> None:
