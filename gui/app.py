@@ -14,24 +14,24 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.config import Settings
-from engine.errors import EngineError
-from engine.logs import log_path, log_to_file
-from engine.places import private_folder
-from engine.version import VERSION
-from gui.alarm import Alarm, crash_file, has_crashed, log_qt_messages
-from gui.desktop.arrivals import Opener
-from gui.desktop.forward import token_in
-from gui.desktop.wishes import SCHEME, Wish, here, wish_of
-from gui.doorway import Doorway
-from gui.instance import Instance
-from gui.loop import run
-from gui.main_window import MainWindow
-from gui.preferences import Preferences
-from gui.preferences import default_file as preference_file
-from gui.screen import NoScreen, check_screen, platform_for, wanted_screens
-from gui.settings import Memory
-from gui.theme import apply_theme, dress_first
+from engine.logging.logs import log_path, log_to_file
+from engine.logging.private_files import private_folder
+from engine.model.config import Settings
+from engine.model.errors import EngineError
+from engine.model.version import VERSION
+from gui.desktop.launch_handling import Opener
+from gui.desktop.launch_request import SCHEME, Wish, here, wish_of
+from gui.desktop.raise_window import token_in
+from gui.startup.crash_handler import Alarm, crash_file, has_crashed, log_qt_messages
+from gui.startup.loop import run
+from gui.startup.screen import NoScreen, check_screen, platform_for, wanted_screens
+from gui.startup.single_instance import Instance
+from gui.startup.window_opening import Doorway
+from gui.state.preferences import Preferences
+from gui.state.preferences import default_file as preference_file
+from gui.state.window_state import Memory
+from gui.style.theme import apply_theme, dress_first
+from gui.window.main_window import MainWindow
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication
@@ -67,8 +67,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _proof(app: Opener, settings: Settings, options: argparse.Namespace) -> tuple[int, str]:
     """What the program shows of itself without anybody at it: its self-test or a picture."""
-    from gui.language import speak
-    from gui.scenes import self_test, shoot
+    from gui.i18n.language import speak
+    from gui.startup.screenshots import self_test, shoot
 
     speak(app, options.language or "en")
     if options.self_test:
@@ -137,7 +137,7 @@ async def _windows(app: Opener, settings: Settings, wish: Wish, options: argpars
 
 def _settle_looks(app: Opener, window: MainWindow, language: str | None) -> None:
     """What a window without a word in it could do without: the language, and all of the theme."""
-    from gui.language import chosen, speak
+    from gui.i18n.language import chosen, speak
 
     speak(app, language or chosen(window.preferences.get("general.language", str)))
     window.unsetLocale()  # it was made before there was one
@@ -220,7 +220,7 @@ def _folder(given: str) -> Path:
 
 
 def _scene(given: str) -> str:
-    from gui.stages import STAGES
+    from gui.startup.screenshot_stages import STAGES
 
     if given not in STAGES:
         raise argparse.ArgumentTypeError(f"choose one of {', '.join(STAGES)}")
@@ -228,7 +228,7 @@ def _scene(given: str) -> str:
 
 
 def _language(given: str) -> str:
-    from gui.language import NAMES, PSEUDO
+    from gui.i18n.language import NAMES, PSEUDO
 
     if given not in (*NAMES, PSEUDO):
         raise argparse.ArgumentTypeError(f"choose one of {', '.join((*NAMES, PSEUDO))}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine.errors import LockTimeout
+from engine.model.errors import LockTimeout
 
 
 def patiently(change: Callable[[], object]) -> None:

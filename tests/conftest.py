@@ -109,7 +109,7 @@ def run_async(test: Coroutine[Any, Any, object], limit_s: float = LIMIT_S) -> No
 
 
 def _is_a_pipes_end(context: dict[str, Any]) -> bool:
-    from gui.alarm import is_a_pipes_end  # Qt is loaded for this question only
+    from gui.startup.crash_handler import is_a_pipes_end  # Qt is loaded for this question only
 
     return is_a_pipes_end(context)
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.config import Settings
-from engine.service import Engine
+from engine.model.config import Settings
+from engine.service.engine import Engine
 
 WAIT_S = 60.0
 

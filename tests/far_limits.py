@@ -12,23 +12,23 @@ import pytest
 
 FAR_S: Final = 150.0
 LIMITS: Final = (
-    "engine.browser.covering.LOOK_S",
-    "engine.browser.driver.ANSWER_S",
-    "engine.browser.driver.ASKED_S",
-    "engine.browser.gate.FRAMES_S",
-    "engine.browser.gate.SAY_S",
-    "engine.browser.launch.ANSWER_S",
-    "engine.browser.launch.LAUNCH_S",
-    "engine.browser.locate.VERSION_LIMIT_S",
-    "engine.browser.page.FEEL_S",
-    "engine.browser.page.SCREENSHOT_S",
-    "engine.browser.page.STILL_S",
-    "engine.browser.recorder.ANSWER_S",
-    "engine.browser.upkeep.SLOW_S",
-    "engine.browser.recorder.SCREENSHOT_S",
-    "engine.run.command_tasks.SLACK_S",
-    "engine.run.runner.HARD_STOP_S",
-    "engine.work.recording.PICTURE_S",
+    "engine.browser.page.screenshot_masking.LOOK_S",
+    "engine.browser.chromium.driver.ANSWER_S",
+    "engine.browser.chromium.driver.ASKED_S",
+    "engine.browser.egress.navigation_filter.FRAMES_S",
+    "engine.browser.egress.navigation_filter.SAY_S",
+    "engine.browser.chromium.launch.ANSWER_S",
+    "engine.browser.chromium.launch.LAUNCH_S",
+    "engine.browser.chromium.locate.VERSION_LIMIT_S",
+    "engine.browser.page.crawl_tab.FEEL_S",
+    "engine.browser.page.crawl_tab.SCREENSHOT_S",
+    "engine.browser.page.crawl_tab.STILL_S",
+    "engine.browser.recording.recorder.ANSWER_S",
+    "engine.browser.chromium.browser_recycler.SLOW_S",
+    "engine.browser.recording.recorder.SCREENSHOT_S",
+    "engine.kinds.commands.commands_kind.SLACK_S",
+    "engine.execution.runner.HARD_STOP_S",
+    "engine.kinds.recording.recording.PICTURE_S",
 )
 
 
@@ -40,4 +40,4 @@ def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def wait_for_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page's request counts as under way however long its answer takes, not for ten seconds."""
-    monkeypatch.setattr("engine.browser.question.REQUEST_MS", 1_000_000)
+    monkeypatch.setattr("engine.browser.page.extraction_options.REQUEST_MS", 1_000_000)

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[1]
 Found = Iterator[tuple[int, str]]
 Rule = Callable[[str, ast.Module], Found]
 
 # A library of the outside world -> the only places that may import it.
 SEAMS = {
     "playwright": ("engine/browser/",),
-    "watchdog": ("engine/store/hints.py",),
-    "filelock": ("engine/store/lock.py", "engine/store/lease.py"),
-    "qasync": ("gui/loop.py", "gui/app.py"),
+    "watchdog": ("engine/ledger/directory_watcher.py",),
+    "filelock": ("engine/ledger/lock.py", "engine/ledger/lease.py"),
+    "qasync": ("gui/startup/loop.py", "gui/app.py"),
     "PySide6": ("gui/",),
     "shiboken6": ("gui/",),
     "click": ("engine/cli/",),
@@ -26,97 +28,163 @@ SEAMS = {
     "xlsxwriter": ("engine/export/sheet.py",),
     "rich": ("engine/cli/",),
     "dbus_fast": ("gui/desktop/bus.py",),
-    "ada_url": ("engine/urls.py",),
-    "yarl": ("engine/work/static.py",),
+    "ada_url": ("engine/model/urls.py",),
+    "yarl": ("engine/pages/static_engine.py",),
 }
 URL_READERS = frozenset({"urlsplit", "urlparse", "urljoin", "urlunsplit", "urldefrag"})
 OTHER_ADDRESSES = {
     "engine/sample/server.py": "the target of a request, whose other end reads it",
-    "gui/desktop/wishes.py": "files that a desktop hands over as addresses",
+    "gui/desktop/launch_request.py": "files that a desktop hands over as addresses",
 }
 # All that the window may know of the engine: its verbs, its records and its words.
 GUI_MAY_IMPORT = frozenset(
-    {"service", "records", "words", "query", "stopping", "again", "errors", "config", "feed"}
-    | {"attention", "budget", "display", "messages", "pace", "refused", "sizes", "version", "waits"}
-    | {"logs", "places", "saying", "redact", "urls"}
-    | {"ledgers", "ledger_ids", "lanes"}  # several ledgers in one window
-    | {"beside.state", "beside.errors", "beside.finding"}
-    | {"forms", "drafts", "abilities", "address_list"}  # requests as forms, files and lists
-    | {"units", "remainder", "reading.pages", "reading.files", "reading.differences"}
-    | {"reading.json_tree", "reading.json_search", "goals.views", "export.exporter"}
-    | {"forcing"}  # what calling tasks complete would meet
-    | {"sample.site"}  # what the empty window offers to crawl
-    | {"doctor", "retention.pruning", "retention.rules"}  # faces of their own, shown as dialogs
+    {
+        "budgets",
+        "contracts.contract_views",
+        "contracts.forcing",
+        "doctor",
+        "export.exporter",
+        "logging.logs",
+        "logging.private_files",
+        "model.blocked_places",
+        "model.config",
+        "model.display",
+        "model.errors",
+        "model.ledger_ids",
+        "model.pace",
+        "model.records",
+        "model.redact",
+        "model.status",
+        "model.urls",
+        "model.version",
+        "query",
+        "results.differences",
+        "results.file_parts",
+        "results.json_search",
+        "results.json_tree",
+        "results.unit_rows",
+        "results.units",
+        "retention.pruning",
+        "retention.rules",
+        "sample.site",
+        "service.abilities",
+        "service.address_list",
+        "service.drafts",
+        "service.engine",
+        "service.feed",
+        "service.forms",
+        "service.rerun",
+        "service.retry_failed",
+        "service.router.connection_state",
+        "service.router.errors",
+        "service.router.folder_check",
+        "service.router.isolated_executor",
+        "service.router.ledgers",
+        "service.stop_many",
+        "text.catalogue",
+        "text.host_waits",
+        "text.messages",
+        "text.sizes",
+        "text.words",
+    }
 )
 WRITERS = {
-    "engine/store/files.py": "the only writer of ledger files",
-    "engine/log_file.py": "the log is no part of a ledger and must work when the ledger does not",
-    "engine/places.py": "log, settings and locks: outside of every ledger, private",
+    "engine/ledger/files.py": "the only writer of ledger files",
+    "engine/logging/log_file.py": (
+        "the log is no part of a ledger and must work when the ledger does not"
+    ),
+    "engine/logging/private_files.py": "log, settings and locks: outside of every ledger, private",
     "engine/retention/removal.py": "takes whole folders of ended tasks out of a ledger, when asked",
     "engine/export/output.py": "an export is the user's own file, never one inside a ledger",
     "gui/app.py": "the crash file beside the log: the interpreter itself writes it",
-    "gui/scenes.py": "the throw-away ledger of a picture",
+    "gui/startup/screenshots.py": "the throw-away ledger of a picture",
 }
-DRAGS = {"gui/dragging.py": "a drag is the desktop's own loop, begun by an event, no coroutine"}
+DRAGS = {
+    "gui/style/drag_source.py": "a drag is the desktop's own loop, begun by an event, no coroutine"
+}
 SPAWNERS = {
-    "gui/background.py": "the window's TaskSet",
-    "gui/bridge.py": "an engine in the making: awaited by who starts it",
-    "gui/errands.py": "a warming: awaited by who starts it",
+    "gui/engine_link/background.py": "the window's TaskSet",
+    "gui/engine_link/bridge.py": "an engine in the making: awaited by who starts it",
+    "gui/engine_link/engine_calls.py": "a warming: awaited by who starts it",
     "gui/desktop/bus.py": "the wait for a connection's end, ended with it",
-    "gui/loop.py": "starts the main coroutine",
+    "gui/startup/loop.py": "starts the main coroutine",
     "engine/agents/sessions.py": "the watch over idle agents, ended by close()",
-    "engine/browser/dialing.py": "tries at several addresses, cancelled when one is connected",
-    "engine/browser/closing.py": "one closing, given up at its limit",
-    "engine/browser/contexts.py": "one opening, closed when nobody waits for it any more",
-    "engine/browser/launch.py": "what was called off, kept by the browser and ended with it",
-    "engine/browser/driver.py": "the driver's start, awaited to its end also when cancelled",
-    "engine/browser/instance.py": "windows that pages open, closed or adopted; ended by close()",
-    "engine/browser/upkeep.py": "the watch over running browsers; ended with the session",
-    "engine/browser/lane.py": "the proxy's questions to the engine's loop, awaited at once",
-    "engine/browser/proxy.py": "work of the proxy's own loop, awaited by who asks for it",
-    "engine/browser/proxy_wire.py": "connecting for a browser, cancelled with its connection",
-    "engine/beside/merging.py": "following each ledger beside, ended with its reader",
-    "engine/beside/neighbour.py": "opening a ledger beside, ended by close()",
-    "engine/ledgers.py": "letting go of a ledger beside, awaited by close()",
-    "engine/keeper.py": "reaping now and then, ended by close()",
-    "engine/run/executor.py": "one task for each running body, kept until it is settled",
-    "engine/run/runner.py": "the body and its watcher, both awaited before the settle",
-    "engine/run/telling.py": "tells what was refused; awaited at the end of its block",
-    "engine/service.py": "warming, ended by close()",
-    "engine/steering.py": "asking tasks to stop, at the end of an engine; ended with it",
-    "engine/store/watch.py": "the keeper of the watch, ended by stop()",
-    "engine/store/wait.py": "the look-out of one wait, ended with it",
+    "engine/browser/egress/connecting.py": (
+        "tries at several addresses, cancelled when one is connected"
+    ),
+    "engine/browser/chromium/context_closing.py": "one closing, given up at its limit",
+    "engine/browser/chromium/contexts.py": "one opening, closed when nobody waits for it any more",
+    "engine/browser/chromium/launch.py": (
+        "what was called off, kept by the browser and ended with it"
+    ),
+    "engine/browser/chromium/driver.py": (
+        "the driver's start, awaited to its end also when cancelled"
+    ),
+    "engine/browser/chromium/browser_instance.py": (
+        "windows that pages open, closed or adopted; ended by close()"
+    ),
+    "engine/browser/chromium/browser_recycler.py": (
+        "the watch over running browsers; ended with the session"
+    ),
+    "engine/browser/egress/proxy_listener.py": (
+        "the proxy's questions to the engine's loop, awaited at once"
+    ),
+    "engine/browser/egress/proxy.py": "work of the proxy's own loop, awaited by who asks for it",
+    "engine/browser/egress/proxy_connection.py": (
+        "connecting for a browser, cancelled with its connection"
+    ),
+    "engine/service/router/merged_feed.py": "following each ledger beside, ended with its reader",
+    "engine/service/router/connection.py": "opening a ledger beside, ended by close()",
+    "engine/service/router/ledgers.py": "letting go of a ledger beside, awaited by close()",
+    "engine/service/maintenance.py": "reaping now and then, ended by close()",
+    "engine/execution/executor.py": "one task for each running body, kept until it is settled",
+    "engine/execution/runner.py": "the body and its watcher, both awaited before the settle",
+    "engine/kinds/egress_log.py": "tells what was refused; awaited at the end of its block",
+    "engine/service/engine.py": "warming, ended by close()",
+    "engine/service/commands.py": "asking tasks to stop, at the end of an engine; ended with it",
+    "engine/ledger/watch.py": "the keeper of the watch, ended by stop()",
+    "engine/ledger/wait.py": "the look-out of one wait, ended with it",
     "engine/cli/run.py": "Ctrl-C starts cancels, and the wait for all; gathered at the end",
-    "engine/browser/instances.py": "instances that close while their task is settled already",
+    "engine/browser/chromium/instances.py": (
+        "instances that close while their task is settled already"
+    ),
     "engine/cli/start.py": "Ctrl-C starts a cancel; gathered before the command returns",
     "engine/cli/watch.py": "the table that Ctrl-C ends; awaited at once",
     "engine/cli/worker.py": "a signal starts a cancel; gathered before the worker ends",
-    "engine/work/asset_loading.py": "sheets and scripts on their way; ended by close()",
+    "engine/pages/asset_loading.py": "sheets and scripts on their way; ended by close()",
 }
 ENVIRONMENT = {
     "engine/cli/": "the command line turns variables into settings",
     "gui/app.py": "the window turns variables into settings",
-    "gui/loop.py": "tells qasync which Qt to take, before it is imported",
-    "gui/instance.py": "tells the users of one Windows machine apart",
+    "gui/startup/loop.py": "tells qasync which Qt to take, before it is imported",
+    "gui/startup/single_instance.py": "tells the users of one Windows machine apart",
     "gui/desktop/bus.py": "where the desktop's bus listens",
-    "gui/desktop/forward.py": "hands the desktop's leave to come forward to Qt, which reads it",
+    "gui/desktop/raise_window.py": (
+        "hands the desktop's leave to come forward to Qt, which reads it"
+    ),
 }
 PRINTERS = {
     "engine/cli/": "the command line",
     "engine/sample/site.py": "says at which port it serves",
 }
 BROAD_CATCHERS = {
-    "engine/lanes.py": "hands whatever failed on a thread to who awaits it",
-    "engine/run/runner.py": "settle: any failure of a body becomes FAILED with its reason",
-    "gui/background.py": "TaskSet: any failure becomes a sentence in the window",
-    "engine/beside/merging.py": "one ledger must not stop the others' list: it is followed anew",
-    "gui/furniture.py": "a part that cannot be made must not keep the others from the window",
-    "gui/bridge.py": "a list that stands still must not look live: it follows anew",
+    "engine/service/router/isolated_executor.py": (
+        "hands whatever failed on a thread to who awaits it"
+    ),
+    "engine/execution/runner.py": "settle: any failure of a body becomes FAILED with its reason",
+    "gui/engine_link/background.py": "TaskSet: any failure becomes a sentence in the window",
+    "engine/service/router/merged_feed.py": (
+        "one ledger must not stop the others' list: it is followed anew"
+    ),
+    "gui/startup/window_builder.py": (
+        "a part that cannot be made must not keep the others from the window"
+    ),
+    "gui/engine_link/bridge.py": "a list that stands still must not look live: it follows anew",
     "engine/cli/guard.py": "the last resort: no traceback reaches a user, it goes to the log",
     "engine/cli/worker.py": "the last resort of a process that nobody looks at",
 }
 CANCEL_KEEPERS = {
-    "engine/run/runner.py": "kept while the pages are settled, then raised again",
+    "engine/execution/runner.py": "kept while the pages are settled, then raised again",
     "gui/app.py": "the program's end: a signal becomes its exit code",
 }
 NESTING = 3
@@ -164,10 +232,12 @@ def _imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module == "engine":
-            yield from ((node.lineno, f"engine.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.lineno, node.module
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                place = ROOT / name.replace(".", "/")
+                is_module = place.is_dir() or place.with_suffix(".py").exists()
+                yield node.lineno, name if is_module else node.module
 
 
 def outside_things_have_one_seam(path: str, tree: ast.Module) -> Found:
@@ -193,7 +263,7 @@ def files_are_written_in_one_place(path: str, tree: ast.Module) -> Found:
         one = last == "replace" and len(call.args) == 1 and not call.keywords
         as_path_replace = one and path.startswith("engine/")
         if name in WRITE_CALLS or last in WRITE_METHODS or as_path_replace or _opens_to_write(call):
-            yield call.lineno, f"{name or last}(…) writes; call engine.store.files instead"
+            yield call.lineno, f"{name or last}(…) writes; call engine.ledger.files instead"
 
 
 def _opens_to_write(call: ast.Call) -> bool:
@@ -244,7 +314,7 @@ def background_tasks_have_an_owner(path: str, tree: ast.Module) -> Found:
 
 
 def text_from_outside_stays_plain(path: str, tree: ast.Module) -> Found:
-    if not path.startswith("gui/") or path == "gui/theme.py":
+    if not path.startswith("gui/") or path == "gui/style/theme.py":
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _last(node.func) in {"QLabel", *RICH_TEXT}:
@@ -345,7 +415,7 @@ def addresses_have_one_parser(path: str, tree: ast.Module) -> Found:
         if isinstance(node, ast.ImportFrom) and node.module == "urllib.parse":
             for alias in node.names:
                 if alias.name in URL_READERS:
-                    yield node.lineno, f"imports {alias.name}; call engine.urls instead"
+                    yield node.lineno, f"imports {alias.name}; call engine.model.urls instead"
 
 
 RULES: tuple[Rule, ...] = (

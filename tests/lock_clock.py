@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.store import lock
+from engine.ledger import lock
 
 
 class LockClock:
-    """Stands in for `time` in `engine.store.lock`; it goes on only while somebody sleeps by it.
+    """Stands in for `time` in `engine.ledger.lock`; it goes on only while somebody sleeps by it.
 
     `slept` are the sleeps (s), `step_s` is by how much the wall clock was set. `meanwhile`
     is called in each sleep: there is what others do.

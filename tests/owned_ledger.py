@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
 
 __all__ = ["lease", "ledger", "root", "task_id"]
 

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.admission import Terms
-from engine.config import Settings
+from engine.model.config import Settings
 from engine.sample.site import Site
-from engine.service import Engine
+from engine.service.admission import Terms
+from engine.service.engine import Engine
 
 IMAGES = Path("docs/images")
 README_PICTURE = IMAGES / "window.png"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from engine.agents.errors import InstructionRefused
 from engine.agents.grammar import Step, parse
 from engine.agents.searching import meant
-from engine.browser import interacting
-from engine.browser.agent_tab import AgentTab
-from engine.browser.interacting import Deed
-from engine.work.arguments import web_address
+from engine.browser.interact import element_actions
+from engine.browser.interact.agent_tab import AgentTab
+from engine.browser.interact.element_actions import Deed
+from engine.kinds.arguments import web_address
 
 
 async def act(tab: AgentTab, instruction: str, limit_ms: int) -> Deed:
@@ -22,14 +22,14 @@ async def act(tab: AgentTab, instruction: str, limit_ms: int) -> Deed:
     if step.goal is None:
         return Deed(await _on_page(tab, step, limit_ms), None)
     ref = await meant(tab, step.goal, step.action)
-    return await interacting.interact(tab, ref, step.action, step.value, limit_ms)
+    return await element_actions.interact(tab, ref, step.action, step.value, limit_ms)
 
 
 async def _on_page(tab: AgentTab, step: Step, limit_ms: int) -> str:
     if step.action == "press":
-        return await interacting.press(tab, step.value, limit_ms)
+        return await element_actions.press(tab, step.value, limit_ms)
     if step.action == "scroll":
-        return await interacting.scroll(tab, step.value, step.pixels, limit_ms)
+        return await element_actions.scroll(tab, step.value, step.pixels, limit_ms)
     if step.action == "goto":
         await tab.go(_address(step.value), limit_ms)
         return "Opened the address."

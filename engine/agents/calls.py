@@ -13,11 +13,11 @@ from engine.agents.recording import MOST_SUMMARY, Bound, Told, storable
 from engine.agents.reply import ToolReply, refusal
 from engine.agents.sessions import IDLE_S, MOST_AGENTS, Sessions
 from engine.agents.table import TOOLS, Tool
-from engine.browser.egress import Policy
-from engine.browser.refusals import DomainBlocked
-from engine.browser.session import BrowserSession
-from engine.envelopes import Envelopes, ToolCall
-from engine.errors import EngineError
+from engine.browser.chromium.browser_session import BrowserSession
+from engine.browser.egress.egress_policy import Policy
+from engine.browser.interact.tool_refusals import DomainBlocked
+from engine.budgets.envelopes import Envelopes, ToolCall
+from engine.model.errors import EngineError
 
 ANYONE: Final = "default"  # the agent of calls that name none
 

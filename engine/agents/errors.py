@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.errors import EngineError
+from engine.model.errors import EngineError
 
 
 class UnknownTool(EngineError):

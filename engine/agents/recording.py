@@ -14,9 +14,9 @@ import msgspec
 
 from engine.agents.errors import InstructionRefused
 from engine.agents.grammar import parse
-from engine.envelopes import Envelopes, ToolCall
-from engine.errors import EngineError
-from engine.records import TaskId
+from engine.budgets.envelopes import Envelopes, ToolCall
+from engine.model.errors import EngineError
+from engine.model.records import TaskId
 
 Told = Callable[[TaskId], None]
 MOST_SUMMARY = 160

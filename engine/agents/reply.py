@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from engine.errors import EngineError, PageError
+from engine.model.errors import EngineError, PageError
 
 MOST_TEXT_BYTES = 256 * 1024
 CUT = "\n… cut: the reply was longer than 256 KiB"

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from engine.agents.errors import TargetUnclear
 from engine.agents.grammar import Goal
 from engine.agents.matching import aim, plain, rank
-from engine.browser.agent_tab import AgentTab
-from engine.browser.reading import Element, element
+from engine.browser.interact.agent_tab import AgentTab
+from engine.browser.interact.page_outline import Element, element
 
 MOST = 5_000  # elements of one page that are compared
 SHOWN = 8  # candidates that an unclear instruction is answered with

@@ -19,13 +19,13 @@ from engine.agents.errors import (
     TooManyTabs,
     WindowTooShort,
 )
-from engine.browser.egress import Policy
-from engine.browser.session import BrowserSession, InstanceOptions
-from engine.errors import OwnershipError, ShuttingDown
+from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
+from engine.browser.egress.egress_policy import Policy
+from engine.model.errors import OwnershipError, ShuttingDown
 
 if TYPE_CHECKING:
-    from engine.browser.agent_tab import AgentTab
-    from engine.browser.instance import Instance
+    from engine.browser.chromium.browser_instance import Instance
+    from engine.browser.interact.agent_tab import AgentTab
 
 IDLE_S = 15 * 60.0
 MOST_AGENTS = 8
@@ -158,7 +158,7 @@ class Sessions:
         Raises:
             TooManyTabs, BrowserGone.
         """
-        from engine.browser.agent_tab import open_tab
+        from engine.browser.interact.agent_tab import open_tab
 
         session.drop_closed()
         if len(session.tabs) >= MOST_TABS:

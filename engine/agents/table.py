@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from engine.errors import InvalidArguments, Problem
-from engine.work.arguments import (
+from engine.kinds.arguments import (
     Argument,
     Table,
     flag,
@@ -22,7 +21,8 @@ from engine.work.arguments import (
     web_address,
     whole,
 )
-from engine.work.command_keys import read_key
+from engine.kinds.commands.command_keys import read_key
+from engine.model.errors import InvalidArguments, Problem
 
 TIMEOUT_MS: Final = 30_000
 MOST_MS: Final = 120_000

@@ -13,12 +13,12 @@ from engine.agents.acting import act
 from engine.agents.reply import MOST_TEXT_BYTES, Image, ToolReply, reply
 from engine.agents.searching import found_elements
 from engine.agents.sessions import Held, Session, Sessions
-from engine.browser.agent_tab import AgentTab, Visit
-from engine.browser.dialogs import LEAVING
-from engine.browser.interacting import Target, interact
-from engine.browser.picturing import picture
-from engine.browser.reading import REFERENCE, Element, page
-from engine.browser.scripting import evaluate
+from engine.browser.interact.agent_tab import AgentTab, Visit
+from engine.browser.interact.dialogs import LEAVING
+from engine.browser.interact.element_actions import Target, interact
+from engine.browser.interact.host_script import evaluate
+from engine.browser.interact.page_outline import REFERENCE, Element, page
+from engine.browser.page.screenshot import picture
 
 MOST_ITEMS = 5_000  # elements of one page that are told
 MOST_PAGE = 2 * 1024 * 1024  # characters of one page that are looked at

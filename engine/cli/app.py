@@ -25,13 +25,13 @@ from engine.cli.run import run
 from engine.cli.start import start
 from engine.cli.watch import watch
 from engine.cli.worker import worker
-from engine.config import Settings
 from engine.doctor import examine
-from engine.errors import EngineError, TaskUnreadable
-from engine.records import TaskId, TaskView, Unreadable
-from engine.service import Engine
+from engine.model.config import Settings
+from engine.model.errors import EngineError, TaskUnreadable
+from engine.model.records import TaskId, TaskView, Unreadable
+from engine.model.version import VERSION
+from engine.service.engine import Engine
 from engine.verbs import VERBS, Param, Verb
-from engine.version import VERSION
 
 EXIT_CODES = """\b
 Exit codes:

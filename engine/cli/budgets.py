@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from engine.attention import moment
-from engine.cli.phrases import say
-from engine.display import display
-from engine.envelopes import EnvelopeState
-from engine.words import clock
+from engine.budgets.envelopes import EnvelopeState
+from engine.model.display import display
+from engine.model.status import moment
+from engine.text.cli_messages import say
+from engine.text.words import clock
 
 
 def budget_lines(state: EnvelopeState) -> Iterator[str]:

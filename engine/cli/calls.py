@@ -12,11 +12,14 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from engine.cli.escaped import as_json as print_json
-from engine.cli.phrases import say
 from engine.cli.place import check_there
-from engine.config import Settings
-from engine.display import display
-from engine.errors import (
+from engine.contracts.errors import BulkCompletionRefused, ContractNotFound, TaskRunNotFound
+from engine.export.errors import ExportStopped
+from engine.ledger.record_store import NotAnId, NotOnShelf
+from engine.logging.logs import log_to_file
+from engine.model.config import Settings
+from engine.model.display import display
+from engine.model.errors import (
     EngineError,
     InvalidArguments,
     LedgerAway,
@@ -26,15 +29,12 @@ from engine.errors import (
     TaskNotFound,
     WaitTimeout,
 )
-from engine.export.errors import ExportStopped
-from engine.goals.errors import BulkCompletionRefused, ContractNotFound, TaskRunNotFound
-from engine.ledger_ids import HERE
-from engine.logs import log_to_file
+from engine.model.ledger_ids import HERE
+from engine.model.records import Status, TaskRecord, TaskView
 from engine.query import QueryError, unknown_values
-from engine.records import Status, TaskRecord, TaskView
-from engine.service import Engine
-from engine.stopping import NotConfirmed
-from engine.store.shelf import NotAnId, NotOnShelf
+from engine.service.engine import Engine
+from engine.service.stop_many import NotConfirmed
+from engine.text.cli_messages import say
 
 T = TypeVar("T")
 

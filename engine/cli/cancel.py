@@ -8,17 +8,17 @@ from typing import Any
 
 import click
 
-from engine import words
 from engine.cli.calls import call as call_on_one
 from engine.cli.calls import call_on_all, described, exit_code
 from engine.cli.escaped import as_json as print_json
-from engine.cli.phrases import say
 from engine.cli.show import view_data
-from engine.config import Settings
-from engine.display import display
-from engine.records import Status, TaskRecord, TaskView
-from engine.service import Engine
-from engine.stopping import REACHED, Fate, Plan, Stopped
+from engine.model.config import Settings
+from engine.model.display import display
+from engine.model.records import Status, TaskRecord, TaskView
+from engine.service.engine import Engine
+from engine.service.stop_many import REACHED, Fate, Plan, Stopped
+from engine.text import words
+from engine.text.cli_messages import say
 from engine.verbs import Verb
 
 _SKIPPED = {

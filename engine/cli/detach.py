@@ -10,8 +10,8 @@ import subprocess
 import sys
 from typing import Any
 
-from engine.config import Settings
-from engine.errors import EngineError, WorkerFailed
+from engine.model.config import Settings
+from engine.model.errors import EngineError, WorkerFailed
 
 HIDDEN_VERB = "_worker"
 
@@ -70,7 +70,7 @@ def _answer(line: bytes) -> dict[str, Any]:
 
 def _told(error: dict[str, Any]) -> EngineError:
     """The worker's refusal, as the error that it was."""
-    from engine.errors import InvalidArguments, Problem
+    from engine.model.errors import InvalidArguments, Problem
 
     if error.get("problems"):
         return InvalidArguments(tuple(Problem(**each) for each in error["problems"]))

@@ -19,12 +19,12 @@ from rich.progress import Progress as Bars
 
 from engine.cli.calls import Interrupts, call
 from engine.cli.escaped import as_json as print_json
-from engine.cli.phrases import say
-from engine.config import Settings
-from engine.display import display, display_lines
 from engine.export.exporter import Exported, Watch
 from engine.export.output import leave_nothing
-from engine.service import Engine
+from engine.model.config import Settings
+from engine.model.display import display, display_lines
+from engine.service.engine import Engine
+from engine.text.cli_messages import say
 from engine.verbs.model import Verb
 from engine.verbs.results import order_of
 

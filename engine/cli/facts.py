@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from engine import words
 from engine.cli.budgets import budget_data, budget_lines
 from engine.cli.goals import contract_lines
-from engine.cli.phrases import say
 from engine.cli.run_show import Lines
-from engine.display import display
-from engine.errors import EngineError
-from engine.goals.views import contract_data
-from engine.records import EngineFields, TaskRecord, TaskView
-from engine.refused import Refusals, refusal
-from engine.service import Engine
+from engine.contracts.contract_views import contract_data
+from engine.model.blocked_places import Refusals, refusal
+from engine.model.display import display
+from engine.model.errors import EngineError
+from engine.model.records import EngineFields, TaskRecord, TaskView
+from engine.service.engine import Engine
+from engine.text import words
+from engine.text.cli_messages import say
 
 MOST_SLICES: Final = 64  # MiB of events that are looked through for what was refused
 MOST_REFUSED: Final = 20

@@ -8,16 +8,16 @@ from typing import Any
 
 import click
 
-from engine import words
 from engine.cli.calls import GUARD_REFUSED, call
 from engine.cli.escaped import as_json as print_json
 from engine.cli.escaped import json_text
-from engine.cli.phrases import say
 from engine.cli.show import now_ms
-from engine.config import Settings
-from engine.display import display
-from engine.forcing import whoami
-from engine.records import TERMINAL
+from engine.contracts.forcing import whoami
+from engine.model.config import Settings
+from engine.model.display import display
+from engine.model.records import TERMINAL
+from engine.text import words
+from engine.text.cli_messages import say
 from engine.verbs import Verb
 
 LONGEST = 200  # characters of a text from outside on one line

@@ -12,10 +12,10 @@ import click
 
 from engine.cli.calls import FAILED, KILLED, OK, refuse
 from engine.cli.escaped import as_json as print_json
-from engine.cli.phrases import say
-from engine.display import display_lines
-from engine.errors import EngineError
-from engine.logs import log_path
+from engine.logging.logs import log_path
+from engine.model.display import display_lines
+from engine.model.errors import EngineError
+from engine.text.cli_messages import say
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from engine.display import display_lines
-from engine.errors import EngineError
-from engine.store.files import Folder, Unusable
+from engine.ledger.files import Folder, Unusable
+from engine.model.display import display_lines
+from engine.model.errors import EngineError
 
 _NOT_XML: Final = re.compile("[\ufffe\uffff]")  # beside what `display_lines` takes out
 

@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 import click
 
-from engine.cli.phrases import say
-from engine.comet.kept import FOLDER as RUNS_FOLDER
-from engine.config import Settings
-from engine.display import display
-from engine.errors import LedgerNotThere, LedgerUnusable
-from engine.store.ground import privacy_concerns
-from engine.store.presence import SILENT_WORDS, Answer, is_missing
+from engine.contracts.lifecycle.run_store import FOLDER as RUNS_FOLDER
+from engine.ledger.filesystem_checks import privacy_concerns
+from engine.ledger.folder_presence import SILENT_WORDS, Answer, is_missing
+from engine.model.config import Settings
+from engine.model.display import display
+from engine.model.errors import LedgerNotThere, LedgerUnusable
+from engine.text.cli_messages import say
 
 F = TypeVar("F", bound=Callable[..., Any])
 

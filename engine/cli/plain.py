@@ -10,8 +10,8 @@ import msgspec
 
 from engine.cli.calls import call
 from engine.cli.escaped import as_json as print_json
-from engine.config import Settings
-from engine.display import display
+from engine.model.config import Settings
+from engine.model.display import display
 from engine.verbs import Verb
 
 MAX_SHOWN = 400  # characters of one value; --json gives the whole

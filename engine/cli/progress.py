@@ -12,9 +12,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bars
 from rich.text import Text
 
-from engine.cli.phrases import say
-from engine.display import display
-from engine.records import TaskEvent
+from engine.model.display import display
+from engine.model.records import TaskEvent
+from engine.text.cli_messages import say
 
 
 class Progress(Protocol):

@@ -10,17 +10,17 @@ from typing import Any
 import click
 import msgspec
 
-from engine import words
 from engine.cli.calls import Interrupts, call_on_all, described
 from engine.cli.escaped import as_json as print_json
-from engine.cli.phrases import say
 from engine.cli.show import now_ms
-from engine.config import Settings
-from engine.display import display
+from engine.model.config import Settings
+from engine.model.display import display
 from engine.retention.pruning import Preview, Pruned
 from engine.retention.rules import Ended
-from engine.service import Engine
-from engine.sizes import size_words
+from engine.service.engine import Engine
+from engine.text import words
+from engine.text.cli_messages import say
+from engine.text.sizes import size_words
 from engine.verbs.checking import read
 from engine.verbs.model import Verb
 from engine.verbs.results import prune as let_go

@@ -10,9 +10,9 @@ import msgspec
 
 from engine.cli.calls import call
 from engine.cli.escaped import as_json as print_json
-from engine.cli.phrases import say
-from engine.config import Settings
-from engine.display import display
+from engine.model.config import Settings
+from engine.model.display import display
+from engine.text.cli_messages import say
 from engine.verbs.model import Verb
 
 OPTIONS: Final[Mapping[str, str]] = {

@@ -14,7 +14,6 @@ from typing import Any
 import click
 from msgspec import to_builtins
 
-from engine.again import Asked
 from engine.cli.calls import call, refuse, status_code
 from engine.cli.detach import detach
 from engine.cli.escaped import as_json as print_json
@@ -22,10 +21,11 @@ from engine.cli.place import place_options, settings_from
 from engine.cli.progress import progress_for
 from engine.cli.run_files import allow_files_option, check_folder, read_variables
 from engine.cli.start import foreground, report
-from engine.config import Settings
-from engine.errors import EngineError
-from engine.records import TaskRecord
-from engine.service import Engine
+from engine.model.config import Settings
+from engine.model.errors import EngineError
+from engine.model.records import TaskRecord
+from engine.service.engine import Engine
+from engine.service.rerun import Asked
 
 Begin = Callable[[Engine], Awaitable[TaskRecord]]
 Read = Callable[[Engine], Awaitable[Asked]]

@@ -12,19 +12,19 @@ from typing import Any, Final
 
 import click
 
-from engine.browser.egress import Policy
-from engine.browser.session import InstanceOptions
+from engine.browser.chromium.browser_session import InstanceOptions
+from engine.browser.egress.egress_policy import Policy
 from engine.cli.calls import BY_STATUS, CANCELLED, FAILED, OK, Interrupts, call, refuse
 from engine.cli.detach import detach
 from engine.cli.escaped import as_json as print_json
 from engine.cli.junit import report, write_report
-from engine.cli.phrases import say
 from engine.cli.place import place_options, settings_from
 from engine.cli.run_files import TaskFile, allow_files_option, check_folder, read_task_files
 from engine.cli.run_show import Lines, lines_for
 from engine.cli.start import tell_refused, tell_standing
-from engine.config import Settings
-from engine.errors import (
+from engine.kinds.commands.command_uploads import Uploads
+from engine.model.config import Settings
+from engine.model.errors import (
     EngineError,
     InvalidArguments,
     LedgerUnusable,
@@ -32,9 +32,9 @@ from engine.errors import (
     TaskNotFound,
     TaskUnreadable,
 )
-from engine.records import TaskRecord
-from engine.service import Engine
-from engine.work.command_uploads import Uploads
+from engine.model.records import TaskRecord
+from engine.service.engine import Engine
+from engine.text.cli_messages import say
 
 LOOK_S: Final = 0.1
 KIND: Final = "commands"

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import click
 
-from engine.errors import InvalidArguments, Problem
-from engine.work.command_check import check
-from engine.work.command_file import MAX_BYTES, read_document
-from engine.work.command_uploads import Uploads
+from engine.kinds.commands.command_check import check
+from engine.kinds.commands.command_file import MAX_BYTES, read_document
+from engine.kinds.commands.command_uploads import Uploads
+from engine.model.errors import InvalidArguments, Problem
 
 STANDARD_INPUT: Final = "-"
 allow_files_option: Final = click.option(

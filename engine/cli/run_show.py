@@ -12,9 +12,9 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from engine import words
-from engine.cli.phrases import say
-from engine.display import display
+from engine.model.display import display
+from engine.text import words
+from engine.text.cli_messages import say
 
 MARKS: Final = {"success": "✓", "error": "✗", "skipped": "–"}
 WORDS: Final = {"success": "ok", "error": "FAILED", "skipped": "skipped"}

@@ -12,15 +12,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from engine import words
 from engine.cli.calls import call
 from engine.cli.escaped import as_json as print_json
-from engine.cli.phrases import say
 from engine.cli.show import now_ms, view_data
-from engine.config import Settings
-from engine.display import display
-from engine.records import TaskView, Unreadable
-from engine.service import Engine
+from engine.model.config import Settings
+from engine.model.display import display
+from engine.model.records import TaskView, Unreadable
+from engine.service.engine import Engine
+from engine.text import words
+from engine.text.cli_messages import say
 from engine.verbs import Verb
 
 GROUPS: Final = {"runs": "Lifecycle records of runs; alone it lists them."}

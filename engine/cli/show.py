@@ -16,16 +16,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from engine import redact, words
-from engine.attention import moment, standing, updated_at
 from engine.cli.calls import described
 from engine.cli.escaped import as_json, json_text
-from engine.cli.phrases import say
-from engine.display import display, display_lines
-from engine.errors import EngineError
-from engine.records import TaskEvent, TaskId, TaskRecord, TaskView, Unreadable
-from engine.service import Engine
-from engine.store.findings import is_json
+from engine.model import redact
+from engine.model.display import display, display_lines
+from engine.model.errors import EngineError
+from engine.model.records import TaskEvent, TaskId, TaskRecord, TaskView, Unreadable
+from engine.model.status import moment, standing, updated_at
+from engine.results.findings import is_json
+from engine.service.engine import Engine
+from engine.text import words
+from engine.text.cli_messages import say
 
 CHECKED_BYTES = 64 * 1024 * 1024  # a larger result is copied as it stands
 COPIED_CHARS = 64 * 1024

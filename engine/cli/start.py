@@ -14,8 +14,6 @@ from typing import Any
 import click
 from msgspec import to_builtins
 
-from engine import words
-from engine.admission import Terms
 from engine.cli.calls import Interrupts, call, refuse, status_code
 from engine.cli.detach import detach
 from engine.cli.escaped import as_json as print_json
@@ -28,7 +26,6 @@ from engine.cli.options import (
     given_options,
     kind_options,
 )
-from engine.cli.phrases import say
 from engine.cli.place import place_options, settings_from
 from engine.cli.progress import Progress, progress_for
 from engine.cli.recordings import FLAGS as RECORDING_FLAGS
@@ -44,9 +41,11 @@ from engine.cli.terms import (
     no_object,
     terms_options,
 )
-from engine.config import Settings
-from engine.display import display
-from engine.errors import (
+from engine.kinds.commands.command_file import MAX_BYTES
+from engine.kinds.recording.recording_stop import STOPPABLE
+from engine.model.config import Settings
+from engine.model.display import display
+from engine.model.errors import (
     EngineError,
     InvalidArguments,
     LedgerUnusable,
@@ -54,10 +53,11 @@ from engine.errors import (
     TaskNotFound,
     TaskUnreadable,
 )
-from engine.records import ENVELOPE, RESULT_NAME, TaskRecord, TaskView, Units, Unreadable
-from engine.run.stopping import STOPPABLE
-from engine.service import Engine
-from engine.work.command_file import MAX_BYTES
+from engine.model.records import ENVELOPE, RESULT_NAME, TaskRecord, TaskView, Units, Unreadable
+from engine.service.admission import Terms
+from engine.service.engine import Engine
+from engine.text import words
+from engine.text.cli_messages import say
 
 LOOK_S = 0.2
 SESSION = "oc_session_snapshot"  # its objective is an argument, and the task's own as well

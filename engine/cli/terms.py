@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from engine.admission import Terms
 from engine.cli.examples import json_example
-from engine.config import Settings
-from engine.display import display
-from engine.errors import InvalidArguments, Problem
+from engine.model.config import Settings
+from engine.model.display import display
+from engine.model.errors import InvalidArguments, Problem
+from engine.service.admission import Terms
 
 Command = Callable[..., None]
 TERMS = (

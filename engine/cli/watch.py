@@ -11,16 +11,16 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from engine import words
-from engine.attention import standing
 from engine.cli.calls import OK, Interrupts, call, refuse
 from engine.cli.escaped import as_json as print_json
-from engine.cli.phrases import say
 from engine.cli.place import check_there, place_options, settings_from
 from engine.cli.show import cells, rich_table, view_data
-from engine.errors import EngineError
-from engine.records import TaskRecord, TaskView
-from engine.service import Batch, Engine
+from engine.model.errors import EngineError
+from engine.model.records import TaskRecord, TaskView
+from engine.model.status import standing
+from engine.service.engine import Batch, Engine
+from engine.text import words
+from engine.text.cli_messages import say
 
 REDRAW_S = 0.25  # a person reads no faster, and a burst costs one table instead of hundreds
 

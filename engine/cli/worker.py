@@ -15,13 +15,13 @@ from typing import Any
 import click
 import msgspec
 
-from engine.admission import Terms
 from engine.cli.calls import Interrupts, described
 from engine.cli.show import view_data
-from engine.config import Settings
-from engine.errors import EngineError
-from engine.logs import log_to_file
-from engine.service import Engine
+from engine.logging.logs import log_to_file
+from engine.model.config import Settings
+from engine.model.errors import EngineError
+from engine.service.admission import Terms
+from engine.service.engine import Engine
 
 log = logging.getLogger(__name__)
 

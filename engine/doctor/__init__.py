@@ -11,15 +11,15 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from engine.browser.locate import describe
-from engine.config import Settings
+from engine.browser.chromium.locate import describe
 from engine.doctor import environment
 from engine.doctor.finding import Finding, Report
-from engine.errors import BrowserMissing, EngineError, LedgerUnusable
-from engine.logs import log_path
-from engine.saying import count, say
-from engine.store.ledger import Ledger
-from engine.version import VERSION
+from engine.ledger.ledger import Ledger
+from engine.logging.logs import log_path
+from engine.model.config import Settings
+from engine.model.errors import BrowserMissing, EngineError, LedgerUnusable
+from engine.model.version import VERSION
+from engine.text.catalogue import count, say
 
 __all__ = ["Finding", "Report", "beside", "browser", "examine", "looks"]
 

@@ -13,22 +13,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from engine import redact
-from engine.config import Settings
 from engine.doctor.finding import Finding
-from engine.errors import EngineError
-from engine.records import LIVE, Unreadable
-from engine.saying import count, decimal, retold, say
-from engine.store.files import MIB
-from engine.store.ground import concerns, disk_kind
-from engine.store.hints import Listener, open_ears
-from engine.store.lease import Lease
-from engine.store.lock import locks_of_others
-from engine.store.lock_watch import UNMOVED_S
-from engine.store.look import LedgerLook
-from engine.store.machine import wall_ms
-from engine.store.opening import check_writable
-from engine.store.ownership import owner_of
+from engine.ledger.directory_watcher import Listener, open_ears
+from engine.ledger.files import MIB
+from engine.ledger.filesystem_checks import concerns, disk_kind
+from engine.ledger.lease import Lease
+from engine.ledger.lock import locks_of_others
+from engine.ledger.lock_watch import UNMOVED_S
+from engine.ledger.machine import wall_ms
+from engine.ledger.opening import check_writable
+from engine.ledger.ownership import owner_of
+from engine.ledger.reader import LedgerLook
+from engine.model import redact
+from engine.model.config import Settings
+from engine.model.errors import EngineError
+from engine.model.records import LIVE, Unreadable
+from engine.text.catalogue import count, decimal, retold, say
 
 WATCHES: Final = Path("/proc/sys/fs/inotify/max_user_watches")
 FEW_WATCHES: Final = 1_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from engine.display import display
+from engine.model.display import display
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from engine.errors import InvalidArguments, Problem
-from engine.records import ENVELOPE
+from engine.model.errors import InvalidArguments, Problem
+from engine.model.records import ENVELOPE
 
 LOOKED_AT: Final = 1_000  # rows in which columns that are not in the table are looked for
 MOST: Final = 200  # columns of one export

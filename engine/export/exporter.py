@@ -11,8 +11,6 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from engine import redact
-from engine.errors import InvalidArguments, Problem
 from engine.export import texts
 from engine.export.columns import TASK_COLUMNS, Column, chosen, columns_for
 from engine.export.errors import ExportStopped, NothingKept, NothingToExport, ResultDamaged
@@ -20,10 +18,12 @@ from engine.export.output import new_file
 from engine.export.report import write_html
 from engine.export.sheet import write_xlsx
 from engine.export.table import Row, Table, Tally, about
-from engine.records import PAGES_NAME, TaskRecord, Unreadable
-from engine.store.findings import Findings
-from engine.store.json_stream import Damaged
-from engine.store.look import LedgerLook
+from engine.ledger.json_stream import Damaged
+from engine.ledger.reader import LedgerLook
+from engine.model import redact
+from engine.model.errors import InvalidArguments, Problem
+from engine.model.records import PAGES_NAME, TaskRecord, Unreadable
+from engine.results.findings import Findings
 
 Keep = Callable[[Row], bool]  # is this unit wanted?
 Told = Callable[[int, int, int], None]  # rows written, bytes read, bytes there are

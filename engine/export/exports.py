@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from engine.export.exporter import Exported, Order, Watch, export_file, export_stream
 from engine.export.output import new_file
 from engine.export.task_list import export_list
-from engine.records import TaskView
-from engine.store.look import LedgerLook
-from engine.store.naming import Names
+from engine.ledger.command_task_ids import Names
+from engine.ledger.reader import LedgerLook
+from engine.model.records import TaskView
 
 ZIP: Final = "zip"  # no table but the task's whole folder
 

@@ -7,7 +7,7 @@ from typing import BinaryIO, Final
 
 from engine.export.errors import ExportStopped
 from engine.export.exporter import Exported, Watch
-from engine.store.look import LedgerLook
+from engine.ledger.reader import LedgerLook
 
 BLOCK: Final = 1024 * 1024
 _PACKED = (".png", ".jpg", ".jpeg", ".webp", ".zip", ".gz")  # no smaller when deflated

@@ -10,18 +10,18 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from engine import redact
-from engine.errors import InvalidArguments, Problem, TaskUnreadable
 from engine.export.errors import ResultDamaged
 from engine.export.output import new_file
-from engine.records import ARTIFACTS_NAME, Unreadable
-from engine.store.findings import Findings
-from engine.store.json_stream import Damaged
-from engine.store.look import LedgerLook
-from engine.work.recording_actions import Action
-from engine.work.recording_errors import NotARecording, NothingToReplay
-from engine.work.recording_export import command_task, template
-from engine.work.recording_trace import write_trace
+from engine.kinds.recording.recording_actions import Action
+from engine.kinds.recording.recording_errors import NotARecording, NothingToReplay
+from engine.kinds.recording.recording_export import command_task, template
+from engine.kinds.recording.recording_trace import write_trace
+from engine.ledger.json_stream import Damaged
+from engine.ledger.reader import LedgerLook
+from engine.model import redact
+from engine.model.errors import InvalidArguments, Problem, TaskUnreadable
+from engine.model.records import ARTIFACTS_NAME, Unreadable
+from engine.results.findings import Findings
 
 FORMATS: Final = ("task", "trace", "variables")
 KIND: Final = "recording"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
-from engine.display import display_lines
 from engine.export.cells import text_of
 from engine.export.table import About, Table
-from engine.messages import ENGLISH
+from engine.model.display import display_lines
+from engine.text.messages import ENGLISH
 
 # No link and no picture: an address in a report is text. The policy says so to the browser, too.
 TEMPLATE: Final = """\

@@ -9,15 +9,15 @@ from typing import Any
 
 import msgspec
 
-from engine import redact
-from engine.attention import moment
-from engine.display import display
-from engine.errors import TaskUnreadable
 from engine.export.cells import picked
 from engine.export.columns import Column
-from engine.messages import ENGLISH
-from engine.records import Status, TaskRecord, Unreadable
-from engine.version import VERSION
+from engine.model import redact
+from engine.model.display import display
+from engine.model.errors import TaskUnreadable
+from engine.model.records import Status, TaskRecord, Unreadable
+from engine.model.status import moment
+from engine.model.version import VERSION
+from engine.text.messages import ENGLISH
 
 Row = dict[str, Any]
 

@@ -7,18 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from engine import redact
-from engine.errors import InvalidArguments
 from engine.export import texts
 from engine.export.columns import Column
 from engine.export.errors import ExportStopped
 from engine.export.exporter import FORMATS, TELL_S, Exported, Order, Watch, mistakes
 from engine.export.output import new_file
 from engine.export.table import About, Row, Table, Tally, iso
-from engine.ledger_ids import HERE, plain_id
-from engine.messages import ENGLISH
-from engine.records import EngineFields, TaskRecord, TaskView, Unreadable
-from engine.version import VERSION
+from engine.model import redact
+from engine.model.errors import InvalidArguments
+from engine.model.ledger_ids import HERE, plain_id
+from engine.model.records import EngineFields, TaskRecord, TaskView, Unreadable
+from engine.model.version import VERSION
+from engine.text.messages import ENGLISH
 
 KEY: Final = "tasks"
 COLUMNS: Final = (

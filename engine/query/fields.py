@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from engine.attention import Facet
-from engine.ledger_ids import HERE
-from engine.lifecycle import TASK_RUN
+from engine.model.ledger_ids import HERE
+from engine.model.lifecycle import TASK_RUN
+from engine.model.status import Facet
 from engine.query.errors import BadComparison
 from engine.query.subject import Subject
 from engine.query.syntax import Term

@@ -13,6 +13,7 @@ from itertools import compress
 from operator import attrgetter
 from typing import Protocol, TypeVar
 
+from engine.model.records import TaskView
 from engine.query.errors import QueryError
 from engine.query.fields import FIELDS, SINCE, TOOK_KEYS, Test
 from engine.query.mistakes import others, test_of
@@ -21,7 +22,6 @@ from engine.query.subject import CUT, Seen, Subject, subject, took_all
 from engine.query.syntax import And, Node, Not, Or, Term, Text, written
 from engine.query.values import Compared, glob, has_glob, span
 from engine.query.words import Searched
-from engine.records import TaskView
 
 
 class Listed(Searched, Seen, Protocol):

@@ -14,18 +14,9 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from engine.attention import (
-    LAST_MS,
-    facets,
-    moment,
-    reasons,
-    standing,
-    state_words,
-    updated_at,
-)
-from engine.ledger_ids import HERE
-from engine.pace import STALL_MIN_MS
-from engine.records import (
+from engine.model.ledger_ids import HERE
+from engine.model.pace import STALL_MIN_MS
+from engine.model.records import (
     LIVE,
     EngineFields,
     ErrorInfo,
@@ -35,6 +26,7 @@ from engine.records import (
     Units,
     Unreadable,
 )
+from engine.model.status import LAST_MS, facets, moment, reasons, standing, state_words, updated_at
 
 UNKNOWN: Final = math.nan
 ADDRESSES: Final = ("url", "sitemap_url")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from engine.errors import TaskNotFound
-from engine.records import TaskRecord
+from engine.ledger.listing import Found
+from engine.ledger.machine import unhurried_ms
+from engine.ledger.reader import LedgerLook
+from engine.model.errors import TaskNotFound
+from engine.model.records import TaskRecord
 from engine.retention import removal
 from engine.retention.errors import TaskStays
 from engine.retention.judging import Kept, just_ended, unheld
-from engine.store.listing import Found
-from engine.store.look import LedgerLook
-from engine.store.machine import unhurried_ms
 
 WHY = {
     Kept.LIVING: "it has not ended",

@@ -8,19 +8,19 @@ from typing import Final
 
 import msgspec
 
-from engine import redact
-from engine.attention import moment
-from engine.display import display
-from engine.errors import EngineError, NotATaskId
-from engine.records import Stamp, TaskRecord, Unreadable
+from engine.ledger.files import Folder, Unusable
+from engine.ledger.lease import is_locked
+from engine.ledger.listing import Found, is_task_id
+from engine.ledger.lock import OURS, PEERS
+from engine.ledger.machine import unhurried_ms
+from engine.ledger.ownership import owner_of
+from engine.ledger.reader import LedgerLook
+from engine.model import redact
+from engine.model.display import display
+from engine.model.errors import EngineError, NotATaskId
+from engine.model.records import Stamp, TaskRecord, Unreadable
+from engine.model.status import moment
 from engine.retention.rules import Ended
-from engine.store.files import Folder, Unusable
-from engine.store.lease import is_locked
-from engine.store.listing import Found, is_task_id
-from engine.store.lock import OURS, PEERS
-from engine.store.look import LedgerLook
-from engine.store.machine import unhurried_ms
-from engine.store.ownership import owner_of
 
 STILL_WRITING_MS: Final = 60_000  # after its terminal meta an owner adds an event, a run, a hint
 

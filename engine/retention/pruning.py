@@ -15,12 +15,12 @@ from pathlib import Path
 
 import msgspec
 
-from engine.errors import EngineError
+from engine.ledger.machine import unhurried_ms
+from engine.ledger.reader import LedgerLook
+from engine.model.errors import EngineError
 from engine.retention import removal
 from engine.retention.judging import Kept, judged, judged_again
 from engine.retention.rules import Ended, Rules, chosen
-from engine.store.look import LedgerLook
-from engine.store.machine import unhurried_ms
 
 
 class Preview(msgspec.Struct, frozen=True):

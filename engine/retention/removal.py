@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from engine.ledger.files import Folder
 from engine.retention.errors import DeleteFailed, NoTrash
-from engine.store.files import Folder
 
 _DOOMED: Final = ".pruned-"
 _NAME = re.compile(rf"{re.escape(_DOOMED)}[0-9a-f]{{16}}-[0-9a-f]{{8}}", re.ASCII)

@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from engine.errors import InvalidArguments, Problem
-from engine.records import TERMINAL, Stamp
+from engine.model.errors import InvalidArguments, Problem
+from engine.model.records import TERMINAL, Stamp
 
 _SPAN = re.compile(r"(\d{1,6})\s*([mhdw])", re.IGNORECASE | re.ASCII)
 _SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*([kmgt]?)i?b?", re.IGNORECASE | re.ASCII)

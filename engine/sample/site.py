@@ -17,7 +17,7 @@ from importlib.resources import files
 from types import FrameType, TracebackType
 from typing import Self
 
-from engine.sample.desk import desk_answer
+from engine.sample.command_site import desk_answer
 from engine.sample.oddities import odd_answer
 from engine.sample.pages import TREES, page_html, page_json, path_of, shell
 from engine.sample.server import HTML, Answer, Request, Server

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from engine.errors import InvalidArguments, Problem
-from engine.service import Engine
+from engine.model.errors import InvalidArguments, Problem
+from engine.service.engine import Engine
 from engine.verbs.model import Param, Shape, Verb
 
 MOST_CHARS: Final = 1024 * 1024  # of one text: the cap of everything that is parsed

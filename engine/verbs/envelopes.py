@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from engine.service import Engine
+from engine.service.engine import Engine
 from engine.verbs.model import Param, Verb
 from engine.verbs.tasks import TASK_ID
 

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 from msgspec import to_builtins
 
-from engine.errors import InvalidArguments, Problem
-from engine.goals.completing import force_of
-from engine.goals.enforcing import Force
-from engine.goals.views import contract_data, run_data
-from engine.records import TERMINAL, Status, TaskRecord, Unreadable
-from engine.service import Engine
+from engine.contracts.completing import force_of
+from engine.contracts.contract_views import contract_data, run_data
+from engine.contracts.forced_completion import Force
+from engine.model.errors import InvalidArguments, Problem
+from engine.model.records import TERMINAL, Status, TaskRecord, Unreadable
+from engine.service.engine import Engine
 from engine.verbs.model import Param, Verb
 
 Given = Mapping[str, Any]

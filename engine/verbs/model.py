@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from engine.service import Engine
+from engine.service.engine import Engine
 
 # A `json` is an object or its text, `many` are texts, `items` texts or objects.
 Shape = Literal["text", "path", "number", "flag", "json", "many", "items"]

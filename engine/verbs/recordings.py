@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.errors import InvalidArguments, Problem
 from engine.export.recordings import FORMATS, export_recording
-from engine.service import Engine
-from engine.store.look import LedgerLook
+from engine.ledger.reader import LedgerLook
+from engine.model.errors import InvalidArguments, Problem
+from engine.service.engine import Engine
 from engine.verbs.model import Param, Verb
 
 _FORMATS = ", ".join(FORMATS)

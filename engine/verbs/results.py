@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.errors import InvalidArguments, Problem
 from engine.export.exporter import FORMATS, Order
+from engine.model.errors import InvalidArguments, Problem
 from engine.retention.pruning import Preview, Pruned
 from engine.retention.rules import rules_of
-from engine.service import Engine
+from engine.service.engine import Engine
 from engine.verbs.model import Param, Verb
 
 _FORMATS = ", ".join(FORMATS)

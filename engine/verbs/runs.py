@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from engine.comet import Run, envelope
-from engine.service import Engine
+from engine.contracts.lifecycle import Run, envelope
+from engine.service.engine import Engine
 from engine.verbs.goals import object_of
 from engine.verbs.model import Param, Verb
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from engine.goals.task_runs import USUAL_RUNS
-from engine.goals.views import run_data
-from engine.records import Unreadable
-from engine.service import Engine
+from engine.contracts.contract_views import run_data
+from engine.contracts.task_runs import USUAL_RUNS
+from engine.model.records import Unreadable
+from engine.service.engine import Engine
 from engine.verbs.goals import NAMED, WHOLE, Given, asked, item_params, object_of, with_reasons
 from engine.verbs.model import Param, Verb
 

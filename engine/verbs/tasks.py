@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.errors import InvalidArguments, Problem
-from engine.service import Engine
-from engine.stopping import NotConfirmed, Plan, Stopped, answers, plan
+from engine.model.errors import InvalidArguments, Problem
+from engine.service.engine import Engine
+from engine.service.stop_many import NotConfirmed, Plan, Stopped, answers, plan
 from engine.verbs.goals import object_of
 from engine.verbs.model import Param, Verb
 

@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import Any
 
 from engine.agents import TOOLS, Tool
-from engine.errors import TaskNotFound
-from engine.service import Engine
+from engine.model.errors import TaskNotFound
+from engine.service.engine import Engine
 from engine.verbs.model import Param, Verb
 
 _TASK_ID = Param("task_id", "the envelope that counts this call: 16 hex digits")

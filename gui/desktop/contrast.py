@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
 
-from gui.theme import MORE_CONTRAST, apply_theme
+from gui.style.theme import MORE_CONTRAST, apply_theme
 
 if TYPE_CHECKING:
-    from gui.main_window import MainWindow
+    from gui.window.main_window import MainWindow
 
 
 class Contrast(QObject):

@@ -9,9 +9,9 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QSystemTrayIcon
 
-from engine.display import display, display_lines
+from engine.model.display import display, display_lines
 from gui.desktop.bus import BusError, Message, Variant
-from gui.desktop.notices import Popup
+from gui.desktop.notification_rules import Popup
 from gui.desktop.session_bus import SessionBus, method
 
 TITLE_CHARS, BODY_CHARS = 120, 500

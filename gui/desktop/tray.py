@@ -9,16 +9,16 @@ from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 
-from engine.display import display
-from engine.records import Health
-from engine.words import count
+from engine.model.display import display
+from engine.model.records import Health
+from engine.text.words import count
 from gui.desktop.bus import BusError
-from gui.desktop.forward import come_forward
+from gui.desktop.raise_window import come_forward
 from gui.desktop.session_bus import SessionBus, method
-from gui.icons import window_icon
+from gui.style.icons import window_icon
 
 if TYPE_CHECKING:
-    from gui.main_window import MainWindow
+    from gui.window.main_window import MainWindow
 
 LOOK_MS = 5000  # how long a hidden window may go without a tray before it comes back
 SIGN_SIZES = (16, 22, 32, 44, 64)

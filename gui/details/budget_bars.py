@@ -9,11 +9,11 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QApplication, QGridLayout, QWidget
 
-from engine import words
-from engine.budget import Level
+from engine.budgets import Level
+from engine.text import words
 from gui.details.budget_facts import GaugeLine
-from gui.gauges import paint_bar
-from gui.theme import PlainLabel, TonedLabel, plain_label, tone
+from gui.style.theme import PlainLabel, TonedLabel, plain_label, tone
+from gui.tasks.cell_painting import paint_bar
 
 BAR_WIDTH = 140
 SIGNS: dict[Level, str] = {"ok": "✓", "warning": "▲", "exceeded": "✖"}

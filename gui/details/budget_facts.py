@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from engine import budget
-from engine.budget import Gauge, Level
-from engine.display import display
-from engine.messages import ENGLISH
-from engine.records import TaskRecord
-from engine.words import count, say, took
-from gui.budget_gauge import counted
+from engine import budgets
+from engine.budgets import Gauge, Level
+from engine.model.display import display
+from engine.model.records import TaskRecord
+from engine.text.messages import ENGLISH
+from engine.text.words import count, say, took
+from gui.tasks.budget_gauge import counted
 
 _TONES = {"warning": "warning", "exceeded": "bad"}
 
@@ -42,7 +42,7 @@ def gauge_lines(record: TaskRecord, now_ms: float) -> list[GaugeLine]:
     """
     if not record.policy:
         return []
-    gauges = budget.at(counted(record), now_ms).gauges
+    gauges = budgets.at(counted(record), now_ms).gauges
     return [
         GaugeLine(_name(gauge.key), _used(gauge), gauge.value / gauge.limit, gauge.level)
         for gauge in gauges
@@ -55,7 +55,7 @@ def budget_facts(record: TaskRecord, now_ms: float) -> Iterator[Fact]:
     if not record.policy:
         yield from _told(record)
         return
-    standing = budget.at(counted(record), now_ms)
+    standing = budgets.at(counted(record), now_ms)
     said = _standing_words(standing.status, standing.exceeded)
     yield Fact("budget", said, _TONES.get(standing.status, ""))
     yield Fact("advice", advice_words(standing.recommended_next) if record.is_live else "")

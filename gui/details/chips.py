@@ -8,11 +8,11 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QToolButton, QWidget
 
-from engine import words
-from engine.display import elide_right
+from engine.model.display import elide_right
+from engine.text import words
 from gui.details.event_model import OTHER
-from gui.details.event_rows import kind_name
-from gui.theme import plain_keys
+from gui.engine_link.event_rows import kind_name
+from gui.style.theme import plain_keys
 
 _NAME_CHARS = 24
 _GAP = 4

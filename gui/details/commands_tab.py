@@ -16,22 +16,22 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.display import display, display_lines
-from engine.errors import EngineError
-from engine.records import TaskRecord, TaskView
-from engine.saying import retold
-from engine.service import Engine
-from engine.words import took
-from gui import language
-from gui.desk import Desk
+from engine.model.display import display, display_lines
+from engine.model.errors import EngineError
+from engine.model.records import TaskRecord, TaskView
+from engine.service.engine import Engine
+from engine.text.catalogue import retold
+from engine.text.words import took
+from gui.details.details_tab import DetailTab
 from gui.details.part_bar import PartBar
 from gui.details.screenshots import PicturePane
-from gui.details.tab import DetailTab
-from gui.letters import fixed_pitch
-from gui.theme import plain_label
-from gui.viewer.plain_table import PlainTable
-from gui.viewer.step_model import StepModel
-from gui.viewer.unit_columns import longest_state
+from gui.details.step_model import StepModel
+from gui.details.unit_columns import longest_state
+from gui.engine_link.services import Desk
+from gui.i18n import language
+from gui.style.fonts import fixed_pitch
+from gui.style.plain_table import PlainTable
+from gui.style.theme import plain_label
 
 AGAIN_MS = 400
 _CHARS = 60_000

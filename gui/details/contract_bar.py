@@ -6,11 +6,11 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QPainter, QPaintEvent
 from PySide6.QtWidgets import QApplication, QSizePolicy, QVBoxLayout, QWidget
 
-from engine.display import display
-from engine.goals.views import ContractView
-from engine.saying import retold
-from engine.words import clock, count
-from gui.theme import TonedLabel, plain_label, tone
+from engine.contracts.contract_views import ContractView
+from engine.model.display import display
+from engine.text.catalogue import retold
+from engine.text.words import clock, count
+from gui.style.theme import TonedLabel, plain_label, tone
 
 BAR_HEIGHT = 10
 LEAST_WIDTH, MOST_WIDTH = 160, 560

@@ -6,9 +6,9 @@ from bisect import bisect_left, bisect_right
 
 from PySide6.QtCore import QObject, Signal
 
-from engine.errors import EngineError
-from engine.service import Engine
-from gui.desk import Desk
+from engine.model.errors import EngineError
+from engine.service.engine import Engine
+from gui.engine_link.services import Desk
 
 MOST = 100_000  # places; who has that many has to say more
 

@@ -12,10 +12,10 @@ from PySide6.QtCore import QAbstractTableModel, QObject, Qt
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication
 
-from engine import words
-from gui.details.event_rows import TONES, EventRow
-from gui.item_roles import ALIGNMENT, COLOUR, DISPLAY, FONT, ROOT, SPOKEN, TOOL_TIP, AnyIndex
-from gui.theme import plain_tip, tone
+from engine.text import words
+from gui.engine_link.event_rows import TONES, EventRow
+from gui.style.item_roles import ALIGNMENT, COLOUR, DISPLAY, FONT, ROOT, SPOKEN, TOOL_TIP, AnyIndex
+from gui.style.theme import plain_tip, tone
 
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 KEPT = 50_000  # events; older ones stay in the file: a million would take 300 MB

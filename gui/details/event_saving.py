@@ -9,14 +9,14 @@ from pathlib import Path
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QFileDialog, QMenu, QToolButton
 
-from engine.errors import EngineError
-from engine.ledger_ids import plain_id
-from engine.service import Engine
-from engine.sizes import size_words
-from gui import language
-from gui.desk import Desk
-from gui.eliding import ElidedLabel
-from gui.folders import documents
+from engine.model.errors import EngineError
+from engine.model.ledger_ids import plain_id
+from engine.service.engine import Engine
+from engine.text.sizes import size_words
+from gui.engine_link.services import Desk
+from gui.i18n import language
+from gui.style.elided_label import ElidedLabel
+from gui.style.folders import documents
 
 LOOK_MS = 100
 

@@ -6,9 +6,9 @@ from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QTableView, QWidget
 
-from engine import words
+from engine.text import words
 from gui.details.event_model import EventModel
-from gui.plain_rows import show_plain_rows
+from gui.style.plain_rows import show_plain_rows
 
 _TIME_CHARS, _KIND_CHARS = 14, 20
 

@@ -9,20 +9,20 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from engine import words
-from engine.service import Engine
-from gui.desk import Desk
+from engine.service.engine import Engine
+from engine.text import words
 from gui.details.chips import Chips
 from gui.details.event_find import EventFinder
 from gui.details.event_model import EventModel
-from gui.details.event_rows import EventPart
 from gui.details.event_saving import SaveLog
 from gui.details.event_table import EventTable
 from gui.details.find_bar import FindBar
 from gui.details.part_bar import PartBar
-from gui.eliding import ElidedLabel
-from gui.theme import plain_tip
-from gui.time_range import TimeRange
+from gui.engine_link.event_rows import EventPart
+from gui.engine_link.services import Desk
+from gui.state.time_range import TimeRange
+from gui.style.elided_label import ElidedLabel
+from gui.style.theme import plain_tip
 
 
 class Events(QWidget):

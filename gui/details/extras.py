@@ -14,14 +14,14 @@ from typing import Any
 from PySide6.QtCore import QObject, QSize, QTimer, Signal
 from PySide6.QtGui import QImage
 
-from engine.errors import EngineError
-from engine.goals.views import ContractView
-from engine.records import TaskRecord, TaskView, Unreadable
-from engine.service import Engine
-from engine.words import failures_text, remarks
-from gui import language
-from gui.desk import Desk
+from engine.contracts.contract_views import ContractView
+from engine.model.errors import EngineError
+from engine.model.records import TaskRecord, TaskView, Unreadable
+from engine.service.engine import Engine
+from engine.text.words import failures_text, remarks
 from gui.details.facts import arguments_text
+from gui.engine_link.services import Desk
+from gui.i18n import language
 
 NAME = "overview"
 EVERY_S = 1.0  # of a task that goes on
@@ -164,7 +164,7 @@ async def _picture(engine: Engine, record: TaskRecord, ratio: float) -> QImage |
 
 def _made_small(data: bytes, ratio: float) -> QImage | None:
     """The picture, fitting into `PICTURE`; None for what is none. Slow: for a thread."""
-    from gui.viewer.picture import decoded  # with the first picture, not with the window
+    from gui.style.picture import decoded  # with the first picture, not with the window
 
     image, _ = decoded(data, PICTURE * ratio)
     if image.isNull():

@@ -8,11 +8,11 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QApplication, QGridLayout, QLabel, QPlainTextEdit, QWidget
 
-from engine import words
+from engine.text import words
 from gui.details.budget_facts import Fact
 from gui.details.facts import FIELDS
-from gui.letters import fixed_pitch
-from gui.theme import PlainLabel, plain_label, tone
+from gui.style.fonts import fixed_pitch
+from gui.style.theme import PlainLabel, plain_label, tone
 
 _ARGS_LINES = 12
 

@@ -6,18 +6,19 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from engine import redact, words
-from engine.attention import Reason, moment, reasons, updated_at
-from engine.display import display, display_lines, elide_right
-from engine.ledger_ids import plain_id
-from engine.messages import ENGLISH
-from engine.pace import STALL_MIN_MS
-from engine.records import EngineFields, TaskRecord, TaskView, Unreadable
-from engine.refused import Refusals
-from engine.saying import retold
-from engine.words import say
+from engine.model import redact
+from engine.model.blocked_places import Refusals
+from engine.model.display import display, display_lines, elide_right
+from engine.model.ledger_ids import plain_id
+from engine.model.pace import STALL_MIN_MS
+from engine.model.records import EngineFields, TaskRecord, TaskView, Unreadable
+from engine.model.status import Reason, moment, reasons, updated_at
+from engine.text import words
+from engine.text.catalogue import retold
+from engine.text.messages import ENGLISH
+from engine.text.words import say
 from gui.details.budget_facts import Fact, budget_facts
-from gui.details.event_rows import refusal_words
+from gui.engine_link.event_rows import refusal_words
 
 _ARGS_CHARS = 16_000
 # Of one line of arguments: breaking one of 16,000 letters took the window 50 ms. All of them

@@ -10,9 +10,9 @@ from PySide6.QtCore import QObject, QPoint, Qt, QTimer
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
-from engine.service import Engine
-from gui.desk import Desk
-from gui.dragging import Grip, carried, carry
+from engine.service.engine import Engine
+from gui.engine_link.services import Desk
+from gui.style.drag_source import Grip, carried, carry
 
 Wanted = Callable[[QPoint | None], tuple[str, str] | None]
 
@@ -69,6 +69,6 @@ class FileHandle(QObject):
         QGuiApplication.clipboard().setMimeData(carried(str(place), [place]))
 
     def _show(self, place: Path) -> None:
-        from gui.folders import show_folder
+        from gui.style.folders import show_folder
 
         show_folder(place.parent)

@@ -13,15 +13,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.display import display_lines
-from engine.errors import EngineError
-from engine.reading.files import FilePart
-from engine.sizes import size_words
-from gui import language
-from gui.clearable import clearable
-from gui.desk import Desk
-from gui.letters import fixed_pitch
-from gui.theme import plain_label
+from engine.model.display import display_lines
+from engine.model.errors import EngineError
+from engine.results.file_parts import FilePart
+from engine.text.sizes import size_words
+from gui.engine_link.services import Desk
+from gui.i18n import language
+from gui.style.clearable import clearable
+from gui.style.fonts import fixed_pitch
+from gui.style.theme import plain_label
 
 PART = 64 * 1024  # bytes shown at a time
 _WRAP = 1_000  # characters of one line; Qt lays out a longer one for seconds

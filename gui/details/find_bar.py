@@ -6,11 +6,11 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QToolButton, QWidget
 
-from engine.words import count
-from gui.clearable import clearable
+from engine.text.words import count
 from gui.details.event_find import EventFinder
-from gui.eliding import ElidedLabel
-from gui.theme import plain_tip
+from gui.style.clearable import clearable
+from gui.style.elided_label import ElidedLabel
+from gui.style.theme import plain_tip
 
 PAUSE_MS = 250  # of typing, before a file of any size is looked through
 _LEAST_CHARS, _MOST_CHARS, _TOLD_CHARS = 20, 40, 14

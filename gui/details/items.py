@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator, Sequence
 
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
-from engine.goals.views import ContractView
-from engine.records import TaskRecord, TaskView
-from engine.units import Unit, UnitState
-from gui.desk import Desk
+from engine.contracts.contract_views import ContractView
+from engine.model.records import TaskRecord, TaskView
+from engine.results.units import Unit, UnitState
+from gui.details.details_tab import DetailTab
 from gui.details.part_bar import PartBar
-from gui.details.tab import DetailTab
-from gui.theme import plain_tip
-from gui.viewer.unit_columns import ITEM_COLUMNS
-from gui.viewer.unit_list import UnitList
+from gui.details.unit_columns import ITEM_COLUMNS
+from gui.details.unit_list import UnitList
+from gui.engine_link.services import Desk
+from gui.style.theme import plain_tip
 
 
 class Items(DetailTab):

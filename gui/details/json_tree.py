@@ -16,13 +16,13 @@ from PySide6.QtCore import (
 )
 from PySide6.QtWidgets import QApplication
 
-from engine.display import display
-from engine.errors import EngineError
-from engine.reading.json_tree import Kind, Node, Rest, Step, path_of
-from gui import language
-from gui.desk import Desk
-from gui.item_roles import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
-from gui.theme import plain_tip, tone
+from engine.model.display import display
+from engine.model.errors import EngineError
+from engine.results.json_tree import Kind, Node, Rest, Step, path_of
+from gui.engine_link.services import Desk
+from gui.i18n import language
+from gui.style.item_roles import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
+from gui.style.theme import plain_tip, tone
 
 LEVEL = 500  # members that are read at a time
 _TONES = {"text": "good", "number": "running", "word": "cancelling"}

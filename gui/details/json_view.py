@@ -18,16 +18,16 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.display import display_lines
-from engine.errors import EngineError
-from engine.reading.json_search import Hit
-from engine.reading.json_tree import Node, Step, path_of
-from engine.words import count
-from gui import language
-from gui.clearable import clearable
-from gui.desk import Desk
+from engine.model.display import display_lines
+from engine.model.errors import EngineError
+from engine.results.json_search import Hit
+from engine.results.json_tree import Node, Step, path_of
+from engine.text.words import count
 from gui.details.json_tree import JsonModel
-from gui.eliding import ElidedLabel
+from gui.engine_link.services import Desk
+from gui.i18n import language
+from gui.style.clearable import clearable
+from gui.style.elided_label import ElidedLabel
 
 MOST_HITS = 10_000
 _NAME_CHARS = 28

@@ -10,24 +10,24 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QPixmap, QShowEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from engine import words
-from engine.attention import Standing, standing
-from engine.pace import STALL_MIN_MS
-from engine.records import TaskRecord, TaskView, Unreadable
-from engine.refused import Refusal, Refusals
-from engine.waits import CRAWL_DELAY, Wait, wait_words
-from gui.desk import Desk
+from engine.model.blocked_places import Refusal, Refusals
+from engine.model.pace import STALL_MIN_MS
+from engine.model.records import TaskRecord, TaskView, Unreadable
+from engine.model.status import Standing, standing
+from engine.text import words
+from engine.text.host_waits import CRAWL_DELAY, Wait, wait_words
 from gui.details.budget_bars import BudgetBars
 from gui.details.budget_facts import Fact, gauge_lines
 from gui.details.contract_bar import ContractPart
 from gui.details.extras import Extra, Extras, is_cut
 from gui.details.fact_grid import Arguments, FactGrid, can_be_marked
 from gui.details.facts import arguments_text, ended_by, facts, refused_text
-from gui.details.kin_links import KinLinks
 from gui.details.phase_steps import PhaseSteps
-from gui.ledger_words import place_of
-from gui.letters import lead
-from gui.theme import PlainLabel, plain_label
+from gui.details.related_links import KinLinks
+from gui.engine_link.services import Desk
+from gui.i18n.ledger_names import place_of
+from gui.style.fonts import lead
+from gui.style.theme import PlainLabel, plain_label
 
 AGE_MS, ENDED_AGE_MS = 1000, 5000
 MOST_WAITS = 3  # hosts; all of them stand among the events

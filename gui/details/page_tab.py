@@ -9,13 +9,13 @@ from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtGui import QImage, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
 
-from engine.display import display, elide_middle
-from engine.records import TaskView, Unreadable
-from engine.service import Engine, Sight
-from gui.desk import Desk
-from gui.details.tab import DetailTab
-from gui.page_watching import can_be_watched
-from gui.theme import TonedLabel, plain_keys, plain_label
+from engine.model.display import display, elide_middle
+from engine.model.records import TaskView, Unreadable
+from engine.service.engine import Engine, Sight
+from gui.details.details_tab import DetailTab
+from gui.details.page_action import can_be_watched
+from gui.engine_link.services import Desk
+from gui.style.theme import TonedLabel, plain_keys, plain_label
 
 RESIZED_MS = 400  # a window that is being dragged asks for one size only: its last
 MOST_IN_LIST = 80  # characters of an address

@@ -14,19 +14,19 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine import words
-from engine.attention import look
-from engine.display import display, elide_right
-from engine.ledger_ids import plain_id
-from engine.pace import STALL_MIN_MS
-from engine.records import ENVELOPE, Status, TaskRecord, TaskView
-from gui.desk import Desk
-from gui.details.event_rows import EventPart
+from engine.model.display import display, elide_right
+from engine.model.ledger_ids import plain_id
+from engine.model.pace import STALL_MIN_MS
+from engine.model.records import ENVELOPE, Status, TaskRecord, TaskView
+from engine.model.status import look
+from engine.text import words
+from gui.details.details_tab import DetailTab, TabKind
 from gui.details.events import Events
 from gui.details.overview import Overview
-from gui.details.tab import DetailTab, TabKind
 from gui.details.tabs import TABS
-from gui.theme import PlainLabel, TonedLabel, heading, plain_label
+from gui.engine_link.event_rows import EventPart
+from gui.engine_link.services import Desk
+from gui.style.theme import PlainLabel, TonedLabel, heading, plain_label
 
 _HEAD_CHARS = 120
 _LEAST = 235  # pixels; one height for all tabs, so that none moves away under the pointer

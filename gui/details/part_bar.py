@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
-from engine.words import clock, took
-from gui.eliding import ElidedLabel
+from engine.text.words import clock, took
+from gui.style.elided_label import ElidedLabel
 
 
 class PartBar(QWidget):

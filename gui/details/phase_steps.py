@@ -6,8 +6,8 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
-from engine.display import display
-from gui.theme import tone
+from engine.model.display import display
+from gui.style.theme import tone
 
 PHASES = ("explore", "act", "verify", "recover", "done")
 _GAP, _PAD = 22, 8

@@ -13,16 +13,16 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.display import display
-from engine.reading.files import FileFacts
-from engine.records import TaskRecord, TaskView
-from engine.sizes import size_words
-from gui.desk import Desk
+from engine.model.display import display
+from engine.model.records import TaskRecord, TaskView
+from engine.results.file_parts import FileFacts
+from engine.text.sizes import size_words
+from gui.details.details_tab import DetailTab
 from gui.details.file_text import FileText
 from gui.details.json_view import JsonView
 from gui.details.screenshots import PicturePane
-from gui.details.tab import DetailTab
-from gui.theme import plain_tip
+from gui.engine_link.services import Desk
+from gui.style.theme import plain_tip
 
 AGAIN_MS = 2_000
 _NAME = Qt.ItemDataRole.UserRole

@@ -9,18 +9,18 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
-from engine.attention import moment
-from engine.display import display
-from engine.errors import EngineError
-from engine.records import RESULT_NAME, TaskRecord, TaskView
-from engine.service import Engine
-from engine.words import clock, count, took
-from gui import language
-from gui.desk import Desk
+from engine.model.display import display
+from engine.model.errors import EngineError
+from engine.model.records import RESULT_NAME, TaskRecord, TaskView
+from engine.model.status import moment
+from engine.service.engine import Engine
+from engine.text.words import clock, count, took
+from gui.details.details_tab import DetailTab
 from gui.details.facts import ended_by
 from gui.details.json_view import JsonView
-from gui.details.tab import DetailTab
-from gui.theme import plain_label
+from gui.engine_link.services import Desk
+from gui.i18n import language
+from gui.style.theme import plain_label
 
 AGAIN_MS = 1_000
 _MOST = 24  # facts of a stranger's result

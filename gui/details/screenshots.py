@@ -16,19 +16,19 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.display import display
-from engine.errors import EngineError
-from engine.reading.files import FileFacts
-from engine.records import TaskView
-from engine.service import Engine
-from engine.sizes import size_words
-from gui import language
-from gui.desk import Desk
+from engine.model.display import display
+from engine.model.errors import EngineError
+from engine.model.records import TaskView
+from engine.results.file_parts import FileFacts
+from engine.service.engine import Engine
+from engine.text.sizes import size_words
+from gui.details.details_tab import DetailTab
 from gui.details.file_handle import FileHandle
 from gui.details.part_bar import PartBar
-from gui.details.tab import DetailTab
-from gui.theme import plain_label, plain_tip
-from gui.viewer.picture import PictureView, decoded
+from gui.engine_link.services import Desk
+from gui.i18n import language
+from gui.style.picture import PictureView, decoded
+from gui.style.theme import plain_label, plain_tip
 
 THUMB = QSize(160, 110)
 MOST_THUMBS = 2_000

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtWidgets import QApplication, QGridLayout, QVBoxLayout, QWidget
 
-from engine import words
-from engine.attention import Standing, counted_as, standing
-from gui.gauges import sign
-from gui.link_button import LinkButton
-from gui.theme import PlainLabel, heading, plain_label, tone
+from engine.model.status import Standing, counted_as, standing
+from engine.text import words
+from gui.style.link_button import LinkButton
+from gui.style.theme import PlainLabel, heading, plain_label, tone
+from gui.tasks.cell_painting import sign
 
 if TYPE_CHECKING:
-    from gui.main_window import MainWindow
+    from gui.window.main_window import MainWindow
 
 # More single rows than this are better found with the sidebar than selected one by one.
 MOST_PICKED = 2000

@@ -6,10 +6,10 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from engine.words import count
+from engine.text.words import count
 
 if TYPE_CHECKING:
-    from gui.main_window import MainWindow
+    from gui.window.main_window import MainWindow
 
 MOST = 9
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QWidget
 
-from engine.records import ENVELOPE, TaskRecord, TaskView
-from gui.details.tab import DetailTab, TabKind
-from gui.page_watching import has_page
+from engine.model.records import ENVELOPE, TaskRecord, TaskView
+from gui.details.details_tab import DetailTab, TabKind
+from gui.details.page_action import has_page
 
 if TYPE_CHECKING:
-    from gui.desk import Desk
+    from gui.engine_link.services import Desk
 
 
 def _page(desk: Desk, parent: QWidget) -> DetailTab:

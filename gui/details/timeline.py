@@ -14,18 +14,18 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.records import TaskRecord, TaskView, UnitTime
-from engine.service import Engine
-from engine.words import clock, count, took
-from gui.desk import Desk
+from engine.model.records import TaskRecord, TaskView, UnitTime
+from engine.service.engine import Engine
+from engine.text.words import clock, count, took
+from gui.details.details_tab import DetailTab
 from gui.details.event_model import EventModel
-from gui.details.tab import DetailTab
 from gui.details.timeline_model import TimelineModel, duration
 from gui.details.timeline_picture import TimePicture, picture_of
 from gui.details.timeline_spans import MOST
 from gui.details.timeline_strip import TimelineStrip
 from gui.details.timeline_table import TimelineTable
-from gui.eliding import ElidedLabel
+from gui.engine_link.services import Desk
+from gui.style.elided_label import ElidedLabel
 
 NAME = "timeline"
 AGAIN_MS = 500  # of a task that goes on

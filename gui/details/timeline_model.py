@@ -8,11 +8,11 @@ from typing import Any
 from PySide6.QtCore import QAbstractTableModel, QObject, Qt
 from PySide6.QtWidgets import QApplication
 
-from engine.words import NONE, clock, took
+from engine.text.words import NONE, clock, took
 from gui.details.timeline_picture import IDLE
 from gui.details.timeline_spans import Span
-from gui.item_roles import ALIGNMENT, COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
-from gui.theme import plain_tip, tone
+from gui.style.item_roles import ALIGNMENT, COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
+from gui.style.theme import plain_tip, tone
 
 _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
 BEGAN, WHAT, TEXT, TOOK, BAR = range(5)

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from engine.records import UnitTime
-from gui.details.event_rows import EventRow
+from engine.model.records import UnitTime
 from gui.details.timeline_spans import Scale, Span, gaps, lanes, spans_of
+from gui.engine_link.event_rows import EventRow
 
 LANES = 4
 IDLE = "idle"  # the tone of a span in which nothing happened

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from engine.display import display
-from engine.records import UnitTime
-from gui.details.event_rows import EventRow, kind_name
+from engine.model.display import display
+from engine.model.records import UnitTime
+from gui.engine_link.event_rows import EventRow, kind_name
 
 MOST = 20_000  # spans that are drawn and listed; older ones are left out
 _CHARS = 200  # of a stranger's words

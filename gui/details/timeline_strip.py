@@ -18,11 +18,11 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
-from engine.words import clock
+from engine.text.words import clock
 from gui.details.timeline_model import duration
 from gui.details.timeline_picture import LANES, Drawn, TimePicture
 from gui.details.timeline_spans import Scale, Span
-from gui.theme import tone
+from gui.style.theme import tone
 
 LEAST_LANES, LANE_HEIGHT, AXIS_HEIGHT = 2, 12, 18
 _NO_SCALE = Scale(0, 1, ())

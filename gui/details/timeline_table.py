@@ -17,9 +17,9 @@ from PySide6.QtWidgets import (
 from gui.details.timeline_model import BAR, BEGAN, TEXT, TOOK, WHAT, TimelineModel
 from gui.details.timeline_picture import IDLE
 from gui.details.timeline_spans import Scale, Span
-from gui.item_roles import AnyIndex
-from gui.plain_rows import show_plain_rows
-from gui.theme import tone
+from gui.style.item_roles import AnyIndex
+from gui.style.plain_rows import show_plain_rows
+from gui.style.theme import tone
 
 _CHARS = {BEGAN: 15, WHAT: 18, TOOK: 14}
 _TEXT_SHARE, _LEAST_BAR = 0.6, 110  # of what is left; pixels

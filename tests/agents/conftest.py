@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from engine.agents import Agents, ToolReply
-from engine.browser.session import BrowserSession
-from engine.config import Settings
-from engine.service import Engine
+from engine.browser.chromium.browser_session import BrowserSession
+from engine.model.config import Settings
+from engine.service.engine import Engine
 from tests.browser.conftest import Pages
 
 Opening = Callable[..., AbstractAsyncContextManager["Desk"]]

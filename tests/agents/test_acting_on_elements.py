@@ -7,9 +7,9 @@ import pytest
 from engine.agents import ToolReply
 from engine.agents.errors import InstructionRefused, TargetUnclear
 from engine.agents.table import ACTIONS
-from engine.browser import interacting
-from engine.browser.refusals import ElementNotReady, NoSuchOption, WrongElement
-from engine.errors import AddressBlocked
+from engine.browser.interact import element_actions
+from engine.browser.interact.tool_refusals import ElementNotReady, NoSuchOption, WrongElement
+from engine.model.errors import AddressBlocked
 from engine.sample.server import Answer
 from tests.agents.conftest import Desk, Opening
 
@@ -49,7 +49,7 @@ async def log(made: Desk) -> list[str]:
 
 
 def test_the_table_and_the_doing_know_the_same_actions() -> None:
-    assert set(ACTIONS) == set(interacting.ACTIONS)
+    assert set(ACTIONS) == set(element_actions.ACTIONS)
 
 
 async def test_a_click_is_a_real_one_and_the_answer_tells_the_element(desk: Opening) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from engine.agents.errors import TooManyAgents, WindowTooShort
 from engine.agents.sessions import MOST_TABS
-from engine.browser.processes import alive
-from engine.errors import OwnershipError, ShuttingDown
+from engine.browser.chromium.processes import alive
+from engine.model.errors import OwnershipError, ShuttingDown
 from engine.sample.server import Answer
 from tests.agents.conftest import Opening, Running
 from tests.browser.conftest import Pages

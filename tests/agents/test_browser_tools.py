@@ -9,14 +9,14 @@ import pytest
 
 from engine.agents import TOOLS
 from engine.agents.errors import NoTabOpen, TabNotFound, UnknownTool
-from engine.browser.refusals import (
+from engine.browser.interact.tool_refusals import (
     ElementNotReady,
     NoHistory,
     PageUnreadable,
     ScriptFailed,
     ToolTimeout,
 )
-from engine.errors import AddressBlocked, InvalidArguments, PageError
+from engine.model.errors import AddressBlocked, InvalidArguments, PageError
 from engine.sample.server import Answer
 from tests.agents.conftest import Desk, Opening
 from tests.browser.conftest import Pages

@@ -11,12 +11,12 @@ import pytest
 
 from engine.agents import TOOLS, ToolReply
 from engine.agents.recording import storable
-from engine.browser.refusals import DomainBlocked
-from engine.envelopes import Envelopes
-from engine.errors import EngineError
+from engine.browser.interact.tool_refusals import DomainBlocked
+from engine.budgets.envelopes import Envelopes
+from engine.ledger.ledger import Ledger
+from engine.model.errors import EngineError
 from engine.sample.server import Answer
-from engine.service import Engine
-from engine.store.ledger import Ledger
+from engine.service.engine import Engine
 from engine.verbs import VERBS
 from tests.agents.conftest import Running
 from tests.browser.conftest import Pages

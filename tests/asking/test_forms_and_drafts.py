@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.abilities import abilities
-from engine.drafts import Asked, Terms, asked_of, document, lacks, read, storable, text_of
-from engine.errors import InvalidArguments
-from engine.forms import STARTABLE, actions, inputs, own_names
-from engine.service import Engine
+from engine.model.errors import InvalidArguments
+from engine.service.abilities import abilities
+from engine.service.drafts import Asked, Terms, asked_of, document, lacks, read, storable, text_of
+from engine.service.engine import Engine
+from engine.service.forms import STARTABLE, actions, inputs, own_names
 
 NEEDED: dict[str, dict[str, Any]] = {
     "crawl": {"url": "https://example.com/"},

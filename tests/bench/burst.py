@@ -12,10 +12,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from engine.feed import Feed
-from engine.records import TaskId, TaskRecord
-from engine.store.look import LedgerLook
-from engine.store.watch import Watch
+from engine.ledger.reader import LedgerLook
+from engine.ledger.watch import Watch
+from engine.model.records import TaskId, TaskRecord
+from engine.service.feed import Feed
 from tests.bench.report import report
 from tests.watch.folders import elsewhere, now_ns, write_meta
 

@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from engine.config import Settings
+from engine.ledger.ledger import Ledger
+from engine.model.config import Settings
 from engine.sample.site import Site
-from engine.service import Engine
-from engine.store.ledger import Ledger
+from engine.service.engine import Engine
 from tests.bench.report import report
 
 LIMIT_S = 2.0

@@ -25,7 +25,12 @@ from typing import Any
 
 import psutil
 
-from engine.browser.question import MAX_STORED_CHARS, REQUEST_MS, script, taking_script
+from engine.browser.page.extraction_options import (
+    MAX_STORED_CHARS,
+    REQUEST_MS,
+    script,
+    taking_script,
+)
 from tests.bench.report import report
 from tests.bench.sides import Race
 
@@ -68,8 +73,8 @@ class Clock:
 
 
 async def engine_side(url: str, pages: int) -> dict[str, float]:
-    from engine.config import Settings
-    from engine.service import Engine
+    from engine.model.config import Settings
+    from engine.service.engine import Engine
 
     with tempfile.TemporaryDirectory() as home:
         engine = Engine(Settings.at(home=Path(home)), accepts=True)
@@ -149,8 +154,8 @@ class Bare:
 async def bare_side(url: str, pages: int) -> dict[str, float]:
     from playwright.async_api import async_playwright
 
-    from engine.browser.launch import LEAN_FLAGS
-    from engine.browser.locate import locate
+    from engine.browser.chromium.launch import LEAN_FLAGS
+    from engine.browser.chromium.locate import locate
 
     with tempfile.TemporaryDirectory() as folder:
         bare = Bare(url, pages, Path(folder) / "pages.jsonl")

@@ -80,9 +80,9 @@ def _certified(folder: Path) -> ssl.SSLContext:
 
 def prepare(side: str) -> None:
     """Change the engine of this process so that it goes this way."""
-    import engine.browser.pool as pool_module
-    from engine.browser.egress import Policy
-    from engine.browser.lane import Lane
+    import engine.browser.chromium.tab_pool as pool_module
+    from engine.browser.egress.egress_policy import Policy
+    from engine.browser.egress.proxy_listener import Lane
 
     pool: Any = pool_module
 
@@ -100,8 +100,8 @@ def prepare(side: str) -> None:
 
 async def crawl(url: str, pages: int) -> dict[str, float]:
     """Crawl that many pages with the engine and its ledger."""
-    from engine.config import Settings
-    from engine.service import Engine
+    from engine.model.config import Settings
+    from engine.service.engine import Engine
 
     with tempfile.TemporaryDirectory() as home:
         engine = Engine(Settings.at(home=Path(home)), accepts=True)

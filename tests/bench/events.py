@@ -31,8 +31,8 @@ def main(words: Sequence[str] = ()) -> int:
     parser.add_argument("--megabytes", type=int, default=200)
     megabytes = parser.parse_args(words).megabytes
     from gui.app import make_application
-    from gui.loop import run
-    from gui.theme import Theme, apply_theme
+    from gui.startup.loop import run
+    from gui.style.theme import Theme, apply_theme
 
     app = make_application()
     apply_theme(app, Theme.LIGHT)
@@ -63,11 +63,11 @@ def plant(root: Path, megabytes: int) -> int:
 
 
 async def _measured(folder: Path) -> dict[str, Any]:
-    from engine.config import Settings
-    from gui.alarm import Alarm
-    from gui.heartbeat import Heartbeat
-    from gui.session import Session
-    from gui.settings import Memory
+    from engine.model.config import Settings
+    from gui.startup.crash_handler import Alarm
+    from gui.startup.loop_monitor import Heartbeat
+    from gui.startup.session import Session
+    from gui.state.window_state import Memory
 
     settings = Settings.at(home=folder / "home")
     session = Session(settings, Memory(folder / "w.ini"), Alarm(), accepts=False)

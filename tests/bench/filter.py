@@ -11,10 +11,10 @@ import statistics
 import time
 from collections.abc import Sequence
 
+from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units
 from engine.query import Filter
-from engine.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units
-from gui.asked import asked
-from gui.rows import Row, make_row
+from gui.tasks.row import Row, make_row
+from gui.tasks.row_query_subject import asked
 from tests.bench.report import report
 
 ROUNDS = 5

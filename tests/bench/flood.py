@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from engine.feed import Batch
-from engine.records import TaskView, Units
+from engine.model.records import TaskView, Units
+from engine.service.feed import Batch
 from tests.bench.report import report, share
 from tests.bench.table import made_views
 
@@ -119,10 +119,10 @@ def running(view: TaskView) -> TaskView:
 
 
 async def measure(count: int) -> None:
-    from engine.config import Settings
-    from gui.alarm import Alarm
-    from gui.session import Session
-    from gui.settings import Memory
+    from engine.model.config import Settings
+    from gui.startup.crash_handler import Alarm
+    from gui.startup.session import Session
+    from gui.state.window_state import Memory
 
     with tempfile.TemporaryDirectory() as place:
         home = Path(place) / "home"
@@ -163,7 +163,7 @@ async def measure(count: int) -> None:
 
 def main(argv: list[str]) -> None:
     from gui.app import make_application
-    from gui.loop import run
+    from gui.startup.loop import run
 
     parser = argparse.ArgumentParser(prog="bench flood", description=__doc__)
     parser.add_argument("--tasks", type=int, default=100_000)

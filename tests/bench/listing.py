@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median as middle
 
-from engine.feed import Feed
-from engine.store.look import LedgerLook
-from engine.store.watch import Watch
+from engine.ledger.reader import LedgerLook
+from engine.ledger.watch import Watch
+from engine.service.feed import Feed
 from tests.bench.report import report
 from tests.watch.folders import write_meta
 
@@ -64,7 +64,7 @@ def listed(root: Path) -> Cost:
 
 async def fed(root: Path, first_s: list[float], stalls: list[float] | None = None) -> Cost:
     """What a window does: in parts, off the loop, and without collecting garbage meanwhile
-    (`gui.session`)."""
+    (`gui.startup.session`)."""
     gc.disable()
     wall, cpu = time.perf_counter(), time.process_time()
     feed = Feed(LedgerLook(root), Watch(root), ours=lambda _: False)

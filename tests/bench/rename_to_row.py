@@ -11,10 +11,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.feed import Batch, Feed
-from engine.records import TaskRecord
-from engine.store.look import LedgerLook
-from engine.store.watch import Watch
+from engine.ledger.reader import LedgerLook
+from engine.ledger.watch import Watch
+from engine.model.records import TaskRecord
+from engine.service.feed import Batch, Feed
 from tests.bench.report import report, share
 from tests.watch.folders import elsewhere, now_ns, write_meta
 
@@ -66,8 +66,8 @@ def in_the_model(root: Path, renames: int) -> list[float] | None:
     with contextlib.suppress(ImportError):
         from PySide6.QtWidgets import QApplication
 
-        from gui.loop import run
-        from gui.task_model import TaskModel
+        from gui.startup.loop import run
+        from gui.tasks.task_model import TaskModel
 
         os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
         app = QApplication([])

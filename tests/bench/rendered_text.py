@@ -33,7 +33,7 @@ def _lines(text: str) -> list[list[str]]:
 async def compare(first: int, pages: int, show: int) -> Counter[str]:
     from playwright.async_api import async_playwright
 
-    from engine.browser.locate import locate
+    from engine.browser.chromium.locate import locate
 
     found: Counter[str] = Counter()
     async with async_playwright() as playwright:

@@ -82,7 +82,8 @@ with loop:
 OURS = (
     PAINTED
     + """
-from gui import app, main_window
+from gui import app
+from gui.window import main_window
 made, begin = main_window.MainWindow.__init__, main_window.MainWindow.begin
 first, filters, rows = [], [], []
 def heavy():
@@ -120,12 +121,12 @@ LOOK = """
 import asyncio, json, os, sys, tempfile, time
 import psutil
 from pathlib import Path
-from engine.config import Settings
-from gui.alarm import Alarm
+from engine.model.config import Settings
+from gui.startup.crash_handler import Alarm
 from gui.app import make_application
-from gui.loop import run
-from gui.session import Session
-from gui.settings import Memory
+from gui.startup.loop import run
+from gui.startup.session import Session
+from gui.state.window_state import Memory
 async def look(home, idle_s):
     began, me = time.perf_counter(), psutil.Process()
     with tempfile.TemporaryDirectory() as place:

@@ -27,12 +27,12 @@ import msgspec
 from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 from selectolax.lexbor import LexborHTMLParser
 
-from engine.browser.egress import Policy
-from engine.records import Units
-from engine.work.context import MemoryContext
-from engine.work.crawl import crawl
-from engine.work.crawl_args import parse_crawl
-from engine.work.static import open_static
+from engine.browser.egress.egress_policy import Policy
+from engine.kinds.context import MemoryContext
+from engine.kinds.crawl.crawl import crawl
+from engine.kinds.crawl.crawl_args import parse_crawl
+from engine.model.records import Units
+from engine.pages.static_engine import open_static
 
 AIM = 0.7
 

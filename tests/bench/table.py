@@ -21,8 +21,8 @@ from typing import Any
 
 import msgspec
 
+from engine.model.records import TaskRecord, TaskView, Units
 from engine.query import Filter
-from engine.records import TaskRecord, TaskView, Units
 from tests.bench.report import report, share
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -89,8 +89,8 @@ class Bench:
     def __init__(self, count: int) -> None:
         from PySide6.QtWidgets import QApplication
 
-        from gui.task_model import TaskModel
-        from gui.task_table import TaskTable
+        from gui.tasks.task_model import TaskModel
+        from gui.tasks.task_table import TaskTable
 
         self.app = QApplication.instance() or QApplication([])
         self.model, self.table = TaskModel(), TaskTable()
@@ -171,7 +171,7 @@ class Bench:
         return spent
 
     def _make_beforehand(self) -> None:
-        from gui.beforehand import worth_making
+        from gui.tasks.order_prefetch import worth_making
 
         header = self.table.header()
         shown = [one.key for one in header.columns if header.is_wanted(one.key)]

@@ -8,8 +8,8 @@ import json
 import tempfile
 from pathlib import Path
 
-from engine.store.look import LedgerLook
-from engine.store.wait import wait_terminal
+from engine.ledger.reader import LedgerLook
+from engine.ledger.wait import wait_terminal
 from tests.bench.report import report, share
 from tests.watch.folders import elsewhere, now_ns, task_id, write_meta
 

@@ -27,11 +27,11 @@ SIDES = ("window", "bare")
 
 
 async def window_side(url: str, pages: int) -> dict[str, float]:
-    from engine.config import Settings
-    from gui.alarm import Alarm
-    from gui.heartbeat import Heartbeat
-    from gui.session import Session
-    from gui.settings import Memory
+    from engine.model.config import Settings
+    from gui.startup.crash_handler import Alarm
+    from gui.startup.loop_monitor import Heartbeat
+    from gui.startup.session import Session
+    from gui.state.window_state import Memory
 
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
@@ -79,8 +79,8 @@ async def window_side(url: str, pages: int) -> dict[str, float]:
 
 def in_window(url: str, pages: int) -> dict[str, float]:
     from gui.app import make_application
-    from gui.loop import run
-    from gui.theme import Theme, apply_theme
+    from gui.startup.loop import run
+    from gui.style.theme import Theme, apply_theme
 
     app = make_application()
     apply_theme(app, Theme.LIGHT)

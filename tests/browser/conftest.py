@@ -11,11 +11,11 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.browser.egress import Policy
-from engine.browser.session import BrowserSession, FetcherOptions
-from engine.errors import PageError
+from engine.browser.chromium.browser_session import BrowserSession, FetcherOptions
+from engine.browser.egress.egress_policy import Policy
+from engine.model.errors import PageError
+from engine.pages.fetch import Fetched, Fetcher, PageOptions
 from engine.sample.server import Answer, Request, Server
-from engine.work.fetch import Fetched, Fetcher, PageOptions
 from tests.far_limits import be_patient
 
 Making = Callable[..., AbstractAsyncContextManager["Made"]]

@@ -12,11 +12,11 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.browser.contexts import open_context
-from engine.browser.egress import Policy
-from engine.browser.launch import Chromium
-from engine.browser.session import BrowserSession, Flavour
-from engine.errors import BrowserFailed, ShuttingDown
+from engine.browser.chromium.browser_session import BrowserSession, Flavour
+from engine.browser.chromium.contexts import open_context
+from engine.browser.chromium.launch import Chromium
+from engine.browser.egress.egress_policy import Policy
+from engine.model.errors import BrowserFailed, ShuttingDown
 
 
 @asynccontextmanager

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.browser import covering
-from engine.browser.covering import TRIES, NotCovered, covered
-from engine.browser.egress import Policy
-from engine.browser.session import BrowserSession, InstanceOptions
+from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
+from engine.browser.egress.egress_policy import Policy
+from engine.browser.page import screenshot_masking
+from engine.browser.page.screenshot_masking import TRIES, NotCovered, covered
 from engine.sample.server import Answer
-from engine.work.echoes import Echoes
+from engine.secrets.echo_matching import Echoes
 
 ONE, OTHER = "Aunt5ecretAx", "Zvor9acheqZw"  # the same width where all letters are as wide
 STYLE = "<style>*{font:16px monospace}input,select{width:300px}</style>"
@@ -131,7 +131,7 @@ async def test_a_page_that_answers_nothing_gets_no_picture_and_holds_nobody_up(
         await page.set_content(f"<p>{ONE}</p>")
         async with page.expect_console_message(timeout=60_000):
             busy = asyncio.create_task(page.evaluate("console.log('busy'); while (true);"))
-        monkeypatch.setattr(covering, "LOOK_S", 2.0)
+        monkeypatch.setattr(screenshot_masking, "LOOK_S", 2.0)
         with pytest.raises(NotCovered):
             async with asyncio.timeout(100):
                 await covered(page, wire, Echoes([ONE]), page.screenshot)

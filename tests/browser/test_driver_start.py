@@ -12,19 +12,19 @@ import psutil
 import pytest
 from playwright.async_api import Error
 
-from engine.browser import driver as drivers
-from engine.browser import launch, session
-from engine.browser.driver import Driver
-from engine.browser.gate import Gate
-from engine.browser.locate import locate
-from engine.browser.processes import alive
-from engine.browser.proxy import Proxy
-from engine.browser.session import BrowserSession, Flavour
-from engine.config import Settings
-from engine.errors import BrowserFailed
-from engine.records import Status
+from engine.browser.chromium import browser_session, launch
+from engine.browser.chromium import driver as drivers
+from engine.browser.chromium.browser_session import BrowserSession, Flavour
+from engine.browser.chromium.driver import Driver
+from engine.browser.chromium.locate import locate
+from engine.browser.chromium.processes import alive
+from engine.browser.egress.navigation_filter import Gate
+from engine.browser.egress.proxy import Proxy
+from engine.model.config import Settings
+from engine.model.errors import BrowserFailed
+from engine.model.records import Status
 from engine.sample.site import Site
-from engine.service import Engine
+from engine.service.engine import Engine
 from tests.browser.conftest import command
 from tests.engines import until
 
@@ -158,7 +158,7 @@ async def test_a_driver_that_stops_answering_does_not_hold_a_start_up(
     before = set(psutil.Process().children(recursive=True))
     browser = BrowserSession()
     await browser.warm()
-    monkeypatch.setattr(session, "START_S", 1.0)
+    monkeypatch.setattr(browser_session, "START_S", 1.0)
     driver = next(one for one in left(before) if "run-driver" in command(one))
     driver.suspend()
     with pytest.raises(BrowserFailed, match="not ready within 1 s"):
@@ -174,7 +174,7 @@ async def test_an_error_that_nobody_expects_does_not_leave_the_browser_starting(
     def broken(_: str | None, *, headless: bool) -> None:
         raise PermissionError("no")
 
-    monkeypatch.setattr(session, "locate", broken)
+    monkeypatch.setattr(browser_session, "locate", broken)
     browser = BrowserSession()
     with pytest.raises(PermissionError):
         await browser.warm()

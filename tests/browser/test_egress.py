@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.browser.addresses import IPAddress, canonical_host, literal, refusal
-from engine.browser.egress import KEPT_S, Place, Policy, place_of
-from engine.errors import AddressBlocked, PageError
+from engine.browser.egress.egress_policy import KEPT_S, Place, Policy, place_of
+from engine.browser.egress.public_addresses import IPAddress, canonical_host, literal, refusal
+from engine.model.errors import AddressBlocked, PageError
 
 LOOPBACK_SPELLINGS = [
     "127.0.0.1", "127.1", "127.0.1", "127.255.255.254", "2130706433", "0x7f000001", "0X7F.1",

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from engine.browser.session import BrowserSession
-from engine.errors import AddressBlocked, PageError
+from engine.browser.chromium.browser_session import BrowserSession
+from engine.model.errors import AddressBlocked, PageError
+from engine.pages.fetch import PageOptions
 from engine.sample.server import Answer
-from engine.work.fetch import PageOptions
 from tests.browser.conftest import Making, Pages
 from tests.far_limits import wait_for_answers
 
@@ -118,8 +118,8 @@ async def test_a_frame_in_a_process_of_its_own_is_judged_as_well(
 async def test_one_crawl_cannot_use_what_another_may_reach(
     pages: Pages, canary: Pages, browsing: Making
 ) -> None:
-    from engine.browser.egress import Policy
-    from engine.browser.session import FetcherOptions
+    from engine.browser.chromium.browser_session import FetcherOptions
+    from engine.browser.egress.egress_policy import Policy
 
     canary["/"] = "<p>inside</p>"
     pages["/"] = f"<p>page</p><iframe src='{canary.url}/'></iframe>"

@@ -12,12 +12,12 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.browser import closing
-from engine.browser import instance as instances
-from engine.browser.egress import Policy
-from engine.browser.instance import Instance
-from engine.browser.session import BrowserSession, InstanceOptions
-from engine.errors import BrowserGone
+from engine.browser.chromium import browser_instance as instances
+from engine.browser.chromium import context_closing
+from engine.browser.chromium.browser_instance import Instance
+from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
+from engine.browser.egress.egress_policy import Policy
+from engine.model.errors import BrowserGone
 from tests.far_limits import FAR_S
 
 
@@ -112,7 +112,7 @@ async def test_an_instance_that_is_slow_to_close_takes_no_other_one_with_it(
         leaves = await session.open_instance(stays.options)
         left = await leaves.page()
         monkeypatch.setattr(instances, "CLOSE_S", 0.0)
-        for room, limit in ((instances, "LATE_S"), (closing, "CALM_S")):
+        for room, limit in ((instances, "LATE_S"), (context_closing, "CALM_S")):
             monkeypatch.setattr(room, limit, FAR_S)  # it is slow, and does not hang
         await leaves.close()
         async with asyncio.timeout(60):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.browser import locate
-from engine.errors import BrowserMissing
+from engine.browser.chromium import locate
+from engine.model.errors import BrowserMissing
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="makes programs out of shell scripts")
 

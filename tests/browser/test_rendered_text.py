@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.work.fetch import PageOptions
+from engine.pages.fetch import PageOptions
 from tests.bench.rendered_text import AIM, compare
 from tests.browser.conftest import Making, Pages
 

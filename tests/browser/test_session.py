@@ -15,13 +15,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine.browser import session as sessions
-from engine.browser.egress import Policy
-from engine.browser.processes import alive
-from engine.browser.session import BrowserSession, FetcherOptions
-from engine.errors import BrowserFailed, BrowserGone, BrowserMissing, PageError, ShuttingDown
+from engine.browser.chromium import browser_session as sessions
+from engine.browser.chromium.browser_session import BrowserSession, FetcherOptions
+from engine.browser.chromium.processes import alive
+from engine.browser.egress.egress_policy import Policy
+from engine.model.errors import BrowserFailed, BrowserGone, BrowserMissing, PageError, ShuttingDown
+from engine.pages.fetch import PageOptions
 from engine.sample.site import Site
-from engine.work.fetch import PageOptions
 from tests.browser.conftest import Made, Making, Pages, command
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -214,7 +214,9 @@ async def test_nothing_starts_before_it_is_needed(site: Site) -> None:
 
 
 def test_the_module_can_be_imported_without_playwright() -> None:
-    code = "import sys, engine.browser.session; sys.exit('playwright' in sys.modules)"
+    code = (
+        "import sys, engine.browser.chromium.browser_session; sys.exit('playwright' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
 
 
@@ -255,9 +257,9 @@ async def test_a_program_that_is_no_browser_is_tried_three_times_and_no_more(
 async def test_kill_9_of_our_process_takes_the_browser_with_it(site: Site) -> None:
     code = """
         import asyncio, sys
-        from engine.browser.egress import Policy
-        from engine.browser.session import BrowserSession, FetcherOptions
-        from engine.work.fetch import PageOptions
+        from engine.browser.egress.egress_policy import Policy
+        from engine.browser.chromium.browser_session import BrowserSession, FetcherOptions
+        from engine.pages.fetch import PageOptions
 
         async def main(url):
             session = BrowserSession()

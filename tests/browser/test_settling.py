@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from engine.browser import question
+from engine.browser.page import extraction_options
+from engine.pages.fetch import PageOptions
 from engine.sample.server import Answer
-from engine.work.fetch import PageOptions
 from tests.browser.conftest import Making, Pages
 
 PATIENT = PageOptions(timeout_ms=100_000)
@@ -110,7 +110,9 @@ async def test_a_page_that_is_still_being_written_is_not_at_rest(
 async def test_what_a_worker_asks_for_its_page_is_waited_for(
     browsing: Making, pages: Pages, script: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(question, "REQUEST_MS", 60_000)  # a busy machine starts workers slowly
+    monkeypatch.setattr(
+        extraction_options, "REQUEST_MS", 60_000
+    )  # a busy machine starts workers slowly
     pages["/slow"] = Answer(b"words", 200, "text/plain", delay_s=1.6)
     answers = "onmessage = async e => postMessage(await (await fetch(e.data)).text());"
     tells = "" if script.startswith("w.post") else "setTimeout(() => postMessage('ready'), 900)"
@@ -126,7 +128,7 @@ async def test_what_a_worker_asks_for_its_page_is_waited_for(
 async def test_a_worker_that_says_nothing_holds_up_no_page_that_is_whole(
     browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(question, "REQUEST_MS", 60_000)
+    monkeypatch.setattr(extraction_options, "REQUEST_MS", 60_000)
     pages["/worker.js"] = Answer(b"onmessage = () => 0", 200, "text/javascript")
     silent = "<script>const w = new Worker('/worker.js'); w.postMessage(1)</script>"
     pages["/"] = f"{PROSE}{silent}"
@@ -188,7 +190,7 @@ async def test_what_has_nothing_to_show_says_so(browsing: Making, pages: Pages) 
 async def test_a_page_that_stays_empty_while_something_may_come_is_not_settled(
     browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.browser.question.REQUEST_MS", 1_200)
+    monkeypatch.setattr("engine.browser.page.extraction_options.REQUEST_MS", 1_200)
     pages["/"] = late("setInterval(() => window.data, 100)")
     pages["/waits"] = late("fetch('/never')")
     pages["/never"] = Answer(b"", stops="before")
@@ -201,7 +203,7 @@ async def test_a_page_that_stays_empty_while_something_may_come_is_not_settled(
 async def test_an_answer_that_is_held_open_costs_the_first_pages_only(
     browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.browser.question.REQUEST_MS", 2_500)
+    monkeypatch.setattr("engine.browser.page.extraction_options.REQUEST_MS", 2_500)
     for number in range(3):
         pages[f"/{number}"] = (
             f"{PROSE}<script>fetch('/poll/{number}?since={number}'); fetch('/stream');"

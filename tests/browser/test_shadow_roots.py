@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.work.extract import Extracted, extract_now
-from engine.work.fetch import Fetched, PageOptions
-from engine.work.shadow_roots import flattened
-from engine.work.style_sheets import parse_sheet
+from engine.pages.extract import Extracted, extract_now
+from engine.pages.fetch import Fetched, PageOptions
+from engine.pages.shadow_roots import flattened
+from engine.pages.style_sheets import parse_sheet
 from tests.browser.conftest import Making, Pages
 
 ROOT = "<template shadowrootmode=open>"

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playwright.async_api import Page
 
-from engine.browser.egress import Policy
-from engine.browser.session import BrowserSession, InstanceOptions
+from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
+from engine.browser.egress.egress_policy import Policy
+from engine.model.credentials import Credentials
 from engine.sample.server import HTML, Answer, Request, Server
-from engine.work.fetch import Credentials
-from engine.work.given_secrets import Scrub, of_credentials
+from engine.secrets.given_secrets import Scrub, of_credentials
 
 MARK = "[redacted]"
 SIGNS = (

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from engine.browser import driver as driving
-from engine.browser import session as sessions
-from engine.browser.driver import Driver
-from engine.browser.processes import alive
-from engine.browser.session import BrowserSession
+from engine.browser.chromium import browser_session as sessions
+from engine.browser.chromium import driver as driving
+from engine.browser.chromium.browser_session import BrowserSession
+from engine.browser.chromium.driver import Driver
+from engine.browser.chromium.processes import alive
 from tests.browser.conftest import command
 
 LIMIT_S = 60.0

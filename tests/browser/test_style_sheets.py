@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.browser.egress import Policy
+from engine.browser.egress.egress_policy import Policy
+from engine.kinds.crawl.crawl_args import OutputFormat
+from engine.pages.extract import extract_now
+from engine.pages.fetch import Fetched, PageOptions
+from engine.pages.static_engine import open_static
+from engine.pages.style_sheets import parse_sheet, sheets_of
 from engine.sample.server import Answer
-from engine.work.crawl_args import OutputFormat
-from engine.work.extract import extract_now
-from engine.work.fetch import Fetched, PageOptions
-from engine.work.static import open_static
-from engine.work.style_sheets import parse_sheet, sheets_of
 from tests.browser.conftest import Making, Pages
 
 MEDIA = (
@@ -123,7 +123,7 @@ def css(text: str) -> Answer:
 async def test_a_sheet_is_asked_for_once_by_a_crawl_and_its_failure_costs_no_page(
     pages: Pages, canary: Pages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.work.asset_loading.ASSET_S", 0.3)
+    monkeypatch.setattr("engine.pages.asset_loading.ASSET_S", 0.3)
     links = "".join(f"<link rel=stylesheet href={path}>" for path in ("/a.css", "/late.css", "/b"))
     page = f"{links}<link rel=stylesheet href={canary.url}/c.css><p>seen <i class=a>hidden</i>"
     pages["/a.css"] = css(".a { display: none }")

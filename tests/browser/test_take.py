@@ -6,14 +6,15 @@ import asyncio
 
 import pytest
 
-from engine.browser.egress import Policy
-from engine.errors import PageError
+from engine.browser.egress.egress_policy import Policy
+from engine.model.credentials import Credentials
+from engine.model.errors import PageError
+from engine.pages.extract import extract_now
+from engine.pages.fetch import PageOptions
+from engine.pages.static_engine import open_static
 from engine.sample.oddities import PASSWORD, USER
 from engine.sample.server import Answer
 from engine.sample.site import Site
-from engine.work.extract import extract_now
-from engine.work.fetch import Credentials, PageOptions
-from engine.work.static import open_static
 from tests.bench.rendered_text import likeness
 from tests.browser.conftest import Making, Pages
 from tests.engines import until

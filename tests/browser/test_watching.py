@@ -12,11 +12,11 @@ import pytest
 from playwright.async_api import Error
 from PySide6.QtGui import QColor, QImage
 
-from engine.browser.egress import Policy
-from engine.browser.session import BrowserSession, InstanceOptions
-from engine.browser.watching import Showing, Sight, Unshown
-from engine.config import Settings
-from engine.service import Engine
+from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
+from engine.browser.egress.egress_policy import Policy
+from engine.browser.recording.live_view import Showing, Sight, Unshown
+from engine.model.config import Settings
+from engine.service.engine import Engine
 
 TASK = "00000000000000aa"
 LIMIT_S = 100.0

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from engine.browser.egress import Policy
-from engine.browser.instance import Instance
-from engine.browser.session import BrowserSession, InstanceOptions
+from engine.browser.chromium.browser_instance import Instance
+from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
+from engine.browser.egress.egress_policy import Policy
 from tests.browser.conftest import Pages
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import InvalidArguments
+from engine.kinds.commands.command_check import check
+from engine.model.errors import InvalidArguments
 from engine.sample.site import Site
-from engine.work.command_check import check
 from tests.commands.conftest import do, task
 from tests.engines import opened
 

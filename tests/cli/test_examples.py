@@ -14,10 +14,10 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.admission import Terms
 from engine.cli.app import octask
 from engine.cli.examples import OF_JSON, json_example
-from engine.service import Engine
+from engine.service.admission import Terms
+from engine.service.engine import Engine
 
 Said = Callable[..., str]
 

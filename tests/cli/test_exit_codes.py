@@ -11,16 +11,10 @@ from typing import Any
 import pytest
 
 from engine.cli import calls
-from engine.errors import (
-    EngineError,
-    InvalidArguments,
-    NotATaskId,
-    TaskNotFound,
-    WaitTimeout,
-)
-from engine.goals.errors import BulkCompletionRefused
-from engine.records import Status
-from engine.store.shelf import NotOnShelf
+from engine.contracts.errors import BulkCompletionRefused
+from engine.ledger.record_store import NotOnShelf
+from engine.model.errors import EngineError, InvalidArguments, NotATaskId, TaskNotFound, WaitTimeout
+from engine.model.records import Status
 from tests.cli.program import ENDLESS, LIMIT_S, Octask, only_task, until
 from tests.endless_site import endless
 

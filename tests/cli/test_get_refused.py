@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from engine.cli import facts
-from engine.config import Settings
-from engine.service import Engine
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.model.config import Settings
+from engine.service.engine import Engine
 
 
 @pytest.mark.case("R65")

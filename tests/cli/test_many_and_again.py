@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from engine.records import EngineFields, Status
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.model.records import EngineFields, Status
 from engine.sample.server import Answer
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
 from tests.cli.program import FAST, Octask
 
 FOREIGN = "00000000000000f0"

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from engine.browser.egress import Policy
-from engine.browser.session import InstanceOptions
+from engine.browser.chromium.browser_session import InstanceOptions
+from engine.browser.egress.egress_policy import Policy
 from engine.sample.site import Site
 from tests.commands.conftest import Booth, do
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from engine.config import Settings
-from engine.errors import InvalidArguments
-from engine.records import TaskRecord
-from engine.service import Engine
+from engine.model.config import Settings
+from engine.model.errors import InvalidArguments
+from engine.model.records import TaskRecord
+from engine.service.engine import Engine
 from tests.far_limits import be_patient
 
 Opening = Callable[..., AbstractAsyncContextManager["Booth"]]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.browser import command_pages, command_tabs, dialogs
+from engine.browser.interact import command_pages, command_tabs, dialogs
 from engine.sample.server import Answer
 from engine.sample.site import Site
 from tests.commands.conftest import Opening, do

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import InvalidArguments
-from engine.work.command_check import check
-from engine.work.command_table import TOOLS
+from engine.kinds.commands.command_check import check
+from engine.kinds.commands.command_table import TOOLS
+from engine.model.errors import InvalidArguments
 from tests.commands.conftest import do, mistakes, task
 
 GOTO = do("goto", url="https://example.com/")

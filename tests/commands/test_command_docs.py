@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.work.command_errors import (
+from engine.kinds.commands.command_errors import (
     CANCELLED,
     BadCommand,
     CommandFailed,
     CommandTimeout,
     InstanceDisconnected,
 )
-from engine.work.command_table import TOOLS
+from engine.kinds.commands.command_table import TOOLS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "commands.md").read_text("utf-8")
 

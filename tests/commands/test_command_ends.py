@@ -11,8 +11,8 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.browser import command_stage, command_tools
-from engine.browser.processes import alive
+from engine.browser.chromium.processes import alive
+from engine.browser.interact import command_stage, command_tools
 from engine.sample.server import Answer
 from engine.sample.site import Site
 from tests.browser.conftest import command

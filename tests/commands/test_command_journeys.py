@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.browser import command_target
+from engine.browser.interact import command_target
 from engine.cli.junit import report
 from engine.cli.run_show import Lines
-from engine.errors import InvalidArguments
+from engine.kinds.commands.command_check import check
+from engine.model.errors import InvalidArguments
+from engine.model.url_glob import Glob
 from engine.sample.server import Answer
 from engine.sample.site import Site
-from engine.work.command_check import check
-from engine.work.url_glob import Glob
 from tests.commands.command_states import instance_options
 from tests.commands.conftest import Booth, Opening, do, mistakes, task
 

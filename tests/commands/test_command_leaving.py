@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from engine.browser.command_tools import KEPT
-from engine.errors import InvalidArguments
+from engine.browser.interact.command_tools import KEPT
+from engine.kinds.commands.command_check import check
+from engine.model.errors import InvalidArguments
 from engine.sample.site import Site
-from engine.work.command_check import check
 from tests.commands.conftest import Opening, do, mistakes, task
 from tests.commands.test_command_journeys import failure, page, results
 

@@ -10,17 +10,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.again import RequestHidden, TypedTextMissing, asked
-from engine.errors import EngineError, InvalidArguments, NotATaskId, TaskFailed, TaskNotFound
 from engine.export.exporter import Order
-from engine.run.command_tasks import COMMANDS
-from engine.run.kind import Tools
+from engine.kinds.commands.command_check import check
+from engine.kinds.commands.commands_kind import COMMANDS
+from engine.kinds.context import Clock, MemoryContext
+from engine.kinds.spec import Tools
+from engine.model.errors import EngineError, InvalidArguments, NotATaskId, TaskFailed, TaskNotFound
 from engine.sample.server import Answer
 from engine.sample.site import Site
-from engine.service import Engine
+from engine.service.engine import Engine
+from engine.service.rerun import RequestHidden, TypedTextMissing, asked
 from engine.verbs import VERBS
-from engine.work.command_check import check
-from engine.work.context import Clock, MemoryContext
 from tests.commands.command_states import FOREVER, instance_options, running, states
 from tests.commands.conftest import Opening, do, mistakes, task
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-from engine.browser.command_failures import as_failure
+from engine.browser.interact.command_failures import as_failure
 from engine.sample.server import Answer
 from engine.sample.site import Site
 from tests.commands.conftest import Booth, Opening, do

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from engine.errors import InvalidArguments
+from engine.kinds.commands.command_check import check
+from engine.kinds.commands.command_uploads import UploadRefused, Uploads
+from engine.model.errors import InvalidArguments
 from engine.sample.server import Answer
 from engine.sample.site import Site
-from engine.work.command_check import check
-from engine.work.command_uploads import UploadRefused, Uploads
 from tests.commands.conftest import Opening, do, mistakes, task
 from tests.commands.test_command_journeys import failure, results, too_late
 

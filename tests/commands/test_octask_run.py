@@ -300,8 +300,8 @@ def test_a_task_whose_process_was_killed_reads_as_failed_once_reaped(
     octask("reap")
     (meta,) = octask.metas()
     assert (meta["status"], meta["error"]["code"]) == ("FAILED", "orphaned")
-    from engine.run.command_document import command_task
-    from engine.store.look import LedgerLook
+    from engine.kinds.commands.command_document import command_task
+    from engine.ledger.reader import LedgerLook
 
     found = command_task(LedgerLook(octask.home / "tasks"), meta["task_id"])
     assert found is not None

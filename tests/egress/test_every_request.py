@@ -14,11 +14,11 @@ from contextlib import asynccontextmanager
 import pytest
 from playwright.async_api import Error
 
-from engine.browser.egress import KEPT_S, Policy
-from engine.browser.session import FetcherOptions, InstanceOptions
-from engine.errors import PageError
-from engine.work.fetch import Fetcher, PageOptions
-from engine.work.static import open_static
+from engine.browser.chromium.browser_session import FetcherOptions, InstanceOptions
+from engine.browser.egress.egress_policy import KEPT_S, Policy
+from engine.model.errors import PageError
+from engine.pages.fetch import Fetcher, PageOptions
+from engine.pages.static_engine import open_static
 from fixtures.hostile.reaching import TRAPS
 from fixtures.hostile.site import HostileSite
 from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE

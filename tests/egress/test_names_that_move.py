@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from engine.browser.egress import KEPT_S, LOOPBACK, Place, Policy, place_of
-from engine.browser.launch import FLAGS
-from engine.config import Settings
-from engine.errors import PageError
-from engine.run.reach import reach
+from engine.browser.chromium.launch import FLAGS
+from engine.browser.egress.egress_policy import KEPT_S, LOOPBACK, Place, Policy, place_of
+from engine.kinds.private_reach import reach
+from engine.model.config import Settings
+from engine.model.errors import PageError
 from tests.egress.conftest import PUBLIC, START, World
 
 HOME = "192.168.1.1"

@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from engine.browser import dialing
-from engine.browser import lane as lanes
-from engine.browser.egress import KEPT_S, Place, Policy
-from engine.browser.lane import Lane
-from engine.browser.proxy import Proxy
-from engine.browser.turned_away import MOST, Refusal, TurnedAway
+from engine.browser.egress import connecting
+from engine.browser.egress import proxy_listener as lanes
+from engine.browser.egress.blocked_requests import MOST, Refusal, TurnedAway
+from engine.browser.egress.egress_policy import KEPT_S, Place, Policy
+from engine.browser.egress.proxy import Proxy
+from engine.browser.egress.proxy_listener import Lane
 from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE
 from tests.egress.conftest import PUBLIC, World
 from tests.engines import until
@@ -331,7 +331,7 @@ async def test_a_lane_allows_what_one_of_its_policies_does(world: World) -> None
 async def test_the_next_address_is_tried_while_the_first_is_silent(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dialing, "STAGGER_S", 0.01)
+    monkeypatch.setattr(connecting, "STAGGER_S", 0.01)
     world.names["trap.example"] = [f"11.0.0.9 {PUBLIC}"]
     through = world.through
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.browser.egress import Place
-from engine.browser.proxy_head import CHUNKED, BadHead, Body, parse
+from engine.browser.egress.egress_policy import Place
+from engine.browser.egress.proxy_request_head import CHUNKED, BadHead, Body, parse
 
 
 def head(*lines: str) -> bytes:

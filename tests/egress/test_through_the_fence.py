@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from engine.browser.session import FetcherOptions, InstanceOptions
-from engine.errors import PageError
-from engine.work.fetch import PageOptions
+from engine.browser.chromium.browser_session import FetcherOptions, InstanceOptions
+from engine.model.errors import PageError
+from engine.pages.fetch import PageOptions
 from tests.egress.conftest import PUBLIC, START, World
 
 OPTIONS = PageOptions(timeout_ms=20_000, settle_ms=0)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from engine.browser.egress import Policy
-from engine.config import Settings
-from engine.errors import LedgerUnusable
-from engine.run.telling import telling
+from engine.browser.egress.egress_policy import Policy
+from engine.kinds.context import MemoryContext
+from engine.kinds.egress_log import telling
+from engine.model.config import Settings
+from engine.model.errors import LedgerUnusable
 from engine.sample.server import Answer, Request, Server
-from engine.service import Engine
-from engine.work.context import MemoryContext
+from engine.service.engine import Engine
 from fixtures.hostile.site import HostileSite
 
 LIMIT_MS = 60_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine import budget
-from engine.budget import ToolCall
+from engine import budgets
+from engine.budgets import ToolCall
 
 LOOK, ACT = "read_page", "interact"
 
@@ -17,15 +17,15 @@ def record(policy: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any
         "created_at": 1_000_000,
         "started_at": 1_000_000,
         "last_activity_at": 1_000_000,
-        "policy": budget.defaulted(policy, envelope=True),
-        "counters": budget.no_calls(),
+        "policy": budgets.defaulted(policy, envelope=True),
+        "counters": budgets.no_calls(),
         **fields,
     }
 
 
 def after(meta: dict[str, Any], *calls: ToolCall, now_ms: int = 1_000_001) -> dict[str, Any]:
     for call in calls:
-        changes = budget.fold(meta, call, now_ms)
+        changes = budgets.fold(meta, call, now_ms)
         merged = {**meta, **changes}
         meta = {key: value for key, value in merged.items() if value is not None}
     return meta

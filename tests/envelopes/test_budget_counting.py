@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import budget
-from engine.budget import ToolCall
+from engine import budgets
+from engine.budgets import ToolCall
 from tests.envelopes.counted import after, navigations, record
 
 CORPUS = Path(__file__).resolve().parents[2] / "fixtures" / "openchrome" / "tasks"
@@ -62,7 +62,7 @@ calls = st.builds(
 
 limits = st.dictionaries(
     st.sampled_from(
-        [key for key in budget.BUDGETS if key not in ("maxWallMs", "checkpointEveryCalls")]
+        [key for key in budgets.BUDGETS if key not in ("maxWallMs", "checkpointEveryCalls")]
     ),
     st.integers(1, 9),
 )
@@ -140,7 +140,7 @@ def test_no_record_of_another_program_can_break_the_counting(
     changed = after(meta, call)
     assert changed["budget_status"] in ("ok", "warning", "exceeded")
     assert changed["counters"]["toolCalls"] >= 1
-    assert budget.before(meta).status in ("ok", "warning", "exceeded")
+    assert budgets.before(meta).status in ("ok", "warning", "exceeded")
 
 
 def test_thousands_of_addresses_do_not_outgrow_the_record() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from engine import budget
-from engine.budget import ToolCall
+from engine import budgets
+from engine.budgets import ToolCall
 from tests.envelopes.counted import ACT, LOOK, after, navigations, record
 
 
@@ -36,7 +36,7 @@ def test_a_budget_warns_from_three_quarters_on_and_is_exceeded_above_its_limit(
 ) -> None:
     for count in range(1, limit + 2):
         meta = after(record({key: limit}), *CALLS[key](count))
-        level = budget.at(meta, 1_000_001).level(key)
+        level = budgets.at(meta, 1_000_001).level(key)
         warned = count >= math.ceil(0.75 * limit)
         assert level == ("exceeded" if count > limit else "warning" if warned else "ok"), count
 
@@ -48,13 +48,13 @@ def test_a_budget_warns_from_three_quarters_on_and_is_exceeded_above_its_limit(
 @pytest.mark.case("R90")
 def test_wall_time_runs_out_also_while_nothing_is_called(passed_ms: int, level: str) -> None:
     meta = record({"maxWallMs": 1_000})
-    assert budget.at(meta, 1_000_000 + passed_ms).level("maxWallMs") == level
-    assert budget.at(meta, 1_000_000 + passed_ms).status == level
+    assert budgets.at(meta, 1_000_000 + passed_ms).level("maxWallMs") == level
+    assert budgets.at(meta, 1_000_000 + passed_ms).status == level
 
 
 def test_wall_time_stands_still_once_the_task_has_ended() -> None:
     meta = record({"maxWallMs": 1_000}, status="COMPLETED", ended_at=1_000_500)
-    assert budget.at(meta, 9_999_999).gauges[0].value == 500
+    assert budgets.at(meta, 9_999_999).gauges[0].value == 500
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_a_streak_has_its_limit_without_a_policy(key: str, default: int) -> None
 
 def test_calls_and_time_have_no_limit_without_a_policy() -> None:
     meta = after(record(None), *alternating(500), now_ms=10**12)
-    assert budget.at(meta, 10**12).status == "ok"
-    assert {gauge.key for gauge in budget.at(meta, 10**12).gauges} == {
+    assert budgets.at(meta, 10**12).status == "ok"
+    assert {gauge.key for gauge in budgets.at(meta, 10**12).gauges} == {
         "maxConsecutiveSameTool",
         "maxObservationStreak",
         "maxFailureStreak",
@@ -109,7 +109,7 @@ def test_a_streak_heals_and_takes_its_words_with_it() -> None:
     assert "recommended_next" not in meta
 
 
-@pytest.mark.parametrize("tool", sorted(budget.OBSERVING))
+@pytest.mark.parametrize("tool", sorted(budgets.OBSERVING))
 def test_a_tool_that_looks_is_no_action(tool: str) -> None:
     counters = after(record(), ToolCall(tool))["counters"]
     assert (counters["observationCalls"], counters["actionCalls"]) == (1, 0)
@@ -155,7 +155,7 @@ def test_an_allowed_domain_stands_for_its_host_and_what_is_below_it(
     url: str, allowed: bool
 ) -> None:
     policy = {"allowedDomains": [".example.com", "B\u00dcCHER.test"]}
-    assert budget.allows(policy, url) is allowed
+    assert budgets.allows(policy, url) is allowed
     meta = after(record(policy), ToolCall("navigate", {"url": url}))
     assert meta["budget_status"] == ("ok" if allowed else "exceeded")
     assert meta.get("budget_exceeded") == (None if allowed else ["allowedDomains"])
@@ -163,7 +163,7 @@ def test_an_allowed_domain_stands_for_its_host_and_what_is_below_it(
 
 def test_a_call_without_an_address_and_the_next_allowed_one_are_no_straying() -> None:
     meta = after(record({"allowedDomains": ["a.test"]}), ToolCall("act", {"href": "http://b.test"}))
-    assert budget.at(meta, 1_000_002).exceeded == ("allowedDomains",)
+    assert budgets.at(meta, 1_000_002).exceeded == ("allowedDomains",)
     assert after(meta, ToolCall(LOOK))["budget_status"] == "ok"
 
 
@@ -180,12 +180,12 @@ def test_a_kind_with_a_body_knows_four_budgets_and_no_defaults() -> None:
     meta = {**record(), "kind": "crawl", "policy": policy}
     meta = after(meta, *[ToolCall("navigate", {"url": "http://site.test/"}, ok=False)] * 9)
     assert meta["budget_exceeded"] == ["maxToolCalls"]
-    assert [gauge.key for gauge in budget.at(meta, 1_000_002).gauges] == ["maxToolCalls"]
+    assert [gauge.key for gauge in budgets.at(meta, 1_000_002).gauges] == ["maxToolCalls"]
 
 
 def test_a_body_does_not_spend_its_time_while_it_waits_for_a_slot() -> None:
     meta = {**record(), "kind": "crawl", "policy": {"maxWallMs": 100}, "started_at": 1_005_000}
-    assert budget.at(meta, 1_005_050).status == "ok"
+    assert budgets.at(meta, 1_005_050).status == "ok"
 
 
 def test_the_last_ten_calls_are_kept_with_what_they_meant() -> None:
@@ -221,12 +221,12 @@ def test_the_last_ten_calls_are_kept_with_what_they_meant() -> None:
     ],
 )  # fmt: skip
 def test_every_mistake_in_a_policy_is_named_with_its_place(policy: Any, places: list[str]) -> None:
-    assert [problem.path for problem in budget.problems(policy)] == places
+    assert [problem.path for problem in budgets.problems(policy)] == places
 
 
 def test_a_foreign_policy_is_rounded_down_and_what_is_no_limit_counts_as_not_given() -> None:
     given_policy = {"maxToolCalls": 2.9, "maxFailureStreak": 0, "maxWallMs": "soon"}
-    assert budget.defaulted(given_policy, envelope=True) == {
+    assert budgets.defaulted(given_policy, envelope=True) == {
         "maxToolCalls": 2,
         "maxConsecutiveSameTool": 5,
         "maxObservationStreak": 6,

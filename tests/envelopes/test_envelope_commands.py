@@ -11,10 +11,10 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from engine.budget import ToolCall
+from engine.budgets import ToolCall
+from engine.budgets.envelopes import Envelopes
 from engine.cli.app import octask as commands
-from engine.envelopes import Envelopes
-from engine.store.ledger import Ledger
+from engine.ledger.ledger import Ledger
 
 
 def octask(home: Path, *words: str, **environ: str) -> Result:

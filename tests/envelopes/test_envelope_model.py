@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.budget import ToolCall
-from engine.envelopes import EnvelopeEnded, EnvelopeRequest, Envelopes
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from engine.budgets import ToolCall
+from engine.budgets.envelopes import EnvelopeEnded, EnvelopeRequest, Envelopes
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
 
 ENDS = {"completed": "COMPLETED", "failed": "FAILED", "cancelled": "CANCELLED"}
 STEPS = st.one_of(

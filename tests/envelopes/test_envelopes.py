@@ -13,26 +13,32 @@ from typing import Any
 
 import pytest
 
-from engine import budget
-from engine.budget import ToolCall
-from engine.envelopes import (
+from engine import budgets
+from engine.budgets import ToolCall
+from engine.budgets.envelopes import (
     EnvelopeEnded,
     EnvelopeRequest,
     Envelopes,
     NotAnEnvelope,
     envelope_request,
 )
-from engine.errors import EngineError, InvalidArguments, NotATaskId, TaskNotFound, TransitionError
-from engine.store.ledger import Ledger
-from engine.store.reaper import Reaper
+from engine.ledger.ledger import Ledger
+from engine.ledger.reaper import Reaper
+from engine.model.errors import (
+    EngineError,
+    InvalidArguments,
+    NotATaskId,
+    TaskNotFound,
+    TransitionError,
+)
 from tests.asked_again import patiently
 
 COUNT_CALLS = """
 import sys
 from pathlib import Path
-from engine.budget import ToolCall
-from engine.envelopes import Envelopes
-from engine.store.ledger import Ledger
+from engine.budgets import ToolCall
+from engine.budgets.envelopes import Envelopes
+from engine.ledger.ledger import Ledger
 from tests.asked_again import patiently
 envelopes = Envelopes(Ledger(Path(sys.argv[1])))
 sys.stdin.readline()
@@ -56,7 +62,7 @@ def test_start_opens_an_envelope_that_runs_at_once_with_every_counter_at_zero(
     raw = ledger.read_raw(record.task_id)
     assert (raw["kind"], raw["status"], raw["phase"]) == ("browser_task", "RUNNING", "act")
     assert raw["objective"] == "buy a ticket"
-    assert raw["counters"] == budget.no_calls()
+    assert raw["counters"] == budgets.no_calls()
     assert raw["budget_status"] == "ok"
     assert raw["recent_events"] == []
     assert raw["policy"]["maxToolCalls"] == 9
@@ -182,7 +188,7 @@ def test_update_changes_the_phase_and_keeps_a_note_without_any_call(
     raw = ledger.read_raw(task_id)
     assert raw["phase"] == "verify"
     assert raw["args_summary"]["last_note"] == "price seen"
-    assert raw["counters"] == budget.no_calls()
+    assert raw["counters"] == budgets.no_calls()
     assert events(ledger, task_id, "log") == [{"phase": "verify", "note": "price seen"}]
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from engine import budget
-from engine.admission import Terms
-from engine.errors import InvalidArguments
-from engine.records import Status, Units
-from engine.run.meter import Meter
-from engine.store.ledger import Ledger
+from engine import budgets
+from engine.execution.budget_observer import Meter
+from engine.ledger.ledger import Ledger
+from engine.model.errors import InvalidArguments
+from engine.model.records import Status, Units
+from engine.service.admission import Terms
 from tests.engines import opened
 
 CRAWL = {"engine": "static", "delay_ms": 0, "respect_robots": False, "concurrency": 1}
@@ -137,8 +137,8 @@ class Clocks:
 
 def metered(ledger: Ledger, clocks: Clocks, policy: dict[str, Any], *, enforce: bool) -> Any:
     fields = {
-        "policy": budget.defaulted(policy, envelope=False),
-        "counters": budget.no_calls(),
+        "policy": budgets.defaulted(policy, envelope=False),
+        "counters": budgets.no_calls(),
         "budget_status": "ok",
     }
     record = ledger.create("crawl", {}, fields=fields)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from engine.goals.desk import Goals
-from engine.store.ledger import Ledger
+from engine.contracts.contract_service import Goals
+from engine.ledger.ledger import Ledger
 
 
 def again(home: Path) -> Goals:

@@ -10,9 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from engine.bulk import KEPT, WORDS, Contract, Failed, Guard, Note, Word, guard, recorded
-from engine.goals.contracts import Contracts
-from engine.goals.requests import Start, Update
+from engine.contracts.bulk_progress import (
+    KEPT,
+    WORDS,
+    Contract,
+    Failed,
+    Guard,
+    Note,
+    Word,
+    guard,
+    recorded,
+)
+from engine.contracts.contract_requests import Start, Update
+from engine.contracts.contract_store import Contracts
 
 NOTES = some.lists(
     some.builds(

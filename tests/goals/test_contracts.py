@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from engine.bulk import Contract, guard
-from engine.errors import InvalidArguments, LedgerReadOnly, LedgerWriteFailed
-from engine.goals.contracts import Contracts
-from engine.goals.desk import Goals
-from engine.goals.errors import ContractNotFound
-from engine.goals.item_log import SLACK
-from engine.goals.views import contract_data
-from engine.records import Unreadable
-from engine.store.ledger import Ledger
-from engine.store.shelf import NotAnId, RecordUnreadable
+from engine.contracts.bulk_progress import Contract, guard
+from engine.contracts.contract_service import Goals
+from engine.contracts.contract_store import Contracts
+from engine.contracts.contract_views import contract_data
+from engine.contracts.errors import ContractNotFound
+from engine.contracts.item_log import SLACK
+from engine.ledger.ledger import Ledger
+from engine.ledger.record_store import NotAnId, RecordUnreadable
+from engine.model.errors import InvalidArguments, LedgerReadOnly, LedgerWriteFailed
+from engine.model.records import Unreadable
 
 CORPUS = Path(__file__).resolve().parents[2] / "fixtures" / "openchrome"
 INDEX = json.loads((CORPUS / "INDEX.json").read_text("utf-8"))
@@ -319,8 +319,8 @@ def test_a_contract_that_cannot_be_read_is_listed_with_the_reason(
 RECORD = """
 import sys
 from pathlib import Path
-from engine.goals.desk import Goals
-from engine.store.ledger import Ledger
+from engine.contracts.contract_service import Goals
+from engine.ledger.ledger import Ledger
 from tests.asked_again import patiently
 home = Path(sys.argv[1])
 goals = Goals(home, lambda: Ledger(home / "tasks"))

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from engine.admission import Terms
-from engine.bulk import Contract
-from engine.errors import InvalidArguments, TransitionError
-from engine.goals.completing import force_of
-from engine.goals.errors import BulkCompletionRefused, CannotComplete
-from engine.records import Status, TaskRecord
-from engine.service import Engine
+from engine.contracts.bulk_progress import Contract
+from engine.contracts.completing import force_of
+from engine.contracts.errors import BulkCompletionRefused, CannotComplete
+from engine.model.errors import InvalidArguments, TransitionError
+from engine.model.records import Status, TaskRecord
+from engine.service.admission import Terms
+from engine.service.engine import Engine
 from tests.endless_site import endless
 from tests.engines import opened, until
 
@@ -114,7 +114,7 @@ async def test_a_crawl_says_itself_that_it_has_visited_all(
 async def test_a_crawl_that_left_links_out_of_a_long_list_has_not_visited_all(
     home: Path, site: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.work.extract.MAX_LINKS", 5)
+    monkeypatch.setattr("engine.pages.extract.MAX_LINKS", 5)
     async with opened(home) as engine:
         terms = {"stop_condition": "no page is left"}
         record = await crawl(engine, site.url, terms, max_pages=60, max_depth=1)
@@ -170,7 +170,7 @@ async def test_a_task_that_is_refused_leaves_no_contract(
         def full(*_: object, **__: object) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("engine.store.outcome.place_task", full)
+        monkeypatch.setattr("engine.ledger.task_files.place_task", full)
         with pytest.raises(Exception, match="No space left"):
             await crawl(engine, site.url, {"expected_total": 1})
     left = os.listdir(home / "progress-contracts")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from engine.errors import InvalidArguments
-from engine.goals.desk import Goals
-from engine.goals.errors import BulkCompletionRefused
-from engine.goals.views import RunView, run_data
+from engine.contracts.contract_service import Goals
+from engine.contracts.contract_views import RunView, run_data
+from engine.contracts.errors import BulkCompletionRefused
+from engine.model.errors import InvalidArguments
 from tests.goals.task_runs import again
 
 CORPUS = Path(__file__).resolve().parents[2] / "fixtures" / "openchrome"

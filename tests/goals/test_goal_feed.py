@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from engine.attention import Reason, reasons
-from engine.errors import TaskNotFound
-from engine.feed import Batch
-from engine.goals.desk import Goals
-from engine.goals.rows import record_of
-from engine.goals.views import RunView
-from engine.records import EventSlice, TaskRecord, TaskView, Unreadable
-from engine.service import Engine
-from engine.stopping import Fate, fate
-from engine.store.ledger import Ledger
+from engine.contracts.contract_service import Goals
+from engine.contracts.contract_views import RunView
+from engine.contracts.task_run_rows import record_of
+from engine.ledger.ledger import Ledger
+from engine.model.errors import TaskNotFound
+from engine.model.records import EventSlice, TaskRecord, TaskView, Unreadable
+from engine.model.status import Reason, reasons
+from engine.service.engine import Engine
+from engine.service.feed import Batch
+from engine.service.stop_many import Fate, fate
 from tests.engines import opened
 
 DAY_MS = 24 * 3600 * 1000

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from engine.admission import Terms
-from engine.errors import InvalidArguments
-from engine.forcing import Bar, Chance, may_be_completed, whoami
-from engine.goals.completing import force_of
-from engine.goals.views import RunView
+from engine.contracts.completing import force_of
+from engine.contracts.contract_views import RunView
+from engine.contracts.forcing import Bar, Chance, may_be_completed, whoami
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.model.errors import InvalidArguments
+from engine.model.records import EngineFields, Status, TaskRecord, TaskView
 from engine.query import Filter
-from engine.records import EngineFields, Status, TaskRecord, TaskView
-from engine.service import Engine
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from engine.service.admission import Terms
+from engine.service.engine import Engine
 from tests.engines import opened
 
 REASON = "the site was switched off for good"

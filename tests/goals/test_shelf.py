@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import LedgerReadOnly, LedgerUnusable, LedgerWriteFailed
-from engine.store.shelf import (
+from engine.ledger.record_store import (
     UUID,
     AlreadyOnShelf,
     NotAnId,
@@ -17,6 +16,7 @@ from engine.store.shelf import (
     RecordUnreadable,
     Shelf,
 )
+from engine.model.errors import LedgerReadOnly, LedgerUnusable, LedgerWriteFailed
 
 ONE = "00000000000000a1"
 
@@ -183,7 +183,7 @@ def test_a_folder_that_may_not_be_written_says_so(home: Path, shelf: Shelf, read
 COUNT = """
 import sys
 from pathlib import Path
-from engine.store.shelf import Shelf
+from engine.ledger.record_store import Shelf
 from tests.asked_again import patiently
 shelf = Shelf(Path(sys.argv[1]), "record")
 for _ in range(int(sys.argv[2])):

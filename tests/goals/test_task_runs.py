@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from engine.errors import InvalidArguments, LedgerReadOnly
-from engine.goals.completing import force_of
-from engine.goals.desk import Goals
-from engine.goals.errors import (
+from engine.contracts.completing import force_of
+from engine.contracts.contract_service import Goals
+from engine.contracts.contract_views import RunView
+from engine.contracts.errors import (
     BulkCompletionRefused,
     ContractNotFound,
     InvalidRunStep,
     TaskRunNotFound,
 )
-from engine.goals.views import RunView
-from engine.records import Unreadable
-from engine.store.ledger import Ledger
-from engine.store.shelf import NotAnId, RecordUnreadable
+from engine.ledger.ledger import Ledger
+from engine.ledger.record_store import NotAnId, RecordUnreadable
+from engine.model.errors import InvalidArguments, LedgerReadOnly
+from engine.model.records import Unreadable
 from tests.asked_again import patiently
 from tests.goals.task_runs import again
 
@@ -253,7 +253,7 @@ def test_a_force_that_could_not_end_the_run_is_taken_back(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("engine.goals.run_folders.stage", full)
+        patch.setattr("engine.contracts.task_run_folders.stage", full)
         with pytest.raises(Exception, match="No space left"):
             goals.completing.run(run.run_id, {}, force_of(REASON, "me"))
     assert goals.runs.get(run.run_id).status == "RUNNING"
@@ -322,8 +322,8 @@ def test_a_folder_that_may_not_be_written_refuses(
 COUNT = """
 import sys
 from pathlib import Path
-from engine.goals.desk import Goals
-from engine.store.ledger import Ledger
+from engine.contracts.contract_service import Goals
+from engine.ledger.ledger import Ledger
 from tests.asked_again import patiently
 home = Path(sys.argv[1])
 goals = Goals(home, lambda: Ledger(home / "tasks"))

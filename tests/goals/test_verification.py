@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from engine.config import Settings
-from engine.goals.errors import BulkCompletionRefused
-from engine.service import Engine
+from engine.contracts.errors import BulkCompletionRefused
+from engine.model.config import Settings
+from engine.service.engine import Engine
 from engine.verbs import VERBS
 
 Answer = dict[str, Any]

@@ -16,10 +16,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from gui.alarm import is_a_pipes_end
 from gui.details.panel import Details
-from gui.language import speak, spoken_now
-from gui.loop import Loop
+from gui.i18n.language import speak, spoken_now
+from gui.startup.crash_handler import is_a_pipes_end
+from gui.startup.loop import Loop
 from tests.gui.freezes import FreezeWatch
 
 HERE = Path(__file__).resolve().parent
@@ -38,7 +38,7 @@ def own_settings(tmp_path: Path) -> None:
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who closes, or is asked over a bus, is not given up because the machine rested a moment."""
-    monkeypatch.setattr("gui.session.PATIENCE_S", 120.0)
+    monkeypatch.setattr("gui.startup.session.PATIENCE_S", 120.0)
     monkeypatch.setattr("gui.desktop.bus.CONNECT_S", 60.0)
     monkeypatch.setattr("gui.desktop.bus.CALL_S", 60.0)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.records import TaskEvent
-from gui.details.event_rows import EventPart, event_row
+from engine.model.records import TaskEvent
+from gui.engine_link.event_rows import EventPart, event_row
 from tests.gui.task_views import NOW
 
 

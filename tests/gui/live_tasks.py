@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from engine.records import EngineFields, Status, TaskRecord
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
-from gui.session import Session
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.model.records import EngineFields, Status, TaskRecord
+from gui.startup.session import Session
 from tests.gui.windows import heard, until
 
 # The longest limit there is: a page that never answers is still being asked for at the end.

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QApplication, QTreeWidgetItem
 
-from engine.beside.state import Beside
-from engine.records import TaskView
-from gui.session import Session
-from gui.sidebar import Sidebar
+from engine.model.records import TaskView
+from engine.service.router.connection_state import Beside
+from gui.filters.sidebar import Sidebar
+from gui.startup.session import Session
 from tests.gui.result_ledgers import put_task
 from tests.gui.windows import opened, until
 

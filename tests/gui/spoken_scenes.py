@@ -12,7 +12,7 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QDialog, QListWidget, QStackedWidget, QTabWidget, QWidget
 
-from gui.session import Session
+from gui.startup.session import Session
 from tests.gui.result_ledgers import page, put_pages, put_picture, put_task
 from tests.gui.text_walk import said_by
 from tests.gui.windows import app

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units
+from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units
 
 NOW = 1_780_000_000_000.0
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000

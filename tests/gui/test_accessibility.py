@@ -11,17 +11,17 @@ import pytest
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QDialog, QWidget
 
-from engine.attention import Standing
-from engine.messages import ENGLISH
-from gui.dialogs.cancel import CancelDialog, plan_cancel
-from gui.dialogs.crash import CrashDialog
-from gui.dialogs.filter_help import FilterHelp
-from gui.dialogs.force import ForceDialog
-from gui.dialogs.resume import ResumeDialog
-from gui.dialogs.start import StartDialog
-from gui.gauges import sign
-from gui.session import Session
-from gui.viewer.window import ResultWindow
+from engine.model.status import Standing
+from engine.text.messages import ENGLISH
+from gui.commands.cancel_dialog import CancelDialog, plan_cancel
+from gui.commands.force_dialog import ForceDialog
+from gui.commands.resume_dialog import ResumeDialog
+from gui.filters.filter_help import FilterHelp
+from gui.results.result_window import ResultWindow
+from gui.start.start_dialog import StartDialog
+from gui.startup.crash_dialog import CrashDialog
+from gui.startup.session import Session
+from gui.tasks.cell_painting import sign
 from tests.gui.access_walk import walk, walk_by_tab
 from tests.gui.result_ledgers import page, put_pages, put_picture, put_task
 from tests.gui.task_views import task_id

@@ -9,8 +9,8 @@ import pytest
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from pytestqt.qtbot import QtBot
 
-from gui import announcing
-from gui.states import Banner
+from gui.style import announcements
+from gui.style.banners import Banner
 from tests.gui.result_ledgers import put_task
 from tests.gui.task_views import task_id
 from tests.gui.test_result_tabs import settled
@@ -33,7 +33,7 @@ class _Listener:
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     listener = _Listener()
-    monkeypatch.setattr(announcing, "QAccessible", listener)
+    monkeypatch.setattr(announcements, "QAccessible", listener)
     return listener.said
 
 
@@ -68,4 +68,4 @@ def test_what_a_bar_says_is_said_aloud(qtbot: QtBot, said: list[str]) -> None:
 
 def test_nothing_is_made_while_nobody_listens(qapp: object) -> None:
     assert not QAccessible.isActive()
-    announcing.announce(Banner(), "nobody hears this")
+    announcements.announce(Banner(), "nobody hears this")

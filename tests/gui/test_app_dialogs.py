@@ -11,16 +11,16 @@ from PySide6.QtGui import QShortcut
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton
 
-from engine.again import Asked
-from engine.errors import InvalidArguments, LedgerWriteFailed, Problem
-from engine.records import Status, TaskRecord, TaskView, Unreadable
-from engine.service import Engine
-from gui.dialogs.address import address_in, complete
-from gui.dialogs.cancel import CancelDialog, can_be_cancelled, plan_cancel
-from gui.dialogs.question import Question
-from gui.dialogs.start import StartDialog
-from gui.preferences import Preferences
-from gui.presets import Presets
+from engine.model.errors import InvalidArguments, LedgerWriteFailed, Problem
+from engine.model.records import Status, TaskRecord, TaskView, Unreadable
+from engine.service.engine import Engine
+from engine.service.rerun import Asked
+from gui.commands.cancel_dialog import CancelDialog, can_be_cancelled, plan_cancel
+from gui.start.address import address_in, complete
+from gui.start.presets import Presets
+from gui.start.start_dialog import StartDialog
+from gui.state.preferences import Preferences
+from gui.style.question import Question
 
 ID = "0123456789abcdef"
 
@@ -105,7 +105,7 @@ def test_a_typed_host_is_started_as_https(dialog: StartDialog) -> None:
 
 
 def test_the_forms_own_values_are_the_engines_defaults(dialog: StartDialog) -> None:
-    from engine.work.crawl_args import parse_crawl
+    from engine.kinds.crawl.crawl_args import parse_crawl
 
     dialog.form.fill({"url": "https://example.com/"})
     assert parse_crawl(dialog.form.asked.args) == parse_crawl({"url": "https://example.com/"})

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 
-from engine.feed import Batch
-from engine.records import TaskId, TaskRecord, TaskView, Units
-from gui.flow import MOST_VIEWS, PERIOD_MS, Flow
+from engine.model.records import TaskId, TaskRecord, TaskView, Units
+from engine.service.feed import Batch
+from gui.engine_link.batching import MOST_VIEWS, PERIOD_MS, Flow
 
 AT_ONCE = 5  # turns of the loop: who waits for a timer of 40 ms waits for thousands
 

@@ -16,12 +16,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 
-from engine.version import VERSION
+from engine.model.version import VERSION
 from gui.app import keep_customs
-from gui.background import TaskSet
-from gui.desktop.forward import is_kept_back
-from gui.instance import Instance
-from gui.screen import NoScreen, check_screen, platform_for, wanted_screens
+from gui.desktop.raise_window import is_kept_back
+from gui.engine_link.background import TaskSet
+from gui.startup.screen import NoScreen, check_screen, platform_for, wanted_screens
+from gui.startup.single_instance import Instance
 from tests.gui.windows import heard
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -204,8 +204,8 @@ import sys
 import time
 from pathlib import Path
 from PySide6.QtCore import QCoreApplication
-from gui import instance
-from gui.instance import Instance
+from gui.startup import single_instance as instance
+from gui.startup.single_instance import Instance
 instance.ANSWER_MS = 120_000  # the other one may take its time
 app = QCoreApplication([])
 other = Instance(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -13,11 +13,11 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QTabWidget
 
-from engine.again import Asked
 from engine.sample.site import Site
-from gui.dialogs.start import StartDialog
-from gui.icons import window_icon
-from gui.theme import Theme, is_dark
+from engine.service.rerun import Asked
+from gui.start.start_dialog import StartDialog
+from gui.style.icons import window_icon
+from gui.style.theme import Theme, is_dark
 from tests.gui.live_tasks import FAST, ended, running, start, written_by_another
 from tests.gui.windows import dialog_of, heard, opened, press, until
 

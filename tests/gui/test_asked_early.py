@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from engine.config import Settings
-from engine.errors import EngineError, LedgerUnusable
-from gui.bridge import Bridge
+from engine.model.config import Settings
+from engine.model.errors import EngineError, LedgerUnusable
+from gui.engine_link.bridge import Bridge
 from tests.engines import until
 from tests.watch.folders import task_id, write_meta
 

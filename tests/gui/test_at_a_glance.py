@@ -11,17 +11,17 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QTreeWidget
 from pytestqt.qtbot import QtBot
 
-from engine.attention import look
-from engine.goals.desk import Goals
-from engine.records import Health
-from engine.store.ledger import Ledger
-from gui.facet_tree import FacetTree, children, key_of
-from gui.gauges import paint_progress
-from gui.sidebar import Sidebar
-from gui.status_bar import StatusBar
-from gui.task_model import TaskModel
-from gui.task_table import TaskTable
-from gui.theme import tone
+from engine.contracts.contract_service import Goals
+from engine.ledger.ledger import Ledger
+from engine.model.records import Health
+from engine.model.status import look
+from gui.filters.facet_tree import FacetTree, children, key_of
+from gui.filters.sidebar import Sidebar
+from gui.style.theme import tone
+from gui.tasks.cell_painting import paint_progress
+from gui.tasks.task_model import TaskModel
+from gui.tasks.task_table import TaskTable
+from gui.window.status_bar import StatusBar
 from tests.gui.result_ledgers import put_task
 from tests.gui.task_views import NOW, a_view, task_id
 from tests.gui.test_sidebar import box_of

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gui import beforehand
-from gui.beforehand import Beforehand
-from gui.session import Session
+from gui.startup.session import Session
+from gui.tasks import order_prefetch
+from gui.tasks.order_prefetch import Beforehand
 from tests.engines import until
 from tests.gui.windows import opened
 from tests.watch.folders import write_meta
@@ -16,11 +16,11 @@ from tests.watch.folders import write_meta
 
 @pytest.fixture(autouse=True)
 def _a_few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beforehand, "FEWEST", 5)
-    monkeypatch.setattr(beforehand, "SOON_MS", 0)
-    monkeypatch.setattr(beforehand, "BUSY_MS", 5)
-    monkeypatch.setattr(beforehand, "BUSY_SHARE", 2.0)  # however slow the machine is
-    monkeypatch.setattr(beforehand, "HIDDEN_MS", 5)
+    monkeypatch.setattr(order_prefetch, "FEWEST", 5)
+    monkeypatch.setattr(order_prefetch, "SOON_MS", 0)
+    monkeypatch.setattr(order_prefetch, "BUSY_MS", 5)
+    monkeypatch.setattr(order_prefetch, "BUSY_SHARE", 2.0)  # however slow the machine is
+    monkeypatch.setattr(order_prefetch, "HIDDEN_MS", 5)
 
 
 def ledger(place: Path) -> Path:
@@ -76,7 +76,7 @@ async def test_nothing_is_made_while_the_window_is_hidden(tmp_path: Path) -> Non
 async def test_nothing_is_made_while_the_window_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(beforehand, "BUSY_SHARE", -1.0)
+    monkeypatch.setattr(order_prefetch, "BUSY_SHARE", -1.0)
     async with opened(ledger(tmp_path)) as session:
         maker, turns = maker_of(session), list[None]()
         maker.turned.connect(lambda: turns.append(None))

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.beside.errors import BadLabel, NoSuchLedger
-from engine.beside.state import Beside, LedgerState
-from engine.config import Settings
-from engine.feed import Batch
-from engine.ledger_ids import qualified
-from engine.records import TaskRecord, TaskView
-from gui.bridge import Bridge
-from gui.exporting import file_name
+from engine.model.config import Settings
+from engine.model.ledger_ids import qualified
+from engine.model.records import TaskRecord, TaskView
+from engine.service.feed import Batch
+from engine.service.router.connection_state import Beside, LedgerState
+from engine.service.router.errors import BadLabel, NoSuchLedger
+from gui.commands.exporting import file_name
+from gui.engine_link.bridge import Bridge
 from tests.gui.windows import WAIT_S, until
 from tests.watch.folders import elsewhere, task_id, write_meta
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QLabel, QPushButton
 
-from engine.config import Settings
-from gui import furniture
-from gui.alarm import Alarm
-from gui.broken_parts import BrokenParts
-from gui.desktop.wishes import Wish
-from gui.doorway import Doorway
-from gui.features import FEATURES
-from gui.main_window import MainWindow
-from gui.settings import Memory
+from engine.model.config import Settings
+from gui.desktop.launch_request import Wish
+from gui.startup import window_builder
+from gui.startup.broken_parts import BrokenParts
+from gui.startup.crash_handler import Alarm
+from gui.startup.features import FEATURES
+from gui.startup.window_opening import Doorway
+from gui.state.window_state import Memory
+from gui.window.main_window import MainWindow
 from tests.gui.result_ledgers import put_task
 from tests.gui.test_result_tabs import settled
 
@@ -49,8 +49,8 @@ async def test_a_part_that_cannot_be_made_is_told_of_and_the_others_are_there(
 ) -> None:
     put_task(home, 1)
     half = len(FEATURES) // 2
-    monkeypatch.setattr(furniture, "FEATURES", (*FEATURES[:half], breaks, *FEATURES[half:]))
-    with caplog.at_level(logging.CRITICAL, logger="gui.broken_parts"):
+    monkeypatch.setattr(window_builder, "FEATURES", (*FEATURES[:half], breaks, *FEATURES[half:]))
+    with caplog.at_level(logging.CRITICAL, logger="gui.startup.broken_parts"):
         async with furnished(home) as (window, door):
             await settled(lambda: window.furnished and window.model.total == 1)
             (parts,) = window.findChildren(BrokenParts)
@@ -84,7 +84,7 @@ async def test_where_nothing_can_be_made_the_outline_gives_way_to_what_went_wron
     def nothing(window: MainWindow) -> None:
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(furniture, "_make_list", nothing)
+    monkeypatch.setattr(window_builder, "_make_list", nothing)
     with caplog.at_level(logging.CRITICAL, logger="gui"):
         async with furnished(home) as (window, door):
             await settled(lambda: door.broken)

@@ -180,7 +180,8 @@ async def test_a_connection_ends_with_its_daemon(tmp_path: Path) -> None:
 
 
 def test_the_library_is_not_loaded_before_it_is_needed() -> None:
-    words = "import sys, gui.main_window, gui.session; sys.exit('dbus_fast' in sys.modules)"
+    modules = "gui.window.main_window, gui.startup.session"
+    words = f"import sys, {modules}; sys.exit('dbus_fast' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", words],
         cwd=Path(__file__).resolve().parents[2],

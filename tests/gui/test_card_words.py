@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from gui.states import Card, Choice
+from gui.style.banners import Card, Choice
 from tests.gui.windows import app
 
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.attention import Reason, seen
-from engine.records import EngineFields, TaskRecord, TaskView, Units, Unreadable
-from gui.budget_gauge import fullest_of
-from gui.columns import COLUMN_AT, COLUMNS, spoken
-from gui.rows import make_row
-from gui.task_model import TaskModel
+from engine.model.records import EngineFields, TaskRecord, TaskView, Units, Unreadable
+from engine.model.status import Reason, seen
+from gui.tasks.budget_gauge import fullest_of
+from gui.tasks.columns import COLUMN_AT, COLUMNS, spoken
+from gui.tasks.row import make_row
+from gui.tasks.task_model import TaskModel
 from tests.gui.task_views import MINUTE, NOW, SECOND, a_view, task_id
 from tests.gui.watched_lists import Clock
 

@@ -16,15 +16,15 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QPushButton, QSystemTrayIcon
 
-from engine.records import Health
+from engine.model.records import Health
 from engine.sample.site import Site
-from gui.desktop.awake import Awake, keeper_for
-from gui.desktop.citizen import Citizen
-from gui.desktop.news import News
-from gui.desktop.notices import Popup
+from gui.desktop.integration import Citizen
+from gui.desktop.keep_awake import Awake, keeper_for
+from gui.desktop.notification_rules import Popup
+from gui.desktop.notifications import News
 from gui.desktop.popups import Popups
 from gui.desktop.session_bus import SessionBus
-from gui.session import Session
+from gui.startup.session import Session
 from tests.gui.desktop_services import Desktop, a_bus, needs_bus
 from tests.gui.live_tasks import running
 from tests.gui.windows import WAIT_S, dialog_of, heard, opened, press, until

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gui.session import Session
+from gui.startup.session import Session
 from tests.gui.windows import opened
 
 

@@ -11,12 +11,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
-from engine.forms import STARTABLE
-from gui.column_widths import Share, fitted
-from gui.columns import COLUMN_AT, COLUMNS
-from gui.task_header import next_order
-from gui.task_model import TaskModel
-from gui.task_table import TaskTable
+from engine.service.forms import STARTABLE
+from gui.style.column_widths import Share, fitted
+from gui.tasks.columns import COLUMN_AT, COLUMNS
+from gui.tasks.task_header import next_order
+from gui.tasks.task_model import TaskModel
+from gui.tasks.task_table import TaskTable
 from tests.gui.task_views import NOW, a_view
 
 SHARES = st.lists(

@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 
-from engine.again import repeats
-from engine.attention import Facet, Standing
-from engine.beside.state import Beside
-from engine.ledger_ids import qualified
+from engine.model.ledger_ids import qualified
+from engine.model.records import EngineFields, TaskRecord, TaskView, Unreadable
+from engine.model.status import Facet, Standing
 from engine.query import Filter, subject
-from engine.records import EngineFields, TaskRecord, TaskView, Unreadable
 from engine.sample.site import Site
-from gui.asked import asked
+from engine.service.rerun import repeats
+from engine.service.router.connection_state import Beside
+from gui.commands.rerun_dialog import RerunDialog
+from gui.commands.scope import Scope
 from gui.details.several import Several
-from gui.dialogs.rerun import RerunDialog
-from gui.scope import Scope
-from gui.task_model import TaskModel
+from gui.tasks.row_query_subject import asked
+from gui.tasks.task_model import TaskModel
 from tests.gui.side_ledgers import all_read
 from tests.gui.task_views import HOUR, MINUTE, NOW, a_view, task_id
 from tests.gui.test_rerunning import ended_here, offspring

@@ -11,17 +11,17 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
-from engine.config import Settings
-from engine.records import EngineFields, Status, TaskView, Unreadable
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.model.config import Settings
+from engine.model.records import EngineFields, Status, TaskView, Unreadable
 from engine.retention import removal
 from engine.retention.errors import NoTrash, TaskStays
-from engine.service import Engine
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
-from gui.bulk_work import WorkBar
-from gui.deleting import MANY, UNDO_MS, Deleting, can_go
-from gui.dialogs.letting_go import LettingGo
-from gui.session import Session
+from engine.service.engine import Engine
+from gui.commands.bulk_work import WorkBar
+from gui.commands.delete_dialog import LettingGo
+from gui.commands.deleting import MANY, UNDO_MS, Deleting, can_go
+from gui.startup.session import Session
 from tests.engines import until
 from tests.gui.task_views import a_view, task_id
 from tests.gui.windows import appearing, opened, press, showing

@@ -11,8 +11,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QPlainTextEdit, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
-from engine import words
-from engine.records import EngineFields, TaskEvent, TaskView, Unreadable
+from engine.model.records import EngineFields, TaskEvent, TaskView, Unreadable
+from engine.text import words
 from gui.details.panel import Details
 from tests.gui.event_views import part, progress, refused, waits
 from tests.gui.task_views import NOW, a_view, task_id

@@ -8,9 +8,9 @@ from pathlib import Path
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPushButton
 
-from gui.dialogs.doctor import DoctorDialog
-from gui.session import Session
-from gui.theme import PlainLabel
+from gui.commands.doctor_dialog import DoctorDialog
+from gui.startup.session import Session
+from gui.style.theme import PlainLabel
 from tests.gui.windows import opened, press
 
 

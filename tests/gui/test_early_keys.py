@@ -11,15 +11,15 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog
 
-from engine.config import Settings
-from gui.alarm import Alarm
-from gui.bridge import Bridge
-from gui.dialogs.palette import PaletteDialog
-from gui.dialogs.start import StartDialog
-from gui.furniture import furnish
-from gui.main_window import MainWindow
-from gui.session import Session
-from gui.settings import Memory
+from engine.model.config import Settings
+from gui.commands.palette_dialog import PaletteDialog
+from gui.engine_link.bridge import Bridge
+from gui.start.start_dialog import StartDialog
+from gui.startup.crash_handler import Alarm
+from gui.startup.session import Session
+from gui.startup.window_builder import furnish
+from gui.state.window_state import Memory
+from gui.window.main_window import MainWindow
 from tests.gui.result_ledgers import put_task
 from tests.gui.test_result_tabs import settled
 

@@ -12,9 +12,9 @@ from PySide6.QtCore import QLocale
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QTabWidget, QWidget
 
-from engine import saying
-from gui.eliding import ElidedLabel
-from gui.language import PSEUDO, speak
+from engine.text import catalogue
+from gui.i18n.language import PSEUDO, speak
+from gui.style.elided_label import ElidedLabel
 from tests.gui.result_ledgers import page, put_pages, put_task
 from tests.gui.task_views import task_id
 from tests.gui.windows import app, opened
@@ -28,7 +28,7 @@ def voice(request: pytest.FixtureRequest, qapp: object) -> Iterator[str]:
     speak(app(), request.param)
     yield request.param
     speak(app(), "en")
-    saying.use({})
+    catalogue.use({})
     QLocale.setDefault(before)
 
 

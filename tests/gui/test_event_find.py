@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QLabel
 
 from gui.details import event_model
 from gui.details.events import Events
-from gui.session import Session
+from gui.startup.session import Session
 from tests.gui.windows import app, opened, until
 from tests.watch.folders import task_id, write_meta
 
@@ -87,7 +87,7 @@ async def test_a_match_that_is_not_in_the_table_is_shown_with_what_stands_around
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_model, "KEPT", 1000)
-    monkeypatch.setattr("gui.following.AROUND", 0)
+    monkeypatch.setattr("gui.engine_link.event_follower.AROUND", 0)
     planted(tmp_path / "home", 9000)
     async with at_the_events(tmp_path / "home", 1000) as (_, tab):
         await search(tab, "line 2250 ")
@@ -127,8 +127,8 @@ async def test_what_the_file_grows_by_is_found_as_well(tmp_path: Path) -> None:
 async def test_a_search_can_be_stopped_and_says_how_far_it_came(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.store.seeking._BLOCK", 4000)
-    monkeypatch.setattr("engine.store.seeking.find.__defaults__", (0, 1000))
+    monkeypatch.setattr("engine.ledger.event_search._BLOCK", 4000)
+    monkeypatch.setattr("engine.ledger.event_search.find.__defaults__", (0, 1000))
     planted(tmp_path / "home")
     async with at_the_events(tmp_path / "home") as (_, tab):
         tab.finding.field.setText("needle")

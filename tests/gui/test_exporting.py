@@ -13,12 +13,12 @@ from PySide6.QtCore import QStandardPaths, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
-from engine.redact import MARK
+from engine.model.redact import MARK
+from gui.commands.export_dialog import ExportDialog
 from gui.details.items import Items
-from gui.dialogs.export import ExportDialog
-from gui.dialogs.start import StartDialog
-from gui.folders import documents
-from gui.session import Session
+from gui.start.start_dialog import StartDialog
+from gui.startup.session import Session
+from gui.style.folders import documents
 from tests.gui.result_ledgers import page, put_pages, put_task
 from tests.gui.test_result_tabs import settled, tab_of
 from tests.gui.windows import dialog_of, opened, press

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.model.records import EngineFields, TaskView, Unreadable
 from engine.query import Filter, subject
-from engine.records import EngineFields, TaskView, Unreadable
-from gui.asked import asked
-from gui.cell_filter import condition_of
-from gui.columns import COLUMNS
-from gui.facets import AGES, BUDGET, HOST, KIND, OLDER, group_of, query_of
-from gui.rows import make_row
-from gui.task_order import TaskOrder
+from gui.filters.cell_filter import condition_of
+from gui.tasks.columns import COLUMNS
+from gui.tasks.facets import AGES, BUDGET, HOST, KIND, OLDER, group_of, query_of
+from gui.tasks.row import make_row
+from gui.tasks.row_query_subject import asked
+from gui.tasks.task_order import TaskOrder
 from tests.gui.task_views import DAY, HOUR, MINUTE, NOW, a_view, task_id
 
 QUERIES = [

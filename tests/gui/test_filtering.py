@@ -14,15 +14,15 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QTreeWidgetItem
 
-from engine.beside.state import Beside
-from gui.columns import COLUMN_AT
-from gui.dialogs.filter_help import FilterHelp
-from gui.dialogs.save_view import SaveView
-from gui.facet_items import VIEW
-from gui.facet_tree import FacetTree, children, key_of
-from gui.filter_box import FilterBox
-from gui.main_window import MainWindow
-from gui.views import Views
+from engine.service.router.connection_state import Beside
+from gui.filters.facet_items import VIEW
+from gui.filters.facet_tree import FacetTree, children, key_of
+from gui.filters.filter_box import FilterBox
+from gui.filters.filter_help import FilterHelp
+from gui.filters.save_view import SaveView
+from gui.filters.views_menu import Views
+from gui.tasks.columns import COLUMN_AT
+from gui.window.main_window import MainWindow
 from tests.gui.windows import app, opened, until
 
 ALT, SHIFT = Qt.KeyboardModifier.AltModifier, Qt.KeyboardModifier.ShiftModifier

@@ -10,19 +10,20 @@ from pathlib import Path
 
 from PySide6.QtCore import QSize
 
-from engine.version import VERSION
-from gui.shell import FIRST_SIZE, TITLE_HEIGHT, first_size
+from engine.model.version import VERSION
+from gui.window.shell import FIRST_SIZE, TITLE_HEIGHT, first_size
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import sys
-import gui.app, gui.doorway, gui.main_window
+import gui.app, gui.startup.window_opening, gui.window.main_window
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
-gui.doorway.PAINT_S = 250  # however long a paint takes here
-made = gui.main_window.MainWindow.__init__
+gui.startup.window_opening.PAINT_S = 250  # however long a paint takes here
+made = gui.window.main_window.MainWindow.__init__
 def act(window):
-    print("rooms:", sorted({"engine.service", "gui.bridge", "playwright"} & set(sys.modules)))
+    rooms = {"engine.service.engine", "gui.engine_link.bridge", "playwright"}
+    print("rooms:", sorted(rooms & set(sys.modules)))
     print("Qt's own names:", "Qt" in vars(sys.modules["PySide6.QtCore"]))
     if sys.argv[2] == "close":
         window.close()
@@ -39,9 +40,9 @@ def act(window):
 def init(window, *args):
     made(window, *args)
     window.painted.connect(lambda: act(window))
-gui.main_window.MainWindow.__init__ = init
+gui.window.main_window.MainWindow.__init__ = init
 if sys.argv[2] == "break":
-    sys.modules["gui.features"] = None
+    sys.modules["gui.startup.features"] = None
 sys.exit(gui.app.main(["--home", sys.argv[1], "--new-window"]))
 """
 

@@ -30,15 +30,15 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from gui.focus_ring import NAME, attach
-from gui.theme import DISTINCT, MORE_CONTRAST, Theme, apply_theme
+from gui.style.theme import DISTINCT, MORE_CONTRAST, Theme, apply_theme
+from gui.window.focus_ring import NAME, attach
 from tests.engines import until
 from tests.gui.test_contrast import PART
 from tests.gui.test_theme import contrast
 from tests.gui.windows import opened
 
 if TYPE_CHECKING:
-    from gui.main_window import MainWindow
+    from gui.window.main_window import MainWindow
 
 
 @pytest.fixture(params=list(product((False, True), repeat=3)), ids=str)

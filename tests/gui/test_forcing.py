@@ -12,16 +12,16 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 
-from engine.admission import Terms
-from engine.bulk import Contract, guard
-from engine.forcing import Bar, Chance, Prospect
-from engine.goals.desk import Goals
-from engine.goals.task_runs import contract_of
-from engine.records import TaskRecord
-from engine.store.ledger import Ledger
-from gui.dialogs.force import MOST_REASON, ForceDialog
-from gui.forcing import Forcing
-from gui.session import Session
+from engine.contracts.bulk_progress import Contract, guard
+from engine.contracts.contract_service import Goals
+from engine.contracts.forcing import Bar, Chance, Prospect
+from engine.contracts.task_runs import contract_of
+from engine.ledger.ledger import Ledger
+from engine.model.records import TaskRecord
+from engine.service.admission import Terms
+from gui.commands.force_complete import Forcing
+from gui.commands.force_dialog import MOST_REASON, ForceDialog
+from gui.startup.session import Session
 from tests.gui.task_views import task_id
 from tests.gui.test_result_tabs import settled
 from tests.gui.windows import appearing, heard, opened, press, until

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import QApplication
 
-from gui.heartbeat import Pulse
+from gui.startup.loop_monitor import Pulse
 from tests.gui import freezes
 from tests.gui.freezes import FREEZE_MS, PIECE_MS, WAIT_MS, FreezeWatch, ready_ms
 

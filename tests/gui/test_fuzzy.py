@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gui.fuzzy import score
+from gui.style.fuzzy_match import score
 
 WORDS = st.text("abcdefghij", min_size=1, max_size=8)
 

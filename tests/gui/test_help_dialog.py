@@ -10,10 +10,10 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QListWidget, QPlainTextEdit
 
+from engine.model.records import Health
 from engine.query import Filter
-from engine.records import Health
-from gui.dialogs.about import facts
-from gui.dialogs.help import HelpDialog, topics
+from gui.commands.about_dialog import facts
+from gui.commands.help_dialog import HelpDialog, topics
 from tests.gui.windows import opened
 
 

@@ -9,12 +9,12 @@ from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QAbstractButton, QPushButton, QScrollArea
 from pytestqt.qtbot import QtBot
 
-from gui.dialogs.fold import Fold
-from gui.dialogs.kind_words import FormWords
-from gui.dialogs.question import Question
-from gui.dialogs.request_form import RequestForm
-from gui.language import speak
-from gui.theme import Theme, apply_theme
+from gui.i18n.language import speak
+from gui.start.fold import Fold
+from gui.start.kind_forms import FormWords
+from gui.start.request_form import RequestForm
+from gui.style.question import Question
+from gui.style.theme import Theme, apply_theme
 from tests.gui.windows import app
 
 KINDS = ("crawl", "crawl_sitemap", "recording", "oc_evidence_bundle", "oc_session_snapshot")

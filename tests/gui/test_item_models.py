@@ -12,10 +12,10 @@ from PySide6.QtCore import QAbstractItemModel, Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QWidget
 
-from gui.dialogs.palette import PaletteDialog
-from gui.dialogs.start import StartDialog
-from gui.session import Session
-from gui.viewer.window import ResultWindow
+from gui.commands.palette_dialog import PaletteDialog
+from gui.results.result_window import ResultWindow
+from gui.start.start_dialog import StartDialog
+from gui.startup.session import Session
 from tests.gui.result_ledgers import START, page, put_pages, put_picture, put_task
 from tests.gui.task_views import task_id
 from tests.gui.test_result_tabs import settled

@@ -20,13 +20,13 @@ from PySide6.QtWidgets import (
 )
 
 from engine.sample.site import Site
-from gui.dialogs.export import ExportDialog
-from gui.dialogs.force import ForceDialog
-from gui.dialogs.palette import PaletteDialog
-from gui.dialogs.settings import SettingsDialog
-from gui.dialogs.start import StartDialog
-from gui.session import Session
-from gui.viewer.window import ResultWindow
+from gui.commands.export_dialog import ExportDialog
+from gui.commands.force_dialog import ForceDialog
+from gui.commands.palette_dialog import PaletteDialog
+from gui.results.result_window import ResultWindow
+from gui.settings.settings_dialog import SettingsDialog
+from gui.start.start_dialog import StartDialog
+from gui.startup.session import Session
 from tests.gui.access_walk import name_of
 from tests.gui.result_ledgers import page, put_pages, put_task
 from tests.gui.task_views import task_id

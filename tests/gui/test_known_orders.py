@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
 from engine.query import Filter, by_values, in_order
-from engine.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
-from gui.columns import COLUMNS
-from gui.known_orders import orders_of
-from gui.rows import make_row
-from gui.slow_sort import sorted_slowly
-from gui.sort_values import VALUES
-from gui.task_order import TaskOrder
+from gui.tasks.columns import COLUMNS
+from gui.tasks.incremental_sort import sorted_slowly
+from gui.tasks.order_cache import orders_of
+from gui.tasks.row import make_row
+from gui.tasks.sort_values import VALUES
+from gui.tasks.task_order import TaskOrder
 from tests.gui.task_views import NOW
 
 TIMED = ("age", "updated", "started", "ended", "took", "average")

@@ -12,14 +12,14 @@ import pytest
 from PySide6.QtCore import QLocale, Qt
 from PySide6.QtWidgets import QMenu, QPushButton
 
-from engine import saying
-from engine.errors import EngineError, TaskNotFound, WorkerFailed
-from engine.messages import ENGLISH
-from gui import language
+from engine.model.errors import EngineError, TaskNotFound, WorkerFailed
+from engine.text import catalogue
+from engine.text.messages import ENGLISH
 from gui.app import _parse
-from gui.language import FOLDER, PSEUDO, chosen, speak
-from gui.session import Session
-from gui.speaking import LANGUAGE
+from gui.i18n import language
+from gui.i18n.language import FOLDER, PSEUDO, chosen, speak
+from gui.settings.language_menu import LANGUAGE
+from gui.startup.session import Session
 from tests.gui.spoken_scenes import WORD, data_words, fill, said_in, scenes
 from tests.gui.windows import app, opened
 
@@ -37,7 +37,7 @@ def voice(request: pytest.FixtureRequest, qapp: object) -> Iterator[str]:
     speak(app(), code)
     yield code
     speak(app(), "en")
-    saying.use({})
+    catalogue.use({})
     QLocale.setDefault(before)
     app().setLayoutDirection(Qt.LayoutDirection.LeftToRight)
 

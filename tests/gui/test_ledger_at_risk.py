@@ -11,10 +11,10 @@ import msgspec
 import pytest
 from PySide6.QtWidgets import QLabel
 
-from engine import service
-from engine.records import Health
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.model.records import Health
+from engine.service import engine
 from tests.engines import until
 from tests.full_disk import full_disk_at
 from tests.gui.windows import opened
@@ -79,7 +79,7 @@ async def test_a_read_only_ledger_is_listed_and_starting_is_disabled_with_the_re
 async def test_a_full_disk_is_told_shows_all_tasks_and_takes_some_when_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "REOPEN_S", 0.05)
+    monkeypatch.setattr(engine, "REOPEN_S", 0.05)
     ids: list[str] = []
 
     def fill(home: Path) -> None:

@@ -9,10 +9,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
-from engine.beside.state import Beside
-from gui.dialogs.ledger_card import LedgerCard
-from gui.dialogs.save_view import SaveView
-from gui.dialogs.settings import SettingsDialog
+from engine.service.router.connection_state import Beside
+from gui.filters.save_view import SaveView
+from gui.ledgers.ledger_dialog import LedgerCard
+from gui.settings.settings_dialog import SettingsDialog
 from tests.gui.side_ledgers import LAPTOP, a_ledger, side_by_side
 from tests.gui.test_ledger_dialogs import choose, enabled, page_of, rows_of
 from tests.gui.windows import appearing, press, until

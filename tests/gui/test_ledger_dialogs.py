@@ -14,22 +14,22 @@ from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
-from engine.beside.state import Beside
+from engine.service.router.connection_state import Beside
 from gui.app import _parse
-from gui.desktop.news import News
-from gui.desktop.wishes import Wish, wish_in, wish_of
-from gui.dialogs.cancel import CancelDialog
-from gui.dialogs.ledger_card import LedgerCard
-from gui.dialogs.ledgers_part import LedgersPart
-from gui.dialogs.question import Question
-from gui.dialogs.settings import SettingsDialog
-from gui.facets import ROOT
-from gui.ledger_actions import LedgerActions
-from gui.preferences import Preferences
-from gui.saved_views import SavedView
-from gui.session import Session
-from gui.side_by_side import KEPT
-from gui.views import Views
+from gui.commands.cancel_dialog import CancelDialog
+from gui.desktop.launch_request import Wish, wish_in, wish_of
+from gui.desktop.notifications import News
+from gui.filters.saved_views import SavedView
+from gui.filters.views_menu import Views
+from gui.ledgers.ledger_actions import LedgerActions
+from gui.ledgers.ledger_dialog import LedgerCard
+from gui.ledgers.open_ledgers import KEPT
+from gui.settings.ledgers_page import LedgersPart
+from gui.settings.settings_dialog import SettingsDialog
+from gui.startup.session import Session
+from gui.state.preferences import Preferences
+from gui.style.question import Question
+from gui.tasks.facets import ROOT
 from tests.gui.result_ledgers import put_task
 from tests.gui.side_ledgers import LAPTOP, a_ledger, all_read, facet, side_by_side, views_of
 from tests.gui.test_result_tabs import settled

@@ -10,23 +10,23 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
-from engine.beside.errors import ContractsElsewhere
-from engine.beside.state import Beside
-from engine.errors import TaskNotFound
-from engine.forcing import Bar, Chance, Prospect
-from engine.goals.desk import Goals
-from engine.ledger_ids import qualified
-from engine.store.ledger import Ledger
-from gui.bulk_work import Refusal
-from gui.columns import COLUMN_AT
-from gui.contract_counts import ContractCounts
-from gui.dialogs.export import ExportDialog
-from gui.dialogs.force import ForceDialog
-from gui.dialogs.ledger_card import LedgerCard
-from gui.dialogs.refusals import Refusals
-from gui.facet_tree import COUNT, SIGN
-from gui.ledger_trouble import LedgerTrouble
-from gui.side_by_side import KEPT
+from engine.contracts.contract_service import Goals
+from engine.contracts.forcing import Bar, Chance, Prospect
+from engine.ledger.ledger import Ledger
+from engine.model.errors import TaskNotFound
+from engine.model.ledger_ids import qualified
+from engine.service.router.connection_state import Beside
+from engine.service.router.errors import ContractsElsewhere
+from gui.commands.bulk_work import Refusal
+from gui.commands.export_dialog import ExportDialog
+from gui.commands.force_dialog import ForceDialog
+from gui.commands.refusals_dialog import Refusals
+from gui.filters.facet_tree import COUNT, SIGN
+from gui.ledgers.ledger_dialog import LedgerCard
+from gui.ledgers.ledger_trouble import LedgerTrouble
+from gui.ledgers.open_ledgers import KEPT
+from gui.tasks.columns import COLUMN_AT
+from gui.tasks.contract_counts import ContractCounts
 from tests.gui.result_ledgers import put_task
 from tests.gui.side_ledgers import LAPTOP, a_ledger, all_read, facet, side_by_side
 from tests.gui.task_views import task_id

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from engine.records import EngineFields, TaskRecord, TaskView, Units, Unreadable
-from gui.columns import COLUMN_AT, COLUMNS
-from gui.rows import Row, make_row
-from gui.sort_values import VALUES
+from engine.model.records import EngineFields, TaskRecord, TaskView, Units, Unreadable
+from gui.tasks.columns import COLUMN_AT, COLUMNS
+from gui.tasks.row import Row, make_row
+from gui.tasks.sort_values import VALUES
 from tests.gui.task_views import DAY, NOW, task_id
 
 MADE, BEGAN, ENDED = int(NOW) - 2 * DAY, int(NOW) - 2 * DAY + 5, int(NOW) - DAY

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from gui.loop import Loop
+from gui.startup.loop import Loop
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -110,7 +110,7 @@ import asyncio, os, signal, sys
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
-from gui.loop import run
+from gui.startup.loop import run
 app = QApplication(sys.argv)
 
 async def main():

@@ -6,14 +6,14 @@ import pytest
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex
 from PySide6.QtTest import QAbstractItemModelTester
 
-from engine import words
+from engine.model.records import TaskView, Unreadable
 from engine.query import Filter
-from engine.records import TaskView, Unreadable
-from gui.columns import COLUMN_AT, COLUMNS
+from engine.text import words
 from gui.details.facts import facts
-from gui.rows_model import ID_ROLE
-from gui.task_model import TaskModel
-from gui.task_order import TaskOrder
+from gui.tasks.columns import COLUMN_AT, COLUMNS
+from gui.tasks.rows_model import ID_ROLE
+from gui.tasks.task_model import TaskModel
+from gui.tasks.task_order import TaskOrder
 from tests.gui.task_views import DAY, HOUR, MINUTE, NOW, SECOND, a_view, task_id
 from tests.gui.watched_lists import Clock, ids
 

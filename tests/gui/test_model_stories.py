@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtTest import QAbstractItemModelTester
 
+from engine.model.records import TaskView
 from engine.query import Filter
-from engine.records import TaskView
-from gui.columns import COLUMNS
-from gui.facets import query_of
-from gui.task_model import TaskModel
+from gui.tasks.columns import COLUMNS
+from gui.tasks.facets import query_of
+from gui.tasks.task_model import TaskModel
 from tests.gui.task_views import a_view, task_id
 from tests.gui.watched_lists import Clock, ids
 

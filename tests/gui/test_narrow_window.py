@@ -10,12 +10,12 @@ from PySide6.QtCore import QRect
 from PySide6.QtWidgets import QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from engine.beside.state import Beside
+from engine.service.router.connection_state import Beside
 from gui.details.events import Events
-from gui.language import speak
-from gui.ledger_trouble import LedgerTrouble
-from gui.shell import MIN_HEIGHT, MIN_WIDTH
-from gui.states import Banner, Choice
+from gui.i18n.language import speak
+from gui.ledgers.ledger_trouble import LedgerTrouble
+from gui.style.banners import Banner, Choice
+from gui.window.shell import MIN_HEIGHT, MIN_WIDTH
 from tests.gui.side_ledgers import LAPTOP, a_ledger, side_by_side
 from tests.gui.test_result_tabs import settled
 from tests.gui.windows import app

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from pytestqt.qtbot import QtBot
 
 from engine.query import Filter
-from gui.counting import Counting
-from gui.filter_bar import FilterBar
-from gui.narrowing import Narrowing
-from gui.preferences import Preferences
-from gui.saved_views import SavedView, SavedViews, own_key, system_views
-from gui.sidebar import Sidebar
-from gui.task_model import TaskModel
-from gui.views import view_query
+from gui.filters.active_filter import Narrowing
+from gui.filters.filter_bar import FilterBar
+from gui.filters.match_counts import Counting
+from gui.filters.saved_views import SavedView, SavedViews, own_key, system_views
+from gui.filters.sidebar import Sidebar
+from gui.filters.views_menu import view_query
+from gui.state.preferences import Preferences
+from gui.tasks.task_model import TaskModel
 from tests.gui.task_views import HOUR, MINUTE, a_view, task_id
 from tests.gui.watched_lists import Clock
 
@@ -78,7 +78,7 @@ def test_typing_on_and_taking_back_shows_the_same_as_a_filter_from_scratch(
 def test_a_filter_of_ages_is_asked_again_by_itself(
     qtbot: QtBot, model: TaskModel, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gui.narrowing.AGAIN_MS", 5)
+    monkeypatch.setattr("gui.filters.active_filter.AGAIN_MS", 5)
     sidebar, bar = Sidebar(), FilterBar()
     qtbot.addWidget(sidebar)
     qtbot.addWidget(bar)

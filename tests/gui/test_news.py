@@ -14,14 +14,22 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from engine import words
-from engine.attention import NEEDS_HELP, Reason
-from engine.feed import Batch
-from engine.records import TASK_RUN, TaskRecord, TaskView
-from gui.desktop.news import MOST_NAMED, News
-from gui.desktop.notices import BURST_MS, Grouping, Happening, Kind, Popup, Watch, is_quiet
-from gui.dialogs.news_list import NewsList
-from gui.session import Session
+from engine.model.records import TASK_RUN, TaskRecord, TaskView
+from engine.model.status import NEEDS_HELP, Reason
+from engine.service.feed import Batch
+from engine.text import words
+from gui.desktop.notification_list import NewsList
+from gui.desktop.notification_rules import (
+    BURST_MS,
+    Grouping,
+    Happening,
+    Kind,
+    Popup,
+    Watch,
+    is_quiet,
+)
+from gui.desktop.notifications import MOST_NAMED, News
+from gui.startup.session import Session
 from tests.engines import until
 from tests.gui.task_views import MINUTE, NOW, a_view
 from tests.gui.test_accessibility import dialog_by

@@ -13,17 +13,17 @@ import pytest
 from PySide6.QtCore import QLocale, Qt
 from PySide6.QtWidgets import QDialog, QTabWidget, QWidget
 
-from engine import saying
-from engine.errors import LedgerUnusable, LedgerWriteFailed, LockTimeout, NothingTaken
-from engine.forcing import Bar, Chance, Prospect
-from gui.dialogs.crash import CrashDialog
-from gui.dialogs.filter_help import FilterHelp
-from gui.dialogs.force import ForceDialog
-from gui.dialogs.request_tabs import FORM, JSON
-from gui.dialogs.start import StartDialog
-from gui.language import speak
-from gui.session import Session
-from gui.viewer.window import ResultWindow
+from engine.contracts.forcing import Bar, Chance, Prospect
+from engine.model.errors import LedgerUnusable, LedgerWriteFailed, LockTimeout, NothingTaken
+from engine.text import catalogue
+from gui.commands.force_dialog import ForceDialog
+from gui.filters.filter_help import FilterHelp
+from gui.i18n.language import speak
+from gui.results.result_window import ResultWindow
+from gui.start.request_tabs import FORM, JSON
+from gui.start.start_dialog import StartDialog
+from gui.startup.crash_dialog import CrashDialog
+from gui.startup.session import Session
 from tests.gui.result_ledgers import page, put_pages, put_task
 from tests.gui.spoken_scenes import said_in
 from tests.gui.task_views import task_id
@@ -70,7 +70,7 @@ def german(qapp: object) -> Iterator[None]:
     speak(app(), "de")
     yield
     speak(app(), "en")
-    saying.use({})
+    catalogue.use({})
     QLocale.setDefault(before)
     app().setLayoutDirection(Qt.LayoutDirection.LeftToRight)
 

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from PySide6.QtWidgets import QLabel
 
-from engine.records import EngineFields, Units
-from engine.words import why
+from engine.model.records import EngineFields, Units
+from engine.text.words import why
 from gui.details.result import Result
 from tests.gui.result_ledgers import page, put_pages, put_task
 from tests.gui.task_views import NOW, a_view

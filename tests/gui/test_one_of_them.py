@@ -11,17 +11,17 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QSpinBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from engine.again import Asked
-from engine.config import Settings
-from engine.records import Health
-from gui.bridge import Bridge
-from gui.dialogs.export import ExportDialog
-from gui.dialogs.setting_controls import Number, control_for
-from gui.dialogs.setting_pages import SettingPages
-from gui.estimate import Estimate
-from gui.language import speak
-from gui.preferences import Preferences
-from gui.status_bar import StatusBar
+from engine.model.config import Settings
+from engine.model.records import Health
+from engine.service.rerun import Asked
+from gui.commands.export_dialog import ExportDialog
+from gui.engine_link.bridge import Bridge
+from gui.i18n.language import speak
+from gui.settings.setting_controls import Number, control_for
+from gui.settings.setting_pages import SettingPages
+from gui.start.estimate import Estimate
+from gui.state.preferences import Preferences
+from gui.window.status_bar import StatusBar
 from tests.gui.result_ledgers import page, put_pages, put_task
 from tests.gui.test_exporting import choose_rows
 from tests.gui.test_result_tabs import settled

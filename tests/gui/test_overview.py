@@ -16,14 +16,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from engine.config import Settings
-from engine.records import TaskRecord
-from engine.service import Engine
+from engine.model.config import Settings
+from engine.model.records import TaskRecord
+from engine.service.engine import Engine
 from gui.details.budget_facts import gauge_lines
 from gui.details.overview import Overview
 from gui.details.panel import Details
 from gui.details.phase_steps import PhaseSteps
-from gui.session import Session
+from gui.startup.session import Session
 from tests.gui.task_views import NOW, a_view
 from tests.gui.windows import opened, until
 from tests.watch.folders import task_id, write_meta

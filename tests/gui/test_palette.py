@@ -9,10 +9,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QTreeView
 
-from engine.feed import Batch
-from gui.dialogs.palette import PaletteDialog
-from gui.palette import Entry, Palette, ranked
-from gui.session import Session
+from engine.service.feed import Batch
+from gui.commands.palette import Entry, Palette, ranked
+from gui.commands.palette_dialog import PaletteDialog
+from gui.startup.session import Session
 from tests.gui.task_views import a_view, task_id
 from tests.gui.windows import opened
 

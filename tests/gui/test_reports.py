@@ -10,12 +10,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QToolButton
 
-from engine.errors import EngineError, TaskNotFound, TaskUnreadable
-from gui.bulk_work import Outcome, Refusal
-from gui.deleting import Deleting
-from gui.language import speak
-from gui.reports import Reports
-from gui.states import Banner
+from engine.model.errors import EngineError, TaskNotFound, TaskUnreadable
+from gui.commands.bulk_reports import Reports
+from gui.commands.bulk_work import Outcome, Refusal
+from gui.commands.deleting import Deleting
+from gui.i18n.language import speak
+from gui.style.banners import Banner
 from tests.gui.result_ledgers import put_task
 from tests.gui.task_views import a_view, task_id
 from tests.gui.windows import app, opened, showing

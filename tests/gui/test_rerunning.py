@@ -13,18 +13,18 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 
-from engine.again import Chance, known, repeats
-from engine.errors import TaskNotFound
-from engine.records import EngineFields, Status, TaskRecord, TaskView, Unreadable
-from engine.redact import MARK
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.model.errors import TaskNotFound
+from engine.model.records import EngineFields, Status, TaskRecord, TaskView, Unreadable
+from engine.model.redact import MARK
 from engine.sample.site import Site
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
-from gui.bulk_work import Refusal, Work
-from gui.dialogs.rerun import RerunDialog
-from gui.dialogs.start import StartDialog
-from gui.dialogs.task_list import MOST, TaskList
-from gui.session import Session
+from engine.service.rerun import Chance, known, repeats
+from gui.commands.bulk_work import Refusal, Work
+from gui.commands.rerun_dialog import RerunDialog
+from gui.start.start_dialog import StartDialog
+from gui.startup.session import Session
+from gui.style.task_list import MOST, TaskList
 from tests.gui.task_views import a_view, task_id
 from tests.gui.test_result_tabs import settled
 from tests.gui.windows import appearing, dialog_of, heard, opened, patient, press, until

@@ -9,12 +9,12 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from engine.units import unit_of
-from gui.theme import plain_tip, tone
-from gui.viewer.step_model import StepModel
-from gui.viewer.unit_columns import PAGE_COLUMNS
-from gui.viewer.window import ResultWindow
-from gui.viewing import Viewing
+from engine.results.units import unit_of
+from gui.commands.open_result import Viewing
+from gui.details.step_model import StepModel
+from gui.details.unit_columns import PAGE_COLUMNS
+from gui.results.result_window import ResultWindow
+from gui.style.theme import plain_tip, tone
 from tests.gui.result_ledgers import page, put_pages, put_picture, put_task
 from tests.gui.test_result_tabs import settled
 from tests.gui.windows import opened

@@ -13,16 +13,16 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QToolButton
 
-from engine.tally import CrawlOutcome
-from engine.units import unit_of
+from engine.model.tally import CrawlOutcome
+from engine.results.units import unit_of
 from gui.details.commands_tab import Commands
 from gui.details.items import Items
 from gui.details.raw import Raw
 from gui.details.result import Result, _links, summary_text
 from gui.details.screenshots import Screenshots
-from gui.item_roles import SPOKEN
-from gui.session import Session
-from gui.viewer.unit_columns import said_of
+from gui.details.unit_columns import said_of
+from gui.startup.session import Session
+from gui.style.item_roles import SPOKEN
 from tests.gui.result_ledgers import page, put_pages, put_picture, put_task
 from tests.gui.windows import WAIT_S, opened, press
 

@@ -9,14 +9,14 @@ import pytest
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit
 
-from engine.goals.desk import Goals
-from engine.records import TaskRecord
-from engine.store.ledger import Ledger
-from engine.words import status_word, why
-from gui.dialogs.cancel import CancelDialog
-from gui.dialogs.force import ForceDialog
-from gui.dialogs.resume import ResumeDialog
-from gui.session import Session
+from engine.contracts.contract_service import Goals
+from engine.ledger.ledger import Ledger
+from engine.model.records import TaskRecord
+from engine.text.words import status_word, why
+from gui.commands.cancel_dialog import CancelDialog
+from gui.commands.force_dialog import ForceDialog
+from gui.commands.resume_dialog import ResumeDialog
+from gui.startup.session import Session
 from tests.gui.windows import appearing, opened, press, until
 
 HELP = {"reason": "A captcha stands before the shop.", "resume_hint": "Solve it in the browser."}

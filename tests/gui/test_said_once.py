@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtWidgets import QApplication, QLabel
 
-from engine.errors import BrowserGone, BrowserMissing, EngineError, LedgerWriteFailed
-from gui import language
-from gui.said_once import said_once
-from gui.states import Banner, Card
+from engine.model.errors import BrowserGone, BrowserMissing, EngineError, LedgerWriteFailed
+from gui.i18n import language
+from gui.style.banners import Banner, Card
+from gui.style.distinct_sentence import said_once
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from engine.attention import Standing
-from engine.feed import Batch
+from engine.model.status import Standing
 from engine.query import Filter
-from gui.acknowledged import Acknowledged
-from gui.main_window import MainWindow
-from gui.scope import Counts, Scope
-from gui.session import Session
-from gui.task_model import TaskModel
+from engine.service.feed import Batch
+from gui.commands.acknowledged import Acknowledged
+from gui.commands.scope import Counts, Scope
+from gui.startup.session import Session
+from gui.tasks.task_model import TaskModel
+from gui.window.main_window import MainWindow
 from tests.gui.task_views import HOUR, NOW, a_view, task_id
 from tests.gui.windows import heard, opened, patient, until
 
@@ -167,7 +167,7 @@ async def test_n_goes_to_what_needs_a_person_and_round_the_end(home: Path) -> No
 
 
 def bar_of(window: MainWindow) -> Any:
-    from gui.bulk_bar import BulkBar
+    from gui.commands.bulk_bar import BulkBar
 
     return window.findChild(BulkBar)
 

@@ -23,18 +23,18 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.config import Settings
-from engine.service import Engine
-from gui.backstage import as_chosen
-from gui.dialogs.clearing import Clearing
-from gui.dialogs.setting_pages import CHOSEN_ELSEWHERE, SettingPages
-from gui.dialogs.setting_parts import BrowserTest, CarryOver
-from gui.dialogs.settings import SettingsDialog
-from gui.letters import fixed_pitch, lead
-from gui.preference_table import DEFAULTS
-from gui.preferences import Preferences
-from gui.session import Session
-from gui.theme import PlainLabel, heading
+from engine.model.config import Settings
+from engine.service.engine import Engine
+from gui.commands.help_actions import as_chosen
+from gui.settings.clearing import Clearing
+from gui.settings.setting_pages import CHOSEN_ELSEWHERE, SettingPages
+from gui.settings.setting_parts import BrowserTest, CarryOver
+from gui.settings.settings_dialog import SettingsDialog
+from gui.startup.session import Session
+from gui.state.preference_table import DEFAULTS
+from gui.state.preferences import Preferences
+from gui.style.fonts import fixed_pitch, lead
+from gui.style.theme import PlainLabel, heading
 from tests.engines import until
 from tests.gui.windows import app, opened, press
 

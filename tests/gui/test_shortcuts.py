@@ -9,11 +9,11 @@ from pathlib import Path
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QKeySequenceEdit, QLineEdit, QTreeWidget
 
-from gui.dialogs.settings import SettingsDialog
-from gui.dialogs.shortcut_editor import KEY, ShortcutEditor
-from gui.dialogs.shortcut_sheet import ShortcutSheet
-from gui.session import Session
-from gui.shortcuts import Shortcuts
+from gui.settings.settings_dialog import SettingsDialog
+from gui.settings.shortcut_editor import KEY, ShortcutEditor
+from gui.settings.shortcut_sheet import ShortcutSheet
+from gui.settings.shortcuts import Shortcuts
+from gui.startup.session import Session
 from tests.gui.windows import opened, press
 
 SHARED = {"Del", "Backspace"}  # cancels what runs, deletes what ended: never both at once

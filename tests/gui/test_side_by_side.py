@@ -13,24 +13,24 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
-from engine.beside.state import Beside
 from engine.export.exporter import Order
 from engine.export.task_list import row_of
-from engine.ledger_ids import is_label, qualified
+from engine.model.ledger_ids import is_label, qualified
+from engine.model.records import Health, TaskRecord
 from engine.query import completion
-from engine.records import Health, TaskRecord
-from engine.words import task_name
-from gui.columns import COLUMN_AT, COLUMNS
-from gui.desktop.wishes import Wish
-from gui.dialogs.filter_help import FilterHelp
-from gui.dialogs.rerun import RerunDialog
-from gui.dialogs.start import StartDialog
-from gui.exporting import file_name
-from gui.facets import FacetCounts
-from gui.ledger_trouble import LedgerTrouble
-from gui.rows import Row, make_row
-from gui.side_by_side import KEPT, kept_in
-from gui.status_bar import StatusBar
+from engine.service.router.connection_state import Beside
+from engine.text.words import task_name
+from gui.commands.exporting import file_name
+from gui.commands.rerun_dialog import RerunDialog
+from gui.desktop.launch_request import Wish
+from gui.filters.filter_help import FilterHelp
+from gui.ledgers.ledger_trouble import LedgerTrouble
+from gui.ledgers.open_ledgers import KEPT, kept_in
+from gui.start.start_dialog import StartDialog
+from gui.tasks.columns import COLUMN_AT, COLUMNS
+from gui.tasks.facets import FacetCounts
+from gui.tasks.row import Row, make_row
+from gui.window.status_bar import StatusBar
 from tests.gui.result_ledgers import put_task
 from tests.gui.side_ledgers import (
     CI,

@@ -6,10 +6,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QTreeWidget, QTreeWidgetItem, QWidget
 from pytestqt.qtbot import QtBot
 
-from engine.attention import Facet
-from gui.facet_tree import FacetTree, children, key_of
-from gui.filter_bar import FilterBar
-from gui.sidebar import Sidebar
+from engine.model.status import Facet
+from gui.filters.facet_tree import FacetTree, children, key_of
+from gui.filters.filter_bar import FilterBar
+from gui.filters.sidebar import Sidebar
 
 CTRL, NONE = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.NoModifier
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.config import Settings
-from gui.alarm import Alarm
-from gui.session import Session
-from gui.settings import Memory
+from engine.model.config import Settings
+from gui.startup.crash_handler import Alarm
+from gui.startup.session import Session
+from gui.state.window_state import Memory
 from tests.dead_mount import dead_mount
 from tests.gui.windows import opened, until
 from tests.watch.folders import write_meta
@@ -21,8 +21,8 @@ SILENT = "The ledger folder does not answer"
 
 @pytest.fixture(autouse=True)
 def told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.store.watch.ANSWER_S", 0.5)
-    monkeypatch.setattr("gui.bridge.SILENT_S", 0.5)
+    monkeypatch.setattr("engine.ledger.watch.ANSWER_S", 0.5)
+    monkeypatch.setattr("gui.engine_link.bridge.SILENT_S", 0.5)
 
 
 @pytest.mark.case("R98")

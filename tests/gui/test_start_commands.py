@@ -10,15 +10,15 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QLabel, QPushButton
 
-from engine.again import Asked
-from engine.drafts import lacks
-from engine.errors import Problem
-from engine.service import Engine
-from gui.dialogs.command_fields import ACTIONS
-from gui.dialogs.command_form import CommandForm
-from gui.dialogs.start import StartDialog
-from gui.preferences import Preferences
-from gui.presets import Presets
+from engine.model.errors import Problem
+from engine.service.drafts import lacks
+from engine.service.engine import Engine
+from engine.service.rerun import Asked
+from gui.start.command_fields import ACTIONS
+from gui.start.command_form import CommandForm
+from gui.start.presets import Presets
+from gui.start.start_dialog import StartDialog
+from gui.state.preferences import Preferences
 
 
 def command(intention: str, tool: str, action: str, **args: Any) -> dict[str, Any]:

@@ -12,19 +12,19 @@ from PySide6.QtGui import QGuiApplication, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, QWidget
 
-from engine.again import Asked
-from engine.drafts import Terms, document
-from engine.errors import Problem
-from engine.forms import STARTABLE, inputs
-from engine.run.kinds import KINDS
-from engine.service import Engine
-from gui.dialogs.json_places import line_and_column, places
-from gui.dialogs.kind_words import JSON_ONLY, FormWords
-from gui.dialogs.request_tabs import JSON
-from gui.dialogs.start import StartDialog
-from gui.dialogs.terms_form import BudgetForm
-from gui.preferences import Preferences
-from gui.presets import Presets
+from engine.kinds.registry import KINDS
+from engine.model.errors import Problem
+from engine.service.drafts import Terms, document
+from engine.service.engine import Engine
+from engine.service.forms import STARTABLE, inputs
+from engine.service.rerun import Asked
+from gui.start.json_positions import line_and_column, places
+from gui.start.kind_forms import JSON_ONLY, FormWords
+from gui.start.presets import Presets
+from gui.start.request_tabs import JSON
+from gui.start.start_dialog import StartDialog
+from gui.start.terms_form import BudgetForm
+from gui.state.preferences import Preferences
 
 NEEDED: dict[str, dict[str, Any]] = {
     "crawl": {"url": "https://example.com/"},

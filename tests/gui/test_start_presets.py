@@ -10,18 +10,18 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit, QWidget
 
-from engine.again import Asked
-from engine.config import Settings
-from engine.feed import Batch
-from engine.records import TaskView
-from gui.bridge import Bridge
-from gui.dialogs.preset_name import PresetName
-from gui.dialogs.request_tabs import JSON
-from gui.dialogs.start import StartDialog
-from gui.dialogs.start_footer import StartFooter
-from gui.estimate import Estimate
-from gui.preferences import Preferences
-from gui.presets import MOST_PRESETS, MOST_RECENT, Presets
+from engine.model.config import Settings
+from engine.model.records import TaskView
+from engine.service.feed import Batch
+from engine.service.rerun import Asked
+from gui.engine_link.bridge import Bridge
+from gui.start.estimate import Estimate
+from gui.start.preset_name import PresetName
+from gui.start.presets import MOST_PRESETS, MOST_RECENT, Presets
+from gui.start.request_tabs import JSON
+from gui.start.start_dialog import StartDialog
+from gui.start.start_footer import StartFooter
+from gui.state.preferences import Preferences
 from tests.gui.task_views import NOW, a_view
 
 TASK: dict[str, Any] = {

@@ -13,15 +13,15 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QSpinBox
 
-from engine.again import Asked
-from engine.drafts import Terms
-from engine.errors import Problem
-from engine.service import Engine
-from gui.dialogs.request_tabs import JSON
-from gui.dialogs.start import StartDialog
-from gui.preferences import Preferences
-from gui.presets import MOST_LISTED, MOST_RECENT, Presets, list_entry
-from gui.session import Session
+from engine.model.errors import Problem
+from engine.service.drafts import Terms
+from engine.service.engine import Engine
+from engine.service.rerun import Asked
+from gui.start.presets import MOST_LISTED, MOST_RECENT, Presets, list_entry
+from gui.start.request_tabs import JSON
+from gui.start.start_dialog import StartDialog
+from gui.startup.session import Session
+from gui.state.preferences import Preferences
 from tests.gui.windows import dialog_of, heard, opened, until
 
 QUICK: dict[str, Any] = {"engine": "static", "max_pages": 1, "delay_ms": 0}

@@ -13,13 +13,13 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
-from engine.again import Asked
-from engine.drafts import Terms
-from engine.errors import LedgerWriteFailed
-from engine.records import TaskRecord
+from engine.model.errors import LedgerWriteFailed
+from engine.model.records import TaskRecord
 from engine.sample.site import Site
-from gui.dialogs.start import StartDialog
-from gui.session import Session
+from engine.service.drafts import Terms
+from engine.service.rerun import Asked
+from gui.start.start_dialog import StartDialog
+from gui.startup.session import Session
 from tests.gui.windows import dialog_of, heard, opened, until
 
 QUICK: dict[str, Any] = {"engine": "static", "max_pages": 1, "delay_ms": 0}

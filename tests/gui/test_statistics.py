@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QComboBox
 
-from engine.feed import Batch
-from engine.records import TaskRecord, TaskView
-from gui.dialogs.statistics import StatisticsDialog
-from gui.statistics import DAY_MS, HOUR_MS, SPANS, count_up
-from gui.theme import PlainLabel
+from engine.model.records import TaskRecord, TaskView
+from engine.service.feed import Batch
+from gui.commands.statistics import DAY_MS, HOUR_MS, SPANS, count_up
+from gui.commands.statistics_dialog import StatisticsDialog
+from gui.style.theme import PlainLabel
 from tests.gui.task_views import NOW, a_view
 from tests.gui.windows import opened, press
 

@@ -8,12 +8,12 @@ from typing import Any
 from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication, QLabel
 
-from engine.records import EngineFields, TaskRecord, TaskView
+from engine.model.records import EngineFields, TaskRecord, TaskView
 from engine.sample.site import Site
-from gui.bulk_work import Work, WorkBar
-from gui.dialogs.cancel import CancelDialog, plan_cancel
-from gui.session import Session
-from gui.stopping import can_be_stopped
+from gui.commands.bulk_work import Work, WorkBar
+from gui.commands.cancel_dialog import CancelDialog, plan_cancel
+from gui.commands.cancel_listed import can_be_stopped
+from gui.startup.session import Session
 from tests.gui.live_tasks import FAST
 from tests.gui.task_views import a_view
 from tests.gui.test_result_tabs import settled

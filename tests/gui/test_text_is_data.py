@@ -13,15 +13,15 @@ from PySide6.QtCore import QObject, QPoint, QUrl, Slot
 from PySide6.QtGui import QDesktopServices, QGuiApplication, QImage
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QMenu, QToolTip, QWidget
 
-from engine.display import display
-from engine.errors import LedgerUnusable, TaskNotFound
-from engine.records import Health
-from gui.alarm import Alarm
-from gui.columns import columns_there
-from gui.dialogs.about import About
-from gui.folders import ask_folder, show_folder
-from gui.session import Session
-from gui.states import Card
+from engine.model.display import display
+from engine.model.errors import LedgerUnusable, TaskNotFound
+from engine.model.records import Health
+from gui.commands.about_dialog import About
+from gui.startup.crash_handler import Alarm
+from gui.startup.session import Session
+from gui.style.banners import Card
+from gui.style.folders import ask_folder, show_folder
+from gui.tasks.columns import columns_there
 from tests.gui.hostile_texts import MARK, corpus, ledger, paint_canary
 from tests.gui.task_views import a_view
 from tests.gui.text_walk import Said, said_by, shows_canary

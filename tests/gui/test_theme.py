@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication, QCheckBox
 
-from gui.theme import (
+from gui.style.theme import (
     MORE_CONTRAST,
     Theme,
     apply_theme,

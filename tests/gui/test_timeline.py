@@ -18,8 +18,8 @@ from gui.details.items import Items
 from gui.details.panel import Details
 from gui.details.timeline import Timeline
 from gui.details.timeline_model import BEGAN, TEXT, TOOK, WHAT
-from gui.session import Session
-from gui.theme import Theme, apply_theme
+from gui.startup.session import Session
+from gui.style.theme import Theme, apply_theme
 from tests.gui.live_tasks import status_of
 from tests.gui.test_result_tabs import settled
 from tests.gui.windows import opened, press, until

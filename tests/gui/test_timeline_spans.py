@@ -7,11 +7,11 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.records import TaskEvent, UnitTime
+from engine.model.records import TaskEvent, UnitTime
 from gui.details import timeline_spans
-from gui.details.event_rows import event_row
 from gui.details.timeline_picture import IDLE, picture_of
 from gui.details.timeline_spans import Scale, Span, gaps, lanes, spans_of
+from gui.engine_link.event_rows import event_row
 
 NOW = 1_780_000_000_000.0
 

@@ -10,9 +10,9 @@ import pytest
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QMenu
 
-from gui import language
-from gui.main_window import MainWindow
-from gui.palette import Entry, Palette, ranked
+from gui.commands.palette import Entry, Palette, ranked
+from gui.i18n import language
+from gui.window.main_window import MainWindow
 from tests.gui.windows import opened
 
 CODES = tuple(language.NAMES)

@@ -16,13 +16,13 @@ import psutil
 import pytest
 from PySide6.QtWidgets import QLabel
 
-from engine.config import Settings
+from engine.model.config import Settings
 from engine.sample.site import Site
 from fixtures.hostile_ledger.planting import plant, remove_devices
-from gui.alarm import Alarm
-from gui.flow import MOST_VIEWS
-from gui.session import Session
-from gui.settings import Memory
+from gui.engine_link.batching import MOST_VIEWS
+from gui.startup.crash_handler import Alarm
+from gui.startup.session import Session
+from gui.state.window_state import Memory
 from tests.gui.windows import WAIT_S, heard, opened, until
 from tests.hard.window_scenes import FLOOD, in_table, on_disk
 from tests.watch.folders import elsewhere, task_id, write_meta
@@ -163,13 +163,13 @@ async def test_the_first_of_thousands_of_rows_are_there_before_the_last_are_read
 # A window whose user closes it in the middle of a crawl and says that tasks may be cancelled.
 CLOSED_MID_CRAWL = """
 import json, sys
-import gui.bridge, gui.session
+import gui.engine_link.bridge, gui.startup.session
 from gui import app
-from gui.dialogs.question import Question
-from gui.session import Session
+from gui.style.question import Question
+from gui.startup.session import Session
 from PySide6.QtWidgets import QPushButton
 home, args = sys.argv[1:]
-gui.bridge.CLOSE_S = gui.session.CLOSE_S = 60.0  # the machine may rest meanwhile
+gui.engine_link.bridge.CLOSE_S = gui.startup.session.CLOSE_S = 60.0  # a busy machine
 open_window = Session.open
 def open_and_close(session, wish=None):
     open_window(session, wish)

@@ -8,9 +8,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QTreeWidget
 
-from gui.deleting import Deleting
-from gui.dialogs.shortcut_sheet import ShortcutSheet
-from gui.session import Session
+from gui.commands.deleting import Deleting
+from gui.settings.shortcut_sheet import ShortcutSheet
+from gui.startup.session import Session
 from tests.gui.result_ledgers import put_task
 from tests.gui.windows import opened, patient
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from engine.records import TaskEvent
-from engine.units import unit_of
-from engine.words import took, why
-from gui.cells import took as took_cell
-from gui.details.event_rows import event_row
+from engine.model.records import TaskEvent
+from engine.results.units import unit_of
+from engine.text.words import took, why
 from gui.details.facts import facts
+from gui.details.step_model import StepModel
 from gui.details.timeline_model import duration
-from gui.rows import make_row
-from gui.viewer.step_model import StepModel
-from gui.viewer.unit_columns import PAGE_COLUMNS
+from gui.details.unit_columns import PAGE_COLUMNS
+from gui.engine_link.event_rows import event_row
+from gui.tasks.cells import took as took_cell
+from gui.tasks.row import make_row
 from tests.gui.result_ledgers import page
 from tests.gui.task_views import NOW, a_view
 

@@ -10,9 +10,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
-from engine.records import ENVELOPE
-from gui.session import Session
-from gui.viewer.window import ResultWindow
+from engine.model.records import ENVELOPE
+from gui.results.result_window import ResultWindow
+from gui.startup.session import Session
 from tests.gui.result_ledgers import START, page, put_pages, put_task
 from tests.gui.test_exporting import choose_rows
 from tests.gui.test_result_tabs import settled

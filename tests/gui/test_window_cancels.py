@@ -14,9 +14,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
-from engine.records import EngineFields, TaskRecord
+from engine.model.records import EngineFields, TaskRecord
 from engine.sample.site import Site
-from gui.dialogs.cancel import CancelDialog
+from gui.commands.cancel_dialog import CancelDialog
 from tests.gui.live_tasks import FAST, ended, running, start
 from tests.gui.windows import dialog_of, heard, opened, patient, press, until
 
@@ -146,7 +146,10 @@ async def test_an_undo_that_is_offered_survives_a_later_cancel(home: Path, site:
 async def test_leaving_asks_while_tasks_run_and_stays_by_default(
     home: Path, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("gui.bridge", "gui.session"):  # what stops late was still asked to stop
+    for module in (
+        "gui.engine_link.bridge",
+        "gui.startup.session",
+    ):  # what stops late was still asked to stop
         monkeypatch.setattr(f"{module}.CLOSE_S", 60.0)
     async with opened(home) as session:
         task_id = await running(session, f"{site.url}/hang")

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from PySide6.QtWidgets import QLabel
 
-from engine.config import Settings
-from engine.errors import TaskNotFound
-from engine.records import Health
-from engine.words import why
-from gui.bridge import Bridge
-from gui.dialogs.setting_parts import BrowserTest
-from gui.dialogs.settings import SettingsDialog
+from engine.model.config import Settings
+from engine.model.errors import TaskNotFound
+from engine.model.records import Health
+from engine.text.words import why
+from gui.engine_link.bridge import Bridge
+from gui.settings.setting_parts import BrowserTest
+from gui.settings.settings_dialog import SettingsDialog
 from tests.endless_site import endless
 from tests.gui.live_tasks import FAST, ended, start, written_by_another
 from tests.gui.windows import heard, opened, press, until

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.display import display_lines
+from engine.model.display import display_lines
 from tests.gui.hostile_texts import CANARY, MARK
 
 ROLES = [role for role in Qt.ItemDataRole if role < Qt.ItemDataRole.UserRole]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gui.task_model import TaskModel
+from gui.tasks.task_model import TaskModel
 from tests.gui.task_views import NOW
 
 

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 from PySide6.QtCore import QEvent, QObject, SignalInstance
 from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QWidget
 
-from engine.config import Settings
-from gui.alarm import Alarm
-from gui.deleting import Deleting
-from gui.session import Session
-from gui.settings import Memory
+from engine.model.config import Settings
+from gui.commands.deleting import Deleting
+from gui.startup.crash_handler import Alarm
+from gui.startup.session import Session
+from gui.state.window_state import Memory
 
 WAIT_S = 60.0
 FAR_MS = 10 * 60_000

@@ -17,13 +17,13 @@ from typing import Any
 
 from playwright.async_api import Page, async_playwright
 
-from engine.browser.egress import Policy, place_of
-from engine.browser.locate import locate
-from engine.errors import AddressBlocked, EngineError
+from engine.browser.chromium.locate import locate
+from engine.browser.egress.egress_policy import Policy, place_of
+from engine.model.addresses import address_of, link_address
+from engine.model.errors import AddressBlocked, EngineError
+from engine.pages.fetch import PageOptions
+from engine.pages.static_engine import open_static
 from engine.sample.server import Answer, Request, Server
-from engine.work.addresses import address_of, link_address
-from engine.work.fetch import PageOptions
-from engine.work.static import open_static
 from tests.hard.figures import Figures
 
 TEXTS, SHORT_TEXTS = 20_000, 1_500

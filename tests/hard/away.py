@@ -16,10 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.ledger.reaper import Reaper
 from engine.sample.site import Site
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
-from engine.store.reaper import Reaper
 from tests.endless_site import endless
 from tests.hard.figures import Figures, most_s
 from tests.hard.kill_program import REPO, WINDOW, pages_of, wait_for

@@ -21,11 +21,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.browser.egress import KEPT_S, Policy
-from engine.browser.session import FetcherOptions
-from engine.errors import EngineError
-from engine.work.fetch import Fetcher, PageOptions
-from engine.work.static import open_static
+from engine.browser.chromium.browser_session import FetcherOptions
+from engine.browser.egress.egress_policy import KEPT_S, Policy
+from engine.model.errors import EngineError
+from engine.pages.fetch import Fetcher, PageOptions
+from engine.pages.static_engine import open_static
 from fixtures.hostile import moving, reaching
 from fixtures.hostile.site import HostileSite
 from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE

@@ -20,11 +20,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from engine.config import Settings
-from engine.errors import EngineError, LedgerReadOnly, LedgerWriteFailed
-from engine.records import TaskRecord
+from engine.model.config import Settings
+from engine.model.errors import EngineError, LedgerReadOnly, LedgerWriteFailed
+from engine.model.records import TaskRecord
 from engine.sample.site import Site
-from engine.service import Engine
+from engine.service.engine import Engine
 from tests.hard.figures import BESIDE_OTHERS, Figures
 from tests.hard.judging import left, unreadable
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.errors import EngineError
-from engine.records import ENVELOPE, LIVE, TaskRecord, Unreadable
+from engine.model.errors import EngineError
+from engine.model.records import ENVELOPE, LIVE, TaskRecord, Unreadable
 from tests.hard.figures import BESIDE_OTHERS
 from tests.hard.place import Place
 from tests.hard.scenes import BY_NAME

@@ -15,9 +15,9 @@ from typing import Any
 
 import psutil
 
-from engine.config import Settings
+from engine.model.config import Settings
 from engine.sample.site import Site
-from engine.service import Engine
+from engine.service.engine import Engine
 from tests.hard.figures import Figures
 
 LIMIT_S = 600

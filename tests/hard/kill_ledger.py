@@ -19,10 +19,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from engine.records import LIVE, Status, TaskRecord, Units, Unreadable
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
-from engine.store.reaper import Reaper
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.ledger.reaper import Reaper
+from engine.model.records import LIVE, Status, TaskRecord, Units, Unreadable
 from tests.hard.figures import Figures
 
 PROMISED = {

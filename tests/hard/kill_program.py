@@ -14,13 +14,13 @@ from pathlib import Path
 
 import psutil
 
-from engine.browser.processes import alive
-from engine.config import Settings
-from engine.records import TaskRecord
+from engine.browser.chromium.processes import alive
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.ledger.reaper import Reaper
+from engine.model.config import Settings
+from engine.model.records import TaskRecord
 from engine.sample.site import Site
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
-from engine.store.reaper import Reaper
 from tests.hard.figures import Figures, most_s
 
 LIMIT_S = 5.0
@@ -42,7 +42,7 @@ ENDLESS = {"delay_ms": 0, "max_pages": 100_000, "max_depth": 100, "concurrency":
 WINDOW = """
 import json, sys
 from gui import app
-from gui.session import Session
+from gui.startup.session import Session
 home, args = sys.argv[1:]
 open_window = Session.open
 def open_and_start(session, *wish):

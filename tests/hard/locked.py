@@ -19,13 +19,13 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from engine.config import Settings
-from engine.records import TaskRecord, Unreadable
-from engine.service import Engine
-from engine.store import machine
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
-from engine.store.reaper import Reaper
+from engine.ledger import machine
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.ledger.reaper import Reaper
+from engine.model.config import Settings
+from engine.model.records import TaskRecord, Unreadable
+from engine.service.engine import Engine
 from tests.hard.figures import Figures, most_s
 from tests.hard.peer import node_modules
 from tests.hard.rewriter import rewrite

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.errors import LockTimeout
-from engine.store.commit import Change
-from engine.store.files import Folder
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
-from engine.store.lock import TaskLock
+from engine.ledger.commit import Change
+from engine.ledger.files import Folder
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.ledger.lock import TaskLock
+from engine.model.errors import LockTimeout
 from tests.hard.figures import Figures
 from tests.hard.peer import LIMIT_S, answer, node_modules, start_node
 

@@ -20,13 +20,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from engine.browser.session import BrowserSession
-from engine.config import Settings
-from engine.records import Units
-from engine.run.kind import Tools
-from engine.run.kinds import KINDS
+from engine.browser.chromium.browser_session import BrowserSession
+from engine.kinds.context import MemoryContext
+from engine.kinds.registry import KINDS
+from engine.kinds.spec import Tools
+from engine.model.config import Settings
+from engine.model.records import Units
 from engine.sample.server import Answer, Request
-from engine.work.context import MemoryContext
 from tests.hard.figures import Figures, most_s
 from tests.supervision.conftest import Place, browsers, crawled, until
 

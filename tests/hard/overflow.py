@@ -147,12 +147,12 @@ def _serve(home: Path) -> None:
     """Be a window; tell the table for every line that comes, and close with the last."""
     import asyncio
 
-    from engine.config import Settings
-    from gui.alarm import Alarm
+    from engine.model.config import Settings
     from gui.app import make_application
-    from gui.loop import run
-    from gui.session import Session
-    from gui.settings import Memory
+    from gui.startup.crash_handler import Alarm
+    from gui.startup.loop import run
+    from gui.startup.session import Session
+    from gui.state.window_state import Memory
     from tests.hard.window_scenes import in_table
 
     app = make_application()

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from engine.comet import LinkedRuns, Runs
-from engine.envelopes import Envelopes
-from engine.goals.desk import Goals
-from engine.records import EngineFields, TaskRecord, Unreadable
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
-from engine.store.reaper import Reaper
-from engine.store.tidying import Tidier
+from engine.budgets.envelopes import Envelopes
+from engine.contracts.contract_service import Goals
+from engine.contracts.lifecycle import LinkedRuns, Runs
+from engine.ledger.cleanup import Tidier
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.ledger.reaper import Reaper
+from engine.model.records import EngineFields, TaskRecord, Unreadable
 
 URL = {"url": "http://site.test/"}
 RUN_ID = "run-of-the-scene"

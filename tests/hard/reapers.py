@@ -21,11 +21,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from engine.records import Status
-from engine.store import machine
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
-from engine.store.reaper import Reaper
+from engine.ledger import machine
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.ledger.reaper import Reaper
+from engine.model.records import Status
 from tests.hard.figures import Figures, most_s
 
 REPO = Path(__file__).resolve().parents[2]

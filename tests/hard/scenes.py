@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from engine.records import COMMANDS_NAME, ErrorInfo, Status, Units
-from engine.store.files import Folder
-from engine.store.lock import TaskLock
+from engine.ledger.files import Folder
+from engine.ledger.lock import TaskLock
+from engine.model.records import COMMANDS_NAME, ErrorInfo, Status, Units
 from tests.hard.place import Place, Scene, Step
 from tests.hard.scenes_beside import BESIDE
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from engine.budget import ToolCall
-from engine.envelopes.request import EnvelopeRequest
-from engine.goals.completing import force_of
-from engine.records import EngineFields, Status
+from engine.budgets import ToolCall
+from engine.budgets.envelopes.envelope_requests import EnvelopeRequest
+from engine.contracts.completing import force_of
+from engine.model.records import EngineFields, Status
 from tests.hard.place import RUN_ID, URL, Place, Scene, Step
 
 LIST = {"scope": "batch", "expected_total": 3, "items": ["a", "b", "c"]}

@@ -15,9 +15,9 @@ from typing import Any
 
 import psutil
 
-from engine.browser.limits import Limits
-from engine.config import Settings
-from engine.service import Engine
+from engine.browser.chromium.browser_limits import Limits
+from engine.model.config import Settings
+from engine.service.engine import Engine
 from tests.hard.figures import Figures
 
 LONG, SHORT = 2_000, 100

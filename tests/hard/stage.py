@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from engine.errors import EngineError
+from engine.model.errors import EngineError
 from tests.hard.judging import judged, unreadable
 from tests.hard.place import Place, Step
 from tests.hard.scenes import BY_NAME, SCENES

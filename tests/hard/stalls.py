@@ -66,11 +66,11 @@ def _in_a_window(names: tuple[str, ...], short: bool) -> dict[str, dict[str, Any
 
 
 async def _played(name: str, short: bool) -> dict[str, Any]:
-    from engine.config import Settings
-    from gui.alarm import Alarm
-    from gui.heartbeat import Heartbeat
-    from gui.session import Session
-    from gui.settings import Memory
+    from engine.model.config import Settings
+    from gui.startup.crash_handler import Alarm
+    from gui.startup.loop_monitor import Heartbeat
+    from gui.startup.session import Session
+    from gui.state.window_state import Memory
     from tests.hard.window_scenes import SCENES, Stage, other_load
 
     with tempfile.TemporaryDirectory(prefix="oc-stalls-", ignore_cleanup_errors=True) as folder:
@@ -103,8 +103,8 @@ async def _played(name: str, short: bool) -> dict[str, Any]:
 
 def _work(names: list[str], short: bool) -> None:
     from gui.app import make_application
-    from gui.loop import run
-    from gui.theme import Theme, apply_theme
+    from gui.startup.loop import run
+    from gui.style.theme import Theme, apply_theme
 
     app = make_application()
     apply_theme(app, Theme.LIGHT)

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from engine.config import Settings
-from engine.records import TaskRecord
-from engine.service import Engine
+from engine.model.config import Settings
+from engine.model.records import TaskRecord
+from engine.service.engine import Engine
 from fixtures.hostile.program import HostileProgram
 
 LIMIT_MS = 500_000  # pages are ended at their limits; a crowded machine has many of those

@@ -6,14 +6,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from engine.browser.egress import Policy
-from engine.work.context import MemoryContext
-from engine.work.crawl import crawl
-from engine.work.crawl_args import parse_crawl
-from engine.work.left_out import is_repeating
-from engine.work.pace import MAX_RETRY_AFTER_S
-from engine.work.second_chance import pause_s
-from engine.work.static import open_static
+from engine.browser.egress.egress_policy import Policy
+from engine.kinds.context import MemoryContext
+from engine.kinds.crawl.crawl import crawl
+from engine.kinds.crawl.crawl_args import parse_crawl
+from engine.kinds.crawl.host_delay import MAX_RETRY_AFTER_S
+from engine.kinds.crawl.retry_policy import pause_s
+from engine.kinds.crawl.skipped_links import is_repeating
+from engine.pages.static_engine import open_static
 from fixtures.hostile.rules import ROBOTS
 from fixtures.hostile.site import HostileSite
 

@@ -16,7 +16,7 @@ TOO_LONG = "the page did not answer within 60 s"
 _MEASURE = """
 import asyncio, json, sys, threading, psutil
 from pathlib import Path
-from engine.browser import launch
+from engine.browser.chromium import launch
 from tests.hostile.conftest import crawled
 launch.ANSWER_S = 60.0  # busy with 100 MB it may say nothing for a while
 me, peak, over = psutil.Process(), [0], threading.Event()

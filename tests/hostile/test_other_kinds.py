@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.config import Settings
-from engine.errors import EngineError
-from engine.records import Status
-from engine.service import Engine
+from engine.model.config import Settings
+from engine.model.errors import EngineError
+from engine.model.records import Status
+from engine.service.engine import Engine
 from fixtures.hostile.program import HostileProgram
 from fixtures.hostile.rules import SITEMAPS
 from tests.cli.program import Octask

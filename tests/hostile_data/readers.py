@@ -11,23 +11,23 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from engine import words
-from engine.attention import facets, reasons, standing
+from engine.budgets.envelopes.envelope_state import state_of
 from engine.cli.escaped import json_text
 from engine.cli.show import view_data
-from engine.envelopes.state import state_of
-from engine.errors import EngineError
 from engine.export.cells import csv_cell
+from engine.kinds.commands.command_check import check
+from engine.kinds.commands.command_file import read_document
+from engine.kinds.commands.command_shape import task_in
+from engine.ledger import journal, meta
+from engine.ledger.files import Folder, Unusable
+from engine.ledger.json_stream import Damaged
+from engine.model.errors import EngineError
+from engine.model.records import TaskRecord, TaskView
+from engine.model.redact import value as redacted
+from engine.model.status import facets, reasons, standing
 from engine.query import Filter
-from engine.records import TaskRecord, TaskView
-from engine.redact import value as redacted
-from engine.run.command_shape import task_in
-from engine.store import journal, meta
-from engine.store.files import Folder, Unusable
-from engine.store.findings import is_json, unit_rows
-from engine.store.json_stream import Damaged
-from engine.work.command_check import check
-from engine.work.command_file import read_document
+from engine.results.findings import is_json, unit_rows
+from engine.text import words
 from fixtures.hostile_ledger.traps import base
 
 ID: Final = "0123456789abcdef"
@@ -137,9 +137,9 @@ READERS: Final = (
 
 def shelves(home: Path) -> Iterator[Reader]:
     """The readers of records that lie in a home: each writes the bytes there, and looks."""
-    from engine.comet import Runs
-    from engine.goals.contracts import Contracts
-    from engine.goals.run_folders import RunFolders
+    from engine.contracts.contract_store import Contracts
+    from engine.contracts.lifecycle import Runs
+    from engine.contracts.task_run_folders import RunFolders
 
     contracts, runs = Contracts(home, lambda: NOW_MS), RunFolders(home, lambda: NOW_MS)
     comet = Runs(home)

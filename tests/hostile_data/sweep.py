@@ -16,23 +16,23 @@ from typing import Any
 
 import msgspec
 
-from engine import words
-from engine.again import repeatable
-from engine.attention import changes_at, facets, reasons, seen, standing
 from engine.cli import facts, show
 from engine.cli.escaped import json_text
 from engine.cli.goals import LINES
 from engine.cli.runs import _cells
-from engine.config import Settings
-from engine.errors import EngineError
 from engine.export.exporter import Order
+from engine.ledger.json_stream import Damaged
+from engine.ledger.listing import is_task_id
+from engine.ledger.reader import LedgerLook
+from engine.model.config import Settings
+from engine.model.errors import EngineError
+from engine.model.records import TaskRecord, TaskView
+from engine.model.status import changes_at, facets, reasons, seen, standing
 from engine.query import Filter
-from engine.records import TaskRecord, TaskView
-from engine.service import Engine
-from engine.store.findings import Findings
-from engine.store.json_stream import Damaged
-from engine.store.listing import is_task_id
-from engine.store.look import LedgerLook
+from engine.results.findings import Findings
+from engine.service.engine import Engine
+from engine.service.rerun import repeatable
+from engine.text import words
 from engine.verbs import VERBS
 
 FORMATS = ("csv", "json", "jsonl", "xlsx", "html")

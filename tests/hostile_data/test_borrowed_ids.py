@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from engine.cli.show import view_data
-from engine.config import Settings
-from engine.goals.completing import force_of
-from engine.records import Status, TaskRecord
-from engine.service import Engine
-from engine.store.ledger import Ledger
+from engine.contracts.completing import force_of
+from engine.ledger.ledger import Ledger
+from engine.model.config import Settings
+from engine.model.records import Status, TaskRecord
+from engine.service.engine import Engine
 from fixtures.hostile_ledger import plant, traps
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from engine.cli.junit import report
 from engine.cli.run_show import Lines, ending
-from engine.run.command_shape import task_in
-from engine.store.files import Unusable
-from engine.work.commands import Task, TaskCommand
+from engine.kinds.commands.command_shape import task_in
+from engine.kinds.commands.command_task import Task, TaskCommand
+from engine.ledger.files import Unusable
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats() | st.text(),

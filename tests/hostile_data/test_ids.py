@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import NotATaskId
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
-from engine.store.listing import is_task_id
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.ledger.listing import is_task_id
+from engine.model.errors import NotATaskId
 from fixtures.hostile_ledger import HOSTILE_TEXTS
 from tests.hostile_data.loaded import CAN_FORK, Loaded
 from tests.hostile_data.sweep import tree

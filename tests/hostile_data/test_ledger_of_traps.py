@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.records import TaskRecord, Unreadable
-from engine.store.ledger import Ledger
+from engine.ledger.ledger import Ledger
+from engine.model.records import TaskRecord, Unreadable
 from fixtures.hostile_ledger import STEERING, Planted, plant, remove_devices, spoil_home, traps
 from tests.hostile_data.loaded import CAN_FORK, Answer, Loaded
 from tests.hostile_data.sweep import run, tree

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.cli import phrases
 from engine.cli.escaped import json_text
 from engine.cli.junit import ReportNotWritten, report, write_report
-from engine.display import display, display_lines
-from engine.logs import _Clean
+from engine.logging.logs import _Clean
+from engine.model.display import display, display_lines
+from engine.text import cli_messages
 from fixtures.hostile_ledger import HOSTILE_TEXTS, STEERING
 from fixtures.hostile_ledger.traps import base
 from tests.hostile_data.loaded import CAN_FORK, Loaded
@@ -47,7 +47,7 @@ def test_json_for_programs_steers_no_terminal_and_says_the_same(value: Any) -> N
 @pytest.mark.case("R85")
 @given(ANY_TEXT)
 def test_a_sentence_that_is_filled_in_stays_one_line_without_controls(text: str) -> None:
-    said = phrases.say("list.none", root=text)
+    said = cli_messages.say("list.none", root=text)
     assert not STEERING & set(said)
     assert len(said.splitlines()) == 1
 

@@ -10,4 +10,4 @@ from tests.far_limits import FAR_S, be_patient
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     be_patient(monkeypatch)
-    monkeypatch.setattr("engine.browser.agent_tab.CLOSE_S", FAR_S)
+    monkeypatch.setattr("engine.browser.interact.agent_tab.CLOSE_S", FAR_S)

@@ -9,18 +9,18 @@ from html import escape
 
 import pytest
 
-from engine.browser.session import BrowserSession
-from engine.config import Settings
-from engine.errors import InvalidArguments, TaskFailed
-from engine.records import Status
-from engine.run.evidences import EVIDENCE
-from engine.run.kind import Tools
+from engine.browser.chromium.browser_session import BrowserSession
+from engine.kinds.context import MemoryContext
+from engine.kinds.evidence.evidence_args import PARTS, parse_evidence
+from engine.kinds.evidence.evidence_bundle import FILES
+from engine.kinds.evidence.evidence_kind import EVIDENCE
+from engine.kinds.evidence.perceptual_hash import distance
+from engine.kinds.spec import Tools
+from engine.model.config import Settings
+from engine.model.errors import InvalidArguments, TaskFailed
+from engine.model.records import Status
 from engine.sample.server import Answer, Server
-from engine.service import Engine
-from engine.work.context import MemoryContext
-from engine.work.evidence import FILES
-from engine.work.evidence_args import PARTS, parse_evidence
-from engine.work.perceptual import distance
+from engine.service.engine import Engine
 from tests.far_limits import wait_for_answers
 
 AWS_KEY, WORD = "AKIAZQ7XW4PLM2K9RTVB", "Zq7hunter2Xk"
@@ -189,8 +189,8 @@ async def test_a_page_that_is_too_long_for_one_picture_is_cut_and_says_so(home, 
 
 
 async def test_one_part_that_fails_costs_the_others_nothing(home, site, monkeypatch):
-    from engine.browser import evidence
-    from engine.browser.refusals import PictureTooLarge
+    from engine.browser.interact.tool_refusals import PictureTooLarge
+    from engine.browser.page import evidence
 
     async def too_large(*_, **__):
         raise PictureTooLarge(size_bytes=9, most_bytes=8)
@@ -270,7 +270,7 @@ async def test_a_cancelled_bundle_keeps_the_parts_it_has(home, site, monkeypatch
     async def never(camera):
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("engine.browser.evidence.TabCamera._screenshot", never)
+    monkeypatch.setattr("engine.browser.page.evidence.TabCamera._screenshot", never)
     engine = Engine(Settings(home=home, root=home / "tasks"), accepts=True)
     await engine.open()
     try:

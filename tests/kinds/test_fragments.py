@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from engine.admission import Terms
-from engine.errors import InvalidArguments
 from engine.export.exporter import Order
-from engine.records import TaskRecord
+from engine.model.errors import InvalidArguments
+from engine.model.records import TaskRecord
 from engine.sample.server import Answer
 from engine.sample.site import Site
-from engine.service import Engine
+from engine.service.admission import Terms
+from engine.service.engine import Engine
 from tests.engines import opened
 from tests.hash_routed import BANG, PATH, ROUTES, answers, text_of
 from tests.results.reading import csv_rows

@@ -6,14 +6,14 @@ from itertools import count
 import msgspec
 import pytest
 
-from engine import words
-from engine.browser.session import BrowserSession
-from engine.config import Settings
-from engine.records import Units
-from engine.run.kind import Tools
-from engine.run.kinds import KINDS
-from engine.service import Engine
-from engine.work.context import Clock, MemoryContext
+from engine.browser.chromium.browser_session import BrowserSession
+from engine.kinds.context import Clock, MemoryContext
+from engine.kinds.registry import KINDS
+from engine.kinds.spec import Tools
+from engine.model.config import Settings
+from engine.model.records import Units
+from engine.service.engine import Engine
+from engine.text import words
 
 
 def ticking():

@@ -7,24 +7,24 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from engine.browser.egress import Policy
-from engine.config import Settings
-from engine.errors import InvalidArguments, PageError
-from engine.records import Status
+from engine.browser.egress.egress_policy import Policy
+from engine.kinds.context import MemoryContext
+from engine.kinds.crawl.host_delay import Pace
+from engine.kinds.sitemap import sitemap_search
+from engine.kinds.sitemap.sitemap_args import ARGUMENTS, parse_sitemap
+from engine.kinds.sitemap.sitemap_crawl import crawl_sitemap, head
+from engine.kinds.sitemap.sitemap_search import MAX_FILES, Search, SitemapMissing, SitemapUnmatched
+from engine.model.config import Settings
+from engine.model.errors import InvalidArguments, PageError
+from engine.model.records import Status
+from engine.pages.loading import Loader
+from engine.pages.static_engine import open_static
 from engine.sample.server import Answer
 from engine.sample.site import Site
 from engine.sample.sitemaps import ELSEWHERE, index, urlset
-from engine.saying import say
-from engine.service import Engine
-from engine.unit_words import remarks
-from engine.work import sitemap_search
-from engine.work.context import MemoryContext
-from engine.work.loading import Loader
-from engine.work.pace import Pace
-from engine.work.sitemap_args import ARGUMENTS, parse_sitemap
-from engine.work.sitemap_crawl import crawl_sitemap, head
-from engine.work.sitemap_search import MAX_FILES, Search, SitemapMissing, SitemapUnmatched
-from engine.work.static import open_static
+from engine.service.engine import Engine
+from engine.text.catalogue import say
+from engine.text.unit_words import remarks
 
 QUICK = {"engine": "static", "delay_ms": 0}
 GONE = Answer(b"", 404)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.work.sitemap import MAX_BYTES, MAX_ENTRIES, NotASitemap, read_sitemap
-from engine.work.sitemap_recovery import MAX_TAG, recover
+from engine.kinds.sitemap.sitemap_file import MAX_BYTES, MAX_ENTRIES, NotASitemap, read_sitemap
+from engine.kinds.sitemap.xml_recovery import MAX_TAG, recover
 
 ONE = b"<url><loc>http://a.example/1</loc></url>"
 

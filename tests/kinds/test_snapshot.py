@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from engine.config import Settings
-from engine.errors import InvalidArguments
-from engine.records import Status
+from engine.kinds.snapshot.snapshot_args import parse_snapshot
+from engine.model.config import Settings
+from engine.model.errors import InvalidArguments
+from engine.model.records import Status
 from engine.sample.server import Answer
-from engine.service import Engine
-from engine.work.snapshot_args import parse_snapshot
+from engine.service.engine import Engine
 
 SECRET = "kept-nowhere-else"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.ledger_ids import (
+from engine.model.ledger_ids import (
     HERE,
     LONGEST,
     free_label,

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.beside import neighbour, places
-from engine.beside.state import Beside
-from engine.lanes import THREADS, Lane, Lanes
+from engine.service.router import connection, ledger_paths
+from engine.service.router.connection_state import Beside
+from engine.service.router.isolated_executor import THREADS, Lane, Lanes
 from tests.ledgers.world import furnished, reading, side_by_side, until
 from tests.watch.folders import task_id, write_meta
 
@@ -78,7 +78,7 @@ def test_what_hangs_in_a_lane_keeps_no_program_from_ending() -> None:
     script = """
 import asyncio, threading
 from contextlib import suppress
-from engine.lanes import THREADS, Lane, Lanes
+from engine.service.router.isolated_executor import THREADS, Lane, Lanes
 async def main():
     asyncio.get_running_loop().set_default_executor(Lanes(1))
     lane, begun = Lane("dead"), threading.Event()
@@ -113,9 +113,9 @@ async def test_a_ledger_on_a_dead_disk_holds_nobody_up_and_can_be_taken_away(
         if root.name == "dead":
             asked.set()
             dead.wait(120)
-        places.check_apart(root, others)
+        ledger_paths.check_apart(root, others)
 
-    monkeypatch.setattr(neighbour, "check_apart", look)
+    monkeypatch.setattr(connection, "check_apart", look)
     async with side_by_side(own.top, Beside(nas.root, "nas")) as engine:
         try:
             for number in range(4):

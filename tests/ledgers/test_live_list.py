@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.beside import neighbour
-from engine.beside.errors import BadLabel, LedgerAlreadyShown, LedgerInside, NoSuchLedger
-from engine.beside.merging import Merging
-from engine.beside.state import Beside, LedgerState
-from engine.errors import EngineError
-from engine.feed import Batch, Feed
-from engine.ledgers import Ledgers
-from engine.records import TaskId
+from engine.model.errors import EngineError
+from engine.model.records import TaskId
+from engine.service.feed import Batch, Feed
+from engine.service.router import connection
+from engine.service.router.connection_state import Beside, LedgerState
+from engine.service.router.errors import BadLabel, LedgerAlreadyShown, LedgerInside, NoSuchLedger
+from engine.service.router.ledgers import Ledgers
+from engine.service.router.merged_feed import Merging
 from tests.ledgers.world import OWN, Reader, furnished, reading, side_by_side, until
 from tests.watch.folders import elsewhere, task_id, write_meta
 
@@ -188,7 +188,7 @@ async def test_a_ledger_that_fails_while_it_is_followed_is_followed_anew(
     own: Path, nas: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing that one ledger does may end the list of the others, or leave old rows in it."""
-    monkeypatch.setattr(neighbour, "AGAIN_S", 30.0)  # not before it is asked to
+    monkeypatch.setattr(connection, "AGAIN_S", 30.0)  # not before it is asked to
     real, slips = Feed.batches, [RuntimeError("a slip of ours")]
 
     async def slipping(feed: Feed) -> AsyncGenerator[Batch, None]:

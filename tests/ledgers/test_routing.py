@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from engine.beside.errors import LedgerNotOpen, NoSuchLedger
-from engine.beside.rooms import ExportsOfAll, PastOfAll, ReadingOfAll
-from engine.beside.state import Beside
-from engine.errors import LedgerUnusable, NotATaskId, TaskNotFound
 from engine.export.errors import ExportRefused
 from engine.export.exporter import Order
 from engine.export.exports import Exports
-from engine.ledger_ids import ledger_label, plain_id, qualified
-from engine.ledgers import Ledgers
-from engine.past import Past
-from engine.reading.desk import Reading
-from engine.records import TaskRecord
-from engine.service import Engine
+from engine.model.errors import LedgerUnusable, NotATaskId, TaskNotFound
+from engine.model.ledger_ids import ledger_label, plain_id, qualified
+from engine.model.records import TaskRecord
+from engine.results.file_reader import Reading
+from engine.service.engine import Engine
+from engine.service.router.connection_state import Beside
+from engine.service.router.errors import LedgerNotOpen, NoSuchLedger
+from engine.service.router.ledgers import Ledgers
+from engine.service.router.routed_results import ExportsOfAll, PastOfAll, ReadingOfAll
+from engine.service.task_history import Past
 from tests.ledgers.world import Home, furnished, side_by_side, until
 
 IDS = {"task_id", "given", "subject", "run_id", "contract_id", "before", "order"}

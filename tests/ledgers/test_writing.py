@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.beside.errors import LedgerWatchOnly, OnlyInItsOwnWindow
-from engine.beside.state import Beside
-from engine.errors import EngineError, LedgerReadOnly
-from engine.goals.views import RunView
-from engine.ledger_ids import ledger_label, qualified
-from engine.ledgers import Ledgers
-from engine.records import Status, TaskRecord
+from engine.contracts.contract_views import RunView
+from engine.model.errors import EngineError, LedgerReadOnly
+from engine.model.ledger_ids import ledger_label, qualified
+from engine.model.records import Status, TaskRecord
+from engine.service.router.connection_state import Beside
+from engine.service.router.errors import LedgerWatchOnly, OnlyInItsOwnWindow
+from engine.service.router.ledgers import Ledgers
 from tests.ledgers.world import OWN, Home, everything, furnished, side_by_side
 
 REASON = "the site was switched off for good"

@@ -10,16 +10,16 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.admission import Terms
-from engine.beside.state import Beside
-from engine.config import Settings
-from engine.feed import Batch
-from engine.ledger_ids import qualified
-from engine.ledgers import Ledgers
-from engine.records import Status, TaskId, TaskView
-from engine.service import Engine
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.model.config import Settings
+from engine.model.ledger_ids import qualified
+from engine.model.records import Status, TaskId, TaskView
+from engine.service.admission import Terms
+from engine.service.engine import Engine
+from engine.service.feed import Batch
+from engine.service.router.connection_state import Beside
+from engine.service.router.ledgers import Ledgers
 
 OWN = ""
 SOON_S = 60.0

@@ -16,8 +16,8 @@ REPO = Path(__file__).resolve().parents[2]
 LEDGER = """
 import json, os, signal, sys, time
 from pathlib import Path
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
 root = Path(sys.argv[1])
 lease = Lease.acquire(root)
 ledger = Ledger(root, lease=lease)
@@ -27,9 +27,9 @@ def say(**word):
 ENGINE = """
 import asyncio, json, os, signal, sys, time
 from pathlib import Path
-from engine.config import Settings
-from engine.errors import EngineError
-from engine.service import Engine
+from engine.model.config import Settings
+from engine.model.errors import EngineError
+from engine.service.engine import Engine
 home = Path(sys.argv[1])
 def say(**word):
     print(json.dumps(word), flush=True)

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from engine.errors import LedgerAway, TaskRemoved
-from engine.records import Status, TaskId, TaskRecord
-from engine.service import Engine
-from engine.store.ledger import Ledger
-from engine.store.ownership import Owner
-from engine.store.presence import HeldFolder, Presence
+from engine.ledger.folder_presence import HeldFolder, Presence
+from engine.ledger.ledger import Ledger
+from engine.ledger.ownership import Owner
+from engine.model.errors import LedgerAway, TaskRemoved
+from engine.model.records import Status, TaskId, TaskRecord
+from engine.service.engine import Engine
 from tests.endless_site import endless
 from tests.engines import opened, until
 

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from msgspec import to_builtins
 
-from engine.admission import NO_TERMS
 from engine.cli.detach import detach
-from engine.config import Settings
-from engine.records import EngineFields, Status, TaskRecord
-from engine.run import force_stop as module
-from engine.run.force_stop import CannotForceStop
-from engine.service import Engine
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from engine.execution import force_stop as module
+from engine.execution.force_stop import CannotForceStop
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.model.config import Settings
+from engine.model.records import EngineFields, Status, TaskRecord
+from engine.service.admission import NO_TERMS
+from engine.service.engine import Engine
 from tests.engines import opened, until
 
 CRAWL = {"delay_ms": 0, "engine": "static", "max_pages": 3, "timeout_ms": 600_000}

@@ -11,10 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine.browser.egress import Policy
-from engine.browser.session import InstanceOptions
-from engine.config import Settings
-from engine.service import Engine
+from engine.browser.chromium.browser_session import InstanceOptions
+from engine.browser.egress.egress_policy import Policy
+from engine.model.config import Settings
+from engine.service.engine import Engine
 from tests.owners.elsewhere import open_files
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc to look in")

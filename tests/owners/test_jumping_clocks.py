@@ -14,21 +14,22 @@ from typing import Any
 import psutil
 import pytest
 
-from engine import budget, words
-from engine.budget import ToolCall
-from engine.envelopes import EnvelopeRequest, Envelopes, Lasting
-from engine.errors import LockTimeout
-from engine.records import Status, TaskRecord, Units
+from engine import budgets
+from engine.budgets import ToolCall
+from engine.budgets.envelopes import EnvelopeRequest, Envelopes, Lasting
+from engine.execution.budget_observer import ASLEEP_S, Meter
+from engine.ledger import lock, machine
+from engine.ledger.files import Folder
+from engine.ledger.ledger import Ledger
+from engine.ledger.lock_watch import UNMOVED_S
+from engine.ledger.ownership import owner_of
+from engine.ledger.reader import LedgerLook
+from engine.ledger.reaper import Reaper
+from engine.model.errors import LockTimeout
+from engine.model.records import Status, TaskRecord, Units
 from engine.retention import pruning
 from engine.retention.rules import Rules
-from engine.run.meter import ASLEEP_S, Meter
-from engine.store import lock, machine
-from engine.store.files import Folder
-from engine.store.ledger import Ledger
-from engine.store.lock_watch import UNMOVED_S
-from engine.store.look import LedgerLook
-from engine.store.ownership import owner_of
-from engine.store.reaper import Reaper
+from engine.text import words
 from tests.hard.reapers import write_foreign
 from tests.lock_clock import given_clock
 from tests.owners.elsewhere import ENGINE, ended, heard, until
@@ -73,7 +74,7 @@ def jump(*_):
     global step
     step = int(sys.argv[3])
 signal.signal(signal.SIGUSR1, jump)
-from engine.admission import Terms
+from engine.service.admission import Terms
 async def work(engine):
     args = {"url": sys.argv[2], "engine": "static", "respect_robots": False, "delay_ms": 10,
             "max_pages": 30, "max_depth": 100}
@@ -123,7 +124,7 @@ def _is_live(ledger: Ledger, task_id: str) -> bool:
 
 
 def metered(ledger: Ledger, clocks: Clocks, limit_ms: int) -> tuple[str, Meter]:
-    fields = {"policy": {"maxWallMs": limit_ms}, "counters": budget.no_calls()}
+    fields = {"policy": {"maxWallMs": limit_ms}, "counters": budgets.no_calls()}
     task_id = ledger.create("crawl", {}, fields=fields, now_ms=clocks.wall).task_id
     ledger.claim(task_id)
     times = {"started_at": clocks.wall, "last_activity_at": clocks.wall}
@@ -173,9 +174,9 @@ def test_others_see_within_a_second_how_long_a_run_has_really_lasted(ledger: Led
     task_id, meter = metered(ledger, clocks, 60_000)
     clocks.work(1_000)
     clocks.jump(DAY_MS)
-    assert budget.at(ledger.read_raw(task_id), clocks.wall).status == "exceeded"
+    assert budgets.at(ledger.read_raw(task_id), clocks.wall).status == "exceeded"
     meter.tick()
-    assert budget.at(ledger.read_raw(task_id), clocks.wall).status == "ok"
+    assert budgets.at(ledger.read_raw(task_id), clocks.wall).status == "ok"
 
 
 @pytest.mark.case("R30")

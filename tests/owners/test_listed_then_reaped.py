@@ -15,17 +15,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine import keeper
-from engine.config import Settings
-from engine.feed import Feed
-from engine.records import TaskId, TaskRecord
-from engine.service import Engine
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
-from engine.store.look import LedgerLook
-from engine.store.picture import Picture
-from engine.store.reaper import Reaper
-from engine.store.watch import Watch
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.ledger.reader import LedgerLook
+from engine.ledger.reaper import Reaper
+from engine.ledger.snapshot import Picture
+from engine.ledger.watch import Watch
+from engine.model.config import Settings
+from engine.model.records import TaskId, TaskRecord
+from engine.service import maintenance
+from engine.service.engine import Engine
+from engine.service.feed import Feed
 from tests.engines import until
 from tests.watch.folders import task_id, write_meta
 
@@ -36,7 +36,7 @@ CRAWL = {"url": "http://site.invalid/", "engine": "static", "max_pages": 1}
 
 @pytest.fixture(autouse=True)
 def one_is_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "FEW", 0)
+    monkeypatch.setattr(maintenance, "FEW", 0)
 
 
 @asynccontextmanager
@@ -104,7 +104,7 @@ async def test_without_a_list_and_without_a_task_it_is_reaped_in_its_time(tmp_pa
 async def test_a_ledger_of_few_tasks_is_reaped_before_it_is_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeper, "FEW", 2)
+    monkeypatch.setattr(maintenance, "FEW", 2)
     write_meta(tmp_path / "tasks", 1, "RUNNING", pid=NO_PROCESS)
     write_meta(tmp_path / "tasks", 2, "COMPLETED")
     async with window_like(tmp_path) as engine:

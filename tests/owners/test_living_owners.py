@@ -17,12 +17,12 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.records import EngineFields, TaskRecord
-from engine.store import machine
-from engine.store.lease import RUNNERS, Lease, dead_leases, is_alive
-from engine.store.ledger import Ledger
-from engine.store.ownership import Owner, Ownership, owner_of
-from engine.store.reaper import Reaper
+from engine.ledger import machine
+from engine.ledger.lease import RUNNERS, Lease, dead_leases, is_alive
+from engine.ledger.ledger import Ledger
+from engine.ledger.ownership import Owner, Ownership, owner_of
+from engine.ledger.reaper import Reaper
+from engine.model.records import EngineFields, TaskRecord
 from tests.endless_site import endless
 from tests.hard import reapers
 from tests.owners.elsewhere import ENGINE, LEDGER, ended, heard, told, until
@@ -31,7 +31,7 @@ Beside = Callable[..., subprocess.Popen[str]]
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGSTOP")
 
 HOLD = """
-from engine.records import Status
+from engine.model.records import Status
 task_id = ledger.create("crawl", {"url": "http://site.test/"}).task_id
 ledger.claim(task_id)
 say(task_id=task_id, nonce=lease.nonce)
@@ -264,7 +264,7 @@ def test_two_containers_of_one_name_end_none_of_each_others_tasks(
 ) -> None:
     """The same host name and boot, but no process of the other is to be seen."""
     script = LEDGER + (
-        "from engine.store.reaper import Reaper\n"
+        "from engine.ledger.reaper import Reaper\n"
         "inside = ledger.claim(ledger.create('crawl', {}).task_id).task_id\n"
         "say(pid=os.getpid(), task_id=inside, ended=[r.task_id for r in Reaper(ledger).reap()])\n"
         "sys.stdin.readline()\n"

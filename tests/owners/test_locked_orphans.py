@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from engine import words
-from engine.config import Settings
-from engine.records import TaskRecord, TaskView
-from engine.service import Engine
-from engine.store import lock
-from engine.store.look import LedgerLook
+from engine.ledger import lock
+from engine.ledger.reader import LedgerLook
+from engine.model.config import Settings
+from engine.model.records import TaskRecord, TaskView
+from engine.service.engine import Engine
+from engine.text import words
 from tests.cli.program import Octask
 from tests.engines import until
 from tests.watch.folders import task_id, write_meta

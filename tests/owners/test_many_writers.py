@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.comet import LifecycleTransitionError, Runs
-from engine.errors import EngineError, LockTimeout
-from engine.records import Status, Units
-from engine.store.files import Folder
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
-from engine.store.lock import TaskLock
+from engine.contracts.lifecycle import LifecycleTransitionError, Runs
+from engine.ledger.files import Folder
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.ledger.lock import TaskLock
+from engine.model.errors import EngineError, LockTimeout
+from engine.model.records import Status, Units
 from tests.asked_again import patiently
 from tests.hard import many_writers
 from tests.hard.many_writers import Size
@@ -74,8 +74,8 @@ def test_a_node_program_gets_the_lock_that_one_of_ours_died_in(modules: Path) ->
 
 
 CHANGES = """
-from engine.errors import EngineError, TransitionError
-from engine.records import ErrorInfo, Status
+from engine.model.errors import EngineError, TransitionError
+from engine.model.records import ErrorInfo, Status
 ended = sys.argv[2]
 said = []
 for change in (
@@ -158,7 +158,7 @@ def test_of_two_who_complete_at_once_one_does_and_one_event_tells_it(ledger: Led
 
 
 TWINS = """
-from engine.errors import EngineError
+from engine.model.errors import EngineError
 sys.stdin.readline()
 ids = [ledger.create("crawl", {"url": "http://x.test/"}, now_ms=1_700_000_000_000).task_id
        for _ in range(int(sys.argv[2]))]

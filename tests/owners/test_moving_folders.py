@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from engine.errors import EngineError, TaskNotFound, TaskRemoved
-from engine.records import Status, TaskRecord
+from engine.ledger.ledger import Ledger
+from engine.ledger.machine import wall_ms
+from engine.ledger.reader import LedgerLook
+from engine.model.errors import EngineError, TaskNotFound, TaskRemoved
+from engine.model.records import Status, TaskRecord
 from engine.retention import pruning
 from engine.retention.rules import Rules
-from engine.service import Engine
-from engine.store.ledger import Ledger
-from engine.store.look import LedgerLook
-from engine.store.machine import wall_ms
+from engine.service.engine import Engine
 from tests.endless_site import endless
 from tests.engines import opened, until
 

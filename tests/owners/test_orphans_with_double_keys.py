@@ -7,9 +7,9 @@ import os
 from contextlib import aclosing
 from pathlib import Path
 
-from engine.config import Settings
-from engine.records import Unreadable
-from engine.service import Engine
+from engine.model.config import Settings
+from engine.model.records import Unreadable
+from engine.service.engine import Engine
 from tests.cli.program import Octask
 from tests.watch.folders import task_id, write_meta
 

@@ -14,15 +14,15 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.config import Settings
-from engine.errors import LockTimeout
-from engine.records import TERMINAL, TaskRecord
-from engine.service import Engine
-from engine.store.commit import How
-from engine.store.files import Folder
-from engine.store.ledger import Ledger
-from engine.store.lock import TaskLock
-from engine.store.reaper import Reaper
+from engine.ledger.commit import How
+from engine.ledger.files import Folder
+from engine.ledger.ledger import Ledger
+from engine.ledger.lock import TaskLock
+from engine.ledger.reaper import Reaper
+from engine.model.config import Settings
+from engine.model.errors import LockTimeout
+from engine.model.records import TERMINAL, TaskRecord
+from engine.service.engine import Engine
 from tests.endless_site import endless
 from tests.owners.elsewhere import ENGINE, LEDGER, ended, heard, told, until
 
@@ -129,12 +129,12 @@ asyncio.run(with_engine(work))
 
 BUSY = """
 import random
-from engine.errors import EngineError
-from engine.records import TaskRecord
+from engine.model.errors import EngineError
+from engine.model.records import TaskRecord
 from engine.retention import pruning
 from engine.retention.rules import Rules
-from engine.store.look import LedgerLook
-from engine.store.machine import wall_ms
+from engine.ledger.reader import LedgerLook
+from engine.ledger.machine import wall_ms
 chance = random.Random(sys.argv[2])
 later = lambda: wall_ms() + 3_600_000
 args = {"url": sys.argv[3], "engine": "static", "respect_robots": False, "delay_ms": 0,
@@ -214,7 +214,7 @@ async def test_many_who_ask_for_a_task_that_is_held_leave_threads_for_the_others
     def patient(durable: bool, patience_s: float = 150.0) -> How:
         return How(durable, patience_s)
 
-    monkeypatch.setattr("engine.store.ledger.How", patient)
+    monkeypatch.setattr("engine.ledger.ledger.How", patient)
     program = stopped_inside(ledger, task_id, beside)
     other = ledger.create("crawl", {}).task_id
     engine = Engine(Settings(home=home, root=home / "tasks"), accepts=True)

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from engine.errors import WaitTimeout
-from engine.store import wait
-from engine.store.ledger import Ledger
-from engine.store.wait import wait_terminal
+from engine.ledger import wait
+from engine.ledger.ledger import Ledger
+from engine.ledger.wait import wait_terminal
+from engine.model.errors import WaitTimeout
 from tests.cli.program import Octask
 from tests.hard.reapers import write_foreign
 from tests.owners.elsewhere import open_files, until

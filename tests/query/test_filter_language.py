@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
 from engine.query import FIELDS, Filter, QueryError, subject
 from engine.query.fields import OWNERS, PARTS, STATES
-from engine.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
 
 NOW = 1_763_773_200_000
 HOUR = 3_600_000

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.attention import reasons
+from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
+from engine.model.status import reasons
 from engine.query import FIELDS, Filter, QueryError, subject
 from engine.query.fields import needs_attention
 from engine.query.parse import parse
 from engine.query.syntax import EVERYTHING, And, Node, Not, Or, Term, Text, is_plain, written
-from engine.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
 
 NOW = 1_000_000_000_000
 PIECES = st.sampled_from(

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from engine.reading.desk import Reading
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.results.file_reader import Reading
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from engine.units import UnitState, unit_of
-from gui.viewer.unit_columns import ITEM_COLUMNS, spoken, state_word
+from engine.results.units import UnitState, unit_of
+from gui.details.unit_columns import ITEM_COLUMNS, spoken, state_word
 
 
 @pytest.mark.parametrize(

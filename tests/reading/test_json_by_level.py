@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.errors import TaskUnreadable
-from engine.reading.desk import Reading
-from engine.reading.json_scan import Broken, Scan
-from engine.reading.json_search import Hit, Search
-from engine.reading.json_tree import Node, Rest, members, path_of
+from engine.model.errors import TaskUnreadable
+from engine.results.file_reader import Reading
+from engine.results.json_scan import Broken, Scan
+from engine.results.json_search import Hit, Search
+from engine.results.json_tree import Node, Rest, members, path_of
 
 WithFile = Callable[[str, Any], str]
 ROOT = Node("$", "object", 0, "")

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.again import Asked
-from engine.remainder import failed_urls, remaining_commands, remaining_pages
-from engine.service import Engine
-from engine.units import unit_of
+from engine.results.units import unit_of
+from engine.service.engine import Engine
+from engine.service.rerun import Asked
+from engine.service.retry_failed import failed_urls, remaining_commands, remaining_pages
 
 PAGES: list[dict[str, Any]] = [
     {"url": "http://site.test/1", "status": 200},

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.reading.desk import Reading
-from engine.store.ledger import Ledger
+from engine.ledger.ledger import Ledger
+from engine.results.file_reader import Reading
 
 
 def crawl(ledger: Ledger, *pages: dict[str, Any]) -> str:

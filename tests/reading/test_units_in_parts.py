@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import TaskUnreadable
-from engine.reading.desk import Reading
-from engine.store.ledger import Ledger
-from engine.units import Unit, UnitFilter, unit_of
+from engine.ledger.ledger import Ledger
+from engine.model.errors import TaskUnreadable
+from engine.results.file_reader import Reading
+from engine.results.units import Unit, UnitFilter, unit_of
 
 WithFile = Callable[[str, Any], str]
 PAGE = {"url": "http://site.test/", "status": 200, "title": "Notes", "depth": 1, "bytes": 9}

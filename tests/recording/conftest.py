@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from engine.config import Settings
-from engine.records import TaskRecord
-from engine.service import Engine
-from engine.work.context import Clock
+from engine.kinds.context import Clock
+from engine.model.config import Settings
+from engine.model.records import TaskRecord
+from engine.service.engine import Engine
 from tests.far_limits import be_patient
 
 WAIT_S = 60.0

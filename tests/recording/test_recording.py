@@ -13,14 +13,14 @@ import msgspec
 import pytest
 from playwright.async_api import Error
 
-from engine.browser.session import BrowserSession
-from engine.config import Settings
-from engine.records import Status
-from engine.run.kind import Tools
-from engine.run.kinds import KINDS
-from engine.service import Engine
-from engine.work.context import MemoryContext
-from engine.work.recording_errors import NotStoppable
+from engine.browser.chromium.browser_session import BrowserSession
+from engine.kinds.context import MemoryContext
+from engine.kinds.recording.recording_errors import NotStoppable
+from engine.kinds.registry import KINDS
+from engine.kinds.spec import Tools
+from engine.model.config import Settings
+from engine.model.records import Status
+from engine.service.engine import Engine
 from tests.recording.conftest import Operator, ticking, until, until_scrolled
 
 
@@ -281,7 +281,9 @@ async def test_another_process_can_stop_a_recording(recording: Any, site: Any, h
 async def test_a_direct_call_and_a_task_give_the_same_bytes(
     recording: Any, site: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.work.recording.STILL_S", 60.0)  # every page here gets ready
+    monkeypatch.setattr(
+        "engine.kinds.recording.recording.STILL_S", 60.0
+    )  # every page here gets ready
 
     async def script(operator: Operator) -> None:
         await operator.type("#who", "Ada")

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from engine.browser.session import InstanceOptions
-from engine.work.command_check import check
-from engine.work.recording_actions import Scribe
-from engine.work.recording_export import command_task
-from engine.work.recording_masks import Masks
-from engine.work.recording_told import Answered
+from engine.browser.chromium.browser_session import InstanceOptions
+from engine.kinds.commands.command_check import check
+from engine.kinds.recording.recorder_messages import Answered
+from engine.kinds.recording.recording_actions import Scribe
+from engine.kinds.recording.recording_export import command_task
+from engine.kinds.recording.recording_masks import Masks
 from tests.recording.test_recording_export import exported, replayed, state_of
 from tests.recording.trap_pages import served
 
@@ -44,7 +44,7 @@ async def test_a_replay_answers_dialogs_as_the_person_did(
     recording: Any, pages: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "engine.run.recordings.InstanceOptions",
+        "engine.kinds.recording.recording_kind.InstanceOptions",
         lambda **given: InstanceOptions(**{**given, "asks_person": True}),
     )
     async with recording(f"{pages}/dialogs") as running:

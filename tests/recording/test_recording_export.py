@@ -16,15 +16,15 @@ import pytest
 from click.testing import CliRunner
 from playwright.async_api import async_playwright
 
-from engine.browser.locate import locate
+from engine.browser.chromium.locate import locate
 from engine.cli.app import octask
 from engine.export.errors import ExportExists, ExportRefused
 from engine.export.recordings import export_recording
-from engine.records import Status
-from engine.store.look import LedgerLook
-from engine.work.command_check import check
-from engine.work.recording_errors import NotARecording, NothingToReplay
-from engine.work.recording_export import command_task, template
+from engine.kinds.commands.command_check import check
+from engine.kinds.recording.recording_errors import NotARecording, NothingToReplay
+from engine.kinds.recording.recording_export import command_task, template
+from engine.ledger.reader import LedgerLook
+from engine.model.records import Status
 from tests.recording.conftest import Operator, Running, until_scrolled
 
 # Everything of a page that a person could see or send. A command task hides its variables in
@@ -134,7 +134,9 @@ async def test_the_replay_of_a_recording_ends_in_the_same_page_state(
     script: Callable[[Operator], Awaitable[None]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("engine.work.recording.STILL_S", 60.0)  # every page here gets ready
+    monkeypatch.setattr(
+        "engine.kinds.recording.recording.STILL_S", 60.0
+    )  # every page here gets ready
     async with recording(f"{site.url}{start}") as running:
         await script(running.operator)
         wanted = await state_of(running.operator.page)

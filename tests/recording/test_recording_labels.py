@@ -2,9 +2,9 @@
 
 import pytest
 
-from engine import redact
-from engine.work.recording_actions import Action, plain_label
-from engine.work.recording_export import command_task
+from engine.kinds.recording.recording_actions import Action, plain_label
+from engine.kinds.recording.recording_export import command_task
+from engine.model import redact
 
 LABELS = ["Password:", "Password: *", "Secret token :", "Passwort：", "API-Key:"]
 

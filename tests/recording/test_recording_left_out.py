@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.words import remarks
+from engine.text.words import remarks
 from tests.recording.test_recording_export import exported
 from tests.recording.trap_pages import served
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from engine.browser.egress import Policy
-from engine.browser.page_script import naming_script
-from engine.browser.session import BrowserSession, InstanceOptions
+from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
+from engine.browser.egress.egress_policy import Policy
+from engine.browser.recording.recorder_script import naming_script
 
 PAGE = """
 <main>

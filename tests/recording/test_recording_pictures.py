@@ -47,8 +47,8 @@ async def test_a_repeated_password_is_painted_over_even_where_texts_are_kept(
 async def test_over_a_network_face_only_the_operators_list_may_be_recorded(
     home: Any, site: Any
 ) -> None:
-    from engine.config import Settings
-    from engine.service import Engine
+    from engine.model.config import Settings
+    from engine.service.engine import Engine
 
     place = site.url.partition("//")[2]
     for allowed, state in (((), "FAILED"), ((place,), "COMPLETED")):

@@ -15,10 +15,10 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.browser.egress import Policy
-from engine.browser.session import BrowserSession, InstanceOptions
-from engine.errors import BrowserFailed
-from engine.records import Status
+from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
+from engine.browser.egress.egress_policy import Policy
+from engine.model.errors import BrowserFailed
+from engine.model.records import Status
 from tests.cli.program import Octask, only_task, until
 from tests.recording.conftest import read_lines
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from engine.browser.session import InstanceOptions
-from engine.work.recording_actions import Scribe
-from engine.work.recording_export import command_task
-from engine.work.recording_masks import Masks
-from engine.work.recording_told import Heard, TabClosed, Told
+from engine.browser.chromium.browser_session import InstanceOptions
+from engine.kinds.recording.recorder_messages import Heard, TabClosed, Told
+from engine.kinds.recording.recording_actions import Scribe
+from engine.kinds.recording.recording_export import command_task
+from engine.kinds.recording.recording_masks import Masks
 from tests.recording.conftest import until
 from tests.recording.test_recording_export import exported, replayed, state_of
 from tests.recording.trap_pages import served
@@ -32,9 +32,11 @@ def pages() -> Iterator[str]:
 async def test_after_a_tab_was_closed_a_replay_goes_on_in_the_right_one(
     recording: Any, pages: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.browser.recorder.BY_ITSELF_MS", -1)  # the hand is quick here
     monkeypatch.setattr(
-        "engine.run.recordings.InstanceOptions",
+        "engine.browser.recording.recorder.BY_ITSELF_MS", -1
+    )  # the hand is quick here
+    monkeypatch.setattr(
+        "engine.kinds.recording.recording_kind.InstanceOptions",
         lambda **given: InstanceOptions(**{**given, "windows": True}),
     )
     async with recording(f"{pages}/start") as running:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.work.recording_export import command_task
+from engine.kinds.recording.recording_export import command_task
 from tests.recording.conftest import Operator
 from tests.recording.test_recording_export import exported, replayed, state_of
 from tests.recording.trap_pages import PAGES, served

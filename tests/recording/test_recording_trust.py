@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.browser import recorder
-from engine.browser.recorder import RateCap
+from engine.browser.recording import recorder
+from engine.browser.recording.recorder import RateCap
+from engine.kinds.recording.recorder_messages import Heard, Target, Told, Went, read_told
+from engine.kinds.recording.recording_actions import Action, Scribe
+from engine.kinds.recording.recording_masks import Masks, is_secret_field
 from engine.sample.server import Answer
-from engine.work.recording_actions import Action, Scribe
-from engine.work.recording_masks import Masks, is_secret_field
-from engine.work.recording_told import Heard, Target, Told, Went, read_told
 from tests.recording.conftest import WAIT_S
 from tests.recording.test_recording_export import exported
 
@@ -338,7 +338,7 @@ async def test_a_page_that_floods_its_history_neither_fills_the_recording_nor_ho
     recording: Any, site: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorder, "MAX_STEPS", 1)  # a flood on the slowest machine, too
-    monkeypatch.setattr("engine.run.runner.HARD_STOP_S", 1.2)  # as it is without this test
+    monkeypatch.setattr("engine.execution.runner.HARD_STOP_S", 1.2)  # as it is without this test
     async with recording(f"{site.url}/shop/") as running:
         page = running.operator.page
         await page.evaluate(

@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from engine.version import VERSION
+from engine.model.version import VERSION
 from gui.app import APP_NAME, DESKTOP_ID, _parse
-from gui.desktop.wishes import SCHEME
+from gui.desktop.launch_request import SCHEME
 
 PLACE = Path(__file__).resolve().parents[2] / "resources"
 TASK = "0123456789abcdef"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from engine.records import ErrorInfo, Status
-from engine.store.assemble import assemble
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.ledger.result_assembly import assemble
+from engine.model.records import ErrorInfo, Status
 
 PAGE: dict[str, Any] = {
     "url": "http://site.test/",

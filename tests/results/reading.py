@@ -12,7 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from engine.export.exporter import Order, Watch, export_file, export_stream
-from engine.store.look import LedgerLook
+from engine.ledger.reader import LedgerLook
 
 XML = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 LINKED = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"

@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from engine.errors import InvalidArguments, TaskNotFound
 from engine.export import cells, sheet
 from engine.export.columns import TASK_COLUMNS
 from engine.export.errors import NothingToExport, ResultDamaged
 from engine.export.exporter import FORMATS, Order, Watch, export_file
-from engine.records import ErrorInfo, Status
+from engine.model.errors import InvalidArguments, TaskNotFound
+from engine.model.records import ErrorInfo, Status
 from tests.results.conftest import page, wrapped
 from tests.results.reading import csv_rows, jsonl_rows, streamed, workbook
 

@@ -13,8 +13,8 @@ import pytest
 from engine.export.errors import ExportExists, ExportRefused, ExportStopped
 from engine.export.exporter import FORMATS, Order, Watch
 from engine.export.exports import Exports
-from engine.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
-from engine.units import UnitFilter
+from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
+from engine.results.units import UnitFilter
 from tests.results.conftest import page
 
 VIEWS = [

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engine.export.exporter import FORMATS, Order, Watch, export_file
-from engine.store.findings import Findings, is_json
+from engine.results.findings import Findings, is_json
 from tests.results.conftest import page
 
 FEW, MANY = 50, 500

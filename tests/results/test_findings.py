@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from engine.records import Status
-from engine.store.findings import BLOCK, Findings
-from engine.store.json_stream import Damaged
+from engine.ledger.json_stream import Damaged
+from engine.model.records import Status
+from engine.results.findings import BLOCK, Findings
 from tests.results.conftest import page, wrapped
 
 PAGES = [page(1), page(2, title='"quoted" \\ 😀'), page(3, error="HTTP 404")]

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from engine.reading.desk import Reading
-from engine.reading.json_tree import Node
-from engine.records import Status
+from engine.ledger.files import Folder
+from engine.ledger.ledger import Ledger
+from engine.ledger.reader import LedgerLook
+from engine.ledger.reaper import Reaper
+from engine.model.records import Status
+from engine.results.file_reader import Reading
+from engine.results.json_tree import Node
 from engine.sample.site import Site
-from engine.store.files import Folder
-from engine.store.ledger import Ledger
-from engine.store.look import LedgerLook
-from engine.store.reaper import Reaper
 from gui.details.result import summary_text
 from tests.engines import opened, until
 from tests.results.conftest import page
@@ -29,7 +29,7 @@ HEAD = {"summary": {"total_pages": 3}}
 @pytest.fixture
 def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if few bytes were many."""
-    monkeypatch.setattr("engine.store.ledger.APART_BYTES", 10)
+    monkeypatch.setattr("engine.ledger.ledger.APART_BYTES", 10)
 
 
 def large(ledger: Ledger) -> str:
@@ -88,7 +88,7 @@ def test_what_reads_through_us_gets_the_same_bytes_as_of_a_small_one(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = large(ledger)
-    monkeypatch.setattr("engine.store.ledger.APART_BYTES", 10)
+    monkeypatch.setattr("engine.ledger.ledger.APART_BYTES", 10)
     with ledger.whole_result(small) as before, ledger.whole_result(large(ledger)) as now:
         assert now.read() == before.read()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.records import Status
+from engine.model.records import Status
 from tests.results.conftest import page
 from tests.results.reading import csv_rows, sheets
 

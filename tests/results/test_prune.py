@@ -12,15 +12,15 @@ import filelock
 import msgspec
 import pytest
 
-from engine.records import Status
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.ledger.reader import LedgerLook
+from engine.model.records import Status
 from engine.retention import removal
 from engine.retention.errors import DeleteFailed, NoTrash
 from engine.retention.judging import STILL_WRITING_MS, Kept
 from engine.retention.pruning import preview, prune
 from engine.retention.rules import Rules
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
-from engine.store.look import LedgerLook
 from tests.results.conftest import page
 
 ALL = Rules(keep=0)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import InvalidArguments
-from engine.records import Stamp
+from engine.model.errors import InvalidArguments
+from engine.model.records import Stamp
 from engine.retention.rules import Ended, Rules, chosen, rules_of
 
 NOW = 1_000_000.0

@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.browser.session import BrowserSession
-from engine.bulk import Contract
-from engine.comet import LinkedRuns, Runs
-from engine.config import Settings
-from engine.goals.desk import Goals
-from engine.goals.enforcing import Force
-from engine.records import EngineFields, Status, TaskId, TaskRecord, Units
-from engine.run.executor import Executor
-from engine.run.kind import Head, Kind, Tools
-from engine.run.runner import Job
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
-from engine.work.context import Clock, Context, UnitStopped
+from engine.browser.chromium.browser_session import BrowserSession
+from engine.contracts.bulk_progress import Contract
+from engine.contracts.contract_service import Goals
+from engine.contracts.forced_completion import Force
+from engine.contracts.lifecycle import LinkedRuns, Runs
+from engine.execution.executor import Executor
+from engine.execution.runner import Job
+from engine.kinds.context import Clock, Context, UnitStopped
+from engine.kinds.spec import Head, Kind, Tools
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.model.config import Settings
+from engine.model.records import EngineFields, Status, TaskId, TaskRecord, Units
 
 ENDS = {"completed", "failed", "cancelled"}
 FORCE = Force("three of ten are enough today", "ann")

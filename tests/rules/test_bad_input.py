@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from engine.cli.calls import described
-from engine.config import Settings
-from engine.errors import EngineError, InvalidArguments
-from engine.service import Engine
+from engine.model.config import Settings
+from engine.model.errors import EngineError, InvalidArguments
+from engine.service.engine import Engine
 from engine.verbs import VERBS, Param, Verb
 from engine.verbs.checking import read
 from tests.cli.program import Octask

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from engine.errors import LockTimeout
-from engine.goals import contracts
-from engine.goals.contracts import Contracts
-from engine.records import ErrorInfo, Status, TaskId, TaskRecord
+from engine.contracts import contract_store
+from engine.contracts.contract_store import Contracts
+from engine.model.errors import LockTimeout
+from engine.model.records import ErrorInfo, Status, TaskId, TaskRecord
 from tests.engines import until
 from tests.rules.contract_bench import FORCE, THREE, Bench
 
@@ -106,8 +106,8 @@ async def test_a_contract_that_is_held_at_the_end_fails_no_crawl(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, cancelled: bool
 ) -> None:
     """It is asked again and again, as a full disk is; a cancel ends that, too."""
-    monkeypatch.setattr("engine.goals.crawling.TIMEOUT_S", 0.1)
-    monkeypatch.setattr("engine.run.runner.AGAIN_S", 0.05)
+    monkeypatch.setattr("engine.contracts.crawl_contract.TIMEOUT_S", 0.1)
+    monkeypatch.setattr("engine.execution.runner.AGAIN_S", 0.05)
     task_id = bench.submit("run-1", {"expected_total": 3})
     with held(bench, task_id):
         await until(lambda: bench.executor.trouble)
@@ -130,7 +130,7 @@ async def test_a_crawl_whose_contract_is_gone_keeps_everything_and_says_so(bench
     await asyncio.to_thread(bench.cancel, task_id)
     await bench.executor.join(task_id)
     again = bench.submit("run-2", {"expected_total": 3})
-    (bench.root.parent / contracts.FOLDER / f"{bench.link(again)}.json").unlink()
+    (bench.root.parent / contract_store.FOLDER / f"{bench.link(again)}.json").unlink()
     await bench.executor.join(again)
     record = record_of(bench, again)
     assert record.status == Status.FAILED

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from engine.envelopes import Envelopes, envelope_request
-from engine.errors import EngineError
-from engine.goals.errors import BulkCompletionRefused
-from engine.records import EngineFields, Status, TaskId, TaskRecord
+from engine.budgets.envelopes import Envelopes, envelope_request
+from engine.contracts.errors import BulkCompletionRefused
+from engine.model.errors import EngineError
+from engine.model.records import EngineFields, Status, TaskId, TaskRecord
 from tests.engines import until
 from tests.rules.contract_bench import FORCE, THREE, Bench
 

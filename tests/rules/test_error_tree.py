@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import engine
-from engine.errors import EngineError
+from engine.model.errors import EngineError
 
 ROOT = Path(__file__).resolve().parents[2]
 # Codes that others have named: Node's, and those of seed 002.

@@ -7,8 +7,8 @@ from urllib.parse import parse_qsl, urlsplit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.work.addresses import Address, address_of, link_address
-from engine.work.frontier import Frontier, Visit
+from engine.kinds.crawl.frontier import Frontier, Visit
+from engine.model.addresses import Address, address_of, link_address
 
 HOSTS = st.sampled_from(["site.test", "xn--bcher-kva.test"])
 PATHS = st.sampled_from(["/", "/a", "/a/", "/a/b", "/c.html"])

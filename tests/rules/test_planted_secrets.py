@@ -16,13 +16,13 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
-from engine.admission import Terms
 from engine.cli.calls import described
-from engine.errors import EngineError
+from engine.contracts.completing import force_of
 from engine.export.exporter import Order
-from engine.goals.completing import force_of
+from engine.model.errors import EngineError
 from engine.sample.site import Site
-from engine.service import Engine
+from engine.service.admission import Terms
+from engine.service.engine import Engine
 from tests.cli.program import FAST, Octask
 from tests.engines import opened
 

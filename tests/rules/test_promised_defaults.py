@@ -10,16 +10,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine import redact
-from engine.config import Settings
-from engine.errors import InvalidArguments, LedgerUnusable
-from engine.service import Engine
+from engine.kinds.crawl.crawl_args import parse_crawl
+from engine.kinds.evidence.evidence_args import parse_evidence
+from engine.kinds.recording.recording_args import parse_recording
+from engine.kinds.sitemap.sitemap_args import parse_sitemap
+from engine.kinds.snapshot.snapshot_args import parse_snapshot
+from engine.model import redact
+from engine.model.config import Settings
+from engine.model.errors import InvalidArguments, LedgerUnusable
+from engine.service.engine import Engine
 from engine.verbs import VERBS
-from engine.work.crawl_args import parse_crawl
-from engine.work.evidence_args import parse_evidence
-from engine.work.recording_args import parse_recording
-from engine.work.sitemap_args import parse_sitemap
-from engine.work.snapshot_args import parse_snapshot
 
 URL = "http://a.example/"
 PAGES = {

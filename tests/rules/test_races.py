@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.envelopes import Envelopes
-from engine.envelopes.request import envelope_request
-from engine.errors import EngineError
-from engine.goals.desk import Goals
-from engine.goals.enforcing import Force
-from engine.records import EngineFields, Status, TaskRecord
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from engine.budgets.envelopes import Envelopes
+from engine.budgets.envelopes.envelope_requests import envelope_request
+from engine.contracts.contract_service import Goals
+from engine.contracts.forced_completion import Force
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.model.errors import EngineError
+from engine.model.records import EngineFields, Status, TaskRecord
 
 ROUNDS = 500
 ARGS = {"url": "http://x.test/"}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import TransitionError
-from engine.lifecycle import COMMAND, COMMAND_TASK, LEDGER, RUN, TASK_RUN, Machine
+from engine.model.errors import TransitionError
+from engine.model.lifecycle import COMMAND, COMMAND_TASK, LEDGER, RUN, TASK_RUN, Machine
 
 # As the seeds draw them, one step a line, typed from them and not from the code.
 DIAGRAMS: dict[str, tuple[Machine, str]] = {

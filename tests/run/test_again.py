@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from engine.admission import Terms
-from engine.again import CannotRepeat, RequestHidden, RequestUnknown
-from engine.records import TaskRecord
-from engine.service import Engine
+from engine.model.records import TaskRecord
+from engine.service.admission import Terms
+from engine.service.engine import Engine
+from engine.service.rerun import CannotRepeat, RequestHidden, RequestUnknown
 from tests.engines import opened
 
 ARGS = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 2}

@@ -9,11 +9,11 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.config import Settings
-from engine.records import Status, TaskRecord
+from engine.model.config import Settings
+from engine.model.records import Status, TaskRecord
 from engine.sample.pages import marker
 from engine.sample.site import Site
-from engine.service import Engine
+from engine.service.engine import Engine
 from tests.far_limits import wait_for_answers
 
 QUICK = {"delay_ms": 0, "respect_robots": False}

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.browser.session import BrowserSession
-from engine.config import Settings
-from engine.run.kind import Tools
-from engine.run.kinds import KINDS
-from engine.service import Engine
-from engine.work.context import Clock, MemoryContext
+from engine.browser.chromium.browser_session import BrowserSession
+from engine.kinds.context import Clock, MemoryContext
+from engine.kinds.registry import KINDS
+from engine.kinds.spec import Tools
+from engine.model.config import Settings
+from engine.service.engine import Engine
 
 ARGS = {"respect_robots": False, "delay_ms": 0, "concurrency": 1, "max_pages": 6}
 MEASURED = ("response_ms", "render_ms")  # by the browser's own clock

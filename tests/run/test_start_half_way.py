@@ -8,11 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from engine.config import Settings
-from engine.errors import ShuttingDown
-from engine.records import TERMINAL
-from engine.service import Engine
-from engine.store.ledger import Ledger
+from engine.ledger.ledger import Ledger
+from engine.model.config import Settings
+from engine.model.errors import ShuttingDown
+from engine.model.records import TERMINAL
+from engine.service.engine import Engine
 
 ROUNDS = 15
 

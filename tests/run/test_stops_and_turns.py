@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from engine.browser.session import BrowserSession
-from engine.config import Settings
-from engine.errors import LedgerWriteFailed, TaskFailed
-from engine.records import ErrorInfo, Status, TaskId, TaskRecord, Units
-from engine.run.executor import Executor
-from engine.run.kind import Head, Kind, Tools
-from engine.run.runner import Job
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
-from engine.work.context import Clock, Context, StopReason, UnitStopped
+from engine.browser.chromium.browser_session import BrowserSession
+from engine.execution.executor import Executor
+from engine.execution.runner import Job
+from engine.kinds.context import Clock, Context, StopReason, UnitStopped
+from engine.kinds.spec import Head, Kind, Tools
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.model.config import Settings
+from engine.model.errors import LedgerWriteFailed, TaskFailed
+from engine.model.records import ErrorInfo, Status, TaskId, TaskRecord, Units
 
 WHY_ENDS = {
     "cancelled": (Status.CANCELLED, None),
@@ -136,7 +136,7 @@ async def test_the_reason_of_a_stop_says_how_the_task_ends(
 async def test_a_body_that_hears_of_no_stop_is_cut_short_and_told_by_its_reason(
     bench: Bench, reason: StopReason, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.run.runner.HARD_STOP_S", 0.01)
+    monkeypatch.setattr("engine.execution.runner.HARD_STOP_S", 0.01)
 
     async def deaf(args: int, ctx: Context, tools: Tools) -> Head:
         await ctx.page({"n": 1}, Units(done=1))

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from engine import words
-from engine.errors import (
+from engine.ledger.ledger import Ledger
+from engine.model.errors import (
     InvalidArguments,
     LedgerReadOnly,
     LedgerUnusable,
     ShuttingDown,
     WaitTimeout,
 )
-from engine.records import Status, TaskRecord, TaskView
-from engine.store.ledger import Ledger
+from engine.model.records import Status, TaskRecord, TaskView
+from engine.text import words
 from tests.engines import opened, until
 
 STATIC = {"engine": "static", "delay_ms": 0, "respect_robots": False}
@@ -247,7 +247,7 @@ async def test_a_full_disk_at_the_end_is_waited_out_and_nothing_is_lost(
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", full_or_not)
-    monkeypatch.setattr("engine.run.runner.AGAIN_S", 0.02)
+    monkeypatch.setattr("engine.execution.runner.AGAIN_S", 0.02)
     async with opened(home) as engine:
         args = {"url": site.url, **STATIC, "max_pages": 3, "delay_ms": 100}
         task_id = (await engine.start("crawl", args)).task_id

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.comet import Runs
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from engine.contracts.lifecycle import Runs
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.comet import LifecycleTransitionError, Run, RunNotRunning, Runs, envelope
-from engine.errors import EngineError, InvalidArguments
-from engine.lifecycle import RUN
-from engine.store.shelf import NotAnId, NotOnShelf
+from engine.contracts.lifecycle import LifecycleTransitionError, Run, RunNotRunning, Runs, envelope
+from engine.ledger.record_store import NotAnId, NotOnShelf
+from engine.model.errors import EngineError, InvalidArguments
+from engine.model.lifecycle import RUN
 from tests.runs.run_files import stored
 
 FIELDS = (

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.comet import LinkedRuns, Runs
-from engine.envelopes import Envelopes
-from engine.records import EngineFields, Status
-from engine.store.ledger import Ledger
-from engine.store.reaper import Reaper
+from engine.budgets.envelopes import Envelopes
+from engine.contracts.lifecycle import LinkedRuns, Runs
+from engine.ledger.ledger import Ledger
+from engine.ledger.reaper import Reaper
+from engine.model.records import EngineFields, Status
 from tests.engines import opened
 from tests.runs.run_marks import marks, only_run
 
@@ -21,10 +21,10 @@ from tests.runs.run_marks import marks, only_run
 DIE = """
 import os, signal, sys
 from pathlib import Path
-from engine.comet import LinkedRuns, Runs
-from engine.records import EngineFields, Status
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from engine.contracts.lifecycle import LinkedRuns, Runs
+from engine.model.records import EngineFields, Status
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
 home, step = Path(sys.argv[1]), sys.argv[2]
 root = home / "tasks"
 runs = Runs(home)
@@ -109,7 +109,7 @@ async def test_healing_reads_no_run_that_has_ended(
     folder.mkdir()
     for number in range(200):  # each of them would be told of if it were read
         (folder / f"run-{number}.json").write_text("{")
-    with caplog.at_level(logging.INFO, "engine.comet"):
+    with caplog.at_level(logging.INFO, "engine.contracts.lifecycle"):
         async with opened(home):
             pass
     assert not caplog.records

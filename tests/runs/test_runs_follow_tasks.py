@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from engine.admission import Terms
-from engine.comet import LinkedRuns, RunOfTask, Runs
-from engine.envelopes import EnvelopeEnded, EnvelopeRequest, Envelopes
-from engine.errors import EngineError, TransitionError
-from engine.records import EngineFields, ErrorInfo, Status, TaskRecord
-from engine.service import Engine
-from engine.store.ledger import Ledger
+from engine.budgets.envelopes import EnvelopeEnded, EnvelopeRequest, Envelopes
+from engine.contracts.lifecycle import LinkedRuns, RunOfTask, Runs
+from engine.ledger.ledger import Ledger
+from engine.model.errors import EngineError, TransitionError
+from engine.model.records import EngineFields, ErrorInfo, Status, TaskRecord
+from engine.service.admission import Terms
+from engine.service.engine import Engine
 from tests.engines import opened
 from tests.runs.run_marks import marks, only_run
 

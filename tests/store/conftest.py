@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.records import EngineFields
-from engine.store.ledger import Ledger
+from engine.ledger.ledger import Ledger
+from engine.model.records import EngineFields
 from tests.owned_ledger import lease, ledger, root
 
 __all__ = ["lease", "ledger", "root"]

@@ -10,10 +10,10 @@ from types import ModuleType
 import filelock
 import pytest
 
-from engine.errors import EngineError, LedgerReadOnly, LedgerWriteFailed
-from engine.records import Status
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.model.errors import EngineError, LedgerReadOnly, LedgerWriteFailed
+from engine.model.records import Status
 
 CODES = [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS]
 

@@ -10,11 +10,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
-from engine.errors import TransitionError
-from engine.records import LIVE, Status, TaskRecord
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
-from engine.store.reaper import Reaper
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.ledger.reaper import Reaper
+from engine.model.errors import TransitionError
+from engine.model.records import LIVE, Status, TaskRecord
 
 TERMINAL_KINDS = {"completed", "failed", "cancelled"}
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import TaskUnreadable
-from engine.records import TaskEvent, Units
-from engine.store import journal
-from engine.store.ledger import Ledger
+from engine.ledger import journal
+from engine.ledger.ledger import Ledger
+from engine.model.errors import TaskUnreadable
+from engine.model.records import TaskEvent, Units
 
 
 def events_file(ledger: Ledger, task_id: str) -> Path:

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import LockTimeout
-from engine.store import lock as lock_module
-from engine.store.files import Folder
-from engine.store.ledger import Ledger
-from engine.store.lock import LockLost, TaskLock, held_by_another
-from engine.store.lock_watch import UNMOVED_S
+from engine.ledger import lock as lock_module
+from engine.ledger.files import Folder
+from engine.ledger.ledger import Ledger
+from engine.ledger.lock import LockLost, TaskLock, held_by_another
+from engine.ledger.lock_watch import UNMOVED_S
+from engine.model.errors import LockTimeout
 from tests.lock_clock import LockClock, given_clock
 
 
@@ -212,8 +212,8 @@ def test_leaving_does_not_remove_somebody_elses_lock(folder: Folder, clock: Lock
 
 DIE_INSIDE = """
 import sys, os, signal
-from engine.store.files import Folder
-from engine.store.lock import TaskLock
+from engine.ledger.files import Folder
+from engine.ledger.lock import TaskLock
 with Folder.at(sys.argv[1]) as folder, TaskLock(folder, "t"):
     os.kill(os.getpid(), signal.SIGKILL)
 """

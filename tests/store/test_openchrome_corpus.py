@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import TaskNotFound, TaskUnreadable, TransitionError
-from engine.records import LIVE, Status, TaskRecord, Unreadable
-from engine.store.ledger import Ledger
-from engine.store.ownership import owner_of
-from engine.store.reaper import Reaper
+from engine.ledger.ledger import Ledger
+from engine.ledger.ownership import owner_of
+from engine.ledger.reaper import Reaper
+from engine.model.errors import TaskNotFound, TaskUnreadable, TransitionError
+from engine.model.records import LIVE, Status, TaskRecord, Unreadable
 
 CORPUS = Path(__file__).resolve().parents[2] / "fixtures" / "openchrome"
 INDEX = json.loads((CORPUS / "INDEX.json").read_bytes())

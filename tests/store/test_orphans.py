@@ -14,14 +14,14 @@ import msgspec
 import psutil
 import pytest
 
-from engine.records import TaskId, TaskRecord, Units
-from engine.store import machine
-from engine.store.assemble import assemble
-from engine.store.lease import Lease, is_alive
-from engine.store.ledger import Ledger
-from engine.store.ownership import Owner, owner_of
-from engine.store.reaper import Reaper
-from engine.tally import Tally
+from engine.ledger import machine
+from engine.ledger.lease import Lease, is_alive
+from engine.ledger.ledger import Ledger
+from engine.ledger.ownership import Owner, owner_of
+from engine.ledger.reaper import Reaper
+from engine.ledger.result_assembly import assemble
+from engine.model.records import TaskId, TaskRecord, Units
+from engine.model.tally import Tally
 
 DAY_MS = 24 * 3_600_000
 TIMES = (10**399, -(10**399), 1e300, -1e300, "soon", True, None)
@@ -47,7 +47,7 @@ def leave_running(root: Path) -> str:
     """A crawl of a process that ends without a word, with two pages done."""
     code = (
         "import os, sys; from pathlib import Path\n"
-        "from engine.store.lease import Lease; from engine.store.ledger import Ledger\n"
+        "from engine.ledger.lease import Lease; from engine.ledger.ledger import Ledger\n"
         "root = Path(sys.argv[1]); ledger = Ledger(root, lease=Lease.acquire(root))\n"
         "t = ledger.create('crawl', {'url': 'http://site.test/', 'scope': 'http://site.test/**'})\n"
         "ledger.claim(t.task_id)\n"

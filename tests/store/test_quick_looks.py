@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.records import TaskRecord
-from engine.store.depth import MAX_DEPTH, is_deep
-from engine.store.look import LedgerLook
-from engine.store.meta import glimpse, is_flat
+from engine.ledger.json_depth import MAX_DEPTH, is_deep
+from engine.ledger.meta import glimpse, is_flat
+from engine.ledger.reader import LedgerLook
+from engine.model.records import TaskRecord
 
 ID = "00000000000000aa"
 PLAIN = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from engine import redact
-from engine.records import ErrorInfo, Status
-from engine.store.ledger import Ledger
-from engine.work.addresses import credentials_of
-from engine.work.given_secrets import Scrub
+from engine.ledger.ledger import Ledger
+from engine.model import redact
+from engine.model.addresses import credentials_of
+from engine.model.records import ErrorInfo, Status
+from engine.secrets.given_secrets import Scrub
 
 SECRET = "Zq7hunter2Xk"
 KEYS = st.sampled_from(

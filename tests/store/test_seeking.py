@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import TaskUnreadable
 from engine.export.errors import ExportRefused
-from engine.past import Past
-from engine.store import seeking
-from engine.store.files import Folder
-from engine.store.seeking import Needle, find, place_of
+from engine.ledger import event_search
+from engine.ledger.event_search import Needle, find, place_of
+from engine.ledger.files import Folder
+from engine.model.errors import TaskUnreadable
+from engine.service.task_history import Past
 
 NAME = "events.jsonl"
 TASK = f"{7:016x}"
@@ -58,7 +58,7 @@ def test_every_line_that_holds_a_text_is_found_once_whatever_the_slices(
     place = tmp_path_factory.mktemp("seek")
     (place / NAME).write_bytes(data)
     with pytest.MonkeyPatch.context() as patch, Folder.at(str(place)) as folder:
-        patch.setattr(seeking, "_BLOCK", block)
+        patch.setattr(event_search, "_BLOCK", block)
         assert everywhere(folder, "Needle", most) == starts(data, b"needle")
 
 

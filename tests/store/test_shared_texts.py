@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from engine.records import EngineFields, TaskRecord, Units, Unreadable
-from engine.store import meta
-from engine.store.listing import kept
-from engine.store.look import LedgerLook
-from engine.store.meta import lighter
+from engine.ledger import meta
+from engine.ledger.listing import kept
+from engine.ledger.meta import lighter
+from engine.ledger.reader import LedgerLook
+from engine.model.records import EngineFields, TaskRecord, Units, Unreadable
 
 IDS = [f"{number:016x}" for number in (1, 2)]
 META = {

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import LedgerUnusable, TaskNotFound, TaskUnreadable
-from engine.records import Status, TaskRecord, Unreadable
-from engine.store import meta
-from engine.store.files import Unusable
-from engine.store.ledger import Ledger
+from engine.ledger import meta
+from engine.ledger.files import Unusable
+from engine.ledger.ledger import Ledger
+from engine.model.errors import LedgerUnusable, TaskNotFound, TaskUnreadable
+from engine.model.records import Status, TaskRecord, Unreadable
 
 ID = "0123456789abcdef"
 GOOD = {"task_id": ID, "kind": "crawl", "status": "RUNNING", "pid": 7, "created_at": 5}

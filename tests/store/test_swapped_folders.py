@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from engine.records import META_NAME, TaskRecord
-from engine.store.files import HAS_DIR_FD, Folder
-from engine.store.look import LedgerLook
+from engine.ledger.files import HAS_DIR_FD, Folder
+from engine.ledger.reader import LedgerLook
+from engine.model.records import META_NAME, TaskRecord
 from tests.watch.folders import task_id, write_meta
 
 pytestmark = pytest.mark.skipif(not HAS_DIR_FD, reason="folders cannot be held open here")

@@ -10,7 +10,11 @@ from typing import Any
 
 import pytest
 
-from engine.errors import (
+from engine.ledger import task_files
+from engine.ledger.files import Folder
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.model.errors import (
     LedgerReadOnly,
     LedgerUnusable,
     NotATaskId,
@@ -18,11 +22,7 @@ from engine.errors import (
     TaskNotFound,
     TransitionError,
 )
-from engine.records import EngineFields, ErrorInfo, Status, Units
-from engine.store import outcome
-from engine.store.files import Folder
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from engine.model.records import EngineFields, ErrorInfo, Status, Units
 
 ARGS = {"url": "http://site.test/", "max_pages": 3}
 
@@ -68,7 +68,7 @@ def test_an_id_that_is_taken_is_left_alone_and_another_is_made(ledger: Ledger, m
 def test_an_empty_folder_with_the_new_id_is_not_replaced(ledger: Ledger):
     (ledger.root / ("0" * 16)).mkdir()
     with Folder.at(str(ledger.root)) as root:
-        assert not outcome.place_task(root, "0" * 16, {"meta.json": b"{}"}, ".new.x.tmp")
+        assert not task_files.place_task(root, "0" * 16, {"meta.json": b"{}"}, ".new.x.tmp")
     assert os.listdir(ledger.root / ("0" * 16)) == []
 
 

@@ -13,13 +13,13 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.browser.limits import DEFAULT, Limits
-from engine.browser.session import BrowserSession
-from engine.config import Settings
-from engine.run.kind import Tools
-from engine.run.kinds import KINDS
+from engine.browser.chromium.browser_limits import DEFAULT, Limits
+from engine.browser.chromium.browser_session import BrowserSession
+from engine.kinds.context import MemoryContext
+from engine.kinds.registry import KINDS
+from engine.kinds.spec import Tools
+from engine.model.config import Settings
 from engine.sample.server import Answer, Request, Server
-from engine.work.context import MemoryContext
 from tests.far_limits import FAR_S, be_patient
 
 Kept = dict[str, dict[str, Any]]
@@ -65,7 +65,10 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """For whom nothing hangs: see `tests.far_limits`."""
     be_patient(monkeypatch)
     # What a renderer's end is told of as; and a tab of a dead page needs its time to close.
-    for limit in ("engine.browser.memory.TOLD_S", "engine.browser.page.CLOSE_S"):
+    for limit in (
+        "engine.browser.chromium.renderer_memory.TOLD_S",
+        "engine.browser.page.crawl_tab.CLOSE_S",
+    ):
         monkeypatch.setattr(limit, FAR_S)
 
 

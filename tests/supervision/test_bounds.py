@@ -23,8 +23,8 @@ ASKS = frozenset(
 BOUNDED_BY = {
     "agent_tab.prepare": "`open_tab`",
     "agent_tab.open_tab": "`Instance.new_page` bounds itself",
-    "berth._new_tab": "`Berth._tab`",
-    "berth._bury": "`Tab.close` bounds itself",
+    "crawl_context._new_tab": "`Berth._tab`",
+    "crawl_context._bury": "`Tab.close` bounds itself",
     "command_expect": "`run_command`: the command's own limit",
     "command_pages": "`run_command`: the command's own limit",
     "command_reading": "`run_command`: the command's own limit",
@@ -32,24 +32,24 @@ BOUNDED_BY = {
     "command_target": "`run_command`: the command's own limit",
     "command_tools._close": "`Instances.close` bounds itself",
     "contexts._open": "`TabPool._open` and `open_instance`",
-    "departure": "`run_command`: the command's own limit",
-    "covering": "whoever takes the picture: `AgentTab.within`, `run_command`, `Recorder`",
+    "navigation_wait": "`run_command`: the command's own limit",
+    "screenshot_masking": "whoever takes the picture: `AgentTab.within`, `run_command`, `Recorder`",
     "evidence._lumas": "`TabCamera._phash`",
-    "gate.open": "`launch`",
-    "importing.is_importing": "`Tab.take`, and `AgentTab.within`",
-    "instance.page": "`new_page` bounds itself",
-    "instance._adopt": "`new_page`; of a stray window, the end of its instance",
-    "interacting": "`AgentTab.within`, around each call of an agent",
+    "navigation_filter.open": "`launch`",
+    "module_imports.is_importing": "`Tab.take`, and `AgentTab.within`",
+    "browser_instance.page": "`new_page` bounds itself",
+    "browser_instance._adopt": "`new_page`; of a stray window, the end of its instance",
+    "element_actions": "`AgentTab.within`, around each call of an agent",
     "launch.know": "`launch`",
-    "own_world.evaluate": "`AgentTab.within`",
-    "page._ask": "`Tab.take`: the page's own limit",
-    "page._take": "`Tab.take`, and `Tab.screenshot` bounds itself",
-    "picturing": "`AgentTab.within`",
+    "isolated_expression.evaluate": "`AgentTab.within`",
+    "crawl_tab._ask": "`Tab.take`: the page's own limit",
+    "crawl_tab._take": "`Tab.take`, and `Tab.screenshot` bounds itself",
+    "screenshot": "`AgentTab.within`",
     "recorder._listen": "`Recorder.watch`",
     "screencast": "`watch`: a pane that is shown; called off when it is not",
-    "session": "pools, instances, drivers and the proxy bound their own ends",
-    "world.open": "`open_tab`",
-    "world._ask": "`AgentTab.within`",
+    "browser_session": "pools, instances, drivers and the proxy bound their own ends",
+    "isolated_world.open": "`open_tab`",
+    "isolated_world._ask": "`AgentTab.within`",
 }
 
 
@@ -82,7 +82,7 @@ def _around(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> tuple[str, bool]:
 
 
 @pytest.mark.case("R74")
-@pytest.mark.parametrize("path", sorted(ROOM.glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(ROOM.rglob("*.py")), ids=lambda path: path.stem)
 def test_every_wait_for_the_browser_is_bounded(path: Path) -> None:
     text = path.read_text("utf-8")
     if "playwright" not in text:
@@ -105,7 +105,7 @@ def test_a_wait_without_a_limit_is_found() -> None:
 
 def test_nobody_is_named_for_a_wait_that_is_no_more() -> None:
     names = set()
-    for path in ROOM.glob("*.py"):
+    for path in ROOM.rglob("*.py"):
         found = {function for function, _ in waits(ast.parse(path.read_text("utf-8")))}
         names |= {f"{path.stem}.{function}" for function in found} | (
             {path.stem} if found else set()

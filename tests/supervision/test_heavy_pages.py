@@ -10,18 +10,18 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.browser.command_stage import Stage
-from engine.browser.command_tools import run_command
-from engine.browser.egress import Policy
-from engine.browser.instances import Instances
-from engine.browser.limits import MIB, Limits
-from engine.browser.memory import Load
-from engine.browser.processes import Family
-from engine.browser.session import FetcherOptions, InstanceOptions
-from engine.errors import PageError
-from engine.work.command_errors import CommandFailed
-from engine.work.command_plan import Step
-from engine.work.fetch import PageOptions
+from engine.browser.chromium.browser_limits import MIB, Limits
+from engine.browser.chromium.browser_session import FetcherOptions, InstanceOptions
+from engine.browser.chromium.instances import Instances
+from engine.browser.chromium.processes import Family
+from engine.browser.chromium.renderer_memory import Load
+from engine.browser.egress.egress_policy import Policy
+from engine.browser.interact.command_stage import Stage
+from engine.browser.interact.command_tools import run_command
+from engine.kinds.commands.command_errors import CommandFailed
+from engine.kinds.commands.command_plan import Step
+from engine.model.errors import PageError
+from engine.pages.fetch import PageOptions
 from tests.supervision.conftest import Place, Running, crawled, renderers, until
 
 SMALL = Limits(renderer_bytes=300 * MIB, look_s=0.1)
@@ -137,7 +137,7 @@ def test_a_number_that_belongs_to_nobody_has_no_family() -> None:
 
 
 def test_a_page_that_was_too_heavy_is_a_failed_page_with_a_code_of_its_own() -> None:
-    from engine.browser.failures import PageTooHeavy
+    from engine.browser.page.failures import PageTooHeavy
 
     error = PageTooHeavy()
     assert isinstance(error, PageError)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from engine.browser.limits import MIB, Limits
-from engine.browser.upkeep import Upkeep
-from engine.errors import OnlyErrorAnswers
+from engine.browser.chromium.browser_limits import MIB, Limits
+from engine.browser.chromium.browser_recycler import Upkeep
+from engine.model.errors import OnlyErrorAnswers
 from engine.sample.server import Answer, Request
 from tests.supervision.conftest import Place, Running, crawled
 
 if TYPE_CHECKING:
-    from engine.browser.launch import Chromium
+    from engine.browser.chromium.launch import Chromium
 
 pytestmark = pytest.mark.usefixtures("patience")
 HONEST = [f"/page/{number}" for number in range(8)]
@@ -204,8 +204,8 @@ async def test_a_page_that_hangs_alone_too_is_asked_for_no_third_time(
 async def test_a_page_that_floods_its_browser_is_ended_and_the_pages_beside_it_are_kept(
     home: Path, place: Place, browser: Running, does: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for limit, at_s in (("upkeep.SLOW_S", 0.5), ("launch.ANSWER_S", 2.0)):
-        monkeypatch.setattr(f"engine.browser.{limit}", at_s)
+    for limit, at_s in (("browser_recycler.SLOW_S", 0.5), ("launch.ANSWER_S", 2.0)):
+        monkeypatch.setattr(f"engine.browser.chromium.{limit}", at_s)
     place.pages = dict.fromkeys(HONEST, "<p>fine</p>")
     place.pages["/"] = place.links(*HONEST[:3], "/flood", *HONEST[3:])
     place.pages["/flood"] = f"<script>at = 0; onload = () => {{ for (;;) {does} }}</script>"

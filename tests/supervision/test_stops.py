@@ -17,21 +17,22 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.browser.egress import Policy
-from engine.browser.evidence import TabCamera
-from engine.browser.failures import PageTooHeavy
-from engine.browser.processes import alive
-from engine.browser.session import InstanceOptions
-from engine.config import Settings
-from engine.errors import BrowserGone, PageError
-from engine.records import Status
-from engine.run.evidences import EVIDENCE
-from engine.run.kind import Tools
+from engine.browser.chromium.browser_session import InstanceOptions
+from engine.browser.chromium.processes import alive
+from engine.browser.egress.egress_policy import Policy
+from engine.browser.page.evidence import TabCamera
+from engine.browser.page.failures import PageTooHeavy
+from engine.kinds.context import MemoryContext, UnitTimeout
+from engine.kinds.crawl import retry_policy, suspend_detection
+from engine.kinds.crawl.suspend_detection import Awake
+from engine.kinds.evidence import evidence_bundle
+from engine.kinds.evidence.evidence_kind import EVIDENCE
+from engine.kinds.spec import Tools
+from engine.model.config import Settings
+from engine.model.errors import BrowserGone, PageError
+from engine.model.records import Status
 from engine.sample.server import Answer
-from engine.service import Engine
-from engine.work import awake, evidence, second_chance
-from engine.work.awake import Awake
-from engine.work.context import MemoryContext, UnitTimeout
+from engine.service.engine import Engine
 from tests.commands.conftest import do, task
 from tests.hard.kill_program import family
 from tests.supervision.conftest import Place, Running, until
@@ -108,9 +109,9 @@ async def test_a_crawl_without_a_browser_that_starts_fails_with_the_way_out(
 CRAWL = """
     import asyncio, json, sys, tempfile
     from pathlib import Path
-    from engine.config import Settings
-    from engine.service import Engine
-    from engine.work import awake
+    from engine.model.config import Settings
+    from engine.service.engine import Engine
+    from engine.kinds.crawl import crawl as awake
 
     awake.BEAT_S, awake.STILL_S = 0.2, 1.0  # the clocks of this try run faster
 
@@ -164,13 +165,13 @@ async def test_a_stop_of_the_process_shows_and_a_busy_loop_of_some_length_does_n
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr(awake, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(awake, "_slept_s", lambda: 0.0)
+    monkeypatch.setattr(suspend_detection, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(suspend_detection, "_slept_s", lambda: 0.0)
     with Awake() as watch:
         before = now[0]
-        now[0] += awake.STILL_S - 0.1  # the busy loop
+        now[0] += suspend_detection.STILL_S - 0.1  # the busy loop
         assert watch.since(before)
-        now[0] += awake.STILL_S + 0.1  # the stop
+        now[0] += suspend_detection.STILL_S + 0.1  # the stop
         assert not watch.since(before)
         assert watch.since(now[0] + 0.1)
 
@@ -180,7 +181,7 @@ async def test_a_sleep_of_the_machine_shows_although_its_monotonic_clock_stood(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     slept = [10.0]
-    monkeypatch.setattr(awake, "_slept_s", lambda: slept[0])
+    monkeypatch.setattr(suspend_detection, "_slept_s", lambda: slept[0])
     with Awake(still_s=500.0) as watch:
         before = time.monotonic()
         assert watch.since(before)
@@ -192,24 +193,24 @@ async def test_a_sleep_of_the_machine_shows_although_its_monotonic_clock_stood(
 def test_a_page_comes_again_for_a_death_and_for_what_a_sleep_explains() -> None:
     crash, slow, answer = (PageError(kind, kind) for kind in ("crash", "timeout", "http"))
     gone, late = BrowserGone(url="x"), UnitTimeout(label="x", limit_s=1.0)
-    assert [*map(second_chance.is_unproved, (crash, gone, slow, late))] == [1, 1, 0, 0]
-    assert [*map(second_chance.is_of_a_sleep, (slow, gone, late, crash, answer))] == [1, 1, 1, 0, 0]
-    assert second_chance.is_unproved(PageTooHeavy())
+    assert [*map(retry_policy.is_unproved, (crash, gone, slow, late))] == [1, 1, 0, 0]
+    assert [*map(retry_policy.is_of_a_sleep, (slow, gone, late, crash, answer))] == [1, 1, 1, 0, 0]
+    assert retry_policy.is_unproved(PageTooHeavy())
 
 
 def test_no_kind_of_timeout_names_the_address_that_its_page_record_has() -> None:
     late = UnitTimeout(label="http://site.test/a", limit_s=45.0)
-    assert second_chance.failure_of(late) == ("the page did not answer within 45 s", "timeout", 0)
-    assert second_chance.first_error(late) == "the page did not answer within 45 s"
-    rules = UnitTimeout(label=second_chance.ROBOTS, limit_s=35.0)
-    assert second_chance.failure_of(rules).error == "robots.txt did not answer within 35 s"
+    assert retry_policy.failure_of(late) == ("the page did not answer within 45 s", "timeout", 0)
+    assert retry_policy.first_error(late) == "the page did not answer within 45 s"
+    rules = UnitTimeout(label=retry_policy.ROBOTS, limit_s=35.0)
+    assert retry_policy.failure_of(rules).error == "robots.txt did not answer within 35 s"
 
 
 async def test_a_page_that_hangs_takes_the_time_of_all_parts_of_its_evidence_once(
     home: Path, place: Place, browser: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.pages["/"] = "fine"
-    monkeypatch.setattr(evidence, "LEAST_S", 2.0)
+    monkeypatch.setattr(evidence_bundle, "LEAST_S", 2.0)
     monkeypatch.setattr(TabCamera, "open", hung_once_open(TabCamera.open))
     async with browser() as session:
         context = MemoryContext()

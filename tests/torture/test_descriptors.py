@@ -18,12 +18,12 @@ TASKS = 500
 PROGRAM = """
 import asyncio, json, os, resource, sys, time
 from pathlib import Path
-from engine.config import Settings
-from engine.errors import EngineError
-from engine.records import Status
-from engine.service import Engine
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from engine.model.config import Settings
+from engine.model.errors import EngineError
+from engine.model.records import Status
+from engine.service.engine import Engine
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
 
 home, count = Path(sys.argv[1]), int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import LedgerWriteFailed, TransitionError
-from engine.records import Status
-from engine.store.ledger import Ledger
+from engine.ledger.ledger import Ledger
+from engine.model.errors import LedgerWriteFailed, TransitionError
+from engine.model.records import Status
 
 Fail = Callable[[], None]
 

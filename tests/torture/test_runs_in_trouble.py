@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.comet import LinkedRuns, Runs
-from engine.errors import LedgerUnusable
-from engine.records import EngineFields, Status, TaskRecord
-from engine.store.ledger import Ledger
+from engine.contracts.lifecycle import LinkedRuns, Runs
+from engine.ledger.ledger import Ledger
+from engine.model.errors import LedgerUnusable
+from engine.model.records import EngineFields, Status, TaskRecord
 from tests.cli.program import Octask
 
 RUN_ID = "run-1"

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import EngineError, LedgerWriteFailed
-from engine.goals.desk import Goals
-from engine.records import COMMANDS_NAME
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from engine.contracts.contract_service import Goals
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.model.errors import EngineError, LedgerWriteFailed
+from engine.model.records import COMMANDS_NAME
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="links need a right on Windows")
 

@@ -21,13 +21,13 @@ from urllib.parse import quote
 import msgspec
 
 from engine.cli.calls import described
-from engine.config import Settings
-from engine.errors import EngineError
 from engine.export.exporter import Order
 from engine.export.recordings import FORMATS, export_recording
-from engine.logs import log_to_file
-from engine.service import Engine
-from engine.store.look import LedgerLook
+from engine.ledger.reader import LedgerLook
+from engine.logging.logs import log_to_file
+from engine.model.config import Settings
+from engine.model.errors import EngineError
+from engine.service.engine import Engine
 from tests.commands.conftest import do, task
 from tests.trust.given_values import BATCH, turned, values
 

@@ -10,11 +10,11 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from engine.admission import Terms
-from engine.logs import log_to_file
-from engine.records import TaskRecord
+from engine.logging.logs import log_to_file
+from engine.model.records import TaskRecord
 from engine.sample.site import Site
-from engine.service import Engine
+from engine.service.admission import Terms
+from engine.service.engine import Engine
 from tests.engines import opened
 
 FAST = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 2}

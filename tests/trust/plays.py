@@ -19,15 +19,15 @@ from urllib.parse import quote
 
 import msgspec
 
-from engine.admission import Terms
 from engine.cli.calls import described
-from engine.config import Settings
-from engine.errors import EngineError
+from engine.contracts.completing import force_of
 from engine.export.exporter import Order
-from engine.goals.completing import force_of
-from engine.logs import log_to_file
+from engine.logging.logs import log_to_file
+from engine.model.config import Settings
+from engine.model.errors import EngineError
 from engine.sample.server import Answer
-from engine.service import Engine
+from engine.service.admission import Terms
+from engine.service.engine import Engine
 from tests.commands.conftest import do, task
 from tests.trust.planted import BARE, PLANTED, PUBLISHED
 

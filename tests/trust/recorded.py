@@ -9,11 +9,11 @@ import asyncio
 import sys
 from pathlib import Path
 
-from engine.config import Settings
 from engine.export.recordings import FORMATS, export_recording
-from engine.logs import log_to_file
-from engine.service import Engine
-from engine.store.look import LedgerLook
+from engine.ledger.reader import LedgerLook
+from engine.logging.logs import log_to_file
+from engine.model.config import Settings
+from engine.service.engine import Engine
 from tests.recording.conftest import Operator, read_lines, until
 from tests.trust.planted import PLANTED
 

@@ -9,10 +9,10 @@ from typing import Final
 
 import pytest
 
-from engine.budget import ToolCall
-from engine.envelopes import EnvelopeRequest, Envelopes
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from engine.budgets import ToolCall
+from engine.budgets.envelopes import EnvelopeRequest, Envelopes
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
 
 LIMIT: Final = 4
 VISIT: Final = ToolCall("navigate", {"url": "http://site.test/"})

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from engine.bulk import Contract, Note, Word, guard, recorded
+from engine.contracts.bulk_progress import Contract, Note, Word, guard, recorded
 
 ITEMS: Final = 200_000
 KEPT: Final = 500

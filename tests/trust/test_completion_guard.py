@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import InvalidArguments
-from engine.goals.completing import force_of
-from engine.goals.desk import Goals
-from engine.goals.errors import BulkCompletionRefused
-from engine.store.ledger import Ledger
+from engine.contracts.completing import force_of
+from engine.contracts.contract_service import Goals
+from engine.contracts.errors import BulkCompletionRefused
+from engine.ledger.ledger import Ledger
+from engine.model.errors import InvalidArguments
 
 
 def goals_in(home: Path) -> Goals:

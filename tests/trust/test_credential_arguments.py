@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from engine.again import RequestHidden
-from engine.errors import InvalidArguments
+from engine.model.errors import InvalidArguments
 from engine.sample.server import Answer, Request
+from engine.service.rerun import RequestHidden
 from tests.cli.program import Octask
 from tests.engines import opened
 from tests.trust.test_given_credentials import BASIC, FAST, PART, PASSWORD, Repeating, leaks

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.config import Settings
 from engine.doctor import environment, examine
 from engine.doctor.finding import Finding, Report
-from engine.store import machine
-from engine.store.files import Folder
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
-from engine.store.lock import TaskLock
+from engine.ledger import machine
+from engine.ledger.files import Folder
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.ledger.lock import TaskLock
+from engine.model.config import Settings
 from tests.cli.program import Octask
 from tests.trust.plain_user import run_plainly
 

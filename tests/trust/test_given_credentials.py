@@ -14,7 +14,7 @@ import pytest
 
 from engine.export.exporter import Order
 from engine.sample.server import HTML, Answer, Request, Server
-from engine.work.given_secrets import Scrub
+from engine.secrets.given_secrets import Scrub
 from tests.commands.conftest import do, task
 from tests.engines import opened
 from tests.trust.planted import unpacked

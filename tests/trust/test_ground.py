@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.config import Settings
 from engine.doctor.environment import place
-from engine.service import Engine
-from engine.store import ground
-from engine.store.ground import Mount, concerns, deaf_disk, disk_concern, disk_kind
-from engine.store.post import Changes
-from engine.store.watch import Watch
+from engine.ledger import filesystem_checks
+from engine.ledger.change_queue import Changes
+from engine.ledger.filesystem_checks import Mount, concerns, deaf_disk, disk_concern, disk_kind
+from engine.ledger.watch import Watch
+from engine.model.config import Settings
+from engine.service.engine import Engine
 from tests.cli.program import Octask
 from tests.trust.plain_user import run_plainly
 
@@ -99,7 +99,7 @@ def test_a_private_ledger_and_one_below_a_sticky_folder_are_not_spoken_of(tmp_pa
     shared.chmod(0o1777)
     root = shared / "home" / "tasks"
     root.mkdir(mode=0o700, parents=True)
-    assert not ground.privacy_concerns(root, root.parent)
+    assert not filesystem_checks.privacy_concerns(root, root.parent)
 
 
 @pytest.mark.case("R53")

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from engine.config import Settings
-from engine.errors import LedgerUnusable
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.model.config import Settings
+from engine.model.errors import LedgerUnusable
 from tests.cli.program import Octask
 from tests.full_disk import full_disk_at
 from tests.trust.plain_user import plainly, run_plainly
@@ -184,8 +184,8 @@ def test_an_engine_on_a_root_that_modes_close_knows_before_it_takes_a_task(home:
     Octask(home)("reap")  # leaves a folder of leases behind, in which could still be written
     root.chmod(0o500)
     ask = (
-        "import asyncio, sys; from pathlib import Path; from engine.config import Settings\n"
-        "from engine.service import Engine\n"
+        "import asyncio, sys; from pathlib import Path; from engine.model.config import Settings\n"
+        "from engine.service.engine import Engine\n"
         "async def look():\n"
         "    engine = Engine(Settings.at(home=Path(sys.argv[1])), accepts=True)\n"
         "    await engine.open()\n"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from engine.config import Settings
-from engine.service import Engine
-from engine.words import task_name
+from engine.model.config import Settings
+from engine.service.engine import Engine
+from engine.text.words import task_name
 from gui.details.facts import arguments_text
 from tests.cli.program import Octask
 

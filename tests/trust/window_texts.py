@@ -15,12 +15,12 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtWidgets import QApplication
 
-from engine.config import Settings
-from gui.alarm import Alarm
+from engine.model.config import Settings
 from gui.app import make_application
-from gui.loop import run
-from gui.session import Session
-from gui.settings import Memory
+from gui.startup.crash_handler import Alarm
+from gui.startup.loop import run
+from gui.startup.session import Session
+from gui.state.window_state import Memory
 from tests.gui.text_walk import said_by
 from tests.gui.windows import heard
 

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from engine.feed import Batch, Feed
-from engine.records import TaskId, TaskRecord, TaskView
-from engine.store.look import LedgerLook
-from engine.store.machine import wall_ms
-from engine.store.watch import Watch
+from engine.ledger.machine import wall_ms
+from engine.ledger.reader import LedgerLook
+from engine.ledger.watch import Watch
+from engine.model.records import TaskId, TaskRecord, TaskView
+from engine.service.feed import Batch, Feed
 from tests.watch.folders import task_id
 
 SOON_S = 60.0

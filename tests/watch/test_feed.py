@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import TaskNotFound
-from engine.feed import PART, Batch, Feed
-from engine.records import TaskId, Units
-from engine.store.look import LedgerLook
+from engine.ledger.reader import LedgerLook
+from engine.model.errors import TaskNotFound
+from engine.model.records import TaskId, Units
+from engine.service.feed import PART, Batch, Feed
 from tests.watch.folders import elsewhere, task_id, write_meta
 from tests.watch.readers import reading
 
@@ -23,7 +23,7 @@ from tests.watch.readers import reading
 async def test_a_ledger_too_large_to_be_sorted_first_is_told_whole_and_then_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.feed.MANY", 100)
+    monkeypatch.setattr("engine.service.feed.MANY", 100)
     for number in range(PART + 200):
         write_meta(tmp_path, number, "COMPLETED" if number else "RUNNING")
     async with reading(tmp_path) as reader:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.feed import PART, Feed
-from engine.records import TaskId, Unreadable
-from engine.store.hints import Ears
-from engine.store.look import LedgerLook
-from engine.store.watch import GONE_S, Watch
+from engine.ledger.directory_watcher import Ears
+from engine.ledger.reader import LedgerLook
+from engine.ledger.watch import GONE_S, Watch
+from engine.model.records import TaskId, Unreadable
+from engine.service.feed import PART, Feed
 from tests.engines import until
 from tests.watch.folders import task_id, write_meta
 from tests.watch.readers import SOON_S, Reader, reading

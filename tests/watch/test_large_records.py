@@ -10,14 +10,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from engine.config import Settings
-from engine.records import TaskRecord, TaskView
-from engine.service import Engine
-from engine.store.ledger import Ledger
-from engine.store.listing import Found, kept
-from engine.store.look import LedgerLook
-from engine.store.meta import LARGE, lighter, shared
-from engine.store.reaper import Reaper
+from engine.ledger.ledger import Ledger
+from engine.ledger.listing import Found, kept
+from engine.ledger.meta import LARGE, lighter, shared
+from engine.ledger.reader import LedgerLook
+from engine.ledger.reaper import Reaper
+from engine.model.config import Settings
+from engine.model.records import TaskRecord, TaskView
+from engine.service.engine import Engine
 from tests.watch.folders import task_id, write_meta
 
 HUGE = "x" * 900_000

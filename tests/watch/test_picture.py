@@ -10,12 +10,12 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.records import Stamp, TaskId
-from engine.store import listing
-from engine.store.lease import Lease
-from engine.store.ledger import Ledger
-from engine.store.look import LedgerLook
-from engine.store.picture import Picture
+from engine.ledger import listing
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.ledger.reader import LedgerLook
+from engine.ledger.snapshot import Picture
+from engine.model.records import Stamp, TaskId
 from tests.engines import opened
 from tests.watch.folders import task_id, write_meta
 
@@ -59,8 +59,8 @@ async def test_an_envelope_that_was_begun_here_is_not_said_to_be_of_another_proc
         record = await engine.start("browser_task", {"objective": "look around"})
         here = await engine.get(record.task_id)
     code = (
-        "import asyncio, sys; from pathlib import Path; from engine.config import Settings\n"
-        "from engine.service import Engine\n"
+        "import asyncio, sys; from pathlib import Path; from engine.model.config import Settings\n"
+        "from engine.service.engine import Engine\n"
         "async def look():\n"
         "    engine = Engine(Settings.at(home=Path(sys.argv[1])), accepts=False)\n"
         "    await engine.open(); view = await engine.get(sys.argv[2]); await engine.close()\n"

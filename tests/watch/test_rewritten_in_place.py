@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from engine import words
-from engine.config import Settings
-from engine.records import TaskRecord, TaskView, Unreadable
-from engine.service import Engine
-from engine.store import picture
-from engine.store.look import LedgerLook
-from engine.store.picture import Picture
+from engine.ledger import snapshot
+from engine.ledger.reader import LedgerLook
+from engine.ledger.snapshot import Picture
+from engine.model.config import Settings
+from engine.model.records import TaskRecord, TaskView, Unreadable
+from engine.service.engine import Engine
+from engine.text import words
 from tests.watch.folders import task_id, write_meta
 
 REPO = Path(__file__).resolve().parents[2]
@@ -68,7 +68,7 @@ def test_what_stays_broken_is_unreadable_in_the_end(
     (first,) = shown.look([task_id(1)]).views  # type: ignore[list-item]
     assert isinstance(first.entry, TaskRecord)
     assert words.marks(first) == ["being rewritten, as last read"]
-    monkeypatch.setattr(picture, "KEPT_S", 0.0)
+    monkeypatch.setattr(snapshot, "KEPT_S", 0.0)
     (then,) = shown.pulse().views
     assert isinstance(then.entry, Unreadable)
 
@@ -87,7 +87,7 @@ def test_one_look_waits_until_a_file_that_is_being_written_is_whole(
         path.unlink() if (step := next(steps)) is None else path.write_bytes(step)
 
     next_step()
-    monkeypatch.setattr("engine.store.steady.time.sleep", next_step)
+    monkeypatch.setattr("engine.ledger.stable_reads.time.sleep", next_step)
     ledger = LedgerLook(tmp_path)
     match look:
         case "read":
@@ -105,5 +105,5 @@ def test_what_was_broken_long_ago_is_not_waited_for(
     path = tmp_path / task_id(1) / "meta.json"
     path.write_text("{")
     os.utime(path, (1_000, 1_000))
-    monkeypatch.setattr("engine.store.steady.time.sleep", lambda _: pytest.fail("it waited"))
+    monkeypatch.setattr("engine.ledger.stable_reads.time.sleep", lambda _: pytest.fail("it waited"))
     assert [type(entry) for entry in LedgerLook(tmp_path).list()] == [Unreadable]

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import NotATaskId, TaskNotFound, TaskRemoved, TaskUnreadable, WaitTimeout
-from engine.records import TaskRecord, Unreadable
-from engine.store import wait
-from engine.store.hints import Ears
-from engine.store.ledger import Ledger
-from engine.store.look import LedgerLook
-from engine.store.wait import wait_terminal
+from engine.ledger import wait
+from engine.ledger.directory_watcher import Ears
+from engine.ledger.ledger import Ledger
+from engine.ledger.reader import LedgerLook
+from engine.ledger.wait import wait_terminal
+from engine.model.errors import NotATaskId, TaskNotFound, TaskRemoved, TaskUnreadable, WaitTimeout
+from engine.model.records import TaskRecord, Unreadable
 from tests.engines import until
 from tests.watch.folders import elsewhere, task_id, write_meta
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import engine
 import gui
-from engine.errors import EngineError
-from engine.messages import ENGLISH
+from engine.model.errors import EngineError
+from engine.text.messages import ENGLISH
 
 ROOT = Path(__file__).resolve().parents[2]
 

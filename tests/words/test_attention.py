@@ -3,7 +3,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from engine.attention import (
+from engine.model.records import ErrorInfo, TaskRecord, TaskView, Unreadable
+from engine.model.status import (
     FAILED_RECENTLY_MS,
     Facet,
     Reason,
@@ -14,7 +15,6 @@ from engine.attention import (
     standing,
     updated_at,
 )
-from engine.records import ErrorInfo, TaskRecord, TaskView, Unreadable
 
 NOW = 1_780_000_000_000.0
 

@@ -9,15 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.attention import (
-    FAILED_RECENTLY_MS,
-    Reason,
-    changes_at,
-    reasons,
-    seen,
-    unseen,
-)
-from engine.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Unreadable
+from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Unreadable
+from engine.model.status import FAILED_RECENTLY_MS, Reason, changes_at, reasons, seen, unseen
 
 NOW = 1_780_000_000_000.0
 

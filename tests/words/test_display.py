@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.display import clipboard_cell, display, display_lines, elide_middle, elide_right
+from engine.model.display import clipboard_cell, display, display_lines, elide_middle, elide_right
 
 ANY_TEXT = st.text(st.characters())  # surrogates included
 

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from engine.attention import Facet, Reason, Standing
-from engine.budget import BUDGETS
-from engine.budget.fold import NEXT
-from engine.budget.policy import DOMAINS
-from engine.messages import ENGLISH
-from engine.unit_words import LEFT_OUT, REMARKS, SITEMAP_LIMITS, UNIT_NOUNS
-from gui.cells import CONTRACTS
-from gui.columns import COLUMNS
+from engine.budgets import BUDGETS
+from engine.budgets.budget_policy import DOMAINS
+from engine.budgets.call_counting import NEXT
+from engine.model.status import Facet, Reason, Standing
+from engine.text.messages import ENGLISH
+from engine.text.unit_words import LEFT_OUT, REMARKS, SITEMAP_LIMITS, UNIT_NOUNS
 from gui.details.event_model import TITLES
 from gui.details.facts import FIELDS
 from gui.details.tabs import TABS
+from gui.tasks.cells import CONTRACTS
+from gui.tasks.columns import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[2]
 STANDINGS = [state.value for state in Standing]

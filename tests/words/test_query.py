@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import words
+from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Unreadable
 from engine.query import Order, haystack, in_order, keep, match, place, terms
-from engine.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Unreadable
+from engine.text import words
 
 
 @dataclass(frozen=True)

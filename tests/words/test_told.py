@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import saying
-from engine.errors import EngineError, InvalidArguments, LedgerUnusable, NothingTaken, Problem
-from engine.store.ground import Mount, deaf_disk, disk_concern
-from gui import language
-from gui.language import FOLDER, NAMES, disguised, texts
-from gui.recognised import MOST_CHARS, Recognised, Template
+from engine.ledger.filesystem_checks import Mount, deaf_disk, disk_concern
+from engine.model.errors import EngineError, InvalidArguments, LedgerUnusable, NothingTaken, Problem
+from engine.text import catalogue
+from gui.i18n import language
+from gui.i18n.language import FOLDER, NAMES, disguised, texts
+from gui.i18n.reasons import MOST_CHARS, Recognised, Template
 from tests.words.told_texts import WHOLE, told_texts
 
 LANGUAGES = [code for code in NAMES if code != "en"]
@@ -131,12 +131,12 @@ def test_mistakes_and_errors_are_told_in_the_language(spoken_german: None) -> No
 
 
 def test_in_the_pseudo_language_every_reason_is_marked() -> None:
-    saying.use({}, told=disguised)
+    catalogue.use({}, told=disguised)
     try:
-        assert saying.retold("is empty").startswith("[")
+        assert catalogue.retold("is empty").startswith("[")
     finally:
-        saying.use({})
-    assert saying.retold("is empty") == "is empty"
+        catalogue.use({})
+    assert catalogue.retold("is empty") == "is empty"
 
 
 @pytest.fixture

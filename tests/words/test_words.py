@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import words
-from engine.messages import ENGLISH
-from engine.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
+from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
+from engine.text import words
+from engine.text.messages import ENGLISH
 
 NOW = 1_780_000_000_000.0
 

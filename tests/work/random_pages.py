@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from engine.work.extract import extract_now
-from engine.work.fetch import Fetched
+from engine.pages.extract import extract_now
+from engine.pages.fetch import Fetched
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -6,15 +6,21 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from engine import urls
-from engine.errors import InvalidArguments
-from engine.work.addresses import address_of, credentials_of, glob_matcher, in_charset, link_address
-from engine.work.arguments import BLANK_IN_FRONT, ONLY_WEB
-from engine.work.crawl_args import ARGUMENTS, CrawlArgs, parse_crawl
-from engine.work.frontier import Frontier, Visit
-from engine.work.seen import SeenKeys
-from engine.work.static import _target
-from engine.work.url_glob import Glob
+from engine.kinds.arguments import BLANK_IN_FRONT, ONLY_WEB
+from engine.kinds.crawl.crawl_args import ARGUMENTS, CrawlArgs, parse_crawl
+from engine.kinds.crawl.frontier import Frontier, Visit
+from engine.kinds.crawl.seen_addresses import SeenKeys
+from engine.model import urls
+from engine.model.addresses import (
+    address_of,
+    credentials_of,
+    glob_matcher,
+    in_charset,
+    link_address,
+)
+from engine.model.errors import InvalidArguments
+from engine.model.url_glob import Glob
+from engine.pages.static_engine import _target
 
 
 def known(text):

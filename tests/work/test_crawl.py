@@ -7,18 +7,18 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from engine.browser.egress import Policy
-from engine.browser.failures import PageFloods
-from engine.errors import BrowserGone, BrowserMissing, InjectedFault
+from engine.browser.egress.egress_policy import Policy
+from engine.browser.page.failures import PageFloods
+from engine.kinds.context import MemoryContext, UnitTimeout
+from engine.kinds.crawl.crawl import crawl
+from engine.kinds.crawl.crawl_args import parse_crawl
+from engine.model.errors import BrowserGone, BrowserMissing, InjectedFault
+from engine.model.tally import Tally
+from engine.pages.fetch import Fetched
+from engine.pages.static_engine import open_static
 from engine.sample.pages import marker
 from engine.sample.server import Answer, Server
 from engine.sample.site import Site
-from engine.tally import Tally
-from engine.work.context import MemoryContext, UnitTimeout
-from engine.work.crawl import crawl
-from engine.work.crawl_args import parse_crawl
-from engine.work.fetch import Fetched
-from engine.work.static import open_static
 
 
 def opener(args, seen=None):

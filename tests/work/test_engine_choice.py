@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from engine.browser.egress import Policy
-from engine.errors import PageError
+from engine.browser.egress.egress_policy import Policy
+from engine.kinds.context import MemoryContext
+from engine.kinds.crawl.crawl import crawl
+from engine.kinds.crawl.crawl_args import parse_crawl
+from engine.model.errors import PageError
+from engine.pages.engine_choice import Comparison, EngineChoice, is_same
+from engine.pages.fetch import Fetched, PageOptions
+from engine.pages.script_edits import Edit
+from engine.pages.script_names import names_in
+from engine.pages.static_engine import judge, open_static, refresh_of
 from engine.sample.server import Answer, Request, Server
-from engine.work.context import MemoryContext
-from engine.work.crawl import crawl
-from engine.work.crawl_args import parse_crawl
-from engine.work.engine_choice import Comparison, EngineChoice, is_same
-from engine.work.fetch import Fetched, PageOptions
-from engine.work.script_edits import Edit
-from engine.work.script_names import names_in
-from engine.work.static import judge, open_static, refresh_of
 from tests.engines import opened
 from tests.work.random_pages import static_text
 

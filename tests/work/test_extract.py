@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.work import rendered_text
-from engine.work.bounds import MAX_ATTRIBUTES, MAX_TEXT_KB, SMALL_CHARS, bounded
-from engine.work.documents import decode
-from engine.work.extract import MAX_LINK_BYTES, clip, extract_now
-from engine.work.fetch import MAX_LINK_CHARS, Fetched
-from engine.work.static import judge
+from engine.pages import rendered_text
+from engine.pages.documents import decode
+from engine.pages.extract import MAX_LINK_BYTES, clip, extract_now
+from engine.pages.fetch import MAX_LINK_CHARS, Fetched
+from engine.pages.html_limits import MAX_ATTRIBUTES, MAX_TEXT_KB, SMALL_CHARS, bounded
+from engine.pages.static_engine import judge
 from tests.work.random_pages import random_page
 
 FORMS = ("markdown", "text", "structured")

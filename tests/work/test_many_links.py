@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from engine.browser.egress import Policy
-from engine.browser.session import BrowserSession, FetcherOptions
+from engine.browser.chromium.browser_session import BrowserSession, FetcherOptions
+from engine.browser.egress.egress_policy import Policy
+from engine.kinds.context import MemoryContext
+from engine.kinds.crawl.crawl import crawl
+from engine.kinds.crawl.crawl_args import parse_crawl
+from engine.pages import fetch
+from engine.pages.extract import extract_now
+from engine.pages.fetch import Fetched, PageOptions
 from engine.sample.server import Answer
-from engine.work import fetch
-from engine.work.context import MemoryContext
-from engine.work.crawl import crawl
-from engine.work.crawl_args import parse_crawl
-from engine.work.extract import extract_now
-from engine.work.fetch import Fetched, PageOptions
 
 LINKS = 5_017
 
@@ -71,7 +71,7 @@ async def test_the_browser_hands_over_every_link_and_counts_those_beyond_the_lim
 async def test_links_beyond_the_limit_are_counted_where_they_would_be_followed(
     monkeypatch: pytest.MonkeyPatch, depth: int, counted: int | None
 ) -> None:
-    monkeypatch.setattr("engine.work.extract.MAX_LINKS", 5_000)
+    monkeypatch.setattr("engine.pages.extract.MAX_LINKS", 5_000)
 
     @asynccontextmanager
     async def open_fetcher(engine: Any, args: Any) -> AsyncIterator[Any]:

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import redact
+from engine.kinds.crawl.crawl_args import parse_crawl
+from engine.kinds.sitemap.sitemap_args import parse_sitemap
+from engine.model import redact
 from engine.sample.server import Answer
 from engine.sample.site import Site
-from engine.work.crawl_args import parse_crawl
-from engine.work.given_secrets import Hidden, Scrub, of_address, of_credentials
-from engine.work.sitemap_args import parse_sitemap
+from engine.secrets.given_secrets import Hidden, Scrub, of_address, of_credentials
 from tests.engines import opened
 from tests.results.conftest import page
 

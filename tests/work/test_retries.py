@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.browser.egress import Policy
-from engine.browser.session import BrowserSession, FetcherOptions
-from engine.errors import AddressBlocked, BrowserGone, PageError
-from engine.work import second_chance
-from engine.work.addresses import Address, address_of
-from engine.work.context import MemoryContext
-from engine.work.crawl import crawl
-from engine.work.crawl_args import parse_crawl
-from engine.work.fetch import Fetched
-from engine.work.frontier import Frontier, Visit
-from engine.work.second_chance import Failure
-from engine.work.static import open_static
+from engine.browser.chromium.browser_session import BrowserSession, FetcherOptions
+from engine.browser.egress.egress_policy import Policy
+from engine.kinds.context import MemoryContext
+from engine.kinds.crawl import retry_policy
+from engine.kinds.crawl.crawl import crawl
+from engine.kinds.crawl.crawl_args import parse_crawl
+from engine.kinds.crawl.frontier import Frontier, Visit
+from engine.kinds.crawl.retry_policy import Failure
+from engine.model.addresses import Address, address_of
+from engine.model.errors import AddressBlocked, BrowserGone, PageError
+from engine.pages.fetch import Fetched
+from engine.pages.static_engine import open_static
 
 PAGES = 60
 TROUBLES = ("500", "503", "429", "reset", "half", "silent", "408")
@@ -220,9 +220,9 @@ async def test_a_stop_during_a_wait_is_prompt_and_keeps_the_last_failure(
 async def test_a_stop_keeps_a_great_many_waiting_pages_and_then_tells_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("engine.work.crawl.KEPT_SINGLY", 3)
-    monkeypatch.setattr(second_chance, "_PAUSE_S", 60.0)
-    monkeypatch.setattr(second_chance, "_LONGEST_PAUSE_S", 60.0)
+    monkeypatch.setattr("engine.kinds.crawl.crawl.KEPT_SINGLY", 3)
+    monkeypatch.setattr(retry_policy, "_PAUSE_S", 60.0)
+    monkeypatch.setattr(retry_policy, "_LONGEST_PAUSE_S", 60.0)
     async with Unsteady({f"/{n}": "500" for n in range(1, PAGES)}) as site:
         kept: list[int] = []
         ctx = MemoryContext(on_page=lambda _, units: kept.append(len(ctx.pages) - units.done))
@@ -238,20 +238,20 @@ async def test_a_stop_keeps_a_great_many_waiting_pages_and_then_tells_of_them(
 
 @pytest.mark.parametrize("kind", ["timeout", "connection", "network", "dns", "protocol"])
 def test_a_failure_of_the_network_may_pass(kind: str) -> None:
-    assert second_chance.is_passing(PageError(kind, kind))
+    assert retry_policy.is_passing(PageError(kind, kind))
 
 
 @pytest.mark.parametrize(
     "kind", ["blocked", "download", "redirects", "tls", "certificate", "crash", "memory", "auth"]
 )
 def test_a_failure_of_the_page_does_not_pass(kind: str) -> None:
-    assert not second_chance.is_passing(PageError(kind, kind))
-    assert not second_chance.is_passing(AddressBlocked("http://a/", "private address"))
-    assert not second_chance.is_passing(BrowserGone(url="http://a/"))
+    assert not retry_policy.is_passing(PageError(kind, kind))
+    assert not retry_policy.is_passing(AddressBlocked("http://a/", "private address"))
+    assert not retry_policy.is_passing(BrowserGone(url="http://a/"))
 
 
 def test_an_answer_passes_by_its_status_alone() -> None:
-    assert [n for n in range(200, 600) if second_chance.is_passing_status(n)] == [
+    assert [n for n in range(200, 600) if retry_policy.is_passing_status(n)] == [
         *(408, 429),
         *range(500, 600),
     ]
@@ -294,5 +294,5 @@ def test_every_page_ends_once_however_often_it_is_put_off(data: st.DataObject, m
 
 def test_half_a_page_is_no_answer_to_keep_at_once() -> None:
     half = Fetched("http://a/", "http://a/", 200, html="<p>x", cut_off=True)
-    assert second_chance.passing_failure(half) is not None
-    assert second_chance.passing_failure(Fetched("http://a/", "http://a/", 200)) is None
+    assert retry_policy.passing_failure(half) is not None
+    assert retry_policy.passing_failure(Fetched("http://a/", "http://a/", 200)) is None

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from engine.work.rendered_text import rendered_text
-from engine.work.script_edits import Edit, Unlike, Where, apply, learned, merged
+from engine.pages.rendered_text import rendered_text
+from engine.pages.script_edits import Edit, Unlike, Where, apply, learned, merged
 
 BUTTON = "<span class=button>&gt;&gt;&gt;</span>"
 

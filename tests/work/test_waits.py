@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from engine.records import TaskEvent
-from engine.waits import Wait, wait_of, wait_words
-from engine.work.context import MemoryContext
-from engine.work.pace import Pace
+from engine.kinds.context import MemoryContext
+from engine.kinds.crawl.host_delay import Pace
+from engine.model.records import TaskEvent
+from engine.text.host_waits import Wait, wait_of, wait_words
 
 
 class PassingTime(MemoryContext):

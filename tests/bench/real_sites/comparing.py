@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from engine.redact import MARK
-from engine.work.addresses import address_of
+from engine.model.addresses import address_of
+from engine.model.redact import MARK
 from tests.bench.real_sites.reference import Seen
 
 

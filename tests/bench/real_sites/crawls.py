@@ -70,8 +70,8 @@ def _kept(folder: Path, told: Mapping[str, Any]) -> Kept:
 
 
 async def _run(home: Path, jobs: Sequence[Job]) -> None:
-    from engine.config import Settings
-    from engine.service import Engine
+    from engine.model.config import Settings
+    from engine.service.engine import Engine
 
     engine = Engine(Settings.at(home=home), accepts=True)
     await engine.open()

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from engine.browser.launch import LEAN_FLAGS
-from engine.browser.locate import locate
+from engine.browser.chromium.launch import LEAN_FLAGS
+from engine.browser.chromium.locate import locate
 
 TABS = 6
 # The body's text as the browser tells it, and what stands in open shadow roots beside it: all

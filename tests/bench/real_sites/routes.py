@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from engine.work.crawl_args import ARGUMENTS
+from engine.kinds.crawl.crawl_args import ARGUMENTS
 from tests.bench.real_sites import applications
 from tests.bench.real_sites.comparing import is_empty
 from tests.bench.real_sites.crawls import Job, crawl, run

@@ -1,0 +1,291 @@
+"""A browser of one's own: a context with tabs that stay open, for work that acts on pages.
+
+Crawls share tabs (`pool`); a command task, a recording, an evidence bundle or an agent gets
+an instance: fresh profile, every connection judged by its policy, dialogs answered (`dialogs`),
+downloads refused. Windows that pages open are kept as tabs where a person looks on (`headed`)
+or the work asks for them (`windows`), else closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from playwright.async_api import Error
+
+from engine.browser.chromium.context_closing import close_context
+from engine.browser.chromium.contexts import open_context
+from engine.browser.chromium.launch import Chromium
+from engine.browser.egress.navigation_filter import Ward, frames_of
+from engine.browser.interact.dialogs import Dialogs
+from engine.browser.page.failures import PageTooHeavy
+from engine.model.errors import BrowserGone, PageError
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext, CDPSession, Dialog, Page
+
+    from engine.browser.chromium.browser_session import InstanceOptions
+    from engine.browser.egress.egress_policy import Policy
+    from engine.browser.egress.proxy_listener import Lane
+
+OPEN_S = 15.0
+OPEN_TRIES = 2
+CLOSE_S = 2.0
+MAX_WINDOWS = 20  # that pages may keep open at a time
+LATE_S = 10.0  # a page that floods the browser holds its end up; others live in there, too
+
+
+@dataclass(frozen=True, slots=True)
+class _Tab:
+    """A page, its own DevTools session, and how the gate knows it."""
+
+    page: Page
+    wire: CDPSession
+    frame_id: str
+    ward: Ward
+
+
+class Instance:
+    """One context with its tabs. Loop-bound; made by `BrowserSession.open_instance`.
+
+    `gone` is set when the browser died, the context was closed, or a person closed the last
+    window. `context` and the pages are Playwright's: only this room touches them.
+    """
+
+    def __init__(
+        self,
+        options: InstanceOptions,
+        chromium: Chromium,
+        context: BrowserContext,
+        lane: Lane,
+    ) -> None:
+        self.id = f"inst_{secrets.token_hex(4)}"
+        self.options = options
+        self.chromium = chromium
+        self.context = context
+        self._lane = lane
+        self.gone = asyncio.Event()
+        self._tabs: dict[Page, _Tab] = {}
+        self._dead: set[Page] = set()
+        self._selected: Page | None = None
+        self.dialogs = Dialogs()
+        self._opening = asyncio.Lock()
+        self._ours = 0  # pages that `new_page` is opening right now
+        self._closing: asyncio.Task[None] | None = None
+        self._strays: set[asyncio.Task[None]] = set()
+        self.crash: PageError | None = None  # what a page of it died of, since `clear`
+        context.on("close", self._on_gone)
+        context.on("page", self._on_page)
+        chromium.browser.on("disconnected", self._on_gone)
+
+    @property
+    def alive(self) -> bool:
+        return not self.gone.is_set() and self.chromium.alive
+
+    @property
+    def headed(self) -> bool:
+        return self.options.headed
+
+    @property
+    def pages(self) -> list[Page]:
+        """The open tabs, oldest first; a dead one that still closes is none of them."""
+        return [page for page in self._tabs if page not in self._dead and not page.is_closed()]
+
+    @property
+    def keeps_windows(self) -> bool:
+        return self.options.headed or self.options.windows
+
+    @property
+    def current(self) -> Page | None:
+        """The selected tab, else the newest open one."""
+        pages = self.pages
+        if self._selected in pages:
+            return self._selected
+        return pages[-1] if pages else None
+
+    def forget_dialogs(self, *, stay: bool = False) -> None:
+        """Dismiss dialogs from now on: the answers of one task do not hold for the next."""
+        self.dialogs = Dialogs(stay=stay)
+
+    def select(self, page: Page) -> None:
+        """Make `page` the current tab for as long as it is open."""
+        self._selected = page
+
+    async def page(self) -> Page:
+        """The current tab; one is opened where there is none.
+
+        Raises:
+            BrowserGone: the browser died.
+        """
+        return self.current or await self.new_page()
+
+    async def new_page(self) -> Page:
+        """Another tab, judged by the gate before it can open anything.
+
+        Raises:
+            BrowserGone: the browser died.
+        """
+        if not self.alive:
+            raise BrowserGone(url="a new tab")
+        async with self._opening:
+            self._ours += 1
+            try:
+                async with self.within(OPEN_S):
+                    page = await self.context.new_page()
+                    await self._adopt(page)
+            except (Error, TimeoutError) as gone:
+                raise BrowserGone(url="a new tab") from gone
+            finally:
+                self._ours -= 1
+        return page
+
+    def judge(self, page: Page, policy: Policy) -> None:
+        """Judge the documents of this tab by `policy` from now on, and its requests as well."""
+        self._tabs[page].ward.policy = policy
+        self._widen()
+
+    def _widen(self) -> None:
+        """A request tells no tab: the lane allows what any tab may reach."""
+        tabs = (tab.ward.policy.root for tab in self._tabs.values())
+        self._lane.allow((self.options.policy.root, *tabs))
+
+    def wire(self, page: Page) -> CDPSession:
+        """The tab's DevTools session."""
+        return self._tabs[page].wire
+
+    def frame_id(self, page: Page) -> str:
+        """The id of the tab's main frame."""
+        return self._tabs[page].frame_id
+
+    def refused(self, page: Page) -> PageError | None:
+        """What the gate refused in this tab since `clear`."""
+        tab = self._tabs.get(page)
+        return tab.ward.refused if tab else None
+
+    def why(self, page: Page) -> PageError | None:
+        """Why this tab's last document did not come, where gate or proxy know it."""
+        tab = self._tabs.get(page)
+        return tab.ward.why() if tab else None
+
+    def clear(self, page: Page) -> None:
+        """Forget what was refused before, and what a page died of."""
+        self.crash = None
+        tab = self._tabs.get(page)
+        if tab:
+            tab.ward.clear()
+
+    @asynccontextmanager
+    async def within(self, limit_s: float) -> AsyncIterator[None]:
+        """Bound a wait: `TimeoutError` after `limit_s` seconds, or as soon as the browser dies."""
+        async with self.chromium.within(limit_s):
+            yield
+
+    async def close(self) -> None:
+        """Close every tab and the context; harmless when called twice. Waits for 2 s at most:
+        what takes longer goes on by itself, and after 10 s its browser is ended."""
+        self.gone.set()
+        for stray in self._strays:
+            stray.cancel()
+        await asyncio.gather(*self._strays, return_exceptions=True)
+        for tab in self._tabs.values():
+            self.chromium.gate.dismiss(tab.frame_id)
+        self._tabs.clear()
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close_context(), name=f"close {self.id}")
+        await asyncio.wait({self._closing}, timeout=CLOSE_S)
+
+    async def _close_context(self) -> None:
+        await close_context(self.chromium, self.context, LATE_S)
+        self.chromium.browser.remove_listener("disconnected", self._on_gone)
+
+    async def _adopt(self, page: Page) -> None:
+        wire = await self.context.new_cdp_session(page)
+        told = await wire.send("Target.getTargetInfo")
+        frame_id = str(told["targetInfo"]["targetId"])
+        # A window that a page opens asks for its document before it is ours to admit.
+        context = str(told["targetInfo"].get("browserContextId", "")) if self.keeps_windows else ""
+        policy, known = self.options.policy, self.options.credentials
+        ward = Ward(policy, known, lambda: frames_of(wire), context, self._lane)
+        self._tabs[page] = _Tab(page, wire, frame_id, ward)
+        self.chromium.gate.admit(frame_id, ward)
+        page.on("dialog", self._on_dialog)
+        page.on("close", self._on_closed)
+        page.on("crash", self._on_crash)
+
+    def _on_page(self, page: Page) -> None:
+        """A tab appeared: ours, a person's, or one that a page opened."""
+        if self._ours and page not in self._tabs:
+            return  # `new_page` adopts it
+        wanted = self.headed or (self.options.windows and len(self.pages) < MAX_WINDOWS)
+        self._do_aside(self._adopt_stray(page) if wanted else _close_page(page))
+
+    async def _adopt_stray(self, page: Page) -> None:
+        try:
+            await self._adopt(page)
+        except Error:
+            return  # closed again already
+
+    async def _on_dialog(self, dialog: Dialog) -> None:
+        if not self.options.asks_person:
+            await self.dialogs.answer(dialog)
+
+    def _on_gone(self, _: object) -> None:
+        self.gone.set()
+
+    def _on_crash(self, page: Page) -> None:
+        """Nothing can be opened in a dead tab any more; a person may look at it yet."""
+        too_heavy = self.chromium.load.took_too_much()
+        self.crash = PageTooHeavy() if too_heavy else PageError("crash", "the page crashed")
+        if not self.headed:
+            self._dead.add(page)
+            self._do_aside(_close_page(page))
+
+    def _do_aside(self, work: Coroutine[Any, Any, None]) -> None:
+        stray = asyncio.create_task(work, name="a window that a page opened, or a dead one")
+        self._strays.add(stray)
+        stray.add_done_callback(self._strays.discard)
+
+    def _on_closed(self, page: Page) -> None:
+        self._dead.discard(page)
+        tab = self._tabs.pop(page, None)
+        if tab:
+            self.chromium.gate.dismiss(tab.frame_id)
+            self._widen()
+        if self.headed and not self._tabs:
+            self.gone.set()
+
+
+async def open_instance(
+    options: InstanceOptions, browser: Callable[[], Awaitable[Chromium]]
+) -> Instance:
+    """A fresh instance on a running (or started) browser.
+
+    Raises:
+        BrowserMissing, BrowserFailed: there is no browser to open it in.
+        BrowserGone: it died meanwhile.
+    """
+    for _ in range(OPEN_TRIES):  # another's page may take the browser down just now
+        chromium = await browser()
+        try:
+            async with chromium.within(OPEN_S):
+                size = {"width": options.width, "height": options.height}
+                context, lane = await open_context(chromium, options.policy, viewport=size)
+        except (Error, TimeoutError) as gone:
+            failed = gone
+            if chromium.alive:
+                break
+        else:
+            return Instance(options, chromium, context, lane)
+    raise BrowserGone(url="a new window") from failed
+
+
+async def _close_page(page: Page) -> None:
+    try:
+        async with asyncio.timeout(CLOSE_S):
+            await page.close()
+    except (TimeoutError, Error):
+        return  # gone already

@@ -1,0 +1,67 @@
+"""A browser context behind the fence: with a lane of the proxy that ends when it does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from engine.browser.chromium.context_closing import close_context
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext
+
+    from engine.browser.chromium.launch import Chromium
+    from engine.browser.egress.egress_policy import Policy
+    from engine.browser.egress.proxy_listener import Lane
+
+Opened = tuple["BrowserContext", "Lane"]
+LATE_S = 15.0  # for one that nobody waits for any more
+CLOSE_S = 2.0
+
+
+async def open_context(
+    chromium: Chromium, policy: Policy, *, script: str = "", **options: Any
+) -> Opened:
+    """A fresh profile that reaches what `policy` allows, takes no downloads and no service
+    workers (those would outlive their page); `options` are Playwright's. `script` runs first
+    in every document. Called off meanwhile, it is closed as soon as it is there.
+
+    Raises:
+        BrowserFailed: the proxy has no port for it.
+        playwright.Error: the browser died.
+    """
+    opening = asyncio.create_task(_open(chromium, policy, script, options), name="open a context")
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        # The browser opens it all the same: unknown to all, it would stay for the browser's life.
+        chromium.see_to(_drop(chromium, opening))
+        raise
+
+
+async def _open(chromium: Chromium, policy: Policy, script: str, options: dict[str, Any]) -> Opened:
+    proxy = chromium.proxy
+    lane = await proxy.lane((policy.root,), lambda: chromium.alive, chromium.ports)
+    context: BrowserContext | None = None
+    try:
+        context = await chromium.browser.new_context(
+            proxy=lane.settings(), service_workers="block", accept_downloads=False, **options
+        )
+    finally:
+        if context is None:
+            proxy.end(lane)
+    context.on("close", lambda _: proxy.end(lane))
+    if script:
+        await context.add_init_script(script)
+    return context, lane
+
+
+async def _drop(chromium: Chromium, opening: asyncio.Task[Opened]) -> None:
+    try:
+        async with chromium.within(LATE_S if chromium.alive else 0):
+            await asyncio.wait({opening})
+    except TimeoutError:
+        opening.cancel()  # the browser is gone, or will be renewed with what it still opens
+        await asyncio.wait({opening})
+    if not opening.cancelled() and opening.exception() is None:
+        await close_context(chromium, opening.result()[0], CLOSE_S)

@@ -1,0 +1,103 @@
+"""The cookies that a site has in a crawl's context: bounded, and suspected when it refuses pages.
+
+A page may set more of them than its own server takes in a request (8 kB with most): every page
+after it would be answered with an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from playwright.async_api import Error
+
+from engine.model.errors import PageError
+
+if TYPE_CHECKING:
+    from playwright.async_api import CDPSession
+
+MAX_BYTES: Final = 8 * 1024  # of the cookies of one address
+LARGE_BYTES: Final = 4 * 1024  # the smallest header that common servers refuse
+LOOK_S: Final = 2.0
+TOO_LARGE: Final = 431
+# What servers, balancers and caches answer to a header that is too large for them.
+SUSPECT: Final = frozenset({400, 413, 414, 494, 500, 502, 503, 520})
+REFUSALS: Final = frozenset({400, 413, 414, TOO_LARGE, 494})  # without those of a busy server
+CUT: Final = frozenset({"connection", "protocol"})  # some hang up instead
+
+
+class CookieJar:
+    """What the tab on `wire` sends as cookies, and may delete."""
+
+    def __init__(self, wire: CDPSession) -> None:
+        self._wire = wire
+
+    async def may_explain(self, url: str, status: int = 0) -> bool:
+        """May cookies be why `url` was answered with `status`, or (0) not at all?"""
+        if not is_suspect(status):
+            return False
+        return await self.holds(url, 1 if status == TOO_LARGE else LARGE_BYTES)
+
+    async def holds(self, url: str, least: int = LARGE_BYTES) -> bool:
+        """Are the cookies of `url` together at least that many bytes?"""
+        return sum(map(_bytes, await self._cookies(url))) >= least
+
+    async def bound(self, url: str, readable_chars: int) -> bool:
+        """Delete the newest cookies that scripts set for `url` where they are too many.
+
+        Those that scripts cannot read stay. Returns whether there were that many.
+        """
+        if readable_chars <= MAX_BYTES:
+            return False
+        cookies, order = await self._cookies(url), await self._oldest_first()
+        kept = sum(_bytes(cookie) for cookie in cookies if cookie.get("httpOnly"))
+        for cookie in sorted(cookies, key=lambda one: order.get(_text(one), len(order))):
+            if cookie.get("httpOnly"):
+                continue
+            kept += _bytes(cookie)
+            if kept > MAX_BYTES:
+                named = ("name", "domain", "path", "partitionKey")
+                told = {name: cookie[name] for name in named if name in cookie}
+                await self._ask("Network.deleteCookies", told)
+        return True
+
+    async def _oldest_first(self) -> dict[str, int]:
+        """The place of each cookie that scripts can read; the browser tells their age nowhere else.
+
+        Of one path the oldest comes first.
+        """
+        wanted = {"expression": "document.cookie", "returnByValue": True}
+        told = (await self._ask("Runtime.evaluate", wanted)).get("result", {}).get("value")
+        texts = told.split("; ") if isinstance(told, str) else ()
+        return {text: at for at, text in enumerate(texts)}
+
+    async def _cookies(self, url: str) -> list[dict[str, Any]]:
+        return list((await self._ask("Network.getCookies", {"urls": [url]})).get("cookies", ()))
+
+    async def _ask(self, what: str, given: dict[str, Any]) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(LOOK_S):
+                return dict(await self._wire.send(what, given) or {})
+        except (Error, TimeoutError):
+            return {}
+
+
+def is_suspect(status: int) -> bool:
+    """Is this a status with which servers refuse cookies, or (0) none at all?"""
+    return status in (0, TOO_LARGE) or status in SUSPECT
+
+
+def unproved(status: int) -> PageError:
+    """The answer to a page that may have had to pay for the cookies of another."""
+    failed = PageError("http", f"HTTP {status}", status)
+    failed.unproved = True
+    return failed
+
+
+def _text(cookie: dict[str, Any]) -> str:
+    """The cookie as scripts read it."""
+    return f"{cookie['name']}={cookie['value']}" if cookie["name"] else str(cookie["value"])
+
+
+def _bytes(cookie: dict[str, Any]) -> int:
+    return len(cookie["name"]) + len(cookie["value"]) + 3  # "=" and "; "

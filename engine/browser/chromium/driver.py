@@ -1,0 +1,291 @@
+"""Playwright's driver: the Node.js process that every browser of ours runs below."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import subprocess
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import psutil
+from playwright._impl._driver import compute_driver_executable
+from playwright.async_api import Error, async_playwright
+
+from engine.browser.chromium.processes import alive, end, holds
+from engine.model.errors import BrowserFailed
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, Playwright
+
+START_S = 30.0
+CALL_OFF_S = 4.0
+LOOK_S = 0.05
+SETTLE_S = 3.0  # a busy machine needs its time for what an idle one does at once
+ANSWER_S = 2.0
+ASKED_S = 5.0
+_DRIVER_MODULES = frozenset(
+    {
+        "playwright._impl.transport",
+        "playwright._impl._transport",  # the name it had in older ones
+        "playwright._impl.out_of_process",
+    }
+)
+Tasks = frozenset[asyncio.Task[Any]]
+_TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
+
+class Driver:
+    """The running driver, and through it Playwright."""
+
+    def __init__(
+        self, playwright: Playwright, process: psutil.Process | None, tasks: Tasks = frozenset()
+    ) -> None:
+        """`tasks`: what reads from it; they end with it, a moment after its process."""
+        self.playwright = playwright
+        self.pages = 0  # that were taken through it, as far as their browsers are left
+        self.held_bytes = 0
+        self._process = process
+        self._tasks = tasks
+        self._late: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    async def start(cls, limit_s: float = START_S) -> Driver:
+        """Start the driver (about 0.3 s). Cancelled meanwhile, it is ended again first: torn in
+        its start it would leave its process and tasks behind.
+
+        Raises:
+            BrowserFailed: it did not start, or not within `limit_s`.
+        """
+        _look_for_node()
+        async with _turns():
+            return await cls._start(_Start(), limit_s)
+
+    @classmethod
+    async def _start(cls, start: _Start, limit_s: float) -> Driver:
+        try:
+            # Playwright raises whatever it likes here; `wait` takes it all without a word.
+            await asyncio.wait({start.task}, timeout=limit_s)
+        except asyncio.CancelledError:
+            await _to_its_end(asyncio.create_task(cls._call_off(start)))
+            raise
+        if start.ready:
+            return cls._of(start, start.process())
+        reason = _reason(start.task) if start.task.done() else f"no answer within {limit_s:.0f} s"
+        await _to_its_end(asyncio.create_task(cls._call_off(start)))
+        reason = await asyncio.to_thread(_what_node_says) or reason
+        raise BrowserFailed(reason=f"its driver does not start: {reason}")
+
+    @classmethod
+    def _of(cls, start: _Start, process: psutil.Process | None) -> Driver:
+        playwright = start.task.result()
+        _hear_of_its_end(playwright)
+        return cls(playwright, process, start.tasks())
+
+    @classmethod
+    async def _call_off(cls, start: _Start) -> None:
+        """End a start whatever it has come to: at once, as nothing hangs on it yet."""
+        process = await start.cut_off()
+        if start.ready:
+            await cls._of(start, process).stop(0)
+        await _settled(start.tasks())
+
+    @property
+    def alive(self) -> bool:
+        """Does it run? Playwright itself does not tell when it is gone."""
+        return self._process is None or alive(self._process)
+
+    async def answers(self) -> bool:
+        """Does it run, and say something within 2 s? No browser is asked for that."""
+        if not self.alive:
+            return False
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                asked = await self.playwright.request.new_context()
+                await asked.dispose()
+        except (TimeoutError, Error):
+            return False
+        return True
+
+    def take_back(self, launching: asyncio.Future[Browser]) -> None:
+        """Close the browser that this brings as soon as it is there: who wanted it is gone."""
+        ending = asyncio.create_task(_close_when_there(launching), name="take a browser back")
+        self._late.add(ending)
+        ending.add_done_callback(self._late.discard)
+
+    def weigh(self) -> None:
+        """Look how much memory it holds, into `held_bytes`."""
+        self.held_bytes = holds(self._process) if self._process is not None else 0
+
+    async def stop(self, limit_s: float) -> None:
+        """End the driver and its browsers; by force what is left after `limit_s`."""
+        tree = _tree(self._process)
+        stopping = asyncio.create_task(self.playwright.stop(), name="stop the driver")
+        stopping.add_done_callback(_hear)
+        try:
+            await asyncio.wait({stopping}, timeout=limit_s)
+            end([*tree, *_tree(self._process)])  # also a browser that came meanwhile
+            # Its pipe is closed now: what is left is the loop's own tidying. A second `stop`
+            # of Playwright does not wait for that, so it is looked at here.
+            await _settled({stopping, *self._tasks, *self._late})
+        finally:
+            stopping.cancel()
+
+
+async def _close_when_there(launching: asyncio.Future[Browser]) -> None:
+    """The launch has a limit of its own, and so has what is closed: its end comes either way."""
+    with contextlib.suppress(Error, TimeoutError):
+        browser = await launching
+        async with asyncio.timeout(CALL_OFF_S):
+            await browser.close()
+
+
+class _Start:
+    """A driver that is being started, and what has come into being with it so far."""
+
+    def __init__(self) -> None:
+        self._children = {child.pid for child in psutil.Process().children()}
+        self._others = _playwrights_tasks()
+        self.task = asyncio.create_task(async_playwright().start(), name="start the driver")
+        self.task.add_done_callback(_hear)
+
+    @property
+    def ready(self) -> bool:
+        done = self.task.done() and not self.task.cancelled()
+        return done and self.task.exception() is None
+
+    def process(self) -> psutil.Process | None:
+        return _driver_process(self._children)
+
+    def tasks(self) -> Tasks:
+        return _playwrights_tasks() - self._others
+
+    async def cut_off(self) -> psutil.Process | None:
+        """End its process as soon as there is one; Playwright gives up when its pipe closes."""
+        process: psutil.Process | None = None
+        until = asyncio.get_running_loop().time() + CALL_OFF_S
+        while not self.task.done() and asyncio.get_running_loop().time() < until:
+            process = process or self.process()
+            end(_tree(process))
+            await asyncio.wait({self.task}, timeout=LOOK_S)
+        self.task.cancel()
+        return process or self.process()
+
+
+def _turns() -> asyncio.Lock:
+    """One start at a time, whoever asks: Playwright does not tell which process and which tasks
+    came of which start, so all that is new belongs to the one there is."""
+    return _TURNS.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+
+
+def _playwrights_tasks() -> Tasks:
+    """The running tasks with which Playwright starts drivers and reads from them.
+
+    It hands none of them out, and says that it has stopped before they have ended.
+    """
+    return frozenset(one for one in asyncio.all_tasks() if _module_of(one) in _DRIVER_MODULES)
+
+
+def _module_of(task: asyncio.Task[Any]) -> str:
+    frame = getattr(task.get_coro(), "cr_frame", None)
+    return str(frame.f_globals.get("__name__", "")) if frame is not None else ""
+
+
+async def _settled(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Wait until these have ended, which they are about to; called off after 3 s."""
+    for _ in range(2):
+        left = {one for one in tasks if not one.done()}
+        if left:
+            await asyncio.wait(left, timeout=SETTLE_S)
+        for one in left:
+            one.cancel()
+
+
+async def _to_its_end(ending: asyncio.Task[None]) -> None:
+    """Wait for it whoever calls that off meanwhile: it is bounded, and torn it leaves a process.
+
+    Raises:
+        CancelledError: it was called off meanwhile.
+    """
+    try:
+        await asyncio.wait({ending})
+    finally:
+        if not ending.done():
+            await _to_its_end(ending)
+
+
+def _look_for_node() -> None:
+    """Playwright's own start, when it fails for this, leaves a traceback to the loop."""
+    try:
+        node = compute_driver_executable()[0]
+    except Error as failed:
+        raise BrowserFailed(reason=failed.message) from failed
+    if shutil.which(node) is None:
+        raise BrowserFailed(
+            reason=f"its driver does not start: {node} is not a program that can be run"
+        )
+
+
+def _what_node_says() -> str:
+    """Why the driver's Node.js does not run at all, such as a library that is not there; ""
+    where it does. Playwright tells no more than that nobody answers."""
+    try:
+        asked = subprocess.run(
+            [compute_driver_executable()[0], "--version"],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=ASKED_S,
+            check=False,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),  # Windows would open one
+        )
+    except OSError as failed:
+        return str(failed)
+    except subprocess.TimeoutExpired:
+        return ""
+    lines = asked.stderr.decode("utf-8", "replace").split("\n") if asked.returncode else []
+    return next((line.strip()[:300] for line in lines if line.strip()), "")
+
+
+def _reason(failed: asyncio.Task[Playwright]) -> str:
+    lines = str(failed.exception()).splitlines()
+    return lines[0][:200] if lines else type(failed.exception()).__name__
+
+
+def _hear_of_its_end(playwright: Playwright) -> None:
+    """Playwright keeps a driver's sudden end in a future that nobody asks.
+
+    Unasked, the loop reports it as a lost error; there is no public way to it.
+    """
+    client = getattr(getattr(playwright.stop, "__self__", None), "_client", None)
+    ended = getattr(getattr(client, "_transport", None), "on_error_future", None)
+    if isinstance(ended, asyncio.Future):
+        ended.add_done_callback(_hear)
+
+
+def _hear(ended: asyncio.Future[Any]) -> None:
+    if not ended.cancelled():
+        ended.exception()
+
+
+def _driver_process(before: set[int]) -> psutil.Process | None:
+    for child in psutil.Process().children():
+        if child.pid in before:
+            continue
+        try:
+            if "run-driver" in child.cmdline():
+                return child
+        except psutil.Error:
+            continue
+    return None
+
+
+def _tree(process: psutil.Process | None) -> list[psutil.Process]:
+    """The driver and every process below it; psutil remembers when each began."""
+    if process is None:
+        return []
+    try:
+        return [*process.children(recursive=True), process]
+    except psutil.Error:
+        return []

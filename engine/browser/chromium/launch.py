@@ -1,0 +1,302 @@
+"""Starts Chromium through Playwright, and ends what was started, by force if need be."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from playwright.async_api import Error
+
+from engine.browser.chromium.driver import Driver
+from engine.browser.chromium.locate import Found
+from engine.browser.chromium.processes import Family
+from engine.browser.chromium.renderer_memory import Load
+from engine.browser.egress.egress_policy import LOOPBACK
+from engine.browser.egress.navigation_filter import Gate
+from engine.browser.egress.proxy import Proxy
+from engine.browser.page.failures import NoScreen
+from engine.model.errors import BrowserFailed
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, CDPSession
+
+    from engine.browser.chromium.browser_session import Flavour
+
+LAUNCH_S = 20.0
+TRIES = 3
+CLOSE_S = 2.0
+ANSWER_S = 2.0
+FLOOD_TOLD_S = 5.0  # a crash is told within this time, also by a browser with a long queue
+_SLOW = f"it did not answer within {LAUNCH_S:.0f} s"
+_FLAGS = (
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-domain-reliability",
+    "--disable-sync",
+    "--disable-quic",
+    "--disable-gpu",
+    # Names are looked up by our proxy alone: the browser itself finds nothing but this machine.
+    # (No pattern: `127.*` would be said of the name `127.leads.example`, too.)
+    "--host-resolver-rules=MAP * ~NOTFOUND" + "".join(f", EXCLUDE {host}" for host in LOOPBACK),
+    "--dns-prefetch-disable",
+    "--no-pings",
+    "--mute-audio",
+    # WebRTC would tell addresses of this machine and send datagrams past every check.
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+)
+# The headless shell has no popup blocker of its own; the full browser does (see below), and
+# where a person looks on, the window that a click opens is part of the work.
+NO_WINDOWS = "--block-new-web-contents"
+# Of these two switches the last one given wins, so Playwright's own words are repeated in ours.
+_FEATURES_OFF = (
+    "AvoidUnnecessaryBeforeUnloadCheckSync,DestroyProfileOnBrowserClose,HttpsUpgrades,"
+    "HttpsFirstBalancedModeAutoEnable,LensOverlay,MediaRouter,PaintHolding,"
+    "ThirdPartyStoragePartitioning,AvoidCorsURLLoaderRestartOnRedirect,TcpPortRandomizationWin,"
+    "DnsOverHttps,OptimizationHints,NetworkTimeServiceQuerying,AimEnabled,PreconnectToSearch,"
+    "msForceBrowserSignIn,msEdgeUpdateLaunchServicesPreferredVersion"
+)
+_POINTER = "primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4"
+FLAGS = (
+    *_FLAGS,
+    # A new frame host for each page of the same site: a fifth of a page's CPU in a reused tab.
+    f"--disable-features={_FEATURES_OFF},RenderDocument",
+)
+# Per browser, hence two browsers if two crawls disagree; free of charge, where a
+# rule for each request would cost 40 % more CPU a page.
+LEAN_FLAGS = (
+    "--disable-remote-fonts",
+    f"--blink-settings=imagesEnabled=false,{_POINTER}",
+)
+_ROOMY_SHM_BYTES = 2 * 1024**3
+_EXIT = re.compile(r"exitCode=(\d+)")
+_SAID = re.compile(r"\[err\] (?:\[[^\]]*\] ?)?(.+)")  # without the log's own prefix
+_NO_SCREEN = re.compile(r"Missing X server|\$DISPLAY|ozone_platform|Wayland display")
+
+
+class Chromium:
+    """One running browser with its gate and its fence.
+
+    `worn` says that it gets no new work: a fresh one takes over while it finishes what it has.
+    """
+
+    def __init__(
+        self, browser: Browser, gate: Gate, found: Found, driver: Driver, proxy: Proxy
+    ) -> None:
+        self.browser = browser
+        self.gate = gate
+        self.proxy = proxy
+        self.found = found
+        self.driver = driver
+        self.family: Family | None = None
+        self.load = Load()
+        self.pages = 0  # that crawls took with it
+        self._flood_s = -FLOOD_TOLD_S
+        self.worn = False
+        self.dropped = False
+        self._wire: CDPSession | None = None
+        self._waits: set[asyncio.Timeout] = set()
+        self._aside: set[asyncio.Task[None]] = set()
+        browser.on("disconnected", lambda _: self._on_disconnected())
+
+    @property
+    def alive(self) -> bool:
+        """Does it still answer to us?"""
+        return not self.dropped and self.browser.is_connected() and self.driver.alive
+
+    @property
+    def idle(self) -> bool:
+        """Has it nothing open, and nobody who waits for it?"""
+        return not self.browser.contexts and not self._waits
+
+    @property
+    def shared(self) -> bool:
+        """May others than one page of one crawl wait for it?"""
+        return len(self._waits) != 1 or len(self.browser.contexts) != 1
+
+    @asynccontextmanager
+    async def within(self, limit_s: float) -> AsyncIterator[None]:
+        """Bound a wait for this browser: `TimeoutError` after `limit_s`, or when it dies.
+
+        A call that is under way when the browser dies is not always answered.
+        """
+        async with asyncio.timeout(limit_s) as wait:
+            self._waits.add(wait)
+            try:
+                yield
+            finally:
+                self._waits.discard(wait)
+
+    def _on_disconnected(self) -> None:
+        for wait in self._waits:
+            if not wait.expired():
+                wait.reschedule(asyncio.get_running_loop().time())
+
+    def see_to(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what nobody waits for any more; it must end by itself when the browser does."""
+        doing = asyncio.create_task(work, name="see to what was called off")
+        self._aside.add(doing)
+        doing.add_done_callback(self._aside.discard)
+
+    async def know(self) -> None:
+        """Learn which processes are the browser's; unbounded."""
+        self._wire = await self.browser.new_browser_cdp_session()
+        told = await self._wire.send("SystemInfo.getProcessInfo")
+        pids = (one["id"] for one in told["processInfo"] if one["type"] == "browser")
+        self.family = Family.of(int(next(pids, 0)))
+
+    async def answers(self, limit_s: float | None = None) -> bool:
+        """Does the browser itself say something within 2 s? Pages that hang do not keep it."""
+        try:
+            async with asyncio.timeout(ANSWER_S if limit_s is None else limit_s):
+                if self._wire is not None:
+                    await self._wire.send("Browser.getVersion")
+        except (TimeoutError, Error):
+            return False
+        return True
+
+    def give_up(self) -> None:
+        """Let nobody wait for it any more; whoever does gets an error."""
+        self.dropped = True
+        self._on_disconnected()
+
+    async def kill(self) -> None:
+        """End it at once; whoever waits for a page of it gets an error."""
+        self.give_up()
+        if not await _close(self.browser) and self.family is not None:
+            await asyncio.to_thread(self.family.end)  # it hangs: its processes can be ended yet
+
+    def ports(self) -> frozenset[int] | None:
+        """Ports of its own connections; None where the system does not tell. For a thread."""
+        return self.family.ports() if self.family is not None else None
+
+    async def end_flood(self) -> bool:
+        """End the page that floods it, if one is busy: the others go on where they stand."""
+        before_s, self._flood_s = self._flood_s, time.monotonic()  # the crash is told at once
+        ended = await self.calm()
+        if not ended:
+            self._flood_s = before_s
+        return ended
+
+    def was_flooded(self, since_s: float | None = None) -> bool:
+        """Was a page ended just now, or `since_s`, because it flooded the browser?"""
+        return self._flood_s > (time.monotonic() - FLOOD_TOLD_S if since_s is None else since_s)
+
+    async def calm(self) -> bool:
+        """End the page that keeps it busiest: what does not close would burn on; True if any."""
+        return self.family is not None and await asyncio.to_thread(self.family.end_busiest)
+
+
+async def launch(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour) -> Chromium:
+    """Start `found`, with a fresh profile, our flags, and no way out but `proxy`; three tries.
+
+    Raises:
+        NoScreen: it was to show a window, and there is no screen.
+        BrowserFailed: it did not start.
+    """
+    reason = ""
+    for _ in range(TRIES):
+        try:
+            return await _try(driver, found, proxy, flavour)
+        except TimeoutError:
+            reason = _SLOW
+            break
+        except Error as failed:
+            if flavour.headed and _NO_SCREEN.search(failed.message):
+                raise NoScreen() from None  # its log of many lines says no more than that
+            reason = _reason(failed.message)
+            if _is_final(failed.message):
+                break
+    raise BrowserFailed(reason=f"{found.path}: {reason}")
+
+
+async def _try(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour) -> Chromium:
+    browser = await _browser(driver, found, proxy, flavour)
+    chromium: Chromium | None = None
+    try:
+        async with asyncio.timeout(LAUNCH_S):
+            gate = await Gate.open(browser, without_media=flavour.lean)
+            known = Chromium(browser, gate, found, driver, proxy)
+            await known.know()
+            chromium = known
+    finally:
+        if chromium is None:  # nothing may be opened in it, and nobody else knows it
+            await _close(browser)
+    return chromium
+
+
+async def _browser(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour) -> Browser:
+    nowhere = await proxy.nowhere()
+    windows = () if flavour.headed or flavour.windows else (NO_WINDOWS,)
+    launching = asyncio.ensure_future(
+        driver.playwright.chromium.launch(
+            executable_path=found.path,
+            headless=not flavour.headed,
+            args=[*FLAGS, *(LEAN_FLAGS if flavour.lean else ()), *windows],
+            # Of what belongs to no context; the bypass takes away what Chromium excepts by itself.
+            proxy=nowhere.settings(),
+            ignore_default_args=_dropped_defaults(),
+            chromium_sandbox=not _is_root(),
+            handle_sigint=False,
+            handle_sigterm=False,
+            handle_sighup=False,
+            timeout=LAUNCH_S * 1000,
+        )
+    )
+    try:
+        return await asyncio.shield(launching)
+    except asyncio.CancelledError:
+        driver.take_back(launching)  # the driver knows nothing of that, and goes on with it
+        raise
+
+
+async def _close(browser: Browser) -> bool:
+    """Close it; False when it did not close within 2 s."""
+    try:
+        async with asyncio.timeout(CLOSE_S):
+            await browser.close()
+    except TimeoutError:
+        return False
+    except Error:
+        return True  # it is gone already
+    return True
+
+
+def _dropped_defaults() -> list[str]:
+    """What Playwright would pass and we do not want: pop-ups, and shared memory on a disk.
+
+    The latter is for containers with a tiny /dev/shm.
+    """
+    dropped = ["--disable-popup-blocking"]
+    if sys.platform == "linux" and os.path.isdir("/dev/shm"):
+        shm = os.statvfs("/dev/shm")
+        if shm.f_bavail * shm.f_frsize >= _ROOMY_SHM_BYTES:
+            dropped.append("--disable-dev-shm-usage")
+    return dropped
+
+
+def _is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def _is_final(message: str) -> bool:
+    """A second try would take as long and end the same way."""
+    return "Timeout" in message or "Connection closed" in message
+
+
+def _reason(message: str) -> str:
+    """Playwright's report, which runs over many lines, in one."""
+    if "Timeout" in message:
+        return _SLOW
+    code = _EXIT.search(message)
+    said = _SAID.search(message)
+    parts = [f"it ended at once (exit code {code.group(1)})"] if code else []
+    parts += [said.group(1).strip()[:200]] if said else []
+    return "; ".join(parts) or message.partition("\n")[0][:200]

@@ -1,0 +1,55 @@
+"""A policy with a task's `allowedDomains` inside it: what is outside is opened in no tab of it.
+
+The gate asks for each document of the tab, so that a link, a form, a script and every hop
+of a redirect are held to it as well. Source: seed 004 (an additive narrowing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine import budgets
+from engine.browser.egress.egress_policy import Place, Policy, without_credentials
+from engine.browser.egress.public_addresses import IPAddress
+from engine.browser.interact.tool_refusals import DomainBlocked
+
+
+class Fence(Policy):
+    """What `inside` allows, less what the newest task's domains leave out."""
+
+    def __init__(self, inside: Policy) -> None:
+        super().__init__(None)
+        self._inside = inside
+        self.turned_away = inside.turned_away
+        self._budgets: Mapping[str, Any] = {}
+
+    def narrow(self, budgets: Mapping[str, Any] | None) -> None:
+        """Hold the tab to these budgets' `allowedDomains` from now on; None: to nothing more."""
+        self._budgets = budgets or {}
+
+    @property
+    def root(self) -> Policy:
+        return self._inside.root
+
+    async def ask(self, url: str) -> None:
+        """As `Policy.ask`; DomainBlocked for what the task's domains leave out."""
+        if not budgets.allows(self._budgets, url):
+            raise DomainBlocked(without_credentials(url))
+        await self._inside.ask(url)
+
+    async def addresses(self, place: Place, url: str) -> tuple[IPAddress, ...]:
+        """As `Policy.addresses`: what may be opened at all is for `check` to say."""
+        return await self._inside.addresses(place, url)
+
+    def known(self, url: str) -> bool | None:
+        """As `Policy.known`."""
+        return self._inside.known(url) if budgets.allows(self._budgets, url) else False
+
+    def known_addresses(self, place: Place) -> tuple[IPAddress, ...] | None:
+        """As `Policy.known_addresses`."""
+        return self._inside.known_addresses(place)
+
+    def loopback_places(self) -> tuple[str, ...]:
+        """As `Policy.loopback_places`."""
+        return self._inside.loopback_places()

@@ -1,0 +1,239 @@
+"""One connection of the browser to the proxy, and the one that is made for it to a server.
+
+A tunnel (https, WebSocket) is relayed as it comes. Of plain http only the requests are read,
+to know where each goes and where the next begins; what the server says is relayed raw: a
+browser asks one thing at a time, so that a new request means the last answer is over. A
+connection that cannot be made ends without an answer: whatever was said here would be taken
+for the page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from engine.browser.egress.proxy_request_head import MAX_HEAD_BYTES, BadHead, Body, Head, parse
+from engine.model.errors import PageError
+
+if TYPE_CHECKING:
+    from engine.browser.egress.egress_policy import Place
+    from engine.browser.egress.proxy_listener import Lane
+
+LINGER_S = 20.0
+_END_OF_HEAD = b"\r\n\r\n"
+_OPENED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+_UNMADE = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_ANSWER = b"HTTP/1.1 %b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+class Upstream(asyncio.Protocol):
+    """The server's side; silent until the browser's side takes it."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._client: Client | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        transport.pause_reading()  # a server may speak before the browser knows of it
+
+    def serve(self, client: Client) -> None:
+        """Relay to `client` from now on."""
+        self._client = client
+        self.transport.resume_reading()
+
+    def leave(self) -> None:
+        """End the connection; what still comes is for nobody, what was said is still sent."""
+        self._client = None
+        self.transport.close()
+        if self.transport.get_write_buffer_size():
+            asyncio.get_running_loop().call_later(LINGER_S, self.transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        if self._client is not None:
+            self._client.moved += len(data)
+            self._client.transport.write(data)
+
+    def eof_received(self) -> bool:
+        return self._client is not None and self._client.server_ended()
+
+    def pause_writing(self) -> None:
+        if self._client is not None:
+            self._client.hold()
+
+    def resume_writing(self) -> None:
+        if self._client is not None:
+            self._client.go_on()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.server_lost()
+
+
+class Client(asyncio.Protocol):
+    """The browser's side: reads heads, has connections made, relays."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, lane: Lane) -> None:
+        self.moved = 0  # bytes, both ways; the lane sees by it who has fallen silent
+        self.has_asked = False  # a whole head has come, as a browser sends it at once
+        self.joined_s = 0.0
+        self._lane = lane
+        self._buffer = bytearray()
+        self._body: Body | None = None
+        self._upstream: Upstream | None = None
+        self._tunnel: asyncio.Transport | None = None
+        self._dialing: asyncio.Task[None] | None = None
+
+    @property
+    def expects_head(self) -> bool:
+        """Has it begun a head, and not ended it; or not even begun its first one?"""
+        return not self.has_asked or (bool(self._buffer) and self._dialing is None)
+
+    @property
+    def port(self) -> int:
+        """The port at its own end; 0 when it is gone."""
+        name = self.transport.get_extra_info("peername")
+        return int(name[1]) if name else 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        if not self._lane.join(self):
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        self.moved += len(data)
+        if self._tunnel is not None:
+            self._tunnel.write(data)
+            return
+        self._buffer += data
+        self._advance()
+
+    def eof_received(self) -> bool:
+        """A tunnel may go on one way; of plain http the browser has seen enough."""
+        if self._tunnel is None:
+            return False
+        self._tunnel.write_eof()
+        return True
+
+    def pause_writing(self) -> None:
+        if self._upstream is not None:
+            self._upstream.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self._upstream is not None:
+            self._upstream.transport.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lane.part(self)
+        if self._dialing is not None:
+            self._dialing.cancel()
+        self._leave_upstream()
+
+    def hold(self) -> None:
+        """The server takes no more for now."""
+        self.transport.pause_reading()
+
+    def go_on(self) -> None:
+        """The server takes more again."""
+        if self._dialing is None:
+            self.transport.resume_reading()
+
+    def server_ended(self) -> bool:
+        """The server says no more; True when the browser may still speak (a tunnel)."""
+        if self._tunnel is None or self.transport.is_closing():
+            return False
+        self.transport.write_eof()
+        return True
+
+    def server_lost(self) -> None:
+        """The server's side is gone: what it has said is still delivered."""
+        self._upstream = None
+        self.transport.close()
+
+    def _advance(self) -> None:
+        try:
+            while self._dialing is None and self._step():
+                pass
+        except BadHead as bad:
+            self._lane.odd += 1
+            self.transport.write(_ANSWER % bad.status)
+            self.transport.close()
+
+    def _step(self) -> bool:
+        """Use up one part of what has come; False when more is needed."""
+        if self._body is not None and self._upstream is not None:
+            taken = self._body.take(self._buffer)
+            if taken:
+                self._upstream.transport.write(bytes(self._buffer[:taken]))
+                del self._buffer[:taken]
+            if not self._body.done:
+                return False
+            self._body = None
+        end = self._buffer.find(_END_OF_HEAD) + len(_END_OF_HEAD)
+        if end < len(_END_OF_HEAD):
+            if len(self._buffer) > MAX_HEAD_BYTES:
+                raise BadHead(b"431 Request Header Fields Too Large")
+            return False
+        head = parse(bytes(self._buffer[:end]))
+        self.has_asked = True
+        del self._buffer[:end]
+        self._begin(head)
+        return True
+
+    def _begin(self, head: Head) -> None:
+        upstream = self._upstream
+        same = upstream is not None and not head.tunnel and upstream.place == head.place
+        if upstream is not None and same and not upstream.transport.is_closing():
+            self._send(head, upstream)
+            return
+        self._leave_upstream()
+        self.transport.pause_reading()
+        loop = asyncio.get_running_loop()
+        self._dialing = loop.create_task(self._dial(head), name="connect for the browser")
+
+    async def _dial(self, head: Head) -> None:
+        try:
+            upstream = await self._lane.reach(head.place)
+        except (PageError, OSError):
+            if head.tunnel:
+                self.transport.write(_UNMADE)
+            self.transport.close()
+            return
+        finally:
+            self._dialing = None
+        self._upstream = upstream
+        if upstream.transport.is_closing():  # it was gone again before anybody listened
+            self._leave_upstream()
+            self.transport.close()
+            return
+        if head.tunnel:
+            self._open_tunnel(upstream)
+        else:
+            self._send(head, upstream)
+        upstream.serve(self)
+        self.transport.resume_reading()
+        if not head.tunnel:
+            self._advance()
+
+    def _open_tunnel(self, upstream: Upstream) -> None:
+        self.transport.write(_OPENED)
+        self._tunnel = upstream.transport
+        if self._buffer:
+            self._tunnel.write(bytes(self._buffer))
+            self._buffer.clear()
+
+    def _send(self, head: Head, upstream: Upstream) -> None:
+        upstream.transport.write(head.forward)
+        self._body = Body(head.body_bytes) if head.body_bytes else None
+
+    def _leave_upstream(self) -> None:
+        upstream, self._upstream = self._upstream, None
+        if upstream is not None:
+            upstream.leave()

@@ -1,0 +1,222 @@
+"""What one browser context may reach through the proxy: a port of its own, and its policies.
+
+Each context is given a port, because a browser asks for a proxy's credentials only with
+requests that DevTools intercepts: a page that is loaded past the proxy could not load its
+parts through it. Requests tell no tab, so that a lane allows what any of its policies does;
+documents are judged tab by tab (`gate`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from engine.browser.egress.connecting import Connect, dial
+from engine.browser.egress.egress_policy import Place, Policy
+from engine.browser.egress.proxy_connection import Client, Upstream
+from engine.model.errors import AddressBlocked, PageError
+
+if TYPE_CHECKING:
+    from playwright.async_api import ProxySettings
+
+    from engine.browser.egress.public_addresses import IPAddress
+
+MOST_CONNECTIONS = 512
+ROUND_S = 15.0
+HEAD_ROUNDS = 2  # 15 to 30 s for a head: as a browser does, it has to come at once
+BACKLOG = 256  # that are let in before any of them is read: less than there is room for
+CROWD = 32  # connections that asked nothing yet; a browser has a few
+LOOK_S = 0.5  # between two looks at whose connections they are
+IDLE_ROUNDS = 40  # ten minutes without a byte; a WebSocket may be silent for long
+ANSWER_S = 15.0  # for the policy: more than its own limit
+MOST_TROUBLES = 256
+Ports = frozenset[int] | None
+_NOBODYS = "it belongs to no task"
+
+
+def untold() -> Ports:
+    """Where nobody knows whose the connections are."""
+    return None
+
+
+class Lane:
+    """One listening port of the proxy. The proxy's loop runs it; `close` is for any thread."""
+
+    def __init__(
+        self, policies: Sequence[Policy], connect: Connect, ports: Callable[[], Ports] = untold
+    ) -> None:
+        """Made on the engine's loop, where the policies live.
+
+        `ports` are those of the browser's own connections, where the system can tell them.
+        """
+        self.port = 0
+        self.odd = 0  # what spoke to the port and was no browser
+        self.strangers = 0  # connections that were refused as another program's
+        self._policies = tuple(policies)
+        self._home = asyncio.get_running_loop()
+        self._connect = connect
+        self._server: asyncio.Server | None = None
+        # Oldest first: bytes at the last look, rounds since, and rounds without a whole head.
+        self._clients: dict[Client, tuple[int, int, int]] = {}
+        self._ports = ports
+        self._looking: asyncio.Task[None] | None = None
+        self._troubles: dict[Place, PageError] = {}
+        self._sweeping: asyncio.TimerHandle | None = None
+
+    async def open(self) -> None:
+        """Listen, on the proxy's loop."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: Client(self), "127.0.0.1", 0, backlog=BACKLOG
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+        self._sweeping = loop.call_later(ROUND_S, self._sweep)
+
+    def shut(self) -> None:
+        """Listen no more and cut what is connected, on the proxy's loop."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        if self._looking is not None:
+            self._looking.cancel()
+        if self._server is not None:
+            self._server.close()
+        for client in list(self._clients):
+            client.transport.abort()
+
+    def settings(self) -> ProxySettings:
+        """What a browser context is told: to use this lane for all but its own loopback start."""
+        direct = (place for policy in self._policies for place in policy.loopback_places())
+        bypass = ",".join(["<-loopback>", *dict.fromkeys(direct)])
+        return {"server": f"http://127.0.0.1:{self.port}", "bypass": bypass}
+
+    def allow(self, policies: Iterable[Policy]) -> None:
+        """Judge by these from now on."""
+        self._policies = tuple(dict.fromkeys(policies))
+
+    def trouble(self, place: Place) -> PageError | None:
+        """Why no connection to `place` was made when it was last asked for."""
+        return self._troubles.get(place)
+
+    def join(self, client: Client) -> bool:
+        """Take a connection in, in the place of the oldest that asked nothing; False: all did."""
+        silent = [each for each in self._clients if not each.has_asked]
+        if len(silent) >= CROWD and self._looking is None:
+            self._looking = asyncio.create_task(self._look(), name="look for strangers")
+        if len(self._clients) >= MOST_CONNECTIONS:
+            if not silent:
+                return False
+            self._drop(silent[0])
+        client.joined_s = time.monotonic()
+        self._clients[client] = (0, 0, 0)
+        return True
+
+    def _drop(self, client: Client) -> None:
+        del self._clients[client]
+        client.transport.abort()
+
+    async def _look(self) -> None:
+        """Turn away what is known to be another program's than the browser's."""
+        try:
+            began_s = time.monotonic()
+            ours = await asyncio.to_thread(self._ports)
+            for client in list(self._clients) if ours is not None else ():
+                # Of one that came meanwhile the system was not asked.
+                if client.joined_s < began_s and ours is not None and client.port not in ours:
+                    self.strangers += 1
+                    self._drop(client)
+            await asyncio.sleep(LOOK_S)
+        finally:
+            self._looking = None
+
+    def part(self, client: Client) -> None:
+        """The connection is over."""
+        self._clients.pop(client, None)
+
+    async def reach(self, place: Place) -> Upstream:
+        """A connection to `place`, to an address that was judged.
+
+        Raises:
+            PageError: it may not be reached, or its name was not found.
+            OSError: nothing answers there.
+        """
+        try:
+            found = self._known(place) or await self._ask(place)
+            made = await dial(
+                found, place.port, lambda: Upstream(place), Upstream.leave, self._connect
+            )
+        except (PageError, OSError) as failed:
+            self._remember(place, failed)
+            raise
+        self._troubles.pop(place, None)
+        return made
+
+    def _known(self, place: Place) -> tuple[IPAddress, ...] | None:
+        """The judged addresses, where a policy need not look the name up first.
+
+        Raises:
+            AddressBlocked: every policy knows them and allows none, or there is no policy.
+        """
+        refused: AddressBlocked | None = None
+        unknown = False
+        for policy in self._policies:
+            try:
+                found = policy.known_addresses(place)
+            except AddressBlocked as reason:
+                refused = refused or reason
+                continue
+            if found:
+                return found
+            unknown = True
+        if unknown:
+            return None
+        refused = refused or AddressBlocked(f"//{place}", _NOBODYS)
+        self._tell(place, refused)
+        raise refused
+
+    async def _ask(self, place: Place) -> tuple[IPAddress, ...]:
+        if self._home.is_closed():
+            raise ConnectionAbortedError("the engine has ended")
+        asked = asyncio.run_coroutine_threadsafe(self._judge(place), self._home)
+        async with asyncio.timeout(ANSWER_S):
+            return await asyncio.wrap_future(asked)
+
+    async def _judge(self, place: Place) -> tuple[IPAddress, ...]:
+        """On the engine's loop: what the first policy says that allows it."""
+        refused: PageError | None = None
+        for policy in self._policies:
+            try:
+                return await policy.addresses(place, f"//{place}")
+            except PageError as reason:
+                refused = refused or reason
+        refused = refused or AddressBlocked(f"//{place}", _NOBODYS)
+        self._tell(place, refused)
+        raise refused
+
+    def _tell(self, place: Place, refused: PageError) -> None:
+        if self._policies and isinstance(refused, AddressBlocked):
+            self._policies[0].turned_away.note(str(place), refused.reason)
+
+    def _remember(self, place: Place, failed: PageError | OSError) -> None:
+        while len(self._troubles) >= MOST_TROUBLES:
+            del self._troubles[next(iter(self._troubles))]
+        self._troubles[place] = failed if isinstance(failed, PageError) else _as_page(failed)
+
+    def _sweep(self) -> None:
+        """End what has said nothing for too long; one look at all of them costs no timers."""
+        for client, (before, rounds, headless_rounds) in list(self._clients.items()):
+            silent = rounds + 1 if client.moved == before else 0
+            headless = headless_rounds + 1 if client.expects_head else 0
+            self._clients[client] = (client.moved, silent, headless)
+            if headless >= HEAD_ROUNDS or silent >= IDLE_ROUNDS:
+                client.transport.abort()
+        self._sweeping = asyncio.get_running_loop().call_later(ROUND_S, self._sweep)
+
+
+def _as_page(failed: OSError) -> PageError:
+    if isinstance(failed, TimeoutError):
+        return PageError("timeout", "the server did not answer")
+    if isinstance(failed, ConnectionRefusedError):
+        return PageError("connection", "connection refused")
+    return PageError("connection", "the server cannot be reached")

@@ -1,0 +1,99 @@
+"""Is this address on the public internet? Pure rules, no look-ups.
+
+A browser reads a host in more spellings than `ipaddress` does (`127.1`, `0x7f.1`,
+`2130706433`, full-width digits), and an IPv6 address can carry an IPv4 one inside. Both are
+unfolded here before they are judged.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator
+
+from engine.model import urls
+
+IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+METADATA = frozenset(
+    map(
+        ipaddress.ip_address,
+        (
+            "169.254.169.254",  # most clouds
+            "169.254.170.2",  # container credentials
+            "fd00:ec2::254",
+            "100.100.100.200",
+            "192.0.0.192",
+            "168.63.129.16",  # lies in public space, and answers only inside its cloud
+        ),
+    )
+)
+
+# Prefixes whose addresses hold an IPv4 address, and how far to the right it ends (bits).
+_CARRIERS = (
+    (ipaddress.IPv6Network("::/96"), 0),
+    (ipaddress.IPv6Network("::ffff:0:0/96"), 0),
+    (ipaddress.IPv6Network("::ffff:0:0:0/96"), 0),
+    (ipaddress.IPv6Network("64:ff9b::/96"), 0),
+    (ipaddress.IPv6Network("2002::/16"), 80),
+)
+# All that is given out of IPv6 lies in the first of these; the rest is for somebody's own use
+# (`fec0::/10` among it), or for examples. RFC 4291, section 2.4; RFC 9637.
+_GIVEN_OUT = ipaddress.IPv6Network("2000::/3")
+_EXAMPLES = ipaddress.IPv6Network("3fff::/20")
+_TRANSLATED_LOCALLY = ipaddress.IPv6Network("64:ff9b:1::/48")
+_IPV4 = re.compile(r"[0-9]+(?:\.[0-9]+){3}", re.ASCII)
+
+
+def refusal(address: IPAddress) -> str | None:
+    """Why `address` may not be reached, in two words; None when it is public."""
+    for one in _unfolded(address):
+        if one in METADATA:
+            return "metadata address"
+        if one.is_multicast or not one.is_global or not _is_given_out(one):
+            return "private address"
+    return None
+
+
+def _is_given_out(address: IPAddress) -> bool:
+    if isinstance(address, ipaddress.IPv4Address):
+        return True
+    return address in _GIVEN_OUT and address not in _EXAMPLES
+
+
+def _unfolded(address: IPAddress) -> Iterator[IPAddress]:
+    if isinstance(address, ipaddress.IPv4Address):
+        yield address
+        return
+    teredo = address.teredo
+    if teredo is not None:
+        yield from teredo
+    for network, shift in _CARRIERS:
+        if address in network:
+            yield ipaddress.IPv4Address(int(address) >> shift & 0xFFFF_FFFF)
+            if int(address) > 1:
+                # Judged by the IPv4 address inside: whether the prefix itself is global, one
+                # Python says so and another so (3.11.2, as Debian 12 has it, denies 2002::/16).
+                return
+    if address in _TRANSLATED_LOCALLY:
+        yield ipaddress.IPv4Address("127.0.0.1")
+    yield address
+
+
+def literal(host: str) -> IPAddress | None:
+    """The address that a host in canonical spelling is; None when it is a name."""
+    if host.startswith("["):
+        return ipaddress.IPv6Address(host.strip("[]"))
+    return ipaddress.IPv4Address(host) if _IPV4.fullmatch(host) else None
+
+
+def canonical_host(host: str) -> str:
+    """`host` in the one spelling that is compared: lower case, ASCII, no dot at the end.
+
+    Raises:
+        ValueError: it cannot be a host.
+    """
+    plain = (urls.host_of(host) or "").removesuffix(".")
+    if not plain:
+        raise ValueError("not a host name")
+    return plain

@@ -1,0 +1,323 @@
+"""One tab that an agent works in: opening addresses, waiting until they are ready, looking.
+
+Every wait is bounded, and ends when the tab or its browser does. What is told about a page
+has passed the tab's veil.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from playwright.async_api import Error
+from playwright.async_api import TimeoutError as PlaywrightTimeout
+
+from engine.browser.chromium.browser_instance import Instance
+from engine.browser.egress.domain_allowlist import Fence
+from engine.browser.egress.egress_policy import Policy, without_credentials
+from engine.browser.interact.tool_refusals import (
+    NoHistory,
+    PageUnreadable,
+    StaleReference,
+    ToolTimeout,
+)
+from engine.browser.page import extraction_options
+from engine.browser.page.crawl_tab import BLANK, PENDING, first_script
+from engine.browser.page.failures import PageTooHeavy, net_failure
+from engine.browser.page.held_open import HeldOpen
+from engine.browser.page.isolated_world import World
+from engine.browser.page.module_imports import imported, is_importing
+from engine.browser.page.secret_mask import Veil
+from engine.model.errors import BrowserGone, PageError
+from engine.secrets.given_secrets import of_address, of_credentials
+
+if TYPE_CHECKING:
+    from playwright.async_api import Dialog, Frame, Page, Request, Response
+
+SETTLE_MS = 100
+GRACE_S = 2.0
+CLOSE_S = 2.0
+MOST_DIALOGS = 10
+_ERROR_PAGE = "chrome-error:"
+Way = Literal["back", "forward", "reload"]
+
+
+class Visit(msgspec.Struct, frozen=True):
+    """Where a tab is: plain and without secrets. `status` is 0 where there was no answer."""
+
+    url: str
+    title: str
+    status: int
+    settled: bool
+
+
+class AgentTab:
+    """A page of an instance, with our scripts in it; see the module. Made by `open_tab`."""
+
+    def __init__(self, number: int, instance: Instance, page: Page, fence: Fence) -> None:
+        self.number = number
+        self.instance = instance
+        self.page = page
+        self.fence = fence
+        self.veil = Veil()
+        self.world: World
+        self.dialogs: list[str] = []  # what the page said in dialogs, since the call began
+        self._held = HeldOpen()
+        self._settled = True
+        self._crashed = False
+        self._scope: asyncio.Timeout | None = None
+        self._arrived = asyncio.Event()  # not set while a navigation is under way
+        self._arrived.set()
+        self._under_way: Request | None = None
+
+    @property
+    def id(self) -> str:
+        return f"tab_{self.number}"
+
+    @property
+    def closed(self) -> bool:
+        return self.page.is_closed() or not self.instance.alive
+
+    @property
+    def address(self) -> str:
+        """Where it is, as it may be told."""
+        return self.veil.text(without_credentials(self.page.url), 2_048)
+
+    async def prepare(self) -> None:
+        """Put our scripts in, and listen to what happens to the page."""
+        self.veil.keep_from(of_credentials(self.instance.options.credentials))
+        self.world = await World.open(self.instance.wire(self.page), self.veil)
+        await self.page.add_init_script(first_script())
+        self.page.on("dialog", self._on_dialog)
+        self.page.on("crash", lambda _: self._on_crash())
+        self.page.on("request", self._on_request)
+        self.page.on("requestfinished", self._on_end)
+        self.page.on("requestfailed", self._on_end)
+        self.page.on("framenavigated", self._on_navigated)
+
+    @asynccontextmanager
+    async def within(self, limit_s: float) -> AsyncIterator[None]:
+        """Bound one call on this tab.
+
+        Raises:
+            ToolTimeout: it did not answer within `limit_s`.
+            PageUnreadable: the page crashed. PageError: what it opened was refused.
+            BrowserGone: the browser died, or the tab was closed.
+        """
+        self.dialogs = []
+        self.instance.clear(self.page)
+        try:
+            async with asyncio.timeout(limit_s + GRACE_S) as self._scope:
+                async with self.instance.within(limit_s + 2 * GRACE_S):
+                    yield
+        except (TimeoutError, PlaywrightTimeout) as slow:
+            raise self._why(ToolTimeout(limit_s=limit_s)) from slow
+        except Error as failed:
+            unmade = self.instance.why(self.page) or net_failure(failed.message)
+            raise self._why(unmade or self._unreadable()) from failed
+        finally:
+            self._scope = None
+
+    async def go(
+        self, url: str, limit_ms: int, wait_for: str | None = None, *, anew: bool = False
+    ) -> Visit:
+        """Open `url` and wait until it is ready.
+
+        Where only the fragment differs, a browser stays in the document that it shows;
+        `anew` loads it all the same.
+
+        Raises:
+            PageError: refused, or it could not be loaded.
+        """
+        self.veil.keep_from(of_address(url))
+        await self.fence.check(url)
+        address = without_credentials(url)
+        try:
+            if anew and "#" in address:
+                await self.page.goto(BLANK, wait_until="commit", timeout=limit_ms)
+            await self.page.goto(address, wait_until="commit", timeout=limit_ms)
+        except Error as failed:
+            if "net::" in failed.message:
+                await self._see_error_page()
+            if "Download is starting" in failed.message:
+                raise PageError("download", "download skipped") from failed
+            raise
+        self._crashed = False
+        return await self.arrive(limit_ms, wait_for)
+
+    async def travel(self, way: Way, limit_ms: int) -> Visit:
+        """Go back, go forward, or load the page again.
+
+        Raises:
+            NoHistory: there is nothing to go to.
+        """
+        steps = {
+            "back": self.page.go_back,
+            "forward": self.page.go_forward,
+            "reload": self.page.reload,
+        }
+        step: Any = steps[way]
+        before = self.page.url
+        response: Response | None = await step(wait_until="commit", timeout=limit_ms)
+        if response is None and way != "reload" and self.page.url == before:
+            raise NoHistory(direction=way, tab_id=self.id)
+        return await self.arrive(limit_ms)
+
+    async def arrive(self, limit_ms: int, wait_for: str | None = None) -> Visit:
+        """Wait until the page is ready, and say where the tab is.
+
+        Raises:
+            PageError: it led to an address that may not be opened.
+        """
+        await self.settle(limit_ms, wait_for)
+        self.check_refused()
+        return await self.where()
+
+    async def where(self) -> Visit:
+        """Where the tab is; `settled` as the last wait left it."""
+        told = await self.world.ask("page")
+        return Visit(
+            url=self.veil.text(without_credentials(str(told["url"])), 2_048),
+            title=self.veil.content(str(told["title"]), 500),
+            status=int(told["status"]),
+            settled=self._settled,
+        )
+
+    async def title(self, limit_s: float) -> str:
+        """The page's title; nothing where the page does not tell it in time."""
+        try:
+            async with asyncio.timeout(limit_s):
+                return self.veil.content(await self.page.title(), 500)
+        except (TimeoutError, Error):
+            return ""
+
+    async def settle(self, limit_ms: int, wait_for: str | None = None) -> bool:
+        """Wait until no navigation is under way and the page is at rest; False at the limit."""
+        until = asyncio.get_running_loop().time() + limit_ms / 1000
+        written = False
+        while True:
+            left_ms = max(0.0, (until - asyncio.get_running_loop().time()) * 1000)
+            told = await self.world.ask(
+                "settle",
+                limitMs=left_ms,
+                settleMs=SETTLE_MS,
+                requestMs=extraction_options.REQUEST_MS,
+                pending=PENDING,
+                held=self._held.known,
+                written=written,
+                waitFor=wait_for,
+            )
+            self._held.note(told["held"])
+            wire = self.instance.wire(self.page)
+            if told["settled"] and told["written"] and await is_importing(wire):
+                written = told["settled"] = await imported(wire, until)
+                if written:
+                    continue
+            self._settled = self._arrived.is_set() and bool(told["settled"])
+            if self._arrived.is_set():
+                return self._settled
+            try:
+                async with asyncio.timeout_at(until):
+                    await self._arrived.wait()
+            except TimeoutError:
+                return False
+
+    async def ask_about(self, what: str, ref: str, number: int, **ask: Any) -> dict[str, Any]:
+        """What a script says about one element.
+
+        Raises:
+            StaleReference: the element is not in this page.
+        """
+        told = await self.world.ask(what, ref=number, **ask)
+        if told.get("stale"):
+            raise StaleReference(ref=ref)
+        return told
+
+    def check_refused(self) -> None:
+        """Raise what the gate refused to this tab since the call began."""
+        refused = self.instance.refused(self.page)
+        if refused is not None:
+            raise refused
+
+    def check_shown(self) -> None:
+        """Raise when the tab shows the browser's own page for a failure."""
+        if self.page.url.startswith(_ERROR_PAGE):
+            raise PageUnreadable(reason="The last address could not be opened.")
+
+    async def close(self) -> None:
+        """Close the tab; bounded."""
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self.page.close()
+        except (TimeoutError, Error):
+            return  # gone already, or it goes with its context
+
+    def _why(self, otherwise: Exception) -> Exception:
+        refused = self.instance.refused(self.page)
+        if refused is not None:
+            return refused
+        if self._crashed:
+            too_heavy = self.instance.chromium.load.took_too_much()
+            return PageTooHeavy() if too_heavy else PageUnreadable(reason="The page crashed.")
+        return BrowserGone(url=self.address) if self.closed else otherwise
+
+    def _unreadable(self) -> PageUnreadable:
+        return PageUnreadable(reason="The page went away while it was being used.")
+
+    async def _see_error_page(self) -> None:
+        """Chromium shows a page of its own for a failure; it would run into the next address."""
+        try:
+            await self.page.wait_for_url(f"{_ERROR_PAGE}**", wait_until="commit", timeout=1_000)
+        except Error:
+            return  # it does so for some failures only
+
+    async def _on_dialog(self, dialog: Dialog) -> None:
+        # The instance dismisses it; here it is only told.
+        if len(self.dialogs) < MOST_DIALOGS:
+            self.dialogs.append(self.veil.content(f"{dialog.type}: {dialog.message}", 300))
+
+    def _on_crash(self) -> None:
+        self._crashed = True
+        if self._scope is not None and not self._scope.expired():
+            # The answer that is being waited for will not come.
+            self._scope.reschedule(asyncio.get_running_loop().time())
+
+    def _on_request(self, request: Request) -> None:
+        if request.is_navigation_request() and self._is_main(request):
+            self._under_way = request
+            self._arrived.clear()
+
+    def _on_end(self, request: Request) -> None:
+        if request is self._under_way:
+            self._arrived.set()
+
+    def _on_navigated(self, frame: Frame) -> None:
+        if frame == self.page.main_frame:
+            self._arrived.set()
+
+    def _is_main(self, request: Request) -> bool:
+        try:
+            return request.frame == self.page.main_frame
+        except Error:  # the frame is not there yet: then it is not this one
+            return False
+
+
+async def open_tab(number: int, instance: Instance, policy: Policy) -> AgentTab:
+    """A new tab of `instance`, judged by `policy`.
+
+    Raises:
+        BrowserGone: the browser died.
+    """
+    page = await instance.new_page()
+    fence = Fence(policy)
+    try:
+        instance.judge(page, fence)
+        tab = AgentTab(number, instance, page, fence)
+        async with instance.within(CLOSE_S * 2):
+            await tab.prepare()
+    except (KeyError, Error, TimeoutError) as gone:
+        raise BrowserGone(url="a new tab") from gone
+    return tab

@@ -1,0 +1,369 @@
+"""The tools `browser_navigate` and `browser_interact`: going somewhere, and acting there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import mimetypes
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final
+
+from playwright.async_api import Error, FilePayload
+from playwright.async_api import TimeoutError as PlaywrightTimeout
+
+from engine.browser.egress.egress_policy import without_credentials
+from engine.browser.interact.command_failures import no_frame, too_slow
+from engine.browser.interact.command_stage import Call, Tool, script
+from engine.browser.interact.command_tabs import close_tab, open_tab, switch_tab, tabs
+from engine.browser.interact.command_target import (
+    LOOK_S,
+    count_frames,
+    document,
+    element,
+    every,
+    has_frames,
+    missing_frame,
+    target_element,
+    whole_selector,
+)
+from engine.kinds.commands.command_errors import CommandFailed
+from engine.kinds.commands.command_keys import is_typing
+from engine.kinds.commands.command_uploads import MAX_BYTES, UploadRefused
+from engine.model import redact
+from engine.model.url_glob import Glob
+
+if TYPE_CHECKING:
+    from playwright.async_api import Locator, Page, Response
+
+DRAG_STEPS: Final = 10  # moves of the mouse: pages begin a drag only after some pixels
+SLOWLY: Final = 1_000  # characters: longer texts are put in at once, not key by key
+_TAKES_FILES: Final = """(node) => {
+  const field = node.tagName === "LABEL" && node.control || node;
+  return field.tagName === "INPUT" && field.type === "file";
+}"""
+_DETACHED: Final = "Element is not attached"
+# Of an element that the page took out of the document: `is_checked` refuses those.
+_IS_CHECKED: Final = """(node) => {
+  const box = node.tagName === "LABEL" && node.control || node;
+  return box.tagName === "INPUT" ? box.checked : box.getAttribute("aria-checked") === "true";
+}"""
+# The caret of a field that has the focus stays where it is; else it goes behind the text.
+_CARET: Final = """(node) => {
+  const root = node.getRootNode();
+  if (root.activeElement === node || node.contains(root.activeElement)) return;
+  node.focus();
+  if ("value" in node) return node.setSelectionRange(node.value.length, node.value.length);
+  getSelection().selectAllChildren(node);
+  getSelection().collapseToEnd();
+}"""
+# Fields whose value is not what the keys say: a date is typed in another order in each country.
+_SET_AT_ONCE: Final = ["date", "time", "month", "week", "datetime-local", "color", "range"]
+
+
+async def goto(call: Call) -> Any:
+    url = without_credentials(call.args["url"])
+    page = await _cleared(call)
+    try:
+        response = await page.goto(url, wait_until="load", timeout=call.timeout_ms)
+    except Error as failed:
+        raise _unmade(call, page) or failed from failed
+    return await _where(page, response)
+
+
+async def reload(call: Call) -> Any:
+    page = await _cleared(call)
+    try:
+        response = await page.reload(wait_until="load", timeout=call.timeout_ms)
+    except Error as failed:
+        raise _unmade(call, page) or failed from failed
+    return await _where(page, response)
+
+
+async def back(call: Call) -> Any:
+    return await _through_history(call, -1, "there is no page to go back to")
+
+
+async def forward(call: Call) -> Any:
+    return await _through_history(call, 1, "there is no page to go forward to")
+
+
+async def new_tab(call: Call) -> Any:
+    page = await open_tab(call)
+    return await goto(call) if "url" in call.args else await _where(page, None)
+
+
+async def wait_for(call: Call) -> Any:
+    """Wait until everything that the command names is so."""
+    page = await call.stage.page()
+    selector, text = call.selector, call.args.get("text")
+    call.about = text or call.args.get("load_state", "")
+    if "url" in call.args:
+        await _address(call, page, Glob(call.args["url"]))
+    if "load_state" in call.args:
+        await page.wait_for_load_state(call.args["load_state"], timeout=call.left_ms)
+    if "gone" in call.args:
+        await _gone(call, page)
+    if text is not None:
+        named = f"internal:text={json.dumps(text)}i"  # what Playwright's get_by_text looks for
+        holds = every(page, call).filter(has_text=text) if selector else every(page, call, named)
+        await holds.filter(visible=True).first.wait_for(state="visible", timeout=call.left_ms)
+    elif selector:
+        found = every(page, call)
+        await found.first.wait_for(state="visible", timeout=call.left_ms)
+        call.matches = await found.count()
+    await count_frames(call, page)
+    return {"found": True, "url": page.url}
+
+
+async def click(call: Call) -> Any:
+    page = await _cleared(call)
+    await (await element(call)).click(
+        button=call.args.get("button", "left"),
+        click_count=call.args.get("count", 1),
+        modifiers=call.args.get("modifiers"),
+        timeout=call.left_ms,
+    )
+    return _done(call, page)
+
+
+async def check(call: Call) -> Any:
+    return await _set_checked(call, wanted=True)
+
+
+async def uncheck(call: Call) -> Any:
+    return await _set_checked(call, wanted=False)
+
+
+async def press(call: Call) -> Any:
+    page = await _cleared(call)
+    typing = not call.args.get("keep_text") and is_typing(call.args["key"])
+    field = await _typed_into(call, secret=typing)
+    await field.press(call.args["key"], timeout=call.left_ms)
+    return _done(call, page)
+
+
+async def type_text(call: Call) -> Any:
+    """The field then holds exactly the text, whatever stood in it before; or it is appended."""
+    text = str(call.args["text"])
+    field = await _typed_into(call, secret=not call.args.get("keep_text"))
+    kind = str(await field.get_attribute("type", timeout=call.left_ms) or "").lower()
+    if call.args.get("append"):
+        await field.evaluate(_CARET, timeout=call.left_ms)
+        await field.press_sequentially(text, timeout=call.left_ms)
+    elif len(text) > SLOWLY or kind in _SET_AT_ONCE:
+        await field.fill(text, timeout=call.left_ms)
+    else:
+        await field.fill("", timeout=call.left_ms)
+        await field.press_sequentially(text, timeout=call.left_ms)
+    return {"typed": len(text)}
+
+
+async def _typed_into(call: Call, *, secret: bool) -> Locator:
+    """The field of the command, covered in pictures from now on if what is typed is `secret`."""
+    if secret:
+        call.stage.masked.append(whole_selector(call, call.selector))
+    field = await element(call)
+    if secret and call.used:
+        call.stage.masked.append(whole_selector(call, call.used))
+    return field
+
+
+async def keyboard(call: Call) -> Any:
+    page = await _cleared(call)
+    await page.keyboard.press(str(call.args["key"]))
+    return _done(call, page)
+
+
+async def scroll(call: Call) -> Any:
+    given = [call.args["direction"], call.args.get("amount", 0)]
+    return await (await document(call)).evaluate(script("scroll.js"), given)
+
+
+async def select(call: Call) -> Any:
+    field = await element(call)
+    named = {name: call.args[name] for name in ("value", "label", "index") if name in call.args}
+    return {"selected": await field.select_option(**named, timeout=call.left_ms)}
+
+
+async def hover(call: Call) -> Any:
+    await (await element(call)).hover(timeout=call.left_ms)
+    return {"done": True}
+
+
+async def drag(call: Call) -> Any:
+    """Press on one element, move to another or by pixels, and let go; with real mouse events."""
+    page = await _cleared(call)
+    source = await element(call)
+    there = await target_element(call) if "target" in call.args else None
+    await source.hover(timeout=call.left_ms)
+    x, y = await _middle(source, call)
+    await page.mouse.down()
+    try:
+        if there is not None:
+            await there.scroll_into_view_if_needed(timeout=call.left_ms)
+            to_x, to_y = await _middle(there, call)
+        else:
+            to_x, to_y = x + call.args.get("x", 0), y + call.args.get("y", 0)
+        await page.mouse.move(to_x, to_y, steps=DRAG_STEPS)
+        await page.mouse.move(to_x, to_y)  # some pages take the first move there for the way
+    finally:
+        await page.mouse.up()
+    return _done(call, page)
+
+
+async def dialog(call: Call) -> Any:
+    """How dialogs are answered from now on: `leave` and `stay` hold for the question whether to
+    leave a page, the others for all other dialogs."""
+    await call.stage.page()
+    assert call.stage.instance is not None  # whoever has a page has an instance
+    dialogs, answer = call.stage.instance.dialogs, call.args["answer"]
+    if answer in ("leave", "stay"):
+        dialogs.stay = answer == "stay"
+        dialogs.expected = call.args.get("expected", False)
+    else:
+        dialogs.accept = answer == "accept"
+        dialogs.text = call.args.get("text")
+    return {"answer": answer}
+
+
+async def upload(call: Call) -> Any:
+    """Choose files in a field for files, or in the chooser that a click on the element opens."""
+    page = await _cleared(call)
+    files, chosen = [], 0
+    for name in call.args["files"]:
+        try:
+            data = await asyncio.to_thread(call.stage.uploads.read, name, MAX_BYTES - chosen)
+        except UploadRefused as refused:
+            raise CommandFailed(f"{name}: {refused}") from refused
+        kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        files.append(FilePayload(name=PurePath(name).name, mimeType=kind, buffer=data))
+        chosen += len(data)
+    field = await element(call)
+    if await field.evaluate(_TAKES_FILES, timeout=call.left_ms):
+        await field.set_input_files(files, timeout=call.left_ms)
+    else:
+        async with page.expect_file_chooser(timeout=call.left_ms) as opening:
+            await field.click(timeout=call.left_ms)
+        await (await opening.value).set_files(files, timeout=call.left_ms)
+    return {"files": list(call.args["files"]), "bytes": chosen, "url": page.url}
+
+
+NAVIGATE: Final[Mapping[str, Tool]] = {
+    "goto": goto,
+    "reload": reload,
+    "back": back,
+    "forward": forward,
+    "wait_for": wait_for,
+    "tabs": tabs,
+    "new_tab": new_tab,
+    "switch_tab": switch_tab,
+    "close_tab": close_tab,
+}
+INTERACT: Final[Mapping[str, Tool]] = {
+    "click": click,
+    "check": check,
+    "uncheck": uncheck,
+    "press": press,
+    "type": type_text,
+    "keyboard": keyboard,
+    "scroll": scroll,
+    "select": select,
+    "hover": hover,
+    "drag": drag,
+    "upload": upload,
+    "dialog": dialog,
+}
+
+
+async def _address(call: Call, page: Page, wanted: Glob) -> None:
+    try:
+        await page.wait_for_url(wanted.matches, timeout=call.left_ms)
+    except PlaywrightTimeout:
+        at = redact.quoted(call.stage.scrub.hide(page.url))
+        raise too_slow(call.waited_ms, wanted.pattern, f"the address is {at}") from None
+
+
+async def _gone(call: Call, page: Page) -> None:
+    """Nothing that `gone` matches is visible, in a frame that is there or was."""
+    while not await has_frames(call, page):
+        if call.left_ms <= LOOK_S * 1_000:
+            raise no_frame(await missing_frame(call, page) or call.frames[-1], call.timeout_ms)
+        await asyncio.sleep(LOOK_S)
+    still = every(page, call, f"{call.args['gone']} >> visible=true")
+    try:
+        await still.first.wait_for(state="detached", timeout=call.left_ms)
+    except PlaywrightTimeout:
+        raise too_slow(call.waited_ms, call.args["gone"], "it is still there") from None
+
+
+async def _middle(element: Locator, call: Call) -> tuple[float, float]:
+    box = await element.bounding_box(timeout=call.left_ms)
+    if box is None:
+        raise CommandFailed("the element is not shown anywhere")
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+async def _set_checked(call: Call, *, wanted: bool) -> Any:
+    """Check or uncheck one element; a page may take it away at the click.
+
+    A locator would go on with the element that then stands first, and check that as well.
+    """
+    page = await _cleared(call)
+    node = await (await element(call)).element_handle(timeout=call.left_ms)
+    try:
+        await node.set_checked(wanted, timeout=call.left_ms)
+    except Error as failed:
+        if _DETACHED not in failed.message or await node.evaluate(_IS_CHECKED) is not wanted:
+            raise
+    return {"checked": wanted, **_done(call, page)}
+
+
+async def _cleared(call: Call) -> Page:
+    """The page, with what the gate refused before forgotten."""
+    page = await call.stage.page()
+    if call.stage.instance is not None:
+        call.stage.instance.clear(page)
+    return page
+
+
+async def _through_history(call: Call, by: int, nowhere: str) -> Any:
+    page = await _cleared(call)
+    wire = call.stage.instance.wire(page) if call.stage.instance else None
+    if wire is not None:
+        # Playwright answers a step that cannot be taken as it answers one inside a page.
+        history = await wire.send("Page.getNavigationHistory")
+        if not 0 <= history["currentIndex"] + by < len(history["entries"]):
+            raise CommandFailed(nowhere)
+    go = page.go_back if by < 0 else page.go_forward
+    try:
+        response = await go(wait_until="load", timeout=call.timeout_ms)
+    except Error as failed:
+        raise _unmade(call, page) or failed from failed
+    return await _where(page, response)
+
+
+async def _where(page: Page, response: Response | None) -> dict[str, Any]:
+    found: dict[str, Any] = {"url": page.url, "title": await page.title()}
+    if response is not None:
+        found["status"] = response.status
+    return found
+
+
+def _done(call: Call, page: Page) -> dict[str, Any]:
+    refused = _refusal(call, page)
+    if refused is not None:
+        raise refused
+    return {"done": True, "url": page.url}
+
+
+def _unmade(call: Call, page: Page) -> CommandFailed | None:
+    """Why the page did not come, where it was refused or nothing answered."""
+    known = call.stage.instance.why(page) if call.stage.instance else None
+    return CommandFailed(str(known)) if known is not None else None
+
+
+def _refusal(call: Call, page: Page) -> CommandFailed | None:
+    """What the gate said no to in this page since the command began."""
+    refused = call.stage.instance.refused(page) if call.stage.instance else None
+    return CommandFailed(str(refused)) if refused is not None else None

@@ -1,0 +1,178 @@
+"""The tools `browser_content` and `browser_execute`: what a page shows, holds and computes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.browser.interact.command_expect import expect
+from engine.browser.interact.command_stage import Call, Tool, script
+from engine.browser.interact.command_target import count_frames, document, element, frame_element
+from engine.browser.page import extraction_options
+from engine.browser.page.password_fields import without_secret_values
+from engine.browser.page.screenshot_masking import NotCovered, box_of, covered
+from engine.kinds.commands.command_errors import CommandFailed
+from engine.secrets.echo_matching import Echoes
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+MAX_TEXT: Final = 256 * 1024  # characters of one result
+MAX_ITEMS: Final = 20_000  # values in one result of a script
+MAX_DEPTH: Final = 20
+MAX_PNG: Final = 8 * 1024 * 1024
+_NO_NUMBER: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}  # JSON has none
+_DOM_LIMITS: Final = {"nodes": 1_000, "text": 300, "depth": 60}
+_PNG_SIZE_AT: Final = 16  # where a PNG says its width and height, four bytes each
+# A statement's script may `return`, an expression's is its value; both may wait.
+_EXPRESSION = "(async () => {{ return (\n{}\n) }})"
+_BODY = "(async () => {{\n{}\n}})"
+_CALL = "{}().then((value) => typeof value === 'function' ? value() : value)"
+
+
+async def screenshot(call: Call) -> Any:
+    """A PNG among the task's artifacts; what was typed is covered, in its field and elsewhere."""
+    page = await call.stage.page()
+    shown = await element(call) if call.selector else await frame_element(call)
+    how: dict[str, Any] = {
+        "type": "png",
+        "animations": "disabled",
+        "mask": [page.locator(selector) for selector in call.stage.masked],
+        "mask_color": "#888888",
+        "timeout": call.timeout_ms,
+    }
+    shoot = partial((shown or page).screenshot, **how)
+    clip = partial(box_of, shown) if shown is not None else None
+    if shown is not None:
+        await shown.scroll_into_view_if_needed(timeout=call.timeout_ms)
+        await count_frames(call, page)
+    assert call.stage.instance is not None  # whoever has a page has an instance
+    wire, echoes = call.stage.instance.wire(page), Echoes(call.stage.hidden)
+    try:
+        data = await covered(page, wire, echoes, shoot, clip)
+    except NotCovered:
+        raise CommandFailed("the page shows a secret that could not be painted over") from None
+    if len(data) > MAX_PNG:
+        raise CommandFailed("the picture is larger than 8 MiB")
+    path = await call.stage.artifact(f"command-{call.number + 1:03d}.png", data)
+    width, height = (int.from_bytes(data[at : at + 4]) for at in (_PNG_SIZE_AT, _PNG_SIZE_AT + 4))
+    return {"path": path, "width": width, "height": height, "bytes": len(data)}
+
+
+async def get_text(call: Call) -> Any:
+    found = await element(call)
+    text = await found.inner_text(timeout=call.left_ms)
+    composed = await found.evaluate(_composed("textOf(node, 1e7, 1e6).text"), timeout=call.left_ms)
+    return _cut("text", (text if composed is None else str(composed)).strip())
+
+
+async def get_html(call: Call) -> Any:
+    composed = _composed("withRoots(node, roots)")
+    if not call.selector:
+        where = await document(call)
+        html = await where.content()
+        root = await where.evaluate(f"() => ({composed})(document.documentElement)")
+        if root is not None:
+            html = html[: max(0, html.lower().find("<html"))] + str(root)
+        return _cut("html", without_secret_values(html))
+    found = await element(call)
+    html = await found.evaluate(
+        f"(node) => ({composed})(node) ?? node.outerHTML", timeout=call.left_ms
+    )
+    return _cut("html", without_secret_values(str(html)))
+
+
+@cache
+def _composed(what: str) -> str:
+    """A function of a node: what `shown.js` says of it, or null far from shadow roots."""
+    return f"""(node) => {{
+        const shown = {extraction_options.script("shown")};
+        const roots = shown.rootsOf(node);
+        const isInside = node.getRootNode().nodeType === 11;
+        return roots.length || isInside ? shown.{what} : null;
+    }}"""
+
+
+async def get_viewport_dom(call: Call) -> Any:
+    shown = await document(call)
+    return plain(await shown.evaluate(script("viewport.js"), dict(_DOM_LIMITS)))
+
+
+async def evaluate(call: Call) -> Any:
+    where, source = await document(call), str(call.args["script"])
+    function = await _compiled(call, await call.stage.page(), source)
+    value = await where.evaluate(_CALL.format(function))
+    return {"value": plain(value)}
+
+
+CONTENT: Final[Mapping[str, Tool]] = {
+    "screenshot": screenshot,
+    "get_text": get_text,
+    "get_html": get_html,
+    "get_viewport_dom": get_viewport_dom,
+    "expect": expect,
+}
+EXECUTE: Final[Mapping[str, Tool]] = {"evaluate": evaluate}
+
+
+async def _compiled(call: Call, page: Page, source: str) -> str:
+    """`source` as a function, read as an expression if it can be one. Nothing runs yet.
+
+    The browser itself is asked: to try and fail would run a script twice.
+    """
+    assert call.stage.instance is not None  # whoever has a page has an instance
+    wire, failed = call.stage.instance.wire(page), ""
+    await wire.send("Runtime.enable")
+    for shape in (_EXPRESSION, _BODY):
+        function = shape.format(source)
+        asked = {"expression": function, "sourceURL": "", "persistScript": False}
+        answer = await wire.send("Runtime.compileScript", asked)
+        if "exceptionDetails" not in answer:
+            await wire.send("Runtime.disable")
+            return function
+        said = answer["exceptionDetails"].get("exception", {}).get("description", "")
+        failed = str(said).partition("\n")[0]
+    raise CommandFailed(f"the script cannot be read: {failed}")
+
+
+def _cut(name: str, text: str) -> dict[str, Any]:
+    if len(text) <= MAX_TEXT:
+        return {name: text}
+    return {name: text[:MAX_TEXT], "truncated": True, "length": len(text)}
+
+
+def plain(given: Any) -> Any:
+    """A value from a page as plain JSON of bounded size; a page may hand over anything."""
+    return _Plain().value(given, 0)
+
+
+class _Plain:
+    def __init__(self) -> None:
+        self._items = 0
+        self._room = MAX_TEXT
+
+    def value(self, given: Any, depth: int) -> Any:
+        self._items += 1
+        if given is None or isinstance(given, bool):
+            return given
+        if isinstance(given, int):  # beyond 2^53 JSON's readers lose digits: a BigInt
+            return given if abs(given) <= 2**53 else str(given)
+        if isinstance(given, float):
+            return given if math.isfinite(given) else _NO_NUMBER[str(given)]
+        if self._items > MAX_ITEMS or depth > MAX_DEPTH:
+            return "…"
+        if isinstance(given, Mapping):
+            return {
+                self._text(str(key)): self.value(item, depth + 1) for key, item in given.items()
+            }
+        if isinstance(given, list | tuple):
+            return [self.value(item, depth + 1) for item in given[: MAX_ITEMS - self._items]]
+        return self._text(given.isoformat() if isinstance(given, datetime) else str(given))
+
+    def _text(self, text: str) -> str:
+        kept = text[: self._room]
+        self._room -= len(kept)
+        return kept if len(kept) == len(text) else kept + "…"

@@ -1,0 +1,188 @@
+"""Resolve the selector and the frame of a command to the element that it acts on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from playwright.async_api import Error
+from playwright.async_api import TimeoutError as PlaywrightTimeout
+
+from engine.browser.interact.command_failures import HIDDEN, is_bad_selector, too_slow
+from engine.browser.interact.command_stage import Call
+from engine.kinds.commands.command_errors import CommandFailed
+
+if TYPE_CHECKING:
+    from playwright.async_api import Frame, Locator, Page
+
+ENTER_FRAME: Final = " >> internal:control=enter-frame >> "  # what Playwright's frame_locator adds
+PATIENCE_MS: Final = 5_000  # a page may still be loading: then an alternative would be premature
+LOOK_S: Final = 0.1
+NO_FRAME: Final = "the frame selector met an element that is no frame"
+
+
+def whole_selector(call: Call, selector: str) -> str:
+    """`selector` inside of the command's frames; of several frames the first, as of elements."""
+    frames = (f"{each} >> nth=0" for each in call.frames)
+    return ENTER_FRAME.join((*frames, selector))
+
+
+def frame_path(frames: Sequence[str]) -> str:
+    """The selector of the last of nested frames, of each outer one the first match."""
+    *outer, last = frames
+    return ENTER_FRAME.join((*(f"{each} >> nth=0" for each in outer), last))
+
+
+async def count_frames(call: Call, page: Page) -> None:
+    """Keep how many elements the frame selectors met, of nested ones the most ambiguous."""
+    depths = range(1, len(call.frames) + 1)
+    met = [await page.locator(frame_path(call.frames[:depth])).count() for depth in depths]
+    call.frame_matches = max([call.frame_matches, *met])
+    if all(met):
+        call.stage.frames_met.add(call.frames)
+
+
+async def has_frames(call: Call, page: Page) -> bool:
+    """Whether the frames of the command are on the page, or were there earlier in the task.
+
+    Nothing can be said of what is in a frame that never was there: its selector may be mistyped.
+    """
+    known = call.stage.frames_met
+    if call.frames and call.frames not in known and not await missing_frame(call, page):
+        known.add(call.frames)
+    return not call.frames or call.frames in known
+
+
+async def missing_frame(call: Call, page: Page) -> str:
+    """The first of the command's frames that the page does not have; empty where it has all."""
+    for depth in range(1, len(call.frames) + 1):
+        if not await page.locator(frame_path(call.frames[:depth])).count():
+            return call.frames[depth - 1]
+    return ""
+
+
+def every(page: Page, call: Call, selector: str = "") -> Locator:
+    """All elements that the selector of the command (or `selector`) matches in its frame."""
+    return page.locator(whole_selector(call, selector or call.selector))
+
+
+async def element(call: Call) -> Locator:
+    """The first element that the command's selector matches, once there is one.
+
+    The number of matches is kept in the call: pages often hold the same thing twice.
+    """
+    page = await call.stage.page()
+    others: tuple[str, ...] = call.args.get("alternatives", ())
+    chosen = await _chosen(page, call, call.selector, others, "attached")
+    call.matches, call.used, call.met = chosen.matches, chosen.used, chosen.met
+    await count_frames(call, page)
+    return chosen.element
+
+
+async def target_element(call: Call) -> Locator:
+    """Where a drag ends: the first visible element of its target, or of an alternative of it.
+
+    Raises:
+        CommandTimeout: there is none.
+    """
+    page, target = await call.stage.page(), call.args["target"]
+    others: tuple[str, ...] = call.args.get("target_alternatives", ())
+    try:
+        chosen = await _chosen(page, call, target, others, "visible")
+    except PlaywrightTimeout:
+        raise too_slow(call.waited_ms, target, HIDDEN) from None
+    call.target_matches, call.used_target = chosen.matches, chosen.used
+    call.target_met = chosen.met
+    return chosen.element
+
+
+class _Chosen(NamedTuple):
+    """An element, how many its selector matches, and the alternative that found it, if any.
+
+    `met` is the number of elements that the selector itself matched then.
+    """
+
+    element: Locator
+    matches: int
+    used: str = ""
+    met: int = 0
+
+
+async def _chosen(
+    page: Page,
+    call: Call,
+    selector: str,
+    others: tuple[str, ...],
+    state: Literal["attached", "visible"],
+) -> _Chosen:
+    found, met = every(page, call, selector), 0
+    patience_ms = min(PATIENCE_MS, call.left_ms / 2) if others else call.left_ms
+    try:
+        await found.first.wait_for(state=state, timeout=patience_ms)
+        met = await found.count()
+    except Error as failed:
+        if not others or not (isinstance(failed, PlaywrightTimeout) or is_bad_selector(failed)):
+            raise
+    if met == 1 or not others:
+        return _Chosen(found.first, met)
+    while True:
+        if other := await _alternative(page, call, found if met else None, others):
+            return _Chosen(every(page, call, other), 1, other, met)
+        if met:
+            return _Chosen(found.first, met)
+        if (now := await _count(found)) or call.left_ms <= LOOK_S * 2_000:
+            await found.first.wait_for(state=state, timeout=call.left_ms)
+            return _Chosen(found.first, now)
+        await asyncio.sleep(LOOK_S)
+
+
+async def _alternative(
+    page: Page, call: Call, found: Locator | None, others: tuple[str, ...]
+) -> str:
+    """The first alternative that means one element only, which must be one of `found`."""
+    for each in others:
+        other = every(page, call, each)
+        if await _count(other) == 1 and (found is None or await _is_among(other, found)):
+            return each
+    return ""
+
+
+async def _count(found: Locator) -> int:
+    """How many elements match; none where the browser cannot read the selector."""
+    try:
+        return await found.count()
+    except Error as failed:
+        if is_bad_selector(failed):
+            return 0
+        raise
+
+
+async def _is_among(one: Locator, several: Locator) -> bool:
+    node = await one.element_handle()
+    return bool(await several.evaluate_all("(all, one) => all.includes(one)", node))
+
+
+async def frame_element(call: Call) -> Locator | None:
+    """The element of the innermost frame that the command names; None where it names none."""
+    if not call.frames:
+        return None
+    page = await call.stage.page()
+    return page.locator(frame_path(call.frames)).first
+
+
+async def document(call: Call) -> Page | Frame:
+    """The document that the command works in: the page, or the frame that it names.
+
+    Raises:
+        CommandFailed: what the frame selector matches is no frame.
+    """
+    found = await frame_element(call)
+    if found is None:
+        return await call.stage.page()
+    handle = await found.element_handle(timeout=call.left_ms)
+    frame = await handle.content_frame()
+    if frame is None:
+        raise CommandFailed(NO_FRAME)
+    await count_frames(call, await call.stage.page())
+    return frame

@@ -1,0 +1,231 @@
+"""Runs one command of seed 002 on an instance; whatever goes wrong has one of the seed's codes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Final
+
+from playwright.async_api import Error
+
+from engine.browser.chromium.browser_session import InstanceOptions
+from engine.browser.chromium.instances import TooManyInstances
+from engine.browser.egress.egress_policy import without_credentials
+from engine.browser.interact.command_failures import CRASHED, as_failure, gone, no_frame, too_slow
+from engine.browser.interact.command_pages import INTERACT, NAVIGATE
+from engine.browser.interact.command_reading import CONTENT, EXECUTE
+from engine.browser.interact.command_stage import Call, Stage, Tool
+from engine.browser.interact.command_target import missing_frame
+from engine.browser.interact.navigation_wait import departing
+from engine.browser.page.failures import TOO_HEAVY
+from engine.kinds.commands.command_errors import CommandFailed, CommandTimeout, InstanceDisconnected
+from engine.kinds.commands.command_plan import Step
+from engine.model.display import display
+from engine.model.errors import BrowserGone, EngineError
+
+if TYPE_CHECKING:
+    from engine.browser.chromium.browser_instance import Instance
+
+_WAITED_FOR: Final = frozenset({"click", "press"})  # by Playwright, but for pages that ask
+_MAY_LEAVE: Final = frozenset(
+    {"check", "uncheck", "keyboard", "type", "select", "drag", "upload", "evaluate"}
+)
+# Playwright's own limit comes first, because it knows what it was waiting for.
+LOOK_S: Final = 1.0
+KEPT: Final = "the page asked whether to leave it, and it was told to stay"
+GRACE_S: Final = 0.2
+MOST_OF_ADDRESS: Final = 200  # characters
+LAST_LOOK_S: Final = 4.0  # an assertion fails with what it saw, so its last look may end
+
+
+async def run_command(step: Step, stage: Stage, number: int) -> Any:
+    """Do one command and return what it found, as plain JSON.
+
+    Raises:
+        CommandFailed: with one of the seed's codes, and a reason of one line.
+    """
+    call = Call(stage, step.args, step.timeout_ms, number)
+    tool = TOOLS[step.tool][step.action]
+    try:
+        if stage.instance is None or step.tool == "browser_instance":
+            return await tool(call)
+        stage.instance.crash = None
+        grace_s = LAST_LOOK_S if step.action == "expect" else GRACE_S
+        async with stage.instance.within(step.timeout_ms / 1000 + grace_s):
+            async with stage.instance.dialogs.watched(), _leaving(stage.instance, step.action):
+                found = await tool(call)
+            return _with_notes(call, found)
+    except TimeoutError:
+        raise await _late(stage, call) from None
+    except Error as failed:
+        failure = await _broken(stage, failed, call)
+        raise await _of_frame(call, failure) from failed
+
+
+async def _of_frame(call: Call, failure: CommandFailed) -> CommandFailed:
+    """The failure; or that a frame is missing, where the command ran out of time for that."""
+    if not call.frames or not isinstance(failure, CommandTimeout):
+        return failure
+    try:
+        async with asyncio.timeout(LOOK_S):
+            frame = await missing_frame(call, await call.stage.page())
+    except (TimeoutError, Error):
+        return failure
+    return no_frame(frame, call.timeout_ms) if frame else failure
+
+
+def _with_notes(call: Call, result: dict[str, Any]) -> dict[str, Any]:
+    """The result, what dialogs said, and what is to be known of the selector.
+
+    That is which alternative was used, or how many elements it met where those were several.
+    """
+    told = dict(result)
+    instance = call.stage.instance
+    if instance is not None and (dialogs := instance.dialogs.take(call.stage.scrub.hide)):
+        told["dialogs"] = dialogs
+    warnings: list[str] = []
+    if call.used:
+        met = f"{call.met:,} elements" if call.met else "nothing"
+        told["used_selector"] = call.used
+        warnings.append(f"the first selector met {met}; used {call.used}")
+    elif call.matches > 1:
+        told["matches"] = call.matches
+        warnings.append(f"{call.matches:,} elements match the selector; the first was used")
+    if call.used_target:
+        met = f"{call.target_met:,} elements" if call.target_met else "nothing"
+        told["used_target"] = call.used_target
+        warnings.append(f"the first target met {met}; used {call.used_target}")
+    elif call.target_matches > 1:
+        told["target_matches"] = call.target_matches
+        warnings.append(f"{call.target_matches:,} elements match the target; the first was used")
+    if call.frame_matches > 1:
+        told["frame_matches"] = call.frame_matches
+        warnings.append(f"{call.frame_matches:,} frames match; the first was used")
+    if warnings:
+        told["warning"] = "; and ".join(warnings)
+    return told
+
+
+def subject_of(args: Mapping[str, Any], about: str = "", at: str = "") -> str:
+    """What a command acts on, for the reason why it failed; at last the page it is on."""
+    named = args.get("selector") or about or without_credentials(args.get("url", "")) or at
+    return " >> ".join(filter(None, (*args.get("frame", ()), named)))
+
+
+def _subject(call: Call) -> str:
+    instance = call.stage.instance
+    page = instance.current if instance is not None else None
+    at = page.url if page is not None and page.url != "about:blank" else ""
+    at = display(call.stage.scrub.text(at), MOST_OF_ADDRESS)
+    whole = subject_of(call.args, call.about, at)
+    return f"{whole} (1 of {call.matches:,})" if call.matches > 1 else whole
+
+
+def needs_page(step: Step) -> bool:
+    """Does this command act on the task's own instance?"""
+    return step.tool != "browser_instance"
+
+
+async def _late(stage: Stage, call: Call) -> CommandFailed:
+    """Why a command did not end; a page that hangs is closed, so that it burns on for nobody."""
+    if _is_gone(stage):
+        return gone()
+    if _was_kept(stage):
+        return CommandFailed(KEPT)
+    if (crash := _crash(stage)) is not None:
+        return crash
+    await stage.drop_hung_page()
+    return too_slow(call.waited_ms, _subject(call))
+
+
+async def _broken(stage: Stage, failed: Error, call: Call) -> CommandFailed:
+    if _is_gone(stage):
+        return gone()
+    if _was_kept(stage):
+        return CommandFailed(KEPT)
+    failure = _crash(stage) or as_failure(failed, call.waited_ms, _subject(call), stage.scrub.text)
+    if str(failure) != CRASHED:
+        return failure
+    await stage.drop_hung_page()  # the command may hear of its death before the instance does
+    heavy = stage.instance is not None and stage.instance.chromium.load.took_too_much()
+    return CommandFailed(TOO_HEAVY) if heavy else failure
+
+
+def _crash(stage: Stage) -> CommandFailed | None:
+    """What the page died of while the command ran."""
+    crash = stage.instance.crash if stage.instance is not None else None
+    return CommandFailed(str(crash)) if crash is not None else None
+
+
+def _was_kept(stage: Stage) -> bool:
+    """Did a page stay that the command wanted to leave?"""
+    return stage.instance is not None and stage.instance.dialogs.kept_the_page
+
+
+def _leaving(instance: Instance, action: str) -> AbstractAsyncContextManager[None]:
+    """The command's own navigation is part of it, where Playwright does not wait for that."""
+    waits = action in _MAY_LEAVE or (instance.dialogs.stay and action in _WAITED_FOR)
+    return departing(instance) if waits else nullcontext()
+
+
+def _is_gone(stage: Stage) -> bool:
+    return stage.instance is not None and not stage.instance.alive
+
+
+async def _list(call: Call) -> Any:
+    return {"instances": [_told(call.stage, each.id) for each in call.stage.instances.living()]}
+
+
+async def _launch(call: Call) -> Any:
+    options = InstanceOptions(
+        policy=call.stage.policy,
+        headed=call.args.get("headed", False),
+        windows=call.args.get("windows", False),
+        width=call.args.get("width", 1280),
+        height=call.args.get("height", 800),
+    )
+    try:
+        opened = await call.stage.instances.launch(options)
+    except TooManyInstances:
+        raise CommandFailed("too many instances are open; close one first") from None
+    except BrowserGone as died:
+        raise InstanceDisconnected(str(died)) from died
+    except EngineError as failed:
+        raise CommandFailed(str(failed)) from failed
+    return _told(call.stage, opened.id)
+
+
+async def _close(call: Call) -> Any:
+    instance_id = str(call.args["instanceId"])
+    if not await call.stage.instances.close(instance_id):
+        raise CommandFailed("there is no living instance of this id")
+    return {"instanceId": instance_id, "closed": True}
+
+
+async def _status(call: Call) -> Any:
+    own = call.stage.instance.id if call.stage.instance else ""
+    return _told(call.stage, str(call.args.get("instanceId", own)))
+
+
+def _told(stage: Stage, instance_id: str) -> dict[str, Any]:
+    found = stage.instances.get(instance_id)
+    told: dict[str, Any] = {"instanceId": instance_id, "connected": found is not None}
+    if found is not None:
+        told |= {"headed": found.headed, "pages": [page.url for page in found.pages]}
+    return told
+
+
+_INSTANCE: Final[Mapping[str, Tool]] = {
+    "list": _list,
+    "launch": _launch,
+    "close": _close,
+    "status": _status,
+}
+TOOLS: Final[Mapping[str, Mapping[str, Tool]]] = {
+    "browser_navigate": NAVIGATE,
+    "browser_interact": INTERACT,
+    "browser_content": CONTENT,
+    "browser_execute": EXECUTE,
+    "browser_instance": _INSTANCE,
+}

@@ -1,0 +1,251 @@
+"""Acting on one element of a tab as a person would: with the mouse, with keys, by choosing.
+
+An element is acted on when it is shown, at rest, enabled, and nothing lies over it. What is
+typed is never told again: only how much it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+
+from engine.browser.interact.agent_tab import AgentTab
+from engine.browser.interact.page_outline import REFERENCE, Element, element
+from engine.browser.interact.tool_refusals import (
+    ElementNotReady,
+    NoSuchOption,
+    StaleReference,
+    WrongElement,
+)
+
+READY_MS = 3_000  # a page that moves longer than that does not come to rest
+KEYED_CHARS = 100  # what is longer is put in at once: a key for each letter takes 1 ms
+
+
+class Deed(msgspec.Struct, frozen=True):
+    """What was done: the element as it is now (None: it is gone), and a sentence."""
+
+    sentence: str
+    element: Element | None
+
+
+class Target:
+    """One element of a tab, named by its reference."""
+
+    def __init__(self, tab: AgentTab, ref: str) -> None:
+        match = REFERENCE.fullmatch(ref)
+        if match is None or int(match[1]) != tab.number:
+            raise StaleReference(ref=ref)
+        self.tab, self.ref, self.number = tab, ref, int(match[2])
+
+    async def ready(self, *, hit: bool = True, editable: bool = False) -> tuple[Any, Element]:
+        """Where it is, once it can be acted on.
+
+        Raises:
+            StaleReference: it is gone. ElementNotReady: it cannot be used, and why.
+        """
+        ask = {"limitMs": READY_MS, "hit": hit, "enabled": True, "editable": editable}
+        told = await self.ask("point", **ask)
+        found = self.tell(told)
+        if "problem" in told:
+            reason = str(told["problem"])
+            if told.get("by"):
+                reason += f" by {self.tab.veil.text(str(told['by']), 120)}"
+            raise ElementNotReady(element=found.called, reason=reason)
+        return told, found
+
+    async def ask(self, what: str, **ask: Any) -> dict[str, Any]:
+        return await self.tab.ask_about(what, self.ref, self.number, **ask)
+
+    def tell(self, told: dict[str, Any]) -> Element:
+        return element(told["item"], self.tab.number, self.tab.veil)
+
+    async def now(self) -> Element | None:
+        """As it is after an act; None when the act took it away."""
+        try:
+            return self.tell(await self.ask("describe"))
+        except StaleReference:
+            return None
+
+
+async def interact(tab: AgentTab, ref: str, action: str, value: str, limit_ms: int) -> Deed:
+    """Do `action` to an element, wait until the page is at rest, and say what came of it.
+
+    Args:
+        action: one of `ACTIONS`.
+        value: the text, the option or the key that it needs; else empty.
+
+    Raises:
+        StaleReference, ElementNotReady, WrongElement, NoSuchOption.
+        PageError: it led to an address that may not be opened.
+    """
+    target = Target(tab, ref)
+    sentence = await ACTIONS[action](target, value)
+    await tab.settle(limit_ms)
+    tab.check_refused()
+    return Deed(sentence, await target.now())
+
+
+async def _mouse(target: Target, *, button: Any = "left", times: int = 1) -> Element:
+    spot, found = await target.ready()
+    if spot["tag"] == "INPUT" and found.role == "file":
+        raise WrongElement(element=found.called, reason="takes files, which are not given here.")
+    mouse = target.tab.page.mouse
+    await mouse.click(spot["x"], spot["y"], button=button, click_count=times)
+    return found
+
+
+async def _click(target: Target, _: str) -> str:
+    return f"Clicked {(await _mouse(target)).called}."
+
+
+async def _double_click(target: Target, _: str) -> str:
+    return f"Double-clicked {(await _mouse(target, times=2)).called}."
+
+
+async def _right_click(target: Target, _: str) -> str:
+    return f"Right-clicked {(await _mouse(target, button='right')).called}."
+
+
+async def _hover(target: Target, _: str) -> str:
+    spot, found = await target.ready()
+    await target.tab.page.mouse.move(spot["x"], spot["y"])
+    return f"The mouse is over {found.called}."
+
+
+async def _scroll_into_view(target: Target, _: str) -> str:
+    told = await target.ask("point", limitMs=READY_MS, hit=False, enabled=False, editable=False)
+    found = target.tell(told)
+    if told.get("problem") == "hidden":
+        raise ElementNotReady(element=found.called, reason="hidden")
+    return f"{found.called} is in view."
+
+
+async def _focus(target: Target, _: str) -> str:
+    _, found = await target.ready(hit=False)
+    if not (await target.ask("focus"))["ok"]:
+        raise WrongElement(element=found.called, reason="takes no focus.")
+    return f"{found.called} has the focus."
+
+
+async def _press(target: Target, key: str) -> str:
+    _, found = await target.ready(hit=False)
+    await target.ask("focus")
+    await target.tab.page.keyboard.press(key)
+    return f"Pressed {key} in {found.called}."
+
+
+async def _type(target: Target, text: str) -> str:
+    return await _write(target, text, append=False)
+
+
+async def _append(target: Target, text: str) -> str:
+    return await _write(target, text, append=True)
+
+
+async def _clear(target: Target, _: str) -> str:
+    return await _write(target, "", append=False)
+
+
+async def _write(target: Target, text: str, *, append: bool) -> str:
+    _, found = await target.ready(hit=False, editable=True)
+    if await _is_secret(target):
+        target.tab.veil.learn([text])
+    told = await target.ask("edit", append=append)
+    if told["how"] == "set" and (await target.ask("set", value=text)).get("refused"):
+        raise WrongElement(element=found.called, reason=f"({found.type}) takes no such value.")
+    if told["how"] == "no":
+        raise WrongElement(element=found.called, reason="takes no text.")
+    if told["how"] == "keys":
+        await _keys(target.tab, text, one_line=bool(told["oneLine"]), empty=bool(told["empty"]))
+    if not text:
+        return f"Cleared {found.called}."
+    return f"Typed {len(text)} characters into {found.called}."
+
+
+async def _is_secret(target: Target) -> bool:
+    return "secret" in (await target.ask("describe"))["item"]
+
+
+async def _keys(tab: AgentTab, text: str, *, one_line: bool, empty: bool) -> None:
+    keyboard = tab.page.keyboard
+    if not text:
+        if not empty:
+            await keyboard.press("Delete")
+    elif len(text) > KEYED_CHARS or "\n" in text or "\r" in text:
+        # As pasted: a return pressed as a key would send a form of one line off.
+        await keyboard.insert_text(" ".join(text.splitlines()) if one_line else text)
+    else:
+        await keyboard.type(text)
+
+
+async def _select(target: Target, option: str) -> str:
+    _, found = await target.ready(hit=False)
+    told = await target.ask("choose", option=option)
+    if told.get("how") == "no":
+        reason = "is no select field; click it, and then the option that it shows."
+        raise WrongElement(element=found.called, reason=reason)
+    if "why" in told:
+        offered = ", ".join(target.tab.veil.content(str(one), 100) for one in told["options"])
+        raise NoSuchOption(element=found.called, reason=told["why"], options=offered or "none")
+    return f'Selected "{target.tab.veil.content(str(told["chosen"]), 100)}" in {found.called}.'
+
+
+async def _check(target: Target, _: str) -> str:
+    return await _turn(target, "checked")
+
+
+async def _uncheck(target: Target, _: str) -> str:
+    return await _turn(target, "not checked")
+
+
+async def _turn(target: Target, wanted: str) -> str:
+    found = await target.now()
+    if found is None:
+        raise StaleReference(ref=target.ref)
+    if not {"checked", "not checked", "mixed"} & set(found.states):
+        raise WrongElement(element=found.called, reason="is nothing that can be checked.")
+    if found.role == "radio" and wanted == "not checked":
+        raise WrongElement(element=found.called, reason="is unchecked by checking another.")
+    if wanted in found.states:
+        return f"{found.called} was {wanted} already."
+    await _mouse(target)
+    after = await target.now()
+    if after is not None and wanted not in after.states:
+        raise WrongElement(element=found.called, reason="was clicked and did not change.")
+    return f"{found.called} is {wanted} now."
+
+
+Action = Callable[[Target, str], Awaitable[str]]
+ACTIONS: Final[dict[str, Action]] = {
+    "click": _click,
+    "double_click": _double_click,
+    "right_click": _right_click,
+    "hover": _hover,
+    "focus": _focus,
+    "type": _type,
+    "append": _append,
+    "clear": _clear,
+    "press": _press,
+    "select": _select,
+    "check": _check,
+    "uncheck": _uncheck,
+    "scroll_into_view": _scroll_into_view,
+}
+
+
+async def press(tab: AgentTab, key: str, limit_ms: int) -> str:
+    """Press a key where the focus is."""
+    await tab.page.keyboard.press(key)
+    await tab.settle(limit_ms)
+    tab.check_refused()
+    return f"Pressed {key}."
+
+
+async def scroll(tab: AgentTab, to: str, pixels: int, limit_ms: int) -> str:
+    """Scroll the page: `to` is up, down, top or bottom; 0 pixels: nine tenths of the view."""
+    told = await tab.world.ask("scroll", to=to, pixels=pixels)
+    await tab.settle(limit_ms)
+    return f"Scrolled to {told['y']} of {told['most']} pixels."

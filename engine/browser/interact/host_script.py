@@ -1,0 +1,83 @@
+"""A host's own script in the page: an expression, or a body with `return`; what it gives, as JSON.
+
+The script runs among the page's own, so that it sees what they see. What it gives is data
+like everything else of a page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from playwright.async_api import Error
+
+from engine.browser.interact.agent_tab import AgentTab
+from engine.browser.interact.tool_refusals import ScriptFailed
+
+MOST_ECHO = 256 * 1024
+SLACK_S = 0.5  # the browser ends a script at the limit by itself; only a promise takes longer
+# DevTools' word for an error before the first line ran; one that was thrown says "in promise".
+_NOT_BEGUN = "Uncaught"
+_ENDED = "Internal error"  # how it tells of a script that it ended at our limit
+
+
+async def evaluate(tab: AgentTab, code: str, limit_ms: int) -> Any:
+    """What `code` gives, as JSON: elements as a line of text, circles and functions named.
+
+    Raises:
+        ScriptFailed: it threw, is not JavaScript, or took longer than `limit_ms`.
+    """
+    await tab.world.ask("page")  # learns the secrets before the script can take them away
+    expression = code.rstrip().rstrip(";")
+    answer = await _run(tab, f"({expression}\n)", limit_ms)
+    if _is_no_expression(answer):
+        answer = await _run(tab, f"{{{code}\n}}", limit_ms)
+    await tab.settle(min(limit_ms, 1_000))
+    await tab.world.ask("page")
+    if "exceptionDetails" in answer:
+        raise ScriptFailed(reason=tab.veil.text(_told(answer["exceptionDetails"]), 1_000))
+    tab.check_refused()
+    given = json.loads(answer["result"].get("value") or "null")
+    return tab.veil.value(given)
+
+
+async def _run(tab: AgentTab, body: str, limit_ms: int) -> dict[str, Any]:
+    wire = tab.instance.wire(tab.page)
+    expression = f"(async () => {body})().then({_plainly()})"
+    asked = {
+        "expression": expression,
+        "awaitPromise": True,
+        "returnByValue": True,
+        "userGesture": True,
+        "timeout": limit_ms,
+    }
+    try:
+        async with asyncio.timeout(limit_ms / 1000 + SLACK_S):
+            answer: dict[str, Any] = await wire.send("Runtime.evaluate", asked)
+    except (TimeoutError, Error) as failed:
+        if isinstance(failed, Error) and _ENDED not in failed.message:
+            raise
+        limit_s = f"{limit_ms / 1000:g}"
+        raise ScriptFailed(reason=f"The script did not end within {limit_s} s.") from failed
+    return answer
+
+
+@cache
+def _plainly() -> str:
+    script = files("engine.browser").joinpath("plainly.js").read_text("utf-8").strip()
+    return f"{script.removesuffix(';')}({MOST_ECHO})"
+
+
+def _is_no_expression(answer: dict[str, Any]) -> bool:
+    details = answer.get("exceptionDetails", {})
+    kind = details.get("exception", {}).get("className")
+    return (details.get("text"), kind) == (_NOT_BEGUN, "SyntaxError")
+
+
+def _told(details: dict[str, Any]) -> str:
+    thrown = details.get("exception", {})
+    told = str(thrown.get("description") or thrown.get("value") or details.get("text", ""))
+    return told.partition("\n    at ")[0] or "The script failed."

@@ -1,0 +1,144 @@
+"""A page as words: what `looking.js` hands over, in lines that people and programs can read.
+
+    # [ref_1_1 heading "Order"]
+    [ref_1_2 textbox "Name" value="Ada" required]
+    See the [link "manual" -> https://example.com/manual] first.
+
+What stands in brackets is an element, everything else the page's own words. Those are data:
+nothing in them can look like an element.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from engine.browser.page.secret_mask import Veil
+
+NAME_CHARS = 200
+VALUE_CHARS = 200
+MOST_OPTIONS = 20
+REFERENCE = re.compile(r"ref_([1-9][0-9]{0,5})_([1-9][0-9]{0,8})")
+_SPACES = re.compile(r"\s+")
+_FORGED = re.compile(r"\[\s*(?=ref_)")  # a page's own words that would read as an element
+
+
+class Element(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One element of a page as it is told: everything in it is plain and without secrets.
+
+    `value` is what stands in a field; a field that holds a secret has `hidden` instead.
+    """
+
+    ref: str
+    role: str
+    name: str = ""
+    value: str = ""
+    hidden: bool = False
+    states: tuple[str, ...] = ()
+    level: int = 0
+    href: str = ""
+    type: str = ""
+    options: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """As it stands in a page's lines."""
+        parts = [self.ref, self.role, f'"{self.name}"' if self.name else ""]
+        parts += [f"type={self.type}" if self.type else ""]
+        parts += [
+            "value=[hidden]" if self.hidden else f'value="{self.value}"' if self.value else ""
+        ]
+        parts += [*self.states, f"-> {self.href}" if self.href else ""]
+        if self.options:
+            parts.append("options: " + ", ".join(f'"{one}"' for one in self.options))
+        return f"[{' '.join(filter(None, parts))}]"
+
+    @property
+    def called(self) -> str:
+        """In a sentence: `button "Save" (ref_1_4)`."""
+        return f'{self.role} "{self.name}" ({self.ref})' if self.name else f"{self.role} {self.ref}"
+
+
+def reference(tab: int, number: int) -> str:
+    """The name of an element: that of its tab, and its own number there."""
+    return f"ref_{tab}_{number}"
+
+
+def element(told: dict[str, Any], tab: int, veil: Veil) -> Element:
+    """The element that a script told of."""
+    secret = "secret" in told
+    return Element(
+        ref=reference(tab, int(told.get("ref", 0))),
+        role=_quoted(veil.content(str(told.get("role", "")), 40)),
+        name=_quoted(veil.content(str(told.get("name", "")), NAME_CHARS)),
+        value="" if secret else _quoted(veil.content(str(told.get("value", "")), VALUE_CHARS)),
+        hidden=bool(secret and told["secret"]),
+        states=tuple(map(str, told.get("states", ()))),
+        level=int(told.get("level", 0)),
+        href=veil.text(str(told.get("href", "")), 500),
+        type=veil.content(str(told.get("type", "")), 40),
+        options=tuple(
+            _quoted(veil.content(str(one), 100)) for one in told.get("options", ())[:MOST_OPTIONS]
+        ),
+    )
+
+
+def _quoted(text: str) -> str:
+    return _FORGED.sub("(", text.replace('"', "'"))
+
+
+class Page(msgspec.Struct, frozen=True):
+    """What stands in a page: its lines, the elements in them, and where they were cut."""
+
+    url: str
+    title: str
+    text: str
+    elements: tuple[Element, ...]
+    total_chars: int
+    next_offset: int | None
+    cut: bool
+
+
+def page(told: dict[str, Any], tab: int, veil: Veil, offset: int, most: int) -> Page:
+    """The part of a page's lines from `offset` on, of at most `most` characters, whole lines."""
+    elements = [element(one, tab, veil) for one in told["items"]]
+    rows = [(_line(parts, elements, veil), _within(parts, elements)) for parts in told["lines"]]
+    texts: list[str] = []
+    shown: list[Element] = []
+    at, room, following = 0, most, None
+    for text, inside in rows:
+        size = len(text) + 1
+        if at >= offset and following is None:
+            if size > room and texts:
+                following = at
+            else:
+                texts.append(text[:room])
+                shown.extend(inside)
+                room -= size
+        at += size
+    return Page(
+        url=veil.text(str(told["url"]), 2_048),
+        title=veil.content(str(told["title"]), 500),
+        text="\n".join(texts),
+        elements=tuple(shown),
+        total_chars=at,
+        next_offset=following,
+        cut=bool(told["cut"]),
+    )
+
+
+def _line(parts: Sequence[str | int], elements: list[Element], veil: Veil) -> str:
+    return _SPACES.sub(" ", "".join(_part(part, elements, veil) for part in parts)).strip()
+
+
+def _part(part: str | int, elements: list[Element], veil: Veil) -> str:
+    if isinstance(part, str):
+        return _FORGED.sub("(", veil.content(part))
+    one = elements[part]
+    return f" {'#' * one.level + ' ' if one.level else ''}{one} "
+
+
+def _within(parts: Sequence[str | int], elements: list[Element]) -> list[Element]:
+    return [elements[part] for part in parts if isinstance(part, int)]

@@ -1,0 +1,316 @@
+"""One reusable tab: load an address, wait inside the page, hand over what a reader would see.
+
+A page costs one navigation, one call that makes a world of our own in it, and one call that
+waits and extracts there. Nothing is intercepted but documents (`gate`), nothing is polled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import secrets
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+import msgspec
+from playwright.async_api import Error
+from playwright.async_api import TimeoutError as PlaywrightTimeout
+
+from engine.browser.chromium.cookie_jar import CookieJar
+from engine.browser.egress.egress_policy import without_credentials
+from engine.browser.egress.navigation_filter import Ward, frames_of
+from engine.browser.page.extraction_options import WORLD, question, script
+from engine.browser.page.extraction_result import Taken, as_fetched
+from engine.browser.page.failures import net_failure, no_answer
+from engine.browser.page.held_open import HeldOpen
+from engine.browser.page.module_imports import imported, is_importing
+from engine.browser.page.screenshot_masking import NotCovered, covered
+from engine.model.errors import PageError
+from engine.pages.fetch import Fetched, PageOptions
+from engine.secrets.echo_matching import Echoes
+
+if TYPE_CHECKING:
+    from playwright.async_api import CDPSession, Dialog, Page, Request, Response
+
+GRACE_S = 1.0  # for the call that extracts, after the page's own limit
+CLOSE_S = 2.0
+SCREENSHOT_S = 5.0
+FEEL_S = 1.0
+MAX_SCREENSHOT = 8 * 1024 * 1024
+MAX_DIALOGS = 100  # of one page; each holds it up until it is answered
+STILL_S = 2.0
+MAX_DOCUMENTS = 10  # a page that sends itself on more often than this goes nowhere
+ERROR_PAGE_MS = 1_000
+BLANK = "about:blank"
+_ERROR_PAGE = "chrome-error://chromewebdata/"
+PENDING = f"pending-{secrets.token_hex(8)}"  # a name that no page can know beforehand
+_NO_DAMAGE = ("ERR_ABORTED", "ERR_BLOCKED")  # called off: by another address, or by the gate
+_INTERRUPTED = "interrupted by another navigation"
+_GOING_AWAY = ("context was destroyed", "context with specified id", "navigated", "No frame")
+
+
+@cache
+def first_script() -> str:
+    """What a context puts into every document before the page's own scripts."""
+    return f"{script('pending')}({json.dumps(PENDING)});"
+
+
+class Tab:
+    """A page of the browser that takes one address after another until it is spoiled."""
+
+    def __init__(self, page: Page, wire: CDPSession, frame_id: str, held: HeldOpen) -> None:
+        self.frame_id = frame_id
+        self.spoiled: str | None = None  # why it may not be used again
+        self.taken = 0
+        self.ward: Ward | None = None
+        self.echoes = Echoes(())  # what no picture may show
+        self.jar = CookieJar(wire)
+        self._page = page
+        self._wire = wire
+        self._held = held
+        self._scope: asyncio.Timeout | None = None
+        self._told = {"frameId": frame_id, "worldName": WORLD}
+        self._world = 0
+        self._opened = False  # the document of this address has begun
+        self._cut_off = False  # the document's body ended in an error
+        self._failed: Request | None = None  # the navigation that did so last
+        self._dialogs = 0
+        self._windows = 0
+        page.on("dialog", self._on_dialog)
+        page.on("popup", self._on_popup)
+        page.on("requestfailed", self._on_failed)
+        page.on("download", lambda _: self._spoil("download"))
+        page.on("crash", lambda _: self._on_crash())
+
+    async def take(self, url: str, options: PageOptions) -> Fetched:
+        """Load `url` and return what is there when it is ready, or at the limit.
+
+        Raises:
+            PageError: it could not be taken; `spoiled` says whether the tab is done for.
+            playwright.Error: the browser, or this tab, is gone.
+        """
+        self.taken += 1
+        limit_s = options.timeout_ms / 1000
+        try:
+            async with asyncio.timeout(limit_s + GRACE_S) as self._scope:
+                return await self._take(without_credentials(url), url, options)
+        except (TimeoutError, PlaywrightTimeout) as slow:
+            self._spoil("timeout")
+            if self.spoiled == "crash":
+                raise PageError("crash", "the page crashed") from slow
+            if self._dialogs > MAX_DIALOGS:
+                raise PageError("dialogs", "the page opened one dialog after another") from slow
+            late = no_answer(options.timeout_ms)
+            if self._opened:  # it came, and hangs
+                late.unproved, late.proved = not options.fresh, options.fresh
+            raise late from slow
+        except asyncio.CancelledError:
+            self._spoil("cancelled")
+            raise
+        finally:
+            self._scope = None
+
+    async def _take(self, address: str, url: str, options: PageOptions) -> Fetched:
+        deadline = asyncio.get_running_loop().time() + options.timeout_ms / 1000
+        if self.ward:
+            self.ward.clear()
+        self._dialogs = self._windows = 0
+        self._opened = False
+        response = await self._open(address, options)
+        self._opened = True
+        taken = await self._extract(deadline, options)
+        self._held.note(taken.held)
+        if not taken.settled:
+            self._spoil("unsettled")  # what it still does would go on until the next page
+        headers = response.headers if response else {}
+        answers = response is not None and response.url == taken.url.partition("#")[0]
+        status = response.status if response and answers else taken.status
+        fetched = as_fetched(taken, url, status, headers)
+        fetched.dialogs, fetched.cut_off = self._dialogs, self._cut_off
+        fetched.windows = max(fetched.windows, self._windows)
+        failed = status >= 400
+        if options.screenshot == "all" or (failed and options.screenshot == "failed"):
+            fetched.screenshot = await self.screenshot()
+        return fetched
+
+    async def _open(self, address: str, options: PageOptions) -> Response | None:
+        try:
+            self._cut_off, self._failed = False, None
+            if "#" in address:
+                # From the same document the browser would only change the fragment.
+                await self._page.goto(BLANK, wait_until="commit", timeout=options.timeout_ms)
+            return await self._page.goto(address, wait_until="commit", timeout=options.timeout_ms)
+        except PlaywrightTimeout:
+            raise
+        except Error as failed:
+            if _INTERRUPTED in failed.message and not self.spoiled:
+                self._spoil("strays")
+                await self._leave()
+                return await self._open(address, options)
+            if "ERR_ABORTED" in failed.message:
+                await self._feel()
+            elif "net::" in failed.message:
+                await self._see_error_page()
+            raise await self._with_status(self._why(failed)) from failed
+
+    async def _feel(self) -> None:
+        """A page whose renderer died is said to be without content first, and dead only then."""
+        try:
+            async with asyncio.timeout(FEEL_S):
+                await self._wire.send("Runtime.evaluate", {"expression": "0"})
+        except TimeoutError:
+            return
+        except Error:
+            self._spoil("crash")
+
+    async def _leave(self) -> None:
+        """Away from the page before, which sends itself on while the next one is asked for."""
+        async with asyncio.timeout(STILL_S):
+            for off in (True, False):
+                await self._wire.send("Emulation.setScriptExecutionDisabled", {"value": off})
+                await self._page.goto(BLANK, wait_until="commit")
+        if self.ward:
+            self.ward.clear()  # what was refused to that page is no matter of the next
+
+    async def _with_status(self, failed: Exception) -> Exception:
+        """Of an error without a page (an empty 503, say) the status, as far as it is known."""
+        if not isinstance(failed, PageError) or failed.kind != "http" or self._failed is None:
+            return failed
+        with contextlib.suppress(Error, TimeoutError):
+            async with asyncio.timeout(FEEL_S):
+                response = await self._failed.response()
+                if response is not None:
+                    return PageError("http", f"HTTP {response.status}", response.status)
+        return failed
+
+    async def _see_error_page(self) -> None:
+        """Chromium shows a page of its own for a failure; it would run into the next address."""
+        try:
+            await self._page.wait_for_url(_ERROR_PAGE, wait_until="commit", timeout=ERROR_PAGE_MS)
+        except Error:
+            self._spoil("error page")
+
+    def _why(self, failed: Error) -> Exception:
+        """The page's own error for a failed navigation, or `failed` when the tab is gone."""
+        if self.ward and self.ward.refused:
+            return self.ward.refused
+        if self.spoiled == "download" or "Download is starting" in failed.message:
+            self._spoil("download")
+            return PageError("download", "download skipped")
+        if self.spoiled == "crash" or "crashed" in failed.message:
+            self._spoil("crash")
+            return PageError("crash", "the page crashed")
+        net = net_failure(failed.message)
+        known = self.ward.why() if self.ward and net and net.kind == "connection" else None
+        return known or net or failed
+
+    async def _extract(self, deadline: float, options: PageOptions) -> Taken:
+        written = False
+        for _ in range(MAX_DOCUMENTS):
+            left_ms = max(0.0, (deadline - asyncio.get_running_loop().time()) * 1000)
+            try:
+                taken = await self._ask(left_ms, options, written=written)
+            except Error as failed:
+                if not any(sign in failed.message for sign in _GOING_AWAY):
+                    raise self._why(failed) from failed
+                continue  # the page sent itself on: take what comes
+            if not taken.url.startswith(("http://", "https://")):
+                raise self._strayed()
+            if not (taken.may_import and taken.settled and await is_importing(self._wire)):
+                return taken
+            taken.settled = await imported(self._wire, deadline)
+            if not taken.settled:
+                return taken
+            written = True
+        self._spoil("redirects")
+        raise PageError("redirects", "too many redirects")
+
+    def _strayed(self) -> PageError:
+        if self.ward and self.ward.refused:
+            return self.ward.refused
+        return PageError("navigation", "the page led to an address that cannot be opened")
+
+    async def _ask(self, left_ms: float, options: PageOptions, *, written: bool) -> Taken:
+        world = await self._wire.send("Page.createIsolatedWorld", self._told)
+        self._world = world["executionContextId"]
+        held = self._held.known
+        asked = question(left_ms, options, PENDING, held, cut_off=self._cut_off, written=written)
+        asked["executionContextId"] = self._world
+        answer = await self._wire.send("Runtime.callFunctionOn", asked)
+        if "exceptionDetails" in answer:
+            told = str(answer["exceptionDetails"].get("exception", {}).get("description", ""))
+            if "is not a valid selector" in told:
+                raise PageError("wait_for", "wait_for is not a selector that a browser knows")
+            raise PageError("script", "the page could not be read")
+        try:
+            return msgspec.convert(answer["result"].get("value"), Taken)
+        except msgspec.ValidationError as odd:
+            raise PageError("script", "the page could not be read") from odd
+
+    async def screenshot(self) -> bytes | None:
+        """A PNG of what a screen would show, what was given painted over; None: not in time."""
+        try:
+            async with asyncio.timeout(SCREENSHOT_S):
+                shoot = partial(self._page.screenshot, type="png", animations="disabled")
+                shot = await covered(self._page, self._wire, self.echoes, shoot)
+        except (TimeoutError, Error, NotCovered):
+            return None
+        return shot if len(shot) <= MAX_SCREENSHOT else None
+
+    async def frames(self) -> frozenset[str]:
+        """The ids of every frame in this tab; empty when it does not tell in time."""
+        return await frames_of(self._wire)
+
+    async def close(self) -> bool:
+        """Close the tab; False when it did not close within 2 s."""
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self._page.close()
+        except TimeoutError:
+            return False
+        except Error:
+            return True  # it was gone already
+        return True
+
+    def _spoil(self, why: str) -> None:
+        self.spoiled = self.spoiled or why
+
+    def _on_crash(self) -> None:
+        self.spoiled = "crash"
+        self._end()
+
+    def _end(self) -> None:
+        """Wait no longer for the page that is being taken."""
+        if self._scope is not None and not self._scope.expired():
+            # The answer that is being waited for will not come.
+            self._scope.reschedule(asyncio.get_running_loop().time())
+
+    async def _on_failed(self, request: Request) -> None:
+        """Tell the waiting script that nothing more of the document will come."""
+        by_us = any(sign in (request.failure or "") for sign in _NO_DAMAGE)
+        if by_us or not request.is_navigation_request() or request.frame.parent_frame:
+            return
+        self._cut_off, self._failed = True, request
+        event = f"document.dispatchEvent(new Event({json.dumps(PENDING + '!')}))"
+        told = {"expression": event, "contextId": self._world}
+        with contextlib.suppress(Error, TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                await self._wire.send("Runtime.evaluate", told)
+
+    async def _on_dialog(self, dialog: Dialog) -> None:
+        self._spoil("dialog")
+        self._dialogs += 1
+        if self._dialogs > MAX_DIALOGS:
+            self._end()
+        with contextlib.suppress(Error, TimeoutError):  # answered by the page's own end
+            async with asyncio.timeout(CLOSE_S):
+                # Who is asked whether to leave says yes: the next page waits.
+                await (dialog.accept() if dialog.type == "beforeunload" else dialog.dismiss())
+
+    async def _on_popup(self, popup: Page) -> None:
+        self._spoil("popup")
+        self._windows += 1
+        with contextlib.suppress(Error, TimeoutError):  # gone already
+            async with asyncio.timeout(CLOSE_S):
+                await popup.close()

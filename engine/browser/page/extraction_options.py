@@ -1,0 +1,84 @@
+"""What the script that reads a page is asked: how long to wait, and how much to take at most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.browser.chromium.cookie_jar import REFUSALS
+from engine.pages.fetch import MAX_LINK_CHARS
+from engine.pages.html_limits import MAX_HTML_CHARS
+
+if TYPE_CHECKING:
+    from engine.pages.fetch import PageOptions
+
+WORLD: Final = "openchrome-monitor"  # in which it is asked, apart from the page's own scripts
+REQUEST_MS: Final = 10_000  # how long a page waits for the answer to a request of its own
+# Of 5 Mi that a browser grants a site: a page that comes to more than this cannot write much.
+MAX_STORED_CHARS: Final = 4 * 1024 * 1024
+TEXTS_OF_AN_ELEMENT: Final = 2  # pieces of text; a page with more is cut there
+
+
+def script(name: str) -> str:
+    """One of the scripts that run inside pages, as an expression."""
+    return files("engine.browser").joinpath(f"{name}.js").read_text("utf-8").strip()
+
+
+@cache
+def taking_script() -> str:
+    """A function that takes what is asked, waits for the page, and hands it over.
+
+    It is sent with every page, so that comments and indents are left out (a fifth of it).
+    """
+    scripts = f"{script('settle')}, {script('shown')}"
+    lines = f"((settle, shown) => {script('take')})({scripts})".splitlines()
+    code = (line.strip() for line in lines)
+    return "\n".join(line for line in code if line and not line.startswith("//"))
+
+
+def question(
+    left_ms: float,
+    options: PageOptions,
+    pending: str,
+    held: Sequence[str] = (),
+    *,
+    cut_off: bool,
+    written: bool = False,
+) -> dict[str, Any]:
+    """For `Runtime.callFunctionOn`: `take.js` with what is asked of it.
+
+    The function's text is the same for every page, so that V8 compiles it once for each renderer.
+
+    Args:
+        left_ms: of the page's limit.
+        pending: the name under which the page's scripts tell what they wait for.
+        held: requests that are known to be held open.
+        cut_off: nothing more of the document will come.
+        written: scripts are known to write this page.
+    """
+    ask = {
+        "limitMs": left_ms,
+        "settleMs": options.settle_ms,
+        "requestMs": REQUEST_MS,
+        "held": list(held),
+        "waitFor": options.wait_for,
+        "maxLinks": options.max_links,
+        "maxLinkChars": MAX_LINK_CHARS,
+        "maxText": min(options.max_bytes, options.max_text),
+        "maxHtml": min(options.max_bytes, MAX_HTML_CHARS),
+        "maxTexts": options.max_elements * TEXTS_OF_AN_ELEMENT,
+        "maxElements": options.max_elements,
+        "maxStored": MAX_STORED_CHARS,
+        "refusals": sorted(REFUSALS),
+        "pending": pending,
+        "cutOff": cut_off,
+        "written": written,
+    }
+    return {
+        "functionDeclaration": taking_script(),
+        "arguments": [{"value": ask}],
+        "awaitPromise": True,
+        "returnByValue": True,
+    }

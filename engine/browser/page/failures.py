@@ -1,0 +1,109 @@
+"""What went wrong with a page or a browser, in words that a reader of the list understands."""
+
+from __future__ import annotations
+
+import re
+
+from engine.model.errors import BrowserFailed, PageError
+
+
+class NoScreen(BrowserFailed):
+    """A browser was to show its window, and there is no screen for it."""
+
+    code = "no_screen"
+    title = "There is no screen"
+    sentence = "A browser with a window needs a screen, and there is none here."
+    advice_text = "Leave the window out (headless), or start it where there is a screen."
+
+
+class PageTooHeavy(PageError):
+    """A page took more memory than one page may, and was ended for it."""
+
+    unproved = True  # its renderer may hold what the page before it left
+    code = "page_memory"
+    title = "The page used too much memory"
+
+    def __init__(self) -> None:
+        super().__init__("memory", TOO_HEAVY)
+
+
+class PageFloods(PageError):
+    """A page sent its browser so many messages that all others stood still."""
+
+    unproved = True
+    code = "page_flood"
+    title = "The page flooded the browser"
+
+    def __init__(self) -> None:
+        super().__init__("flood", "the page flooded the browser")
+
+
+class LeftByOthers(PageError):
+    """Cookies or stored data of other pages may have changed what a page shows."""
+
+    unproved = True
+    code = "page_left_by_others"
+    title = "Other pages left too much behind"
+
+    def __init__(self) -> None:
+        super().__init__("storage", "other pages had filled the site's cookies or storage")
+
+
+TOO_HEAVY = "page used too much memory"
+_CODE = re.compile(r"net::(ERR_[A-Z0-9_]+)")
+# Chromium's net error -> (kind, sentence).
+_SENTENCES = {
+    "ERR_TOO_MANY_REDIRECTS": ("redirects", "too many redirects"),
+    "ERR_NAME_NOT_RESOLVED": ("dns", "name not found"),
+    "ERR_NAME_RESOLUTION_FAILED": ("dns", "name not found"),
+    "ERR_CONNECTION_REFUSED": ("connection", "connection refused"),
+    "ERR_CONNECTION_RESET": ("connection", "the connection was cut"),
+    "ERR_CONNECTION_CLOSED": ("connection", "the connection was cut"),
+    "ERR_CONNECTION_ABORTED": ("connection", "the connection was cut"),
+    "ERR_EMPTY_RESPONSE": ("connection", "the server sent nothing"),
+    "ERR_SOCKET_NOT_CONNECTED": ("connection", "the connection was cut"),
+    "ERR_CONNECTION_TIMED_OUT": ("timeout", "the server did not answer"),
+    "ERR_TIMED_OUT": ("timeout", "the server did not answer"),
+    "ERR_ADDRESS_UNREACHABLE": ("connection", "the server cannot be reached"),
+    "ERR_NETWORK_CHANGED": ("connection", "the network changed"),
+    "ERR_INTERNET_DISCONNECTED": ("connection", "there is no network connection"),
+    "ERR_PROXY_CONNECTION_FAILED": ("connection", "the proxy cannot be reached"),
+    "ERR_TUNNEL_CONNECTION_FAILED": ("connection", "the proxy refused the connection"),
+    "ERR_UNSAFE_PORT": ("blocked", "the browser does not open this port"),
+    "ERR_BLOCKED_BY_CLIENT": ("blocked", "blocked"),
+    "ERR_BLOCKED_BY_RESPONSE": ("blocked", "the page forbids being opened like this"),
+    "ERR_INVALID_RESPONSE": ("protocol", "the server's answer cannot be understood"),
+    "ERR_INVALID_HTTP_RESPONSE": ("protocol", "the server's answer cannot be understood"),
+    "ERR_CONTENT_DECODING_FAILED": ("protocol", "the page's compression is broken"),
+    "ERR_CONTENT_LENGTH_MISMATCH": ("protocol", "the page ended too early"),
+    "ERR_INCOMPLETE_CHUNKED_ENCODING": ("protocol", "the page ended too early"),
+    "ERR_INVALID_REDIRECT": ("redirects", "the redirect leads nowhere"),
+    "ERR_UNSAFE_REDIRECT": ("blocked", "blocked: only http and https addresses can be opened"),
+    "ERR_UNKNOWN_URL_SCHEME": ("blocked", "blocked: only http and https addresses can be opened"),
+    "ERR_INVALID_AUTH_CREDENTIALS": ("auth", "the server refused the user and password"),
+    "ERR_HTTP_RESPONSE_CODE_FAILURE": ("http", "the server answered with an error and no page"),
+    "ERR_ABORTED": ("no_content", "the server answered without a page"),
+}
+
+
+def net_failure(message: str) -> PageError | None:
+    """The page's error for what Chromium calls `net::ERR_…`; None when `message` has none."""
+    match = _CODE.search(message)
+    if match is None:
+        return None
+    code = match.group(1)
+    known = _SENTENCES.get(code)
+    if known is not None:
+        failed = PageError(*known)
+        failed.unproved = code == "ERR_PROXY_CONNECTION_FAILED"
+        return failed
+    if code.startswith(("ERR_CERT_", "ERR_SSL_", "ERR_BAD_SSL_")):
+        detail = code.removeprefix("ERR_").replace("_", " ").lower()
+        return PageError("certificate", f"the secure connection cannot be trusted ({detail})")
+    detail = code.removeprefix("ERR_").replace("_", " ").lower()
+    return PageError("network", f"the page could not be loaded ({detail})")
+
+
+def no_answer(timeout_ms: int) -> PageError:
+    """The page did not come, or did not react, within its limit."""
+    return PageError("timeout", f"the page did not answer within {timeout_ms / 1000:g} s")

@@ -1,0 +1,107 @@
+"""Scripts of ours inside a page, in a world that the page can neither see nor change.
+
+The world lives as long as its document, and with it the numbers of its elements. A new
+document begins with numbers that were never given out in this tab.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from playwright.async_api import Error
+
+from engine.browser.interact.tool_refusals import PageUnreadable
+from engine.browser.page.crawl_tab import MAX_DOCUMENTS
+from engine.browser.page.extraction_options import WORLD
+from engine.browser.page.secret_mask import Veil
+
+if TYPE_CHECKING:
+    from playwright.async_api import CDPSession
+
+log = logging.getLogger(__name__)
+
+_GOING_AWAY = ("context was destroyed", "context with specified id", "navigated", "No frame")
+_AGENT = WORLD + "-agent"
+_SHOWN_FAILURE = "chrome-error:"
+
+
+@cache
+def _setup() -> str:
+    parts = [
+        files("engine.browser").joinpath(f"{name}.js").read_text("utf-8").strip().removesuffix(";")
+        for name in ("elements", "looking", "acting", "settle")
+    ]
+    elements, looking, acting, settle = parts
+    return (
+        f"((first) => {{ const el = ({elements})(); el.start(first);"
+        f" const settle = {settle}; return {{ ...({looking})(el), ...({acting})(el, settle),"
+        " following: el.following }; })"
+    )
+
+
+class World:
+    """Our scripts in one tab, whatever document it shows; what they see of secrets is learnt."""
+
+    def __init__(self, wire: CDPSession, frame_id: str, veil: Veil) -> None:
+        self._wire = wire
+        self._veil = veil
+        self._told = {"frameId": frame_id, "worldName": _AGENT}
+        self._next = 1
+
+    @classmethod
+    async def open(cls, wire: CDPSession, veil: Veil) -> World:
+        """The world of the tab that `wire` belongs to."""
+        tree = await wire.send("Page.getFrameTree")
+        return cls(wire, str(tree["frameTree"]["frame"]["id"]), veil)
+
+    async def ask(self, what: str, **ask: Any) -> dict[str, Any]:
+        """The answer of one of our scripts; asked again where the page goes on meanwhile.
+
+        Raises:
+            PageUnreadable: it keeps going on, or shows no page at all.
+            playwright.Error: the tab is gone.
+        """
+        for _ in range(MAX_DOCUMENTS):
+            try:
+                return await self._ask(what, ask)
+            except Error as failed:
+                if not any(sign in failed.message for sign in _GOING_AWAY):
+                    raise
+        raise PageUnreadable(reason="The page keeps sending itself on to another address.")
+
+    async def _ask(self, what: str, ask: dict[str, Any]) -> dict[str, Any]:
+        world = await self._wire.send("Page.createIsolatedWorld", self._told)
+        answer = await self._wire.send(
+            "Runtime.evaluate",
+            {
+                "expression": self._expression(what, ask),
+                "contextId": world["executionContextId"],
+                "awaitPromise": True,
+                "returnByValue": True,
+            },
+        )
+        if "exceptionDetails" in answer:
+            raise _failure(what, answer["exceptionDetails"])
+        told: dict[str, Any] = answer["result"]["value"]
+        self._veil.learn([one for one in told["secrets"] if isinstance(one, str)])
+        self._next = max(self._next, int(told["next"]))
+        return dict(told["answer"])
+
+    def _expression(self, what: str, ask: dict[str, Any]) -> str:
+        return (
+            f"(async () => {{ const agent = globalThis.__agent ??= {_setup()}({self._next});"
+            f" const answer = await agent.{what}({json.dumps(ask)});"
+            " return { answer, secrets: agent.secrets(), next: agent.following() }; })()"
+        )
+
+
+def _failure(what: str, details: dict[str, Any]) -> PageUnreadable:
+    told = str(details.get("exception", {}).get("description", details.get("text", "")))
+    log.debug("a page could not be asked for '%s': %s", what, told[:500])
+    if "is not a valid selector" in told:
+        return PageUnreadable(reason="wait_for is not a selector that a browser knows.")
+    return PageUnreadable(reason="The page could not be read.")

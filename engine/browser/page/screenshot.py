@@ -1,0 +1,98 @@
+"""A PNG of what a tab shows: the visible part, the whole page, or one element."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from engine.browser.interact.agent_tab import AgentTab
+from engine.browser.interact.element_actions import READY_MS, Target
+from engine.browser.interact.tool_refusals import ElementNotReady, PageUnreadable, PictureTooLarge
+from engine.browser.page.layout_snapshot import Box
+from engine.browser.page.screenshot_masking import NotCovered, covered, echo_boxes
+from engine.secrets.echo_matching import Echoes
+
+_NOT_COVERED = "A secret in the picture could not be painted over in time."
+UNCOVER_S = 2.0
+MOST_BYTES = 8 * 1024 * 1024
+MOST_HEIGHT = 16_000  # pixels; Chromium draws nothing below 16,384
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """A PNG and its size in pixels; `cut` when the page goes on below it."""
+
+    png: bytes
+    width: int
+    height: int
+    cut: bool = False
+
+
+async def picture(tab: AgentTab, *, ref: str | None, full_page: bool) -> Picture:
+    """Take a picture; what stands in a field for a secret shows as dots, and where the page
+    shows it again it is painted over. A page that does so is taken as far as a screen shows it:
+    for the rest Chromium would lay it out anew.
+
+    Raises:
+        StaleReference, ElementNotReady: of the element named by `ref`.
+        PictureTooLarge: it would have more than 8 MiB.
+        PageUnreadable: there is a secret in it that could not be painted over.
+    """
+    how: dict[str, Any] = {"type": "png", "animations": "disabled", "caret": "hide"}
+    cut = False
+    if ref is not None:
+        how["clip"] = await _box(tab, ref)
+    elif full_page and await _shows_a_secret(tab):
+        cut = True
+    elif full_page:
+        size = await tab.world.ask("extent")
+        cut = size["height"] > MOST_HEIGHT
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], MOST_HEIGHT)}
+        how |= {"full_page": True, "clip": clip}
+    await tab.world.ask("cover", on=True)
+    try:
+        png = await _shot(tab, how)
+    finally:
+        with suppress(TimeoutError):  # a page that hangs cannot be uncovered
+            async with asyncio.timeout(UNCOVER_S):
+                await tab.world.ask("cover", on=False)
+    if len(png) > MOST_BYTES:
+        raise PictureTooLarge(size_bytes=len(png), most_bytes=MOST_BYTES)
+    width, height = struct.unpack(">II", png[16:24])  # a PNG's first chunk tells them
+    return Picture(png, width, height, cut)
+
+
+async def _shot(tab: AgentTab, how: dict[str, Any]) -> bytes:
+    async def clip() -> Box:
+        return Box(**how["clip"])
+
+    async def shoot() -> bytes:
+        return await tab.page.screenshot(**how)
+
+    wire, is_part = tab.instance.wire(tab.page), "clip" in how and "full_page" not in how
+    echoes = Echoes(()) if "full_page" in how else tab.veil.echoes
+    try:
+        return await covered(tab.page, wire, echoes, shoot, clip if is_part else None)
+    except NotCovered:
+        raise PageUnreadable(reason=_NOT_COVERED) from None
+
+
+async def _shows_a_secret(tab: AgentTab) -> bool:
+    echoes = tab.veil.echoes
+    try:
+        return bool(echoes and await echo_boxes(tab.page, tab.instance.wire(tab.page), echoes))
+    except NotCovered:
+        raise PageUnreadable(reason=_NOT_COVERED) from None
+
+
+async def _box(tab: AgentTab, ref: str) -> dict[str, float]:
+    target = Target(tab, ref)
+    told = await target.ask("point", limitMs=READY_MS, hit=False, enabled=False, editable=False)
+    if "box" not in told:
+        raise ElementNotReady(element=target.tell(told).called, reason=str(told["problem"]))
+    x, y, width, height = told["box"]
+    left, top = max(0.0, x), max(0.0, y)
+    return {"x": left, "y": top, "width": x + width - left, "height": y + height - top}

@@ -1,0 +1,181 @@
+"""Pictures in which nothing can be read that was typed, wherever the page shows it again.
+
+The browser says where such texts stand before and after the picture, and they are painted
+over in the picture, not in the page: the page can neither see that nor undo it. A page on
+which they do not stand still gets no picture. What a page draws as pixels is not known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from base64 import b64decode, b64encode
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from playwright.async_api import Error
+
+from engine.browser.page.extraction_options import WORLD
+from engine.browser.page.layout_snapshot import Box, Layout
+from engine.secrets.echo_matching import Echoes
+
+if TYPE_CHECKING:
+    from playwright.async_api import CDPSession, Frame, Locator, Page
+
+TRIES: Final = 3
+MOST_MARKUP: Final = 16 * 1024 * 1024  # characters; a larger page is not looked through
+MOST_FRAMES: Final = 40
+MOST_FIELDS: Final = 100
+LOOK_S: Final = 5.0
+EDGE: Final = 3  # pixels around a text: letters stand out of their box
+_SIZE: Final = "document.documentElement ? document.documentElement.outerHTML.length : 0"
+Shoot = Callable[[], Awaitable[bytes]]
+Clip = Callable[[], Awaitable[Box]]
+
+
+class NotCovered(Exception):
+    """What was typed could not be found or painted over in time: there must be no picture."""
+
+
+async def covered(
+    page: Page,
+    wire: CDPSession,
+    echoes: Echoes,
+    shoot: Shoot,
+    clip: Clip | None = None,
+    *,
+    fields: Sequence[str] = (),
+) -> bytes:
+    """The picture that `shoot` takes, with every echo in it painted over.
+
+    Args:
+        clip: the part of the window that the picture shows, where that is not all of it.
+        fields: selectors of what is painted over whatever stands in it.
+
+    Raises:
+        NotCovered: see there. playwright.Error: as `shoot` does.
+    """
+    if not echoes and not fields:
+        return await shoot()
+    for _ in range(TRIES):
+        before = await echo_boxes(page, wire, echoes) + await _field_boxes(page, fields)
+        png = await shoot()
+        after = await echo_boxes(page, wire, echoes) + await _field_boxes(page, fields)
+        if before == after:
+            shown = await clip() if clip and after else None
+            return await _painted(wire, png, _moved(after, shown))
+    raise NotCovered
+
+
+async def echo_boxes(page: Page, wire: CDPSession, echoes: Echoes) -> list[Box]:
+    """Where the window shows one of the values now. Raises NotCovered."""
+    try:
+        async with asyncio.timeout(LOOK_S):
+            layout = await _layout(wire)
+            boxes = await asyncio.to_thread(layout.boxes, echoes)
+            return boxes + await _foreign(page, echoes)
+    except (Error, TimeoutError, KeyError) as failed:
+        raise NotCovered from failed
+
+
+async def _field_boxes(page: Page, fields: Sequence[str]) -> list[Box]:
+    """Where the window shows these elements now; one that is not there shows nothing."""
+    try:
+        async with asyncio.timeout(LOOK_S):
+            found = [one for selector in fields for one in await page.locator(selector).all()]
+            boxes = [await one.bounding_box(timeout=LOOK_S * 1000) for one in found[:MOST_FIELDS]]
+    except (Error, TimeoutError) as failed:
+        raise NotCovered from failed
+    if len(found) > MOST_FIELDS:
+        raise NotCovered
+    return [Box(box["x"], box["y"], box["width"], box["height"]) for box in boxes if box]
+
+
+async def _layout(wire: CDPSession) -> Layout:
+    size = int(await _in_our_world(wire, _SIZE))
+    if size > MOST_MARKUP:
+        raise NotCovered
+    return Layout(await wire.send("DOMSnapshot.captureSnapshot", {"computedStyles": []}))
+
+
+async def _foreign(page: Page, echoes: Echoes) -> list[Box]:
+    """Frames of other sites run in processes of their own, which have to be asked by themselves."""
+    frames = page.frames[1:]
+    if len(frames) > MOST_FRAMES:
+        raise NotCovered
+    boxes: list[Box] = []
+    for frame in frames:
+        try:
+            wire = await page.context.new_cdp_session(frame)
+        except Error:
+            continue  # it runs with the page, or is gone
+        try:
+            layout = await _layout(wire)
+            if await asyncio.to_thread(layout.shows, echoes):
+                boxes.append(await _place(frame))
+        finally:
+            await wire.detach()
+    return boxes
+
+
+async def _place(frame: Frame) -> Box:
+    """Where the window shows a frame, or the frame around it."""
+    while frame.parent_frame is not None and frame.parent_frame.parent_frame is not None:
+        frame = frame.parent_frame
+    element = await frame.frame_element()
+    box = await element.bounding_box()
+    return Box(box["x"], box["y"], box["width"], box["height"]) if box else Box(0, 0, 0, 0)
+
+
+async def box_of(element: Locator) -> Box:
+    """Where the window shows an element. Raises NotCovered: nowhere."""
+    box = await element.bounding_box(timeout=LOOK_S * 1000)
+    if box is None:
+        raise NotCovered
+    return Box(box["x"], box["y"], box["width"], box["height"])
+
+
+def _moved(boxes: list[Box], clip: Box | None) -> list[Box]:
+    """The boxes as the picture shows them, with an edge and in whole pixels."""
+    left, above = (clip.x, clip.y) if clip else (0.0, 0.0)
+    found = []
+    for x, y, width, height in boxes:
+        at = math.floor(x - left) - EDGE, math.floor(y - above) - EDGE
+        found.append(Box(*at, math.ceil(width) + 2 * EDGE + 1, math.ceil(height) + 2 * EDGE + 1))
+    return found
+
+
+async def _painted(wire: CDPSession, png: bytes, boxes: list[Box]) -> bytes:
+    if not boxes:
+        return png
+    script = f"{_script()}({json.dumps(b64encode(png).decode('ascii'))}, {json.dumps(boxes)})"
+    try:
+        async with asyncio.timeout(LOOK_S):
+            return b64decode(str(await _in_our_world(wire, script)))
+    except (Error, TimeoutError, KeyError, ValueError) as failed:
+        raise NotCovered from failed
+
+
+async def _in_our_world(wire: CDPSession, expression: str) -> Any:
+    tree = await wire.send("Page.getFrameTree")
+    named = {"frameId": tree["frameTree"]["frame"]["id"], "worldName": WORLD}
+    world = await wire.send("Page.createIsolatedWorld", named)
+    asked = {
+        "expression": expression,
+        "contextId": world["executionContextId"],
+        "awaitPromise": True,
+        "returnByValue": True,
+    }
+    answer = await wire.send("Runtime.evaluate", asked)
+    if "exceptionDetails" in answer:
+        raise NotCovered
+    return answer["result"]["value"]
+
+
+@cache
+def _script() -> str:
+    text = files("engine.browser").joinpath("paint.js").read_text("utf-8")
+    return text.partition("\n")[2].strip()

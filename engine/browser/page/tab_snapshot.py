@@ -1,0 +1,114 @@
+"""Looks at tabs for a session snapshot: at those that agents have open, and at those it opens."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Final
+
+from playwright.async_api import Error
+
+from engine.browser.chromium.browser_instance import Instance
+from engine.browser.egress.egress_policy import Policy, without_credentials
+from engine.browser.interact.agent_tab import AgentTab, open_tab
+from engine.browser.page.isolated_expression import evaluate
+from engine.browser.page.screenshot import picture
+from engine.kinds.snapshot.session_snapshot import LOOK_S, Look
+from engine.kinds.snapshot.snapshot_args import GivenTab, SnapshotArgs
+from engine.model import urls
+from engine.model.errors import BrowserGone
+
+_HERE: Final = """(() => ({
+  x: Math.round(scrollX), y: Math.round(scrollY), title: document.title.slice(0, 2000),
+  url: location.href,
+}))()"""
+_STORED: Final = """(() => {
+  try {
+    return Object.entries(localStorage).map(([name, value]) => ({ name, value }));
+  } catch { return []; }
+})()"""
+Taken = Callable[[float], AbstractAsyncContextManager[AgentTab]]
+
+
+class LivingTab:
+    """A tab that is open. `taken` waits until nobody else uses it."""
+
+    def __init__(self, told: dict[str, Any], taken: Taken, visit: GivenTab | None = None) -> None:
+        self._told = told
+        self._taken = taken
+        self._visit = visit
+
+    @property
+    def told(self) -> dict[str, Any]:
+        return self._told
+
+    async def look(self, args: SnapshotArgs) -> Look:
+        async with self._taken(LOOK_S) as tab:
+            status = await self._go(tab, args) if self._visit is not None else None
+            async with tab.within(LOOK_S):
+                return await _look(tab, args, status)
+
+    async def _go(self, tab: AgentTab, args: SnapshotArgs) -> int:
+        assert self._visit is not None
+        async with tab.within(args.timeout_ms / 1_000):
+            return (await tab.go(self._visit.url, args.timeout_ms, anew=True)).status
+
+
+async def _look(tab: AgentTab, args: SnapshotArgs, status: int | None) -> Look:
+    wire = tab.instance.wire(tab.page)
+    here = await evaluate(wire, _HERE)
+    url = str(here["url"])
+    stored = await evaluate(wire, _STORED) if args.include_storage else []
+    shot = await picture(tab, ref=None, full_page=False) if args.screenshot else None
+    return Look(
+        url=tab.veil.text(without_credentials(url), 2_048),
+        title=tab.veil.content(str(here["title"]), 500, key_shapes=args.redact_content),
+        scroll_x=int(here["x"]),
+        scroll_y=int(here["y"]),
+        status=status,
+        png=shot.png if shot else None,
+        origin=_origin(url) if stored else "",
+        storage=stored,
+    )
+
+
+def _origin(url: str) -> str:
+    found = urls.parse(url)
+    return "" if found is None else found.origin
+
+
+class LivingBrowser:
+    """The tabs of one browser context, and its cookies."""
+
+    def __init__(self, agent: str, instance: Instance, tabs: Sequence[LivingTab]) -> None:
+        self.agent = agent
+        self.tabs = tabs
+        self._instance = instance
+
+    async def cookies(self) -> list[dict[str, Any]]:
+        try:
+            async with self._instance.within(LOOK_S):
+                return [dict(cookie) for cookie in await self._instance.context.cookies()]
+        except (Error, TimeoutError) as gone:
+            raise BrowserGone(url="its cookies") from gone
+
+
+async def visited(instance: Instance, policy: Policy, args: SnapshotArgs) -> LivingBrowser:
+    """A browser in which each of the given addresses is opened when it is looked at.
+
+    Raises:
+        BrowserGone: the browser died.
+    """
+    tab = await open_tab(1, instance, policy)
+    for given in args.tabs or ():
+        tab.veil.keep_from(given.secrets)
+
+    @asynccontextmanager
+    async def taken(_: float) -> AsyncIterator[AgentTab]:
+        yield tab
+
+    tabs = [
+        LivingTab({"url": tab.veil.text(given.url), "visited": True}, taken, given)
+        for given in args.tabs or ()
+    ]
+    return LivingBrowser("", instance, tabs)

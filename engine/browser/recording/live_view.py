@@ -1,0 +1,154 @@
+"""What the browsers of this engine's tasks show, for eyes: only while somebody looks.
+
+A task that runs has its sources here: whatever has tabs open for it. Naming them costs
+nothing; only `watch` asks a browser for pictures, and ends that when its reader goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Collection, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
+
+from engine.model import redact
+from engine.model.display import display
+from engine.secrets.given_secrets import Scrub
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+LOOK_S: Final = 0.3  # until it is looked again for a page, where none is open
+MOST_ADDRESS: Final = 2_048
+Size = tuple[int, int]
+ANY_SIZE: Final[Size] = (1280, 800)
+
+
+class Source(Protocol):
+    """Something with tabs: a crawl's pool, an instance."""
+
+    @property
+    def pages(self) -> list[Page]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Unshown:
+    """What no picture may show: values, and the fields that were typed into. Both may grow."""
+
+    values: Collection[str] = ()
+    fields: Collection[str] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.values or self.fields)
+
+
+class OpenPage(msgspec.Struct, frozen=True):
+    """A tab of a task, by its number there, and the address in it as it may be told."""
+
+    number: int
+    address: str
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """What is to be seen now. `picture` is a JPEG or PNG; empty: as before.
+
+    `page` is the number of the tab that is shown, 0 when none is open; `covered` says that
+    what was typed is painted over.
+    """
+
+    page: int = 0
+    address: str = ""
+    picture: bytes = b""
+    pages: tuple[OpenPage, ...] = ()
+    covered: bool = False
+
+
+class Showing:
+    """The running tasks of one engine with what they have open. Loop-bound."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, dict[Source, Unshown]] = {}
+        self._numbers: dict[str, dict[Page, int]] = {}
+        self._last = 0
+
+    def begin(self, task_id: str) -> None:
+        """From now on the task may show something."""
+        self._tasks[task_id] = {}
+
+    def show(self, task_id: str, source: Source, unshown: Unshown | None = None) -> None:
+        """The task has this open; nothing happens for a task that did not begin."""
+        if task_id in self._tasks:
+            self._tasks[task_id][source] = Unshown() if unshown is None else unshown
+
+    def end(self, task_id: str) -> None:
+        """The task is over: whoever watches it hears the end."""
+        self._tasks.pop(task_id, None)
+        self._numbers.pop(task_id, None)
+
+    def pages(self, task_id: str) -> tuple[OpenPage, ...]:
+        """The tabs that the task has open now, oldest first."""
+        found = self._found(task_id)
+        return tuple(OpenPage(number, _address(page, hide)) for number, page, hide in found)
+
+    async def watch(
+        self, task_id: str, number: int = 0, size: Size = ANY_SIZE
+    ) -> AsyncGenerator[Sight, None]:
+        """What one tab shows, a few times a second; ends with the task.
+
+        Args:
+            number: the tab; 0, or one that is closed: the newest.
+            size: pixels that nobody needs more of, width and height.
+        """
+        while task_id in self._tasks:
+            found = self._found(task_id)
+            if not found:
+                yield Sight()
+            else:
+                chosen = [one for one in found if one[0] == number]
+                async with aclosing(self._follow(task_id, (chosen or found)[-1], size)) as sights:
+                    async for sight in sights:
+                        yield sight
+            await asyncio.sleep(LOOK_S)
+
+    async def _follow(
+        self, task_id: str, one: tuple[int, Page, Unshown], size: Size
+    ) -> AsyncGenerator[Sight, None]:
+        from engine.browser.recording.screencast import careful_pictures, screencast
+
+        number, page, hide = one
+        careful = bool(hide)
+        cast = careful_pictures(page, hide) if careful else screencast(page, size)
+        async with aclosing(cast) as pictures:
+            async for picture in pictures:
+                # What is typed from now on must not be seen: begin again, with care.
+                if task_id not in self._tasks or bool(hide) is not careful:
+                    return
+                pages = self.pages(task_id)
+                yield Sight(number, _address(page, hide), picture, pages, careful)
+
+    def _found(self, task_id: str) -> list[tuple[int, Page, Unshown]]:
+        known = self._numbers.get(task_id, {})
+        found = [(self._number(known, page), page, hide) for page, hide in self._open(task_id)]
+        if task_id in self._tasks:  # closed ones are forgotten
+            self._numbers[task_id] = {page: number for number, page, _ in found}
+        return sorted(found, key=lambda one: one[0])
+
+    def _number(self, known: dict[Page, int], page: Page) -> int:
+        if page not in known:
+            self._last += 1
+            return self._last
+        return known[page]
+
+    def _open(self, task_id: str) -> Iterator[tuple[Page, Unshown]]:
+        for source, hide in tuple(self._tasks.get(task_id, {}).items()):
+            for page in source.pages:
+                if not page.is_closed():
+                    yield page, hide
+
+
+def _address(page: Page, hide: Unshown) -> str:
+    scrub = Scrub((value, redact.MARK) for value in hide.values)
+    return display(scrub.text(page.url), MOST_ADDRESS)

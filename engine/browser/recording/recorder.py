@@ -1,0 +1,316 @@
+"""Listens to a browser that a person drives: what the page script tells, and where tabs go.
+
+The script runs in a world of its own, whose one way out is a binding that exists in that
+world only: a page can neither see the script nor speak in its name. What it tells is
+checked, capped in size and rate, and put in one queue with what the browser tells itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from playwright.async_api import Error
+from playwright.async_api import TimeoutError as PlaywrightTimeout
+
+from engine.browser.page.failures import net_failure, no_answer
+from engine.browser.page.screenshot_masking import NotCovered, covered
+from engine.browser.recording.navigation_log import Journey, Step
+from engine.browser.recording.recorder_script import script
+from engine.browser.recording.traffic_counts import Traffic
+from engine.kinds.recording.recorder_messages import (
+    MAX_TEXT,
+    Answered,
+    Closed,
+    Happening,
+    Heard,
+    Hidden,
+    TabClosed,
+    Target,
+    Told,
+    Went,
+    WindowRefused,
+    read_told,
+)
+from engine.kinds.recording.recording_masks import is_secret_field
+from engine.model.errors import BrowserGone, PageError
+
+if TYPE_CHECKING:
+    from playwright.async_api import CDPSession, Page
+
+    from engine.browser.chromium.browser_instance import Instance
+
+OPEN_MS: Final = 30_000
+ANSWER_S: Final = 2.0
+LOOK_S: Final = 0.5  # how often it is asked whether the browser still lives
+SCREENSHOT_S: Final = 5.0
+LOADED_MS: Final = 1_500  # a picture waits so long for the page's own pictures
+MAX_SCREENSHOT: Final = 8 * 1024 * 1024
+MAX_WAITING: Final = 20_000
+MAX_TYPED: Final = 100
+MAX_STEPS: Final = 50  # changes of address a second; scripts can make thousands
+BY_ITSELF_MS: Final = 1_000  # a window that closes so soon after an action was closed by its page
+MAX_A_SECOND: Final = 300  # messages of all tabs; a person types 20
+# Fields show nothing in a picture where what was typed is not kept; a password never does.
+_SECRET_CSS: Final = "input[type=password],[autocomplete^=cc-],[autocomplete=one-time-code]"
+_FIELD_CSS: Final = "input:not([type=submit]):not([type=button]):not([type=reset]),textarea," \
+    "[contenteditable]:not([contenteditable=false])"  # fmt: skip
+_HIDDEN: Final = (
+    "{color:transparent!important;-webkit-text-fill-color:transparent!important;"
+    "text-shadow:none!important}"
+)
+
+
+_Told = Heard | Went | Answered | WindowRefused | TabClosed
+
+
+class _Tab:
+    """One recorded tab: its DevTools session, its way, and its script's world."""
+
+    def __init__(self, number: int, page: Page, wire: CDPSession, frame_id: str) -> None:
+        self.number = number
+        self.page = page
+        self.wire = wire
+        self.journey = Journey(frame_id)
+        self.worlds: set[int] = set()
+        self.at = 0  # its place in its own history
+        self.acted_ms = 0  # when something was last done in it
+        self.dialog: Mapping[str, Any] | None = None  # that waits for its answer
+
+
+class RateCap:
+    """At most so many of something within any second."""
+
+    def __init__(self, most: int) -> None:
+        self._times: deque[float] = deque(maxlen=most)
+
+    def allows(self, now_s: float) -> bool:
+        """May there be one more at this moment? Then it is counted."""
+        full = len(self._times) == self._times.maxlen and now_s - self._times[0] < 1.0
+        if not full:
+            self._times.append(now_s)
+        return not full
+
+
+class PageRecorder:
+    """See `work.recording_told.Recorder`. Loop-bound; the caller closes `instance`."""
+
+    def __init__(self, instance: Instance, now_ms: Callable[[], int]) -> None:
+        self.dropped = 0
+        self._instance = instance
+        self._now_ms = now_ms
+        self._world = f"recorder-{secrets.token_hex(8)}"  # names that no page can know
+        self._binding = f"tell_{secrets.token_hex(8)}"
+        self._inbox: asyncio.Queue[tuple[_Told, Step | None]] = asyncio.Queue()
+        self._tabs: list[_Tab] = []
+        self._cap = RateCap(MAX_A_SECOND)
+        self._steps = RateCap(MAX_STEPS)
+        self._traffic = Traffic()
+        self._typed: dict[str, tuple[str, bool]] = {}  # by field: its text, is it a secret
+
+    async def open(self, url: str) -> None:
+        """Open the first tab and go to `url`.
+
+        Raises:
+            PageError: the address cannot be opened, and why.
+            BrowserGone: the browser died.
+        """
+        page = await self._instance.page()
+        await self.attach(page)
+        self._instance.context.on("page", self.attach)
+        try:
+            await page.goto(url, wait_until="commit", timeout=OPEN_MS)
+        except PlaywrightTimeout as slow:
+            raise no_answer(OPEN_MS) from slow
+        except Error as failed:
+            if not self._instance.alive or page.is_closed():
+                raise BrowserGone(url=url) from failed
+            refused = self._instance.why(page) or net_failure(failed.message)
+            raise refused or PageError("navigation", "the page cannot be opened") from failed
+
+    async def attach(self, page: Page) -> None:
+        """Listen to `page` from now on."""
+        if any(tab.page is page for tab in self._tabs):
+            return
+        try:
+            async with self._instance.within(ANSWER_S):
+                wire = await page.context.new_cdp_session(page)
+                told = await wire.send("Target.getTargetInfo")
+                tab = _Tab(len(self._tabs), page, wire, str(told["targetInfo"]["targetId"]))
+                self._tabs.append(tab)
+                page.on("close", lambda _: self._on_closed(tab))
+                await self._listen(tab)
+        except (Error, TimeoutError):
+            return  # closed again already
+
+    async def next(self) -> Happening:
+        """The next happening; `Closed` once everything before it was told."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    found, step = await self._inbox.get()
+                return await self._finished(found, step)
+            if not self._instance.alive:
+                return Closed()
+
+    def rest(self) -> list[Happening]:
+        """What has come and was not asked for yet."""
+        left: list[Happening] = []
+        while not self._inbox.empty():
+            left.append(self._inbox.get_nowait()[0])
+        return left
+
+    async def screenshot(self, tab: int, hidden: Hidden, *, bare: bool) -> bytes | None:
+        """A PNG of what the window shows, or None when it cannot be made in time."""
+        page, wire = self._tabs[tab].page, self._tabs[tab].wire
+        style = _SECRET_CSS + _HIDDEN + ("" if bare else _FIELD_CSS + _HIDDEN)
+        try:
+            async with self._instance.within(SCREENSHOT_S):
+                with suppress(PlaywrightTimeout):
+                    await page.wait_for_load_state("load", timeout=LOADED_MS)
+                shot = await covered(
+                    page,
+                    wire,
+                    hidden(self._untold(bare=bare)),
+                    lambda: page.screenshot(type="png", animations="disabled", style=style),
+                )
+        except (TimeoutError, Error, NotCovered):
+            return None
+        return shot if len(shot) <= MAX_SCREENSHOT else None
+
+    def _untold(self, *, bare: bool) -> list[str]:
+        """What was typed and still waits to be asked for; with `bare` only what is a secret."""
+        return [text for text, secret in self._typed.values() if secret or not bare]
+
+    def network(self) -> dict[str, Any]:
+        return self._traffic.summary()
+
+    async def _listen(self, tab: _Tab) -> None:
+        journey, wire, traffic = tab.journey, tab.wire, self._traffic
+        hear: dict[str, Callable[[dict[str, Any]], None]] = {
+            "Page.frameRequestedNavigation": journey.requested,
+            "Page.frameStartedNavigating": journey.started,
+            "Page.frameNavigated": lambda event: self._go(tab, journey.navigated(event)),
+            "Page.navigatedWithinDocument": lambda event: self._go(tab, journey.within(event)),
+            "Page.windowOpen": lambda event: self._on_window(tab, event),
+            "Page.javascriptDialogOpening": lambda event: setattr(tab, "dialog", event),
+            "Page.javascriptDialogClosed": lambda event: self._on_answer(tab, event),
+            "Runtime.executionContextCreated": lambda event: self._on_world(tab, event),
+            "Runtime.bindingCalled": lambda event: self._on_told(tab, event),
+            "Network.requestWillBeSent": traffic.requested,
+            "Network.responseReceived": traffic.responded,
+            "Network.loadingFinished": traffic.finished,
+            "Network.loadingFailed": traffic.failed,
+        }
+        for name, handler in hear.items():
+            wire.on(name, handler)
+        binding = {"name": self._binding, "executionContextName": self._world}
+        source = script(self._binding, MAX_TEXT)
+        await wire.send("Page.enable")
+        await wire.send("Network.enable")
+        await wire.send("Runtime.enable")
+        await wire.send("Runtime.addBinding", binding)
+        await wire.send(
+            "Page.addScriptToEvaluateOnNewDocument",
+            {"source": source, "worldName": self._world, "runImmediately": True},
+        )
+
+    def _on_world(self, tab: _Tab, event: Mapping[str, Any]) -> None:
+        context = event["context"]
+        if context.get("name") == self._world:
+            tab.worlds.add(int(context["id"]))
+
+    def _on_told(self, tab: _Tab, event: Mapping[str, Any]) -> None:
+        if event.get("name") != self._binding or event.get("executionContextId") not in tab.worlds:
+            return
+        told = read_told(str(event.get("payload", "")))
+        if told is None or self._is_flood(self._cap):
+            self.dropped += 1
+            return
+        if told.kind == "type" and told.target is not None:
+            self._remember(told.target, told)
+        if told.kind not in ("ready", "scroll"):
+            tab.acted_ms = self._now_ms()
+        heard = Heard(self._now_ms(), tab.number, tab.journey.url, told)
+        self._inbox.put_nowait((heard, None))
+
+    def _remember(self, field: Target, told: Told) -> None:
+        """A picture may be taken before anybody asks for this message."""
+        name = f"{field.frame} {field.path or field.css or field.name}"
+        self._keep_typed(name, told.text, secret=told.secret or is_secret_field(field))
+
+    def _keep_typed(self, name: str, text: str, *, secret: bool) -> None:
+        self._typed.pop(name, None)
+        self._typed[name] = (text, secret)
+        while len(self._typed) > MAX_TYPED:
+            del self._typed[next(iter(self._typed))]
+
+    def _on_closed(self, tab: _Tab) -> None:
+        now = self._now_ms()
+        by_person = now - tab.acted_ms > BY_ITSELF_MS
+        closed = TabClosed(now, tab.number, tab.journey.url, by_person)
+        self._inbox.put_nowait((closed, None))
+
+    def _on_answer(self, tab: _Tab, event: Mapping[str, Any]) -> None:
+        asked, tab.dialog = tab.dialog, None
+        if asked is None or self._is_flood(self._cap):
+            self.dropped += 1
+            return
+        accepted, text = bool(event.get("result")), str(event.get("userInput") or "")
+        is_typed = accepted and asked["type"] == "prompt" and text != asked.get("defaultPrompt", "")
+        if is_typed:
+            field = Target("input", name=str(asked.get("message", "")))
+            self._keep_typed("?", text, secret=is_secret_field(field))
+        answered = Answered(
+            self._now_ms(),
+            tab.number,
+            tab.journey.url,
+            asked["type"],
+            str(asked.get("message", ""))[:MAX_TEXT],
+            accepted,
+            text if is_typed else None,
+        )
+        self._inbox.put_nowait((answered, None))
+
+    def _on_window(self, tab: _Tab, event: Mapping[str, Any]) -> None:
+        """Where no windows are kept the browser opens none, and nothing else tells of it."""
+        if self._instance.keeps_windows or not event.get("userGesture"):
+            return
+        if self._is_flood(self._cap):
+            self.dropped += 1
+            return
+        asked = str(event.get("url") or "")
+        refused = WindowRefused(self._now_ms(), tab.number, tab.journey.url, asked)
+        self._inbox.put_nowait((refused, None))
+
+    def _is_flood(self, cap: RateCap) -> bool:
+        now = asyncio.get_running_loop().time()
+        return self._inbox.qsize() >= MAX_WAITING or not cap.allows(now)
+
+    def _go(self, tab: _Tab, step: Step | None) -> None:
+        if step is None:
+            return
+        if self._is_flood(self._steps):
+            self.dropped += 1
+            return
+        went = Went(self._now_ms(), tab.number, step.url, step.how, step.asked, step.failed)
+        self._inbox.put_nowait((went, step))
+
+    async def _finished(self, found: _Told, step: Step | None) -> _Told:
+        """A step in the history is back or forward by the browser's own list."""
+        if step is None or not isinstance(found, Went):
+            return found
+        tab = self._tabs[found.tab]
+        before = tab.at
+        with suppress(Error, TimeoutError):
+            async with self._instance.within(ANSWER_S):
+                history = await tab.wire.send("Page.getNavigationHistory")
+                tab.at = int(history["currentIndex"])
+        if step.in_history and tab.at > before:
+            return msgspec.structs.replace(found, how="forward")
+        return found

@@ -1,0 +1,138 @@
+"""Pictures of one tab while it works: as they come, a few a second, and none when nobody looks.
+
+The browser sends the next picture when the last one was acknowledged, so the pace is ours.
+A tab in which something secret was typed is not cast: it is looked at now and then, and what
+was typed is painted over before the picture leaves this room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64decode
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from playwright.async_api import Error
+
+from engine.browser.page.screenshot_masking import NotCovered, covered
+from engine.secrets.echo_matching import Echoes
+
+if TYPE_CHECKING:
+    from playwright.async_api import CDPSession, Page
+
+    from engine.browser.recording.live_view import Size, Unshown
+
+PAUSE_S: Final = 0.25  # between two pictures: four a second show what happens, and cost little
+STILL_S: Final = 1.0  # a page that stands still sends nothing; its address is told all the same
+CAREFUL_S: Final = 1.0
+CLOSE_S: Final = 2.0
+ANSWER_S: Final = 5.0
+QUALITY: Final = 60
+
+
+async def screencast(page: Page, size: Size) -> AsyncGenerator[bytes, None]:
+    """JPEGs of what the tab shows, not larger than `size`; b"" when nothing moved for a second.
+
+    Ends when the tab closes.
+    """
+    inbox: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+    tell_end = _at_the_end_of(page, inbox)
+    wire: CDPSession | None = None
+    try:
+        with suppress(Error, TimeoutError):
+            wire = await _started(page, size, inbox)
+            while True:
+                news = await _news(inbox)
+                if None in news:
+                    return
+                yield b64decode(news[-1]["data"]) if news and news[-1] else b""
+                if news:
+                    await asyncio.sleep(PAUSE_S)
+                await _acknowledge(wire, news)
+    finally:
+        page.remove_listener("close", tell_end)
+        if wire is not None:
+            await _leave(wire)
+
+
+def _at_the_end_of(page: Page, inbox: asyncio.Queue[dict[str, Any] | None]) -> Any:
+    def tell_end(_: object) -> None:
+        inbox.put_nowait(None)
+
+    page.on("close", tell_end)
+    return tell_end
+
+
+async def _started(
+    page: Page, size: Size, inbox: asyncio.Queue[dict[str, Any] | None]
+) -> CDPSession:
+    """A DevTools session of our own, so that leaving it ends all that we asked for."""
+    width, height = size
+    how = {"format": "jpeg", "quality": QUALITY, "maxWidth": width, "maxHeight": height}
+    async with asyncio.timeout(ANSWER_S):
+        wire = await page.context.new_cdp_session(page)
+    try:
+        wire.on("Page.screencastFrame", inbox.put_nowait)
+        async with asyncio.timeout(ANSWER_S):
+            await wire.send("Page.enable")
+            await wire.send("Page.startScreencast", how)
+    except BaseException:
+        await _leave(wire)
+        raise
+    return wire
+
+
+async def _news(inbox: asyncio.Queue[dict[str, Any] | None]) -> list[dict[str, Any] | None]:
+    """What has come; nothing if that takes more than a second."""
+    news: list[dict[str, Any] | None] = []
+    with suppress(TimeoutError):
+        async with asyncio.timeout(STILL_S):
+            news.append(await inbox.get())
+    while not inbox.empty():
+        news.append(inbox.get_nowait())
+    return news
+
+
+async def _acknowledge(wire: CDPSession, news: list[dict[str, Any] | None]) -> None:
+    async with asyncio.timeout(ANSWER_S):
+        for one in filter(None, news):
+            await wire.send("Page.screencastFrameAck", {"sessionId": one["sessionId"]})
+
+
+async def careful_pictures(page: Page, hide: Unshown) -> AsyncGenerator[bytes, None]:
+    """PNGs of what the tab shows, about one a second, with what was typed painted over.
+
+    b"" where that could not be done in time. Ends when the tab closes.
+    """
+    wire: CDPSession | None = None
+    try:
+        with suppress(Error, TimeoutError):
+            async with asyncio.timeout(ANSWER_S):
+                wire = await page.context.new_cdp_session(page)
+            while not page.is_closed():
+                yield await _careful(page, wire, hide)
+                await asyncio.sleep(CAREFUL_S)
+    finally:
+        if wire is not None:
+            await _leave(wire)
+
+
+async def _careful(page: Page, wire: CDPSession, hide: Unshown) -> bytes:
+    async def shoot() -> bytes:
+        answer = await wire.send("Page.captureScreenshot", {"format": "png"})
+        return b64decode(answer["data"])
+
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            echoes, fields = Echoes(tuple(hide.values)), tuple(hide.fields)
+            return await covered(page, wire, echoes, shoot, fields=fields)
+    except (NotCovered, TimeoutError):
+        return b""
+
+
+async def _leave(wire: CDPSession) -> None:
+    """Ends the cast as well; bounded, also for who is called off."""
+    with suppress(Error, TimeoutError):
+        async with asyncio.timeout(CLOSE_S):
+            await wire.detach()

@@ -1,0 +1,41 @@
+"""The budgets of a task (seed 004): what may be asked for, how calls count, how it stands."""
+
+from engine.budgets.budget_policy import BUDGETS, allows, defaulted, problems
+from engine.budgets.call_counting import (
+    OBSERVING,
+    RECENT,
+    Gauge,
+    Level,
+    Standing,
+    ToolCall,
+    at,
+    before,
+    counters_of,
+    fold,
+    no_calls,
+    rises,
+    verdict,
+)
+from engine.budgets.time_limit import lasted_ms, runs_out_at
+
+__all__ = [
+    "BUDGETS",
+    "OBSERVING",
+    "RECENT",
+    "Gauge",
+    "Level",
+    "Standing",
+    "ToolCall",
+    "allows",
+    "at",
+    "before",
+    "counters_of",
+    "defaulted",
+    "fold",
+    "lasted_ms",
+    "no_calls",
+    "problems",
+    "rises",
+    "runs_out_at",
+    "verdict",
+]

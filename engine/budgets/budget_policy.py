@@ -1,0 +1,110 @@
+"""A policy: which budgets a task has. Ours are checked whole; foreign ones are forgiven."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from engine.model import urls
+from engine.model.errors import Problem
+
+Policy = dict[str, Any]
+
+DOMAINS: Final = "allowedDomains"
+# Budget -> what it is without a word of the host (None: no such budget). Source: seed 004.
+BUDGETS: Final[Mapping[str, int | None]] = {
+    "maxToolCalls": None,
+    "maxWallMs": None,
+    "maxConsecutiveSameTool": 5,
+    "maxObservationStreak": 6,
+    "maxFailureStreak": 4,
+    "maxSameUrlNavigations": 3,
+    "checkpointEveryCalls": None,
+}
+MOST: Final = 2**53 - 1  # a larger number loses digits in the programs that share the file
+MOST_DOMAINS: Final = 100
+_DOMAIN = re.compile(r"\.?[^\s./:@*?#\\]+(\.[^\s./:@*?#\\]+)*\.?")
+
+
+def problems(policy: object, path: str = "policy") -> list[Problem]:
+    """Every mistake in a policy that somebody asks for, each with its place."""
+    if policy is None:
+        return []
+    if not isinstance(policy, Mapping):
+        return [Problem(path, "wrong_type", "must be an object of budgets")]
+    found: list[Problem] = []
+    for key, value in policy.items():
+        where = f"{path}.{key}"
+        if key == DOMAINS:
+            found.extend(_domain_problems(value, where))
+        elif key not in BUDGETS:
+            known = ", ".join((*BUDGETS, DOMAINS))
+            found.append(Problem(where, "unknown_argument", f"is no budget (known: {known})"))
+        elif _limit(value) is None or value != _limit(value):
+            found.append(Problem(where, "wrong_value", "must be a whole number from 1 on"))
+    return found
+
+
+def defaulted(policy: object, *, envelope: bool) -> Policy:
+    """The budgets that count: those given, and for an envelope the defaults of the rest.
+
+    Whoever wrote it is not trusted: a limit is rounded down, and one that cannot be one is
+    as if it had not been given.
+    """
+    given = policy if isinstance(policy, Mapping) else {}
+    found: Policy = {}
+    for key, default in BUDGETS.items():
+        limit = _limit(given.get(key)) or (default if envelope else None)
+        if limit is not None:
+            found[key] = limit
+    domains = given.get(DOMAINS)
+    if isinstance(domains, list) and domains:
+        found[DOMAINS] = [domain for domain in domains if isinstance(domain, str)]
+    return found
+
+
+def allows(policy: object, url: str) -> bool:
+    """May a task with this policy go to `url`? Always, without `allowedDomains`.
+
+    An entry stands for its host and everything below it; an address without a host is none.
+    """
+    domains = defaulted(policy, envelope=False).get(DOMAINS)
+    if not domains:
+        return True
+    found = urls.parse(url)
+    host = "" if found is None else found.host.strip(".")
+    return bool(host) and any(
+        host == domain or host.endswith(f".{domain}") for domain in map(_plain, domains) if domain
+    )
+
+
+def strays(policy: object, args: Mapping[str, Any]) -> bool:
+    """Does a call with these arguments go where the policy does not want it?"""
+    given = args.get("url", args.get("href"))
+    return given is not None and not (isinstance(given, str) and allows(policy, given))
+
+
+def _domain_problems(value: object, path: str) -> Iterator[Problem]:
+    if not isinstance(value, list | tuple) or not value:
+        yield Problem(path, "wrong_type", "must be a list of domains, at least one")
+        return
+    if len(value) > MOST_DOMAINS:
+        yield Problem(path, "too_many", f"must be at most {MOST_DOMAINS} domains")
+    for number, domain in enumerate(value[:MOST_DOMAINS]):
+        if not isinstance(domain, str) or not _DOMAIN.fullmatch(domain):
+            advice = "must be a domain like example.com (what is below it is included)"
+            yield Problem(f"{path}[{number}]", "wrong_value", advice)
+
+
+def _limit(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return int(value) if 1 <= value <= MOST else None
+
+
+def _plain(host: str) -> str:
+    """A domain as it is compared: as a browser spells it, no dots around it."""
+    host = host.strip().strip(".")
+    return urls.host_of(host) or host.lower()  # what is no host equals none

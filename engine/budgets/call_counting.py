@@ -1,0 +1,267 @@
+"""The budgets of a task: how often, how long, how stubbornly. Pure: no file, no clock.
+
+`fold` counts one call into a record and says what changes; `at` says how the same record
+stands at any moment, because time runs out also while nothing is called. Budgets are rows
+of a table; going over one changes what is told and never stops anything by itself.
+Source: seed 004.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from engine.budgets.budget_policy import DOMAINS, Policy, defaulted, strays
+from engine.budgets.time_limit import began_ms, is_envelope, lasted_ms, number
+
+Level = Literal["ok", "warning", "exceeded"]
+
+CHANGE_STRATEGY: Final = "change_strategy_or_verify"
+CHECKPOINT: Final = "checkpoint_or_verify"
+NEXT: Final[Mapping[Level, str | None]] = {
+    "ok": None,
+    "warning": CHECKPOINT,
+    "exceeded": CHANGE_STRATEGY,
+}
+OBSERVING: Final = frozenset(
+    {"read_page", "find", "tabs_context", "tabs_list", "tabs_get", "inspect"}
+    | {"page_screenshot", "vision_find", "oc_assert"}
+)
+RECENT: Final = 10
+MOST_URLS: Final = 500  # of addresses that are counted; meta.json may hold 1 MiB
+URL_CHARACTERS: Final = 2_048
+EVERY: Final = "checkpointEveryCalls"
+COUNTERS: Final = (
+    *("toolCalls", "actionCalls", "observationCalls", "failureCalls"),
+    *("consecutiveSameTool", "observationStreak", "failureStreak"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a tool. `args` and `summary` are redacted by who hands it over.
+
+    `summary` says in a few words what came of it, or why it failed; `session` names the
+    host's session, where there is one.
+    """
+
+    tool: str
+    args: Mapping[str, Any] = field(default_factory=dict)
+    ok: bool = True
+    duration_ms: float = 0
+    session: str | None = None
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """One budget as it stands: `value` of `limit` (None: it is not a number's limit)."""
+
+    key: str
+    value: int
+    limit: int | None
+    level: Level
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """All budgets of a task at one moment; the worst of them is its `status`."""
+
+    gauges: tuple[Gauge, ...]
+
+    @property
+    def status(self) -> Level:
+        return "exceeded" if self.exceeded else "warning" if self.warning else "ok"
+
+    @property
+    def exceeded(self) -> tuple[str, ...]:
+        return self._at("exceeded")
+
+    @property
+    def warning(self) -> tuple[str, ...]:
+        return self._at("warning")
+
+    @property
+    def recommended_next(self) -> str | None:
+        return NEXT[self.status]
+
+    def level(self, key: str) -> Level:
+        return next((gauge.level for gauge in self.gauges if gauge.key == key), "ok")
+
+    def _at(self, level: Level) -> tuple[str, ...]:
+        return tuple(gauge.key for gauge in self.gauges if gauge.level == level)
+
+
+Counters = dict[str, Any]
+Measure = Callable[[Counters, float], int]
+
+
+def _counter(name: str) -> Measure:
+    return lambda counters, lasted_ms: int(counters[name])
+
+
+def _most_visits(counters: Counters, lasted_ms: float) -> int:
+    """The address that was opened most often: once too often stays too often."""
+    return max(counters["sameUrlNavigations"].values(), default=0)
+
+
+MEASURES: Final[Mapping[str, Measure]] = {
+    "maxToolCalls": _counter("toolCalls"),
+    "maxWallMs": lambda counters, lasted_ms: int(lasted_ms),
+    "maxConsecutiveSameTool": _counter("consecutiveSameTool"),
+    "maxObservationStreak": _counter("observationStreak"),
+    "maxFailureStreak": _counter("failureStreak"),
+    "maxSameUrlNavigations": _most_visits,
+}
+# A body calls no tools of different names: of the streaks only that of failures has a meaning.
+FOR_BODIES: Final = frozenset({"maxToolCalls", "maxWallMs", "maxFailureStreak", DOMAINS})
+
+
+def fold(meta: Mapping[str, Any], call: ToolCall, now_ms: float) -> dict[str, Any]:
+    """What one call changes in a record: the fields to set; None means that a field goes.
+
+    `meta` is a whole meta.json, of ours or of another program; nothing in it is trusted.
+    """
+    counters = counted(meta, call)
+    after = {**meta, "counters": counters}
+    standing = _standing(after, now_ms, astray=strays(_policy(meta), call.args))
+    event = {
+        "ts": round(now_ms),
+        "tool": call.tool,
+        "ok": call.ok,
+        "summary": _told(call, standing),
+    }
+    recent = meta.get("recent_events")
+    return {
+        "counters": counters,
+        **verdict(standing),
+        "recent_events": [*(recent if isinstance(recent, list) else []), event][-RECENT:],
+        "last_tool_name": call.tool,
+        "last_activity_at": round(now_ms),
+    }
+
+
+def verdict(standing: Standing) -> dict[str, Any]:
+    """How a record tells its standing; None means that a field goes."""
+    return {
+        "budget_status": standing.status,
+        "budget_exceeded": list(standing.exceeded) or None,
+        "recommended_next": standing.recommended_next,
+    }
+
+
+def at(meta: Mapping[str, Any], now_ms: float) -> Standing:
+    """How the budgets of a record stand now, also when nothing was called since.
+
+    A task that has ended stands as it stood at its end.
+    """
+    found = meta.get("budget_exceeded")
+    return _standing(meta, now_ms, astray=isinstance(found, list) and DOMAINS in found)
+
+
+def before(meta: Mapping[str, Any]) -> Standing:
+    """How they stood when the record was last written: what an edge is measured from."""
+    return at(meta, number(meta.get("last_activity_at")) or began_ms(meta))
+
+
+def rises(old: Standing, new: Standing) -> bool:
+    """Is this an edge: did a budget get worse, or did the whole get better again?"""
+    order = ("ok", "warning", "exceeded")
+    worse = any(order.index(new.level(g.key)) > order.index(old.level(g.key)) for g in new.gauges)
+    return worse or old.status != new.status
+
+
+def no_calls() -> Counters:
+    """The counters of a task that has called nothing yet."""
+    return {**dict.fromkeys(COUNTERS, 0), "sameUrlNavigations": {}}
+
+
+def observes(call: ToolCall) -> bool:
+    """Does this call only look? Every tool that is not known to is an action."""
+    if call.tool == "computer":
+        return call.args.get("action") == "screenshot"
+    return call.tool in OBSERVING
+
+
+def counted(meta: Mapping[str, Any], call: ToolCall) -> Counters:
+    """The counters with `call` in them; streaks that it breaks are 0 again."""
+    old, looks = counters_of(meta), observes(call)
+    again = meta.get("last_tool_name") == call.tool and old["toolCalls"] > 0
+    return {
+        **old,
+        "toolCalls": old["toolCalls"] + 1,
+        "actionCalls": old["actionCalls"] + (not looks),
+        "observationCalls": old["observationCalls"] + looks,
+        "failureCalls": old["failureCalls"] + (not call.ok),
+        "consecutiveSameTool": old["consecutiveSameTool"] + 1 if again else 1,
+        "observationStreak": old["observationStreak"] + 1 if looks else 0,
+        "failureStreak": 0 if call.ok else old["failureStreak"] + 1,
+        "sameUrlNavigations": _visited(old["sameUrlNavigations"], call),
+    }
+
+
+def counters_of(meta: Mapping[str, Any]) -> Counters:
+    """The counters of a record; what is missing or no count reads as 0, unknown ones stay."""
+    given = meta.get("counters")
+    given = given if isinstance(given, Mapping) else {}
+    visits = given.get("sameUrlNavigations")
+    urls = visits if isinstance(visits, Mapping) else {}
+    return {
+        **given,
+        **{name: int(number(given.get(name)) or 0) for name in COUNTERS},
+        "sameUrlNavigations": {url: int(number(n) or 0) for url, n in urls.items()},
+    }
+
+
+def _visited(visits: dict[str, int], call: ToolCall) -> dict[str, int]:
+    url = call.args.get("url", call.args.get("href"))
+    if call.tool != "navigate" or not isinstance(url, str) or not url:
+        return visits
+    url = url[:URL_CHARACTERS]
+    visits = {**visits, url: visits.get(url, 0) + 1}
+    if len(visits) > MOST_URLS:  # the one that tells least goes: seldom visited, and long ago
+        del visits[min((name for name in visits if name != url), key=visits.__getitem__)]
+    return visits
+
+
+def _standing(meta: Mapping[str, Any], now_ms: float, *, astray: bool) -> Standing:
+    policy, counters = _policy(meta), counters_of(meta)
+    envelope = is_envelope(meta)
+    lasted = lasted_ms(meta, now_ms)
+    gauges = [
+        _gauge(key, measure(counters, lasted), limit)
+        for key, measure in MEASURES.items()
+        if (limit := policy.get(key)) is not None and (envelope or key in FOR_BODIES)
+    ]
+    if DOMAINS in policy:
+        gauges.append(Gauge(DOMAINS, int(astray), None, "exceeded" if astray else "ok"))
+    every = policy.get(EVERY)
+    if every is not None and envelope:
+        calls = counters["toolCalls"]
+        due = calls > 0 and calls % every == 0
+        gauges.append(Gauge(EVERY, calls % every, every, "warning" if due else "ok"))
+    return Standing(tuple(gauges))
+
+
+def _gauge(key: str, value: int, limit: int) -> Gauge:
+    level: Level = "ok"
+    if value > limit:
+        level = "exceeded"
+    elif value * 4 >= limit * 3:
+        level = "warning"
+    return Gauge(key, value, limit, level)
+
+
+def _policy(meta: Mapping[str, Any]) -> Policy:
+    return defaulted(meta.get("policy"), envelope=is_envelope(meta))
+
+
+def _told(call: ToolCall, standing: Standing) -> str:
+    told = f"{call.tool} {'ok' if call.ok else 'error'} durationMs={round(call.duration_ms)}"
+    if call.summary:
+        told += f" {call.summary}"
+    for word, keys in (("exceeded", standing.exceeded), ("warning", standing.warning)):
+        if keys:
+            return f"{told} budget_{word}={','.join(keys)}"
+    return told

@@ -1,0 +1,28 @@
+"""Task envelopes (seed 004): an objective, a phase and budgets around an agent's own work.
+
+An envelope has no body here: a host drives it through browser tools, and each call that
+names it is counted. Nothing is ever stopped by it.
+"""
+
+from engine.budgets import ToolCall
+from engine.budgets.envelopes.envelope_requests import PHASES, EnvelopeRequest, envelope_request
+from engine.budgets.envelopes.envelope_state import EnvelopeState, has_budget, state_of
+from engine.budgets.envelopes.envelopes import Envelopes, apply, edge_events
+from engine.budgets.envelopes.errors import EnvelopeEnded, NotAnEnvelope
+from engine.budgets.envelopes.task_duration import Lasting
+
+__all__ = [
+    "PHASES",
+    "EnvelopeEnded",
+    "EnvelopeRequest",
+    "EnvelopeState",
+    "Envelopes",
+    "Lasting",
+    "NotAnEnvelope",
+    "ToolCall",
+    "apply",
+    "edge_events",
+    "envelope_request",
+    "has_budget",
+    "state_of",
+]

@@ -1,0 +1,272 @@
+"""The envelopes of one ledger: start, update, finish, and every call that names one."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from engine import budgets
+from engine.budgets import Standing, ToolCall
+from engine.budgets.envelopes.envelope_requests import (
+    NOTE_CHARACTERS,
+    EnvelopeRequest,
+    checked_outcome,
+    checked_update,
+)
+from engine.budgets.envelopes.envelope_state import EnvelopeState, state_of
+from engine.budgets.envelopes.errors import EnvelopeEnded, NotAnEnvelope
+from engine.budgets.envelopes.task_duration import Lasting
+from engine.ledger import changes
+from engine.ledger.ledger import Ledger
+from engine.ledger.machine import wall_ms
+from engine.model import redact
+from engine.model.errors import EngineError
+from engine.model.records import ENVELOPE, LIVE, EngineFields, Status, TaskRecord
+
+Events = list[tuple[str, Mapping[str, Any] | None]]
+Guard = Callable[[Mapping[str, Any]], EngineError | None]
+
+# What somebody types is never stored, only how long it was.
+_TYPED: Final = frozenset({"text", "value", "keys"})
+
+
+class Envelopes:
+    """See the module. Synchronous: every call may wait for a lock or a disk, so use a thread.
+
+    `pid` is the process whose death lets an envelope be reaped a day later. `guard` is asked
+    before one ends completed, with its meta.json, and may say why it must not. `lasting`
+    measures their time; without it the times that are stored count.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        pid: int | None = None,
+        guard: Guard = lambda meta: None,
+        now_ms: Callable[[], int] = wall_ms,
+        lasting: Lasting | None = None,
+    ) -> None:
+        self._ledger = ledger
+        self._pid = os.getpid() if pid is None else pid
+        self._guard = guard
+        self._now_ms = now_ms
+        self._lasting = lasting
+
+    def start(self, request: EnvelopeRequest, engine: EngineFields | None = None) -> TaskRecord:
+        """Open an envelope: RUNNING at once, every counter at zero.
+
+        Raises:
+            LedgerReadOnly, LedgerWriteFailed: it could not be written down.
+        """
+        now = self._now_ms()
+        asked = {
+            "objective": redact.text(request.objective),
+            "phase": request.phase or "explore",
+            "policy": budgets.defaulted(request.policy, envelope=True),
+        }
+        fields = {
+            "status": Status.RUNNING.value,
+            "pid": self._pid,
+            "started_at": now,
+            **asked,
+            "counters": budgets.no_calls(),
+            "budget_status": "ok",
+            "recent_events": [],
+        }
+        record = self._ledger.create(ENVELOPE, asked, engine=engine, now_ms=now, fields=fields)
+        known = {"task_id": record.task_id, "kind": ENVELOPE, "created_at": now}
+        self._measured({**fields, **known}, now)  # from now on
+        told = {"objective": asked["objective"], "phase": asked["phase"]}
+        self._ledger.note(record.task_id, [("started", told)])
+        return record
+
+    def update(
+        self, task_id: str, *, phase: str | None = None, note: str | None = None
+    ) -> TaskRecord:
+        """Say in which phase the work is, or leave a note; nothing is executed by it.
+
+        Raises:
+            InvalidArguments, NotAnEnvelope, EnvelopeEnded, TaskNotFound.
+        """
+        checked_update(phase, note)
+        clean = _bounded(note) if note is not None else None
+        edge: Events = []
+
+        def change(raw: dict[str, Any]) -> None:
+            edge.clear()
+            _expect_open(raw, task_id)
+            now, old = self._now_ms(), budgets.before(raw)
+            self._measured(raw, now)
+            if phase is not None:
+                raw["phase"] = phase
+            if clean is not None:
+                _summary(raw)["last_note"] = clean
+            new = budgets.at(raw, now)
+            apply(raw, budgets.verdict(new))
+            raw["last_activity_at"] = now
+            edge.extend(edge_events(old, new))
+
+        record = self._ledger.mutate(task_id, change)
+        said = {"phase": record.phase, **({"note": clean} if clean is not None else {})}
+        self._ledger.note(task_id, [("log", said), *edge])
+        return record
+
+    def finish(self, task_id: str, outcome: str, *, note: str | None = None) -> TaskRecord:
+        """Close an envelope for good: completed, failed or cancelled, with a last word.
+
+        A cancel that is on disk by then makes it CANCELLED, as with every task.
+
+        Raises:
+            InvalidArguments, NotAnEnvelope, EnvelopeEnded, TaskNotFound.
+            EngineError: the guard's own word, why it must not be completed yet.
+        """
+        status = checked_outcome(outcome, note)
+        if status is Status.COMPLETED:
+            self._ask_guard(task_id)
+        clean = _bounded(note) if note is not None else None
+
+        def change(raw: dict[str, Any]) -> None:
+            _expect_open(raw, task_id)
+            now = self._now_ms()
+            self._measured(raw, now)
+            changes.end(raw, status, now, error=None, units=None, result_path=None)
+            raw["phase"] = "done"
+            apply(raw, budgets.verdict(budgets.at(raw, now)))
+            if clean is not None:
+                _summary(raw)["final_note"] = clean
+
+        record = self._ledger.mutate(task_id, change, durable=True)
+        if self._lasting is not None:
+            self._lasting.forget(task_id)
+        said = {"note": clean} if clean is not None else None
+        self._ledger.note(task_id, [(record.status.lower(), said)], durable=True)
+        return record
+
+    def expect(self, task_id: str) -> dict[str, Any]:
+        """The meta.json of an envelope in which calls may be recorded now.
+
+        Raises:
+            NotAnEnvelope, EnvelopeEnded, NotATaskId, TaskNotFound, TaskUnreadable.
+        """
+        raw = self._ledger.read_raw(task_id)
+        _expect_open(raw, task_id)
+        return raw
+
+    def record(self, task_id: str | None, call: ToolCall) -> EnvelopeState | None:
+        """Count a call in its envelope; without a task id nothing happens and nothing is read.
+
+        Concurrent calls all count: each is folded in under the task's lock.
+
+        Raises:
+            NotAnEnvelope, EnvelopeEnded, NotATaskId, TaskNotFound, TaskUnreadable.
+        """
+        if task_id is None:
+            return None
+        clean = _clean(call)
+        folded: dict[str, Any] = {}
+        edge: Events = []
+
+        def change(raw: dict[str, Any]) -> None:
+            edge.clear()
+            _expect_open(raw, task_id)
+            now, old = self._now_ms(), budgets.before(raw)
+            self._measured(raw, now)
+            apply(raw, budgets.fold(raw, clean, now))
+            edge.extend(edge_events(old, budgets.before(raw)))
+            folded.update(raw)
+
+        self._ledger.mutate(task_id, change)
+        self._ledger.note(task_id, [("tool_call", _told(clean)), *edge])
+        return state_of(folded, self._now_ms())
+
+    def state(self, task_id: str) -> EnvelopeState:
+        """Counters and budgets of a task as they stand now; nothing is written.
+
+        Raises:
+            NotATaskId, TaskNotFound, TaskUnreadable.
+        """
+        now = self._now_ms()
+        return state_of(
+            self._measured({**self._ledger.read_raw(task_id), "task_id": task_id}, now), now
+        )
+
+    def _measured(self, meta: dict[str, Any], now_ms: int) -> dict[str, Any]:
+        """The same `meta`, with how long it has lasted."""
+        if self._lasting is not None and meta.get("status") in LIVE:
+            self._lasting.measure(meta, now_ms)
+        return meta
+
+    def _ask_guard(self, task_id: str) -> None:
+        refusal = self._guard({**self.expect(task_id), "task_id": task_id})
+        if refusal is not None:
+            raise refusal
+
+
+def apply(raw: dict[str, Any], fields: Mapping[str, Any]) -> None:
+    """Set `fields` in a whole meta.json; None takes a field out."""
+    for name, value in fields.items():
+        if value is None:
+            raw.pop(name, None)
+        else:
+            raw[name] = value
+
+
+def edge_events(old: Standing, new: Standing) -> Events:
+    """The `budget` event of an edge, or nothing."""
+    if not budgets.rises(old, new):
+        return []
+    data: dict[str, Any] = {
+        "from": old.status,
+        "to": new.status,
+        "exceeded": list(new.exceeded),
+        "warning": list(new.warning),
+    }
+    if new.recommended_next:
+        data["recommended_next"] = new.recommended_next
+    return [("budget", data)]
+
+
+def _expect_open(raw: Mapping[str, Any], task_id: str) -> None:
+    if raw.get("kind") != ENVELOPE:
+        raise NotAnEnvelope(task_id=task_id, kind=str(raw.get("kind")))
+    if raw.get("status") not in LIVE:
+        raise EnvelopeEnded(task_id=task_id, status=str(raw.get("status")))
+
+
+def _summary(raw: dict[str, Any]) -> dict[str, Any]:
+    """`args_summary`, made where there is none that can be used: notes stand in it."""
+    given = raw.get("args_summary")
+    if not isinstance(given, dict):
+        given = raw["args_summary"] = {}
+    return given
+
+
+def _bounded(text: str) -> str:
+    return redact.text(text)[:NOTE_CHARACTERS]
+
+
+def _clean(call: ToolCall) -> ToolCall:
+    args = {
+        name: {"_length": len(item)} if name in _TYPED and isinstance(item, str) else item
+        for name, item in call.args.items()
+    }
+    return replace(
+        call, tool=_bounded(call.tool), args=redact.value(args), summary=_bounded(call.summary)
+    )
+
+
+def _told(call: ToolCall) -> dict[str, Any]:
+    """A `tool_call` event's data: as OpenChrome's, and what was asked for in short."""
+    data: dict[str, Any] = {
+        "tool": call.tool,
+        "ok": call.ok,
+        "durationMs": round(call.duration_ms),
+        "sessionId": call.session,
+        "args": json.dumps(call.args, ensure_ascii=False, default=str)[:NOTE_CHARACTERS],
+        "summary": call.summary,
+    }
+    return {name: value for name, value in data.items() if value not in (None, "", "{}")}

@@ -1,0 +1,57 @@
+"""How long a task has lasted, and when its limit of time runs out. Nothing given is trusted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from engine.budgets.budget_policy import defaulted
+from engine.model.records import ENVELOPE
+
+
+def lasted_ms(meta: Mapping[str, Any], now_ms: float) -> float:
+    """How long a task has lasted until its end or `now_ms`: as it was measured at last without
+    the wall clock, and from then on by the times that are stored."""
+    ended_ms = number(meta.get("ended_at"))
+    until_ms = now_ms if ended_ms is None else ended_ms
+    told = max(0, until_ms - began_ms(meta))
+    ours = meta.get("engine")
+    given = ours if isinstance(ours, Mapping) else {}
+    measured, at = number(given.get("lasted_ms")), number(given.get("lasted_at"))
+    if measured is None or at is None:
+        return told
+    return min(measured + max(0, until_ms - at), max(measured, told))
+
+
+def runs_out_at(meta: Mapping[str, Any]) -> float | None:
+    """When (ms since 1970) a task that goes on is over its limit of time; None without one."""
+    limit = defaulted(meta.get("policy"), envelope=is_envelope(meta)).get("maxWallMs")
+    if limit is None:
+        return None
+    limit = float(limit) + 1  # at the limit it is not over it yet
+    by_clock = began_ms(meta) + limit
+    ours = meta.get("engine")
+    given = ours if isinstance(ours, Mapping) else {}
+    measured, at = number(given.get("lasted_ms")), number(given.get("lasted_at"))
+    if measured is None or at is None:
+        return by_clock
+    if measured >= limit:
+        return at
+    return max(at + limit - measured, by_clock)  # as `lasted_ms` takes the lesser of the two
+
+
+def began_ms(meta: Mapping[str, Any]) -> float:
+    """An envelope runs from its making; a task with a body may have waited for a slot first."""
+    claimed = None if is_envelope(meta) else number(meta.get("started_at"))
+    return claimed or number(meta.get("created_at")) or 0
+
+
+def is_envelope(meta: Mapping[str, Any]) -> bool:
+    return bool(meta.get("kind", ENVELOPE) == ENVELOPE)
+
+
+def number(given: object) -> float | None:
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return None
+    return given if math.isfinite(given) and 0 <= given < 2**53 else None

@@ -1,0 +1,253 @@
+"""Calling something complete: the guard, its refusal, and the force that overrules it.
+
+The guard stands before COMPLETED alone; FAILED and CANCELLED always pass. A refusal changes
+nothing but an event. Who forces says why: reason, name and time stay in the contract, in the
+task run and in the events. What is terminal is never forced. Source: seed 001.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from engine.contracts import task_run_requests, task_run_steps
+from engine.contracts.bulk_progress import Guard, guard
+from engine.contracts.completion_hints import premature
+from engine.contracts.contract_requests import Update, force_reason
+from engine.contracts.contract_store import Contracts, Held
+from engine.contracts.contract_views import RunView
+from engine.contracts.errors import BulkCompletionRefused, CannotComplete
+from engine.contracts.forced_completion import Act, Force, enforced, marked, written
+from engine.contracts.task_run_folders import HeldRun, RunFolders, is_refusal
+from engine.contracts.task_runs import RunDesk, contract_of
+from engine.ledger import changes
+from engine.ledger.ledger import Ledger
+from engine.model.errors import EngineError
+from engine.model.lifecycle import LEDGER
+from engine.model.records import ENVELOPE, TERMINAL, Status, TaskRecord
+
+ENDINGS: Final = {"COMPLETED": "completed", "FAILED": "failed", "CANCELLED": "cancelled"}
+
+
+def force_of(reason: str | None, by: str) -> Force:
+    """A force with a reason of at least 10 characters.
+
+    Raises:
+        InvalidArguments: it is blank, or shorter.
+    """
+    return Force(force_reason(reason), by)
+
+
+class Completing:
+    """Completes task runs, and judges and forces tasks of the ledger; see the module."""
+
+    def __init__(
+        self,
+        contracts: Contracts,
+        runs: RunFolders,
+        desk: RunDesk,
+        ledger: Callable[[], Ledger],
+    ) -> None:
+        self._ledger = ledger  # asked for each time: an engine that opens gets another
+        self._contracts = contracts
+        self._runs = runs
+        self._desk = desk
+
+    def run(
+        self,
+        run_id: str,
+        given: Mapping[str, Any],
+        force: Force | None = None,
+        *,
+        reason: str | None = None,
+    ) -> RunView:
+        """End a task run for good: COMPLETED unless `status` says FAILED or CANCELLED.
+
+        `reason` is somebody's word on why it ends so, kept in its event.
+
+        Raises:
+            BulkCompletionRefused: its contract's guard stands against COMPLETED, and nobody
+                forces it; nothing changed but an event.
+            InvalidRunStep: it has ended already.
+        """
+        fields = task_run_requests.run_request(
+            given, task_run_requests.RUN_COMPLETE, "a completion"
+        )
+        status = fields.pop("status", "COMPLETED")
+        with self._runs.hold(run_id) as run:
+            task_run_steps.check_open(run.raw, run_id)
+            link = contract_of(run.raw)
+            passes = status != Status.COMPLETED or force is not None
+            if reason:
+                run.event("cancel_requested", {"reason": reason})
+            if link is None or (passes and not self._is_usable(link)):
+                task_run_steps.take_items(run.raw, task_run_steps.notes_of(fields))
+                _end(run, fields, status, _forced(force, run.now_ms) if link else None)
+            else:
+                with self._contracts.hold(link) as held:
+                    self._end_bound(run, held, (fields, status), force)
+            return self._desk.view(run.raw)
+
+    def guards(self, meta: Mapping[str, Any]) -> EngineError | None:
+        """Why the task with this meta.json must not be called COMPLETED; None when it may.
+
+        A refusal leaves an event in the task.
+        """
+        link = contract_link(meta)
+        if link is None:
+            return None
+        try:
+            contract = self._contracts.read(link)
+        except EngineError as error:
+            return error
+        said = guard(contract)
+        if said.allowed or contract.forced is not None:
+            return None
+        return _refusal_of_task(self._ledger(), str(meta.get("task_id")), said)
+
+    def task(self, task_id: str, status: Status, force: Force | None, finish: Act) -> TaskRecord:
+        """End an envelope by `finish`, or have a RUNNING crawl with a contract end as COMPLETED.
+
+        Raises:
+            BulkCompletionRefused: nobody forces it, and its guard says no.
+            CannotComplete: it is a task that a person may not complete, or not now.
+            TransitionError: it does not run (any more).
+            Whatever `finish` raises.
+        """
+        # The folder's name is the id, whatever the file says.
+        raw = {**self._ledger().read_raw(task_id), "task_id": task_id}
+        if raw.get("kind") == ENVELOPE:
+            overruled = force if status is Status.COMPLETED else None
+            return self._envelope(raw, overruled, finish) if overruled else finish()
+        _check_running(raw, task_id)
+        if status is not Status.COMPLETED:
+            raise _cannot(task_id, f"{status} is for its runner to say", "Cancel it instead.")
+        return self._crawl(raw, task_id, force)
+
+    def _envelope(self, raw: Mapping[str, Any], force: Force, finish: Act) -> TaskRecord:
+        """Overrule the guard, if it stands in the way, and finish."""
+        link = contract_link(raw)
+        if link is None:
+            return finish()
+        with self._contracts.hold(link) as held:
+            if guard(held.contract).allowed or raw.get("status") in TERMINAL:
+                return finish()
+            ledger, task_id = self._ledger(), str(raw["task_id"])
+            now_ms = held.now_ms()
+            return enforced(
+                held, force, ledger, task_id, lambda: marked(ledger, task_id, now_ms, finish)
+            )
+
+    def _crawl(self, raw: Mapping[str, Any], task_id: str, force: Force | None) -> TaskRecord:
+        """Ask the crawl's runner to commit COMPLETED at its next unit."""
+        link = contract_link(raw)
+        if link is None:
+            raise _cannot(task_id, "it has no contract", "It completes by itself; or cancel it.")
+        if force is None:
+            way_out = "Wait for it, or force it with a reason to end it now."
+            refused = self.guards(raw)
+            raise refused or _cannot(task_id, "it completes by itself at its end", way_out)
+        ledger = self._ledger()
+        with self._contracts.hold(link) as held:
+            now_ms = held.now_ms()
+
+            def ask() -> TaskRecord:
+                return ledger.mutate(task_id, lambda raw: _ask(raw, task_id, now_ms), durable=True)
+
+            return enforced(held, force, ledger, task_id, ask)
+
+    def _end_bound(
+        self, run: HeldRun, held: Held, end: tuple[dict[str, Any], str], force: Force | None
+    ) -> None:
+        """End a run that has a contract; what the request says of items is judged with the rest."""
+        fields, status = end
+        moved = {"cursor": fields["current_cursor"]} if "current_cursor" in fields else {}
+        update = Update(task_run_steps.notes_of(fields), moved)
+        said = guard(held.preview(update))
+        refused = status == Status.COMPLETED and not said.allowed
+        if refused and force is None:
+            fires = run.refusals() + 1
+            run.event("guard", {**msgspec.to_builtins(said), "fire_count": fires})
+            raise BulkCompletionRefused(said, premature(said, fires))
+        if update.notes or update.fields:
+            held.take(update)
+        before = held.contract
+        if refused and force is not None:
+            held.force(force.reason, force.by)
+        task_run_steps.mirror(run.raw, held.contract)
+        try:
+            forced = written(held.contract) if refused else None
+            _end(run, fields, status, forced, msgspec.to_builtins(said))
+        except BaseException:
+            if refused:
+                held.restore(before)
+            raise
+
+    def _is_usable(self, link: str) -> bool:
+        try:
+            self._contracts.read(link)
+        except EngineError:
+            return False
+        return True
+
+
+def contract_link(meta: Mapping[str, Any]) -> str | None:
+    """The id of the contract of a task of the ledger."""
+    ours = meta.get("engine")
+    link = ours.get("contract_id") if isinstance(ours, Mapping) else None
+    return link if isinstance(link, str) else None
+
+
+def _end(
+    run: HeldRun,
+    fields: Mapping[str, Any],
+    status: str,
+    forced: Mapping[str, Any] | None,
+    said: Mapping[str, Any] | None = None,
+) -> None:
+    task_run_steps.update(run.raw, fields)
+    task_run_steps.complete(run.raw, status, run.now_ms, forced)
+    run.save(durable=True)
+    if forced:
+        run.event("guard", {"allowed": False, **(said or {}), "forced": forced})
+    told = {"status": status, **task_run_steps.counts(run.raw)}
+    run.event(ENDINGS[status], {**told, "forced": forced} if forced else told, durable=True)
+
+
+def _refusal_of_task(ledger: Ledger, task_id: str, said: Guard) -> BulkCompletionRefused:
+    fires = _refusals(ledger, task_id) + 1
+    ledger.note(task_id, [("guard", {**msgspec.to_builtins(said), "fire_count": fires})])
+    return BulkCompletionRefused(said, premature(said, fires))
+
+
+def _refusals(ledger: Ledger, task_id: str) -> int:
+    count, offset = 0, -1
+    part = ledger.read_events(task_id)
+    while part.next_offset != offset:
+        count += sum(map(is_refusal, part.events))
+        offset = part.next_offset
+        part = ledger.read_events(task_id, offset)
+    return count
+
+
+def _check_running(raw: Mapping[str, Any], task_id: str) -> None:
+    if raw.get("status") != Status.RUNNING:
+        LEDGER.check(f"task {task_id}", str(raw.get("status")), Status.COMPLETED)
+
+
+def _ask(raw: dict[str, Any], task_id: str, now_ms: int) -> None:
+    """Ask the crawl's runner to commit COMPLETED at the next unit; the first one stands."""
+    _check_running(raw, task_id)
+    if raw.get("cancel_requested_at") is not None:
+        raise _cannot(task_id, "it was asked to stop", "It ends as CANCELLED.")
+    changes.engine_of(raw).setdefault("forced_at", now_ms)
+
+
+def _cannot(task_id: str, reason: str, way_out: str) -> CannotComplete:
+    return CannotComplete(subject=f"Task {task_id}", reason=reason, way_out=way_out)
+
+
+def _forced(force: Force | None, now_ms: int) -> dict[str, Any] | None:
+    return {"reason": force.reason, "by": force.by, "at": now_ms} if force else None

@@ -1,0 +1,39 @@
+"""The warning for whoever calls a task complete too early: what is missing, and what to do."""
+
+from __future__ import annotations
+
+import msgspec
+
+from engine.contracts.bulk_progress import Guard
+
+RULE = "bulk-progress-premature-completion"
+TOOL = "oc_bulk_progress_update"
+
+
+class Suggestion(msgspec.Struct, frozen=True):
+    """What would help: a tool, and why."""
+
+    tool: str
+    reason: str
+
+
+class Hint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
+    """One hint; `fire_count` says how often it was given for this very thing.
+
+    Source: seed 001 (a warning-level hint with the missing count and the next action).
+    """
+
+    severity: str = "warning"
+    rule: str = RULE
+    fire_count: int = 1
+    missing_count: int | None = None
+    suggestion: Suggestion
+
+
+def premature(guard: Guard, fire_count: int) -> Hint:
+    """The hint for a refusal."""
+    return Hint(
+        fire_count=fire_count,
+        missing_count=guard.missing_count,
+        suggestion=Suggestion(TOOL, guard.suggested_next_action),
+    )

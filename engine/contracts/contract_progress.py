@@ -1,0 +1,117 @@
+"""What can be asked of contracts: start, update, look. Synchronous.
+
+Where a contract belongs to a task run, the run's lock is taken first and the contract's
+inside it, always in this order: so what a guard has judged cannot change before the run ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import Any, Final
+
+from engine.contracts import contract_requests, task_run_steps
+from engine.contracts.bulk_progress import Contract, guard
+from engine.contracts.contract_requests import Start, Update
+from engine.contracts.contract_store import Contracts, Held
+from engine.contracts.contract_views import ContractView, newest_first
+from engine.contracts.task_run_folders import HeldRun, RunFolders
+from engine.ledger.record_store import HEX16, RecordUnreadable
+from engine.model.errors import InvalidArguments, Problem
+from engine.model.records import Unreadable
+
+LINK: Final = "bulk_contract_id"  # OpenChrome's name for it in a task run
+
+
+class ContractDesk:
+    """See the module. Raises InvalidArguments with every mistake, and nothing is written then;
+    else what `Contracts` and `RunFolders` raise.
+    """
+
+    def __init__(self, contracts: Contracts, runs: RunFolders) -> None:
+        self._contracts = contracts
+        self._runs = runs
+
+    def start(self, given: Mapping[str, Any], task_id: str | None = None) -> ContractView:
+        """A new contract; with `run_id` it becomes that task run's, and takes its items along.
+
+        Raises:
+            InvalidRunStep: the task run has ended.
+        """
+        start = contract_requests.start_of(given)
+        run_id = start.fields.get("run_id")
+        if run_id is None:
+            return _view(self._contracts.start(start, task_id=task_id))
+        with self._runs.hold(run_id) as run:
+            task_run_steps.check_open(run.raw, run_id)
+            if run.raw.get(LINK):
+                said = f"task run {run_id} has the contract {run.raw[LINK]} already"
+                raise InvalidArguments((Problem("run_id", "has_contract", said),))
+            return _view(self._adopted(start, run))
+
+    def update(self, contract_id: str, given: Mapping[str, Any]) -> ContractView:
+        """Words on items, the cursor, the stop condition; all concurrent ones count.
+
+        Raises:
+            InvalidRunStep: the contract's task run has ended.
+        """
+        update = contract_requests.update_of(given)
+        with self._held(contract_id) as (run, held):
+            contract_requests.check_not_weaker(held.contract, update)
+            contract = held.take(update)
+            if run is not None:
+                tell(run, contract)
+        return _view(contract)
+
+    def get(self, contract_id: str, *, include_items: bool = False) -> ContractView:
+        """A contract and what its guard says now; writes nothing."""
+        contract = self._contracts.read(contract_id)
+        if not include_items:
+            return _view(contract)
+        items, missing = self._contracts.items(contract_id)
+        return ContractView(contract, guard(contract), tuple(items), tuple(missing))
+
+    def list(self) -> list[ContractView | Unreadable]:
+        """All contracts, newest first; one that cannot be read says why."""
+        return newest_first(map(self._looked_at, self._contracts.ids()))
+
+    def _looked_at(self, contract_id: str) -> ContractView | Unreadable:
+        try:
+            return self.get(contract_id)
+        except RecordUnreadable as error:
+            return Unreadable(contract_id, str(error), str(error.fields["path"]))
+
+    def _adopted(self, start: Start, run: HeldRun) -> Contract:
+        contract = self._contracts.start(start)
+        try:
+            if notes := task_run_steps.listed(run.raw):
+                with self._contracts.hold(contract.contract_id) as held:
+                    contract = held.take(Update(notes, {}))
+            run.raw[LINK] = contract.contract_id
+            tell(run, contract)
+        except BaseException:
+            self._contracts.forget(contract.contract_id)
+            raise
+        return contract
+
+    @contextmanager
+    def _held(self, contract_id: str) -> Iterator[tuple[HeldRun | None, Held]]:
+        run_id = self._contracts.read(contract_id).run_id
+        # A run that was removed (or never was one) leaves the contract to stand on its own.
+        linked = run_id is not None and HEX16.fullmatch(run_id) and self._runs.has(run_id)
+        with self._runs.hold(str(run_id)) if linked else nullcontext() as run:
+            if run is not None:
+                task_run_steps.check_open(run.raw, str(run_id))
+            with self._contracts.hold(contract_id) as held:
+                yield run, held
+
+
+def tell(run: HeldRun, contract: Contract) -> None:
+    """Show in its run what a contract has now."""
+    task_run_steps.mirror(run.raw, contract)
+    run.save()
+    run.event("updated", {"status": run.raw.get("status"), **task_run_steps.counts(run.raw)})
+
+
+def _view(contract: Contract) -> ContractView:
+    return ContractView(contract, guard(contract))

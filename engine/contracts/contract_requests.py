@@ -1,0 +1,240 @@
+"""Reading what is asked of contracts: every mistake at once, each with its field.
+
+All texts are redacted here, before anything else sees them. So two items that differ in a
+secret alone are one item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from engine.contracts.bulk_progress import POLICIES, SCOPES, Contract, Note, Word
+from engine.kinds.arguments import Argument, Reading, flag, missing, one_of, optional, read_all
+from engine.ledger.meta import shown
+from engine.model import redact
+from engine.model.errors import InvalidArguments, Problem
+
+TEXT: Final = 2_048  # characters of an item, a cursor, a stop condition (as OpenChrome)
+REASON: Final = 1_024
+BATCH: Final = 10_000  # items in one request
+ITEMS: Final = 1_000_000  # of a contract; the first 10,000 of them are kept by name
+LARGEST: Final = 2**53 - 1
+FORCE_REASON: Final = 10  # characters that a reason must at least have
+
+
+class Start(NamedTuple):
+    """A contract to be: its fields, and the items that were named beforehand."""
+
+    fields: dict[str, Any]
+    items: tuple[str, ...] | None
+
+
+class Update(NamedTuple):
+    """What is new: words on items in order, and fields that changed."""
+
+    notes: tuple[Note, ...]
+    fields: dict[str, Any]
+
+
+def text(limit: int, least: int = 1) -> Reading:
+    """A text of `least` to `limit` characters that are not blank, redacted."""
+
+    def read(given: object) -> str:
+        if not isinstance(given, str):
+            raise ValueError("must be a text")
+        found = shown(given).strip()
+        if len(found) < least:
+            wrong = "must not be blank" if least == 1 else f"must have at least {least} characters"
+            raise ValueError(wrong)
+        if len(found) > limit:
+            raise ValueError(f"must not be longer than {limit:,} characters")
+        return redact.text(found)
+
+    return read
+
+
+def count(given: object) -> int:
+    """A whole number from 0 on; fractions that are whole (3.0) are taken, as JSON has them."""
+    if isinstance(given, float) and given.is_integer():
+        given = int(given)
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise ValueError("must be a whole number")
+    if not 0 <= given <= LARGEST:
+        raise ValueError("must be 0 or more")
+    return given
+
+
+def several(read: Reading, limit: int) -> Reading:
+    """A list of at most `limit` of what `read` reads; the first wrong entry is named."""
+
+    def read_list(given: object) -> tuple[Any, ...]:
+        if not isinstance(given, (list, tuple)):
+            raise ValueError("must be a list")
+        if len(given) > limit:
+            raise ValueError(f"must not have more than {limit:,} entries")
+        found = []
+        for at, one in enumerate(given):
+            try:
+                found.append(read(one))
+            except ValueError as wrong:
+                raise ValueError(f"entry {at}: {wrong}") from None
+        return tuple(found)
+
+    return read_list
+
+
+def noted(word: Word) -> Callable[[object], Note]:
+    """One item with its reason, which failed and skipped ones need."""
+
+    def read(given: object) -> Note:
+        if not isinstance(given, Mapping):
+            raise ValueError("must be an object with item and reason")
+        if unknown := set(given) - {"item", "reason", *(["retryable"] * (word == "failed"))}:
+            raise ValueError(f"has an unknown field {sorted(map(str, unknown))[0][:40]}")
+        item, reason = (part_of(given, name, limit) for name, limit in _NOTED)
+        retryable = given.get("retryable")
+        if retryable is not None and not isinstance(retryable, bool):
+            raise ValueError("retryable must be true or false")
+        return Note(word, item, reason, retryable)
+
+    return read
+
+
+_NOTED: Final = (("item", TEXT), ("reason", REASON))
+
+
+def part_of(given: Mapping[str, Any], name: str, limit: int) -> str:
+    """The text `name` of an object; a mistake names it. Raises ValueError."""
+    try:
+        found: str = text(limit)(given.get(name))
+    except ValueError as wrong:
+        raise ValueError(f"{name} {wrong}") from None
+    return found
+
+
+def done(given: object) -> Note:
+    """One item that was completed."""
+    found: str = text(TEXT)(given)
+    return Note("completed", found)
+
+
+_TERMS: Final = {
+    "expected_total": Argument("expected_total", optional(count)),
+    "min_completed": Argument("min_completed", optional(count)),
+    "stop_condition": Argument("stop_condition", text(TEXT)),
+    "stop_satisfied": Argument("stop_satisfied", flag),
+    "failed_policy": Argument("failed_policy", one_of(*POLICIES)),
+    "cursor": Argument("cursor", optional(text(TEXT))),
+}
+_WORDS: Final = {
+    "completed": Argument("completed", several(done, BATCH)),
+    "failed": Argument("failed", several(noted("failed"), BATCH)),
+    "skipped": Argument("skipped", several(noted("skipped"), BATCH)),
+}
+_START: Final = {
+    **_TERMS,
+    "scope": Argument("scope", one_of(*SCOPES)),
+    "item_key": Argument("item_key", text(200)),
+    "items": Argument("items", several(text(TEXT), ITEMS)),
+    "run_id": Argument("run_id", optional(text(64))),
+}
+_UPDATE: Final = {**_TERMS, **_WORDS}
+
+
+def start_of(given: object) -> Start:
+    """A new contract's terms.
+
+    Raises:
+        InvalidArguments: with every mistake, each with its field.
+    """
+    fields, problems = fields_of(given, _START, "a contract")
+    items = fields.pop("items", None)
+    if items is not None:
+        items = tuple(dict.fromkeys(items))  # an item is named once
+        if fields.setdefault("expected_total", len(items)) != len(items):
+            said = f"is {fields['expected_total']}, but items names {len(items)}"
+            problems.append(Problem("expected_total", "contradiction", said))
+    unknown = fields.get("expected_total") is None and "stop_condition" not in fields
+    if unknown and not any(each.path in _ENDS for each in problems):
+        problems.append(missing("stop_condition", "what ends the work where no total is known"))
+    refuse(problems)
+    return Start(fields, items)
+
+
+_ENDS: Final = frozenset({"", "expected_total", "items", "stop_condition"})
+
+
+def update_of(given: object) -> Update:
+    """Words on items, and what else changed. An item may be named once in one request.
+
+    Raises:
+        InvalidArguments: with every mistake, each with its field.
+    """
+    fields, problems = fields_of(given, _UPDATE, "a contract's update")
+    notes = tuple(note for word in _WORDS for note in fields.pop(word, ()))
+    words: dict[str, Word] = {}
+    for note in notes:
+        if words.setdefault(note.item, note.word) != note.word:
+            said = f"names an item that {words[note.item]} names, too"
+            problems.append(Problem(note.word, "contradiction", said))
+            break
+    if not (notes or fields or problems):
+        problems.append(Problem("", "nothing_said", "there is nothing to change in this update"))
+    refuse(problems)
+    return Update(notes, fields)
+
+
+def check_not_weaker(contract: Contract, update: Update) -> None:
+    """What a contract asks for may grow, never shrink: else the guard would be a formality.
+
+    Raises:
+        InvalidArguments: a total or minimum would be lowered, or blocking given up.
+    """
+    problems = []
+    for name in ("expected_total", "min_completed"):
+        old, new = getattr(contract, name), update.fields.get(name)
+        if name in update.fields and old is not None and (new is None or new < old):
+            said = f"may only be raised (it is {old}); force completion with a reason instead"
+            problems.append(Problem(name, "weaker", said))
+    if contract.failed_policy == "block" and update.fields.get("failed_policy") == "allow":
+        said = "may not be given up; force completion with a reason instead"
+        problems.append(Problem("failed_policy", "weaker", said))
+    refuse(problems)
+
+
+def below(name: str, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """The same mistakes with the path of the part that they are in."""
+    return tuple(
+        Problem(f"{name}.{each.path}".rstrip("."), each.code, each.message) for each in problems
+    )
+
+
+def force_reason(given: str | None) -> str:
+    """Why the guard is overruled.
+
+    Raises:
+        InvalidArguments: it is blank, or shorter than 10 characters.
+    """
+    try:
+        found: str = text(TEXT, FORCE_REASON)(given or "")
+    except ValueError as wrong:
+        raise InvalidArguments(
+            (Problem("reason", "too_short", f"force needs a reason: it {wrong}"),)
+        ) from None
+    return found
+
+
+def fields_of(
+    given: object, table: Mapping[str, Argument], of: str
+) -> tuple[dict[str, Any], list[Problem]]:
+    """The fields of a request, and every mistake in it."""
+    if not isinstance(given, Mapping):
+        return {}, [Problem("", "wrong_type", f"{of} must be an object")]
+    return read_all(given, table, of)
+
+
+def refuse(problems: list[Problem]) -> None:
+    """Raise InvalidArguments for the problems, if there are any."""
+    if problems:
+        raise InvalidArguments(tuple(problems))

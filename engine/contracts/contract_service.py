@@ -1,0 +1,127 @@
+"""`Goals`: contracts, task runs and their completion in one home, as the service offers them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from engine.contracts import completion_preview, contract_store, task_run_folders
+from engine.contracts.bulk_progress import Guard, guard
+from engine.contracts.completing import Completing
+from engine.contracts.contract_progress import ContractDesk
+from engine.contracts.contract_requests import Update
+from engine.contracts.contract_store import Contracts
+from engine.contracts.crawl_contract import ContractCompanion, start_for
+from engine.contracts.forcing import Prospect
+from engine.contracts.task_run_folders import RunFolders
+from engine.contracts.task_runs import RunDesk
+from engine.ledger.ledger import Ledger
+from engine.ledger.machine import wall_ms
+from engine.model.errors import EngineError
+from engine.model.records import TaskRecord
+
+log = logging.getLogger(__name__)
+
+TERMS = ("expected_total", "min_completed", "stop_condition", "item_key", "failed_policy")
+
+
+class Goals:
+    """Everything of seed 001 in `home`. Synchronous: every call may wait for a lock or a disk.
+
+    `contracts` and `runs` are asked to start, change and show; `completing` ends. `ledger` is
+    asked for each time, because an engine that opens gets another. `folders` are where it
+    keeps things.
+    """
+
+    def __init__(
+        self, home: Path, ledger: Callable[[], Ledger], now_ms: Callable[[], int] = wall_ms
+    ) -> None:
+        self.folders = (home / contract_store.FOLDER, home / task_run_folders.FOLDER)
+        self._ledger = ledger
+        self._counted: dict[str, tuple[tuple[int, ...], Guard]] = {}
+        self._shelf = Contracts(home, now_ms)
+        folders = RunFolders(home, now_ms)
+        self.contracts = ContractDesk(self._shelf, folders)
+        self.runs = RunDesk(self._shelf, folders)
+        self.completing = Completing(self._shelf, folders, self.runs, ledger)
+
+    def accept(
+        self,
+        kind: str,
+        contract: Mapping[str, Any] | None,
+        task_run_id: str | None,
+        create: Callable[[str | None], TaskRecord],
+    ) -> TaskRecord:
+        """Have `create` make a task that carries a contract (by its id) and works for a run.
+
+        Without either this is `create` alone. A contract whose task is refused is taken away.
+
+        Raises:
+            TaskRunNotFound, InvalidRunStep: the task run is not there, or has ended.
+        """
+        if task_run_id is not None:
+            self.runs.check_open(task_run_id)
+        record = create(None) if contract is None else self._bound(kind, contract, create)
+        if task_run_id is not None:
+            try:
+                self.runs.link_task(task_run_id, record.task_id)
+            except EngineError as error:  # the task is there and names its run: that will do
+                log.warning("task %s: its task run does not name it: %s", record.task_id, error)
+        return record
+
+    def terms_of(self, contract_id: str) -> dict[str, Any]:
+        """A contract as it was asked for, without what became of it: to ask for another like it.
+
+        Raises:
+            ContractNotFound, ContractUnreadable.
+        """
+        contract = self._shelf.read(contract_id)
+        named, _ = self._shelf.items(contract_id)
+        whole = len(named) == contract.expected_total  # else some of them were not kept by name
+        given = {name: getattr(contract, name) for name in TERMS}
+        if named and whole:
+            given |= {"items": named, "expected_total": None}
+        return {name: value for name, value in given.items() if value not in (None, "")}
+
+    def prospect(self, subject: str, *, named: bool = False) -> Prospect:
+        """What completing this task or task run would meet; see `goals.prospects`."""
+        if self.runs.has(subject):
+            return completion_preview.of_run(self.runs, self._shelf, subject, named=named)
+        return completion_preview.of_task(self._ledger(), self._shelf, subject, named=named)
+
+    def counts(self, contract_ids: Iterable[str]) -> dict[str, Guard]:
+        """What these contracts say now; read only where they have changed, left out where they
+        cannot be."""
+        found = {}
+        for one in contract_ids:
+            try:
+                stamp = self._shelf.stamp(one)
+                known = self._counted.get(one)
+                if known is None or known[0] != stamp:
+                    known = self._counted[one] = (stamp, guard(self._shelf.read(one)))
+            except (EngineError, OSError):
+                continue
+            found[one] = known[1]
+        return found
+
+    def companion(self, contract_id: str, task_id: str) -> ContractCompanion:
+        """What records the pages of a crawl that carries a contract."""
+        return ContractCompanion(self._shelf, self.completing, contract_id, task_id)
+
+    def _bound(
+        self, kind: str, given: Mapping[str, Any], create: Callable[[str | None], TaskRecord]
+    ) -> TaskRecord:
+        contract_id = self._shelf.start(start_for(kind, given)).contract_id
+        try:
+            record = create(contract_id)
+        except BaseException:
+            self._shelf.forget(contract_id)
+            raise
+        try:
+            with self._shelf.hold(contract_id) as held:
+                held.take(Update((), {"task_id": record.task_id}))
+        except EngineError as error:  # the task is there and names its contract: that will do
+            log.warning("contract %s does not name its task: %s", contract_id, error)
+        return record

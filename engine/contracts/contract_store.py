@@ -1,0 +1,291 @@
+"""Contracts on disk: `progress-contracts/<id>.json` and, beside it, the log of all its items.
+
+Every change is made under the contract's lock, so that concurrent ones all count. The log is
+written first and is the truth; a file that is behind it (a sudden death), or that another
+program wrote, is set right by the next change, and in memory by whoever only looks.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from engine.contracts import item_log
+from engine.contracts.bulk_progress import KEPT_ITEMS, Contract, Forced, Note, Word, recorded
+from engine.contracts.contract_requests import Start, Update
+from engine.contracts.errors import ContractNotFound
+from engine.contracts.item_log import ItemLog, Mark
+from engine.ledger import meta
+from engine.ledger.files import MIB, Folder, writing
+from engine.ledger.lock import TIMEOUT_S
+from engine.ledger.record_store import NotOnShelf, RecordUnreadable, Shelf
+
+FOLDER: Final = "progress-contracts"
+CAP: Final = 16 * MIB  # three lists of 500 entries with 3,072 characters each, all escaped
+OURS: Final = "engine"  # the key of our own additions
+MISSING_NAMED: Final = 100
+KEPT_LOGS: Final = 32  # in memory: a million items of one take about 100 MB
+
+Clock = Callable[[], int]
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """How far a contract's file goes: how much of which log, and written by us when."""
+
+    log: str = ""
+    log_bytes: int = 0
+    written_at: int | float = 0
+
+    def stands(self, contract: Contract, mark: Mark) -> bool:
+        """Is the file in step with its log?"""
+        return self.is_ours(contract) and (self.log, self.log_bytes) == (mark.log, mark.bytes)
+
+    def is_ours(self, contract: Contract) -> bool:
+        return bool(self.log) and self.written_at == contract.updated_at
+
+
+class Contracts:
+    """The contracts of one home; see the module. Safe to share between threads.
+
+    Every call may raise ContractNotFound, RecordUnreadable and NotAnId; those that write also
+    LockTimeout, LedgerReadOnly and LedgerWriteFailed.
+    """
+
+    def __init__(self, home: Path, now_ms: Clock) -> None:
+        self.shelf = Shelf(home / FOLDER, "contract", cap=CAP)
+        self._now_ms = now_ms
+        self._logs: dict[str, ItemLog] = {}
+        self._guard = threading.Lock()
+
+    def start(self, start: Start, **links: str | None) -> Contract:
+        """A new contract, flushed to disk; `links` are its run_id or task_id."""
+        now = self._now_ms()
+        times = {"last_progress_at": now, "created_at": now, "updated_at": now}
+        contract_id = secrets.token_hex(8)
+        fields = {**start.fields, **links, **times, "contract_id": contract_id}
+        contract = Contract(**fields)
+        with self._found(), self.shelf.hold(contract_id, make=True) as folder:
+            log = self._log(contract_id)
+            try:
+                log.create(folder, (start.items or ())[:KEPT_ITEMS])
+                self.shelf.put(folder, contract_id, _written({}, contract, log.mark), durable=True)
+            except BaseException:  # who is told that it failed must not find half of it
+                _remove(folder, contract_id)
+                raise
+        return contract
+
+    def ids(self) -> list[str]:
+        return self.shelf.ids()
+
+    def read(self, contract_id: str) -> Contract:
+        """The contract as it stands; counted anew where its file is behind. Writes nothing."""
+        name = item_log.log_name(contract_id)
+        with self._found():
+            contract, summary = _parsed(self.shelf, self.shelf.read(contract_id), contract_id)
+            with self.shelf.opened() as folder:
+                mark, lost = item_log.stands_at(folder, name)
+                if summary.stands(contract, mark):
+                    return contract
+                words = map(item_log.note_of, item_log.last_words(folder, name).values())
+                theirs = () if summary.is_ours(contract) else _listed(contract)
+                return _counted(contract, (*words, *theirs), lost or _dropped(contract, mark))
+
+    def stamp(self, contract_id: str) -> tuple[int, ...]:
+        """Changes whenever the contract does; cheaper than reading it."""
+        self.shelf.check(contract_id)
+        names = (f"{contract_id}.json", item_log.log_name(contract_id))
+        with self._found(), self.shelf.opened() as folder:
+            facts = [folder.facts(name) for name in names if folder.has(name)]
+        return tuple(number for one in facts for number in (one.st_mtime_ns, one.st_size))
+
+    def items(self, contract_id: str) -> tuple[list[str], list[str]]:
+        """The items that were named beforehand, and the first 100 of them without a word."""
+        wanted, missing = self._named(contract_id)
+        return wanted, missing[:MISSING_NAMED]
+
+    def missing(self, contract_id: str) -> list[str]:
+        """All items that were named beforehand and that nobody has said a word on."""
+        return self._named(contract_id)[1]
+
+    def _named(self, contract_id: str) -> tuple[list[str], list[str]]:
+        name = item_log.log_name(contract_id)
+        with self._found(), self.shelf.opened() as folder:
+            wanted = list(item_log.named(folder, name))
+            said = item_log.last_words(folder, name) if wanted else {}
+        return wanted, [item for item in wanted if item not in said]
+
+    def names(self, contract_id: str) -> tuple[str, ...]:
+        """The items that were named beforehand, where these are all that are expected."""
+        with self._found():
+            expected = _parsed(self.shelf, self.shelf.read(contract_id), contract_id)[0]
+            with self.shelf.opened() as folder:
+                wanted = tuple(item_log.named(folder, item_log.log_name(contract_id)))
+        return wanted if len(wanted) == expected.expected_total else ()
+
+    @contextmanager
+    def hold(self, contract_id: str, *, wait_s: float = TIMEOUT_S) -> Iterator[Held]:
+        """One contract with its lock held, in step with its log; LockTimeout after `wait_s`."""
+        with self._found(), self.shelf.hold(contract_id, wait_s=wait_s) as folder:
+            raw = self.shelf.read_in(folder, contract_id)
+            contract, summary = _parsed(self.shelf, raw, contract_id)
+            held = Held(self.shelf, folder, raw, contract, self._log(contract_id), self._now_ms)
+            held.fall_in(summary)
+            yield held
+
+    def forget(self, contract_id: str) -> None:
+        """Take away a contract whose task was refused after all."""
+        with self._found(), self.shelf.hold(contract_id) as folder:
+            _remove(folder, contract_id)
+        self.release(contract_id)
+
+    def release(self, contract_id: str) -> None:
+        """Keep no longer in memory what is known of its items."""
+        with self._guard:
+            self._logs.pop(contract_id, None)
+
+    def _log(self, contract_id: str) -> ItemLog:
+        """Its log; those that were used longest ago are read anew when they are needed again."""
+        with self._guard:
+            log = self._logs.pop(contract_id, None) or ItemLog(contract_id)
+            self._logs[contract_id] = log
+            while len(self._logs) > KEPT_LOGS:
+                del self._logs[next(iter(self._logs))]
+            return log
+
+    @contextmanager
+    def _found(self) -> Iterator[None]:
+        try:
+            with writing(str(self.shelf.folder)):
+                yield
+        except NotOnShelf as error:
+            raise ContractNotFound(**error.fields) from error
+
+
+class Held:
+    """A contract whose lock is held: look, then change."""
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        folder: Folder,
+        raw: dict[str, Any],
+        contract: Contract,
+        log: ItemLog,
+        now_ms: Clock,
+    ) -> None:
+        self.contract = contract
+        self._shelf, self._folder, self._raw = shelf, folder, raw
+        self._log, self.now_ms = log, now_ms
+
+    def fall_in(self, summary: Summary) -> None:
+        """Bring the contract in step with its log; what another program wrote is taken over."""
+        log, folder, contract = self._log, self._folder, self.contract
+        log.catch_up(folder)
+        if summary.stands(contract, log.mark):
+            return
+        if not log.mark.log:
+            log.create(folder, lost=_dropped(contract, log.mark))
+        if not summary.is_ours(contract):
+            log.append(folder, [one for one in _listed(contract) if log.was(one.item) != one.word])
+        words = item_log.last_words(folder, log.name).values()
+        self.contract = _counted(contract, map(item_log.note_of, words), log.lost)
+
+    def preview(self, update: Update) -> Contract:
+        """The contract as `update` would leave it; nothing is written."""
+        changed = recorded(self.contract, update.notes, self._log.was)
+        return msgspec.structs.replace(changed, **update.fields)
+
+    def take(self, update: Update) -> Contract:
+        """Words on items, and changed fields; the log first, then the file."""
+        now = self.now_ms()
+        changed = self.preview(update)
+        if update.notes or "cursor" in update.fields:
+            changed = msgspec.structs.replace(changed, last_progress_at=now)
+        if update.notes:
+            self._log.append(self._folder, update.notes)
+        return self._put(changed, now)
+
+    def force(self, reason: str, by: str) -> Contract:
+        """Write down who overruled the guard, why and when; flushed."""
+        now = self.now_ms()
+        forced = Forced(reason, by, now)
+        changed = msgspec.structs.replace(self.contract, forced=forced)
+        return self._put(changed, now, durable=True)
+
+    def restore(self, contract: Contract) -> None:
+        """Put back what stood before, where what it was changed for did not come about."""
+        self._put(contract, self.now_ms(), durable=True)
+
+    def _put(self, contract: Contract, now: int, *, durable: bool = False) -> Contract:
+        self.contract = msgspec.structs.replace(contract, updated_at=now)
+        raw = _written(self._raw, self.contract, self._log.mark)
+        self._shelf.put(self._folder, contract.contract_id, raw, durable=durable)
+        return self.contract
+
+
+def _remove(folder: Folder, contract_id: str) -> None:
+    folder.remove(f"{contract_id}.json")
+    folder.remove(item_log.log_name(contract_id))
+
+
+def _parsed(shelf: Shelf, raw: dict[str, Any], contract_id: str) -> tuple[Contract, Summary]:
+    try:
+        known = meta.shown({**raw, "contract_id": contract_id})
+        contract = msgspec.convert(known, Contract)
+    except (msgspec.ValidationError, RecursionError) as error:
+        path = str(shelf.folder / f"{contract_id}.json")
+        raise RecordUnreadable(
+            noun=shelf.noun, id=contract_id, reason=str(error), path=path
+        ) from error
+    try:
+        return contract, msgspec.convert(raw.get(OURS), Summary)
+    except msgspec.ValidationError:
+        return contract, Summary()
+
+
+def _written(raw: dict[str, Any], contract: Contract, mark: Mark) -> dict[str, Any]:
+    """The whole file: fields of others stay, ours that say nothing are left out."""
+    ours = {"log": mark.log, "log_bytes": mark.bytes, "written_at": contract.updated_at}
+    fields = {**msgspec.to_builtins(contract), OURS: ours}
+    kept = {name: value for name, value in raw.items() if name not in fields}
+    return {**{name: value for name, value in fields.items() if value is not None}, **kept}
+
+
+def _listed(contract: Contract) -> tuple[Note, ...]:
+    """The lists as words. A retried success of the other program leaves its old failure there."""
+    return (
+        *(Note("failed", one.item, one.reason, one.retryable) for one in contract.failed),
+        *(Note("skipped", one.item, one.reason) for one in contract.skipped),
+        *(Note("completed", item) for item in contract.completed),
+    )
+
+
+def _dropped(contract: Contract, mark: Mark) -> dict[Word, int]:
+    """What a contract without a log counts beyond its lists: these items nobody can name."""
+    if mark.log:
+        return {}
+    counts: dict[Word, int] = {
+        "completed": contract.completed_truncated,
+        "failed": contract.failed_truncated,
+    }
+    return {word: count for word, count in counts.items() if count > 0}
+
+
+def _counted(contract: Contract, words: Iterable[Note], lost: dict[Word, int]) -> Contract:
+    """`contract` with lists and counts from all words that were ever said, in their order."""
+    empty = msgspec.structs.replace(
+        contract,
+        completed=(),
+        failed=(),
+        skipped=(),
+        completed_total=lost.get("completed", 0),
+        failed_total=lost.get("failed", 0),
+        skipped_total=lost.get("skipped", 0),
+    )
+    return recorded(empty, words, lambda _: None)

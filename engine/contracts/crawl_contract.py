@@ -1,0 +1,197 @@
+"""A crawl that carries a contract: its pages are the items, recorded as they finish.
+
+A page that was taken is completed, one that failed is failed, one that robots.txt keeps back
+is skipped. A crawl that has visited all that it found, and was not cut off, says itself that
+its stop condition is met; one that met a page with more links than are kept has not.
+Source: seed 001 ("one representative long-running tool path").
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from engine.contracts import contract_requests
+from engine.contracts.bulk_progress import Note
+from engine.contracts.completing import Completing
+from engine.contracts.contract_requests import REASON, TEXT, Start, Update
+from engine.contracts.contract_store import Contracts
+from engine.kinds.context import StopReason
+from engine.ledger.changes import BULK_INCOMPLETE
+from engine.ledger.lock import TIMEOUT_S
+from engine.model import redact
+from engine.model.addresses import address_of
+from engine.model.errors import (
+    EngineError,
+    InvalidArguments,
+    LedgerWriteFailed,
+    LockTimeout,
+    Problem,
+)
+from engine.model.records import ENVELOPE, ErrorInfo, Units
+from engine.pages.robots import BLOCKED
+
+log = logging.getLogger(__name__)
+
+KINDS: Final = frozenset({"crawl", "crawl_sitemap"})
+SHORT_S: Final = 0.25  # a crawl that is told to stop has to end within 2 s
+PASSING: Final = (LockTimeout, LedgerWriteFailed)  # in a while it may be possible after all
+_OVER: Final = "{0} links of pages with too many were not followed."
+NOTHING: Final[Mapping[str, Any]] = {}
+
+
+def contract_problems(kind: str, given: Mapping[str, Any] | None) -> tuple[Problem, ...]:
+    """What is wrong with the contract of a start, each with its path below `contract`."""
+    if given is None:
+        return ()
+    if kind not in (*KINDS, ENVELOPE):
+        said = "only crawls and tasks that are driven from outside can carry a contract"
+        return (Problem("contract", "not_for_this_kind", said),)
+    try:
+        start_for(kind, given)
+    except InvalidArguments as error:
+        return contract_requests.below("contract", error.problems)
+    return ()
+
+
+def start_for(kind: str, given: Mapping[str, Any]) -> Start:
+    """The terms of a task's contract; what a crawl is to visit is written as the crawl will.
+
+    Raises:
+        InvalidArguments: with every mistake.
+    """
+    terms: dict[str, Any] = {"scope": "crawl", "item_key": "url"} if kind in KINDS else {}
+    if isinstance(given, Mapping):
+        terms.update(given)
+    if kind in KINDS and isinstance(terms.get("items"), list):
+        terms["items"] = list({_key(item): _levelled(item) for item in terms["items"]}.values())
+    start = contract_requests.start_of(terms if isinstance(given, Mapping) else given)
+    if start.fields.get("run_id") is not None:
+        problem = Problem("run_id", "not_here", "the contract of a task belongs to it alone")
+        raise InvalidArguments((problem,))
+    return start
+
+
+def _levelled(item: object) -> object:
+    address = address_of(item) if isinstance(item, str) else None
+    return item if address is None else address.page("routes").url
+
+
+class Said(NamedTuple):
+    """A page's word, and the address that it was redirected to, which may be an item as well."""
+
+    note: Note
+    landed: str
+
+
+class ContractCompanion:
+    """Goes along with one running crawl; see `run.companion`.
+
+    What could not be recorded (a full disk, a lock that is held) is tried again with the next
+    page, so that no crawl waits for its contract. Where the contract names all its items, only
+    these count: the pages on the way to them are none.
+    """
+
+    def __init__(
+        self, contracts: Contracts, completing: Completing, contract_id: str, task_id: str
+    ) -> None:
+        self._contracts = contracts
+        self._completing = completing
+        self._contract_id = contract_id
+        self._task_id = task_id
+        self._waiting: list[Said] = []
+        self._turn = threading.Lock()
+        self._named: dict[object, str] | None = None
+        self._refusal: ErrorInfo | None = None
+
+    def kept(self, unit: Mapping[str, Any], units: Units) -> StopReason:
+        self._waiting.extend(_said(unit))
+        self._record(SHORT_S)
+        return ""
+
+    def tick(self) -> StopReason:
+        if self._waiting:
+            self._record(SHORT_S)
+        return ""
+
+    def refuses(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
+        """The guard's word, as the error of the task; said once, and kept for a second try."""
+        if self._refusal is None:
+            over = _over_limit(head)
+            whole = _visited_all(head) and not over
+            self._record(TIMEOUT_S, {"stop_satisfied": True} if whole else {})
+            link = {"task_id": self._task_id, "engine": {"contract_id": self._contract_id}}
+            error = self._completing.guards(link)
+            if isinstance(error, PASSING):
+                raise error
+            if error is not None:
+                message = " ".join((_sentence(error), *([_OVER.format(over)] if over else [])))
+                self._refusal = ErrorInfo(message=message, code=BULK_INCOMPLETE)
+        return self._refusal
+
+    def ended(self) -> None:
+        """However it ended: what still waits is recorded now. The guard speaks after this."""
+        self._record(SHORT_S)
+
+    def _record(self, wait_s: float, fields: Mapping[str, Any] = NOTHING) -> None:
+        with self._turn:
+            told = len(self._waiting)
+            notes = self._items(self._waiting[:told]) if told else ()
+            if notes or fields:
+                moved = {"cursor": notes[-1].item} if notes else {}
+                with self._contracts.hold(self._contract_id, wait_s=wait_s) as held:
+                    held.take(Update(notes, {**moved, **fields}))
+            del self._waiting[:told]
+
+    def _items(self, pages: Iterable[Said]) -> tuple[Note, ...]:
+        """The items among `pages`, by the contract's names for them, however they are spelled."""
+        if self._named is None:
+            self._named = {_key(item): item for item in self._contracts.names(self._contract_id)}
+        named = self._named
+        if not named:
+            return tuple(said.note for said in pages)
+        return tuple(
+            msgspec.structs.replace(said.note, item=named[key])
+            for said in pages
+            for item in (said.landed, said.note.item)  # a crawl does not go where it has landed
+            if (key := _key(item)) in named
+        )
+
+
+def _said(unit: Mapping[str, Any]) -> Iterator[Said]:
+    """What became of a page; nothing of a unit that is none."""
+    url, landed, error = unit.get("url"), unit.get("final_url"), unit.get("error")
+    if not isinstance(url, str):
+        return
+    item, reason = redact.text(url)[:TEXT], redact.text(str(error or ""))[:REASON]
+    to = redact.text(landed)[:TEXT] if isinstance(landed, str) else ""
+    if not reason:
+        yield Said(Note("completed", item), to)
+    else:
+        yield Said(Note("skipped" if reason == BLOCKED else "failed", item, reason), to)
+
+
+def _key(item: object) -> object:
+    """What two spellings of one address have in common."""
+    address = address_of(item) if isinstance(item, str) else None
+    return str(item) if address is None else address.own.key
+
+
+def _visited_all(head: Mapping[str, Any] | None) -> bool:
+    summary = (head or {}).get("summary")
+    return isinstance(summary, Mapping) and summary.get("stopped_by") == "frontier"
+
+
+def _over_limit(head: Mapping[str, Any] | None) -> int:
+    """How many links were not followed because their page has too many."""
+    summary = (head or {}).get("summary")
+    count = summary.get("links_over_limit") if isinstance(summary, Mapping) else 0
+    return count if isinstance(count, int) else 0
+
+
+def _sentence(error: EngineError) -> str:
+    return f"{error} {error.advice}".strip()

@@ -1,0 +1,166 @@
+"""Where runs are kept: `<home>/comet-runs/`, or in memory while nothing can be written there."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from engine.contracts.lifecycle.run_record import RUN_ID, Run, decoded
+from engine.ledger.files import MIB, Folder, Unusable
+from engine.ledger.record_store import NotOnShelf, RecordUnreadable, Shelf
+from engine.model.errors import EngineError, LedgerReadOnly, LedgerUnusable, LedgerWriteFailed
+from engine.text.messages import ENGLISH
+
+log = logging.getLogger(__name__)
+
+FOLDER: Final = "comet-runs"
+Raw = dict[str, Any]
+Change = Callable[[Raw | None], Raw]
+_UNWRITABLE: Final = (LedgerReadOnly, LedgerWriteFailed, LedgerUnusable)
+
+
+class KeptRuns:
+    """Records by run id; a change is made under the lock of its id, by one process at a time.
+
+    `notice` is a sentence for the user while records are in memory only: then they are
+    gone with this process, and no other one sees them. Source: seed 003, persistence.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.shelf = Shelf(home / FOLDER, "run", RUN_ID)
+        self.notice = ""
+        self._memory: dict[str, Raw] = {}
+        self._guard = threading.RLock()
+
+    def find(self, run_id: str) -> Raw | None:
+        """The record, or None.
+
+        Raises:
+            NotAnId: no run can have this id.
+            RecordUnreadable: its file cannot be used.
+        """
+        self.shelf.check(run_id)
+        with self._guard:
+            if run_id in self._memory:
+                return deepcopy(self._memory[run_id])
+        try:
+            return self._checked(self.shelf.read(run_id), run_id)
+        except (NotOnShelf, LedgerUnusable):
+            return None
+
+    def change(self, run_id: str, change: Change, *, mend: bool = False) -> tuple[Raw | None, Raw]:
+        """Give `change` the record (None: there is none) and keep what it returns; both of them.
+
+        What `change` raises leaves everything as it was. With `mend` a file that cannot be
+        used counts as none.
+        """
+        with self._guard:
+            held = self._memory.get(run_id)
+            try:
+                before, after = self._on_disk(run_id, change, held, mend)
+            except _UNWRITABLE as error:
+                before = held if held is not None else self._readable(run_id)
+                after = change(deepcopy(before))
+                self._memory[run_id] = after
+                self._tell(error)
+            else:
+                self._memory.pop(run_id, None)
+                self.notice = self.notice if self._memory else ""
+            return before, after
+
+    def is_in_memory(self, run_id: str) -> bool:
+        return run_id in self._memory
+
+    def settle(self) -> None:
+        """Write down what is in memory only, now that there may be room again."""
+        for run_id in tuple(self._memory):
+            try:
+                self.change(run_id, _as_it_is)
+            except EngineError as error:
+                log.info("run %s cannot be written down yet: %s", run_id, error)
+
+    def every(self) -> Iterator[Run]:
+        """All runs that can be read, in no order: one pass over the folder, nothing is held.
+
+        Raises:
+            LedgerUnusable: their folder cannot be read, and none are in memory.
+        """
+        with self._guard:
+            memory = deepcopy(self._memory)
+        for raw in memory.values():
+            yield decoded(raw)
+        ids = [run_id for run_id in self._ids() if run_id not in memory]
+        try:
+            folder = Folder.at(str(self.shelf.folder))
+        except OSError:
+            return
+        with folder:
+            for run_id in ids:
+                try:
+                    raw = msgspec.json.decode(folder.read(f"{run_id}.json", MIB), type=dict)
+                    yield decoded(self._checked(raw, run_id))
+                except (OSError, Unusable, ValueError, RecursionError, EngineError) as error:
+                    log.info("run %s cannot be read: %s", run_id, error)
+
+    def _ids(self) -> list[str]:
+        try:
+            return self.shelf.ids()
+        except LedgerUnusable:
+            if not self._memory:
+                raise
+            return []  # the notice tells why
+
+    def _on_disk(
+        self, run_id: str, change: Change, held: Raw | None, mend: bool
+    ) -> tuple[Raw | None, Raw]:
+        with self.shelf.hold(run_id, make=True) as folder:
+            before = held if held is not None else self._found(folder, run_id, mend)
+            after = change(deepcopy(before))
+            if after != before or held is not None:
+                self.shelf.put(folder, run_id, after)
+            return before, after
+
+    def _found(self, folder: Folder, run_id: str, mend: bool) -> Raw | None:
+        try:
+            return self._checked(self.shelf.read_in(folder, run_id), run_id)
+        except NotOnShelf:
+            return None
+        except RecordUnreadable:
+            if mend:
+                return None
+            raise
+
+    def _readable(self, run_id: str) -> Raw | None:
+        """What stands in a folder that cannot be written."""
+        try:
+            return self._checked(self.shelf.read(run_id), run_id)
+        except (NotOnShelf, RecordUnreadable, LedgerUnusable):
+            return None
+
+    def _checked(self, raw: Raw, run_id: str) -> Raw:
+        """A file system may find `A.json` when asked for `a.json`; that is another run."""
+        try:
+            run = decoded(raw)
+            if run.run_id == run_id:
+                return raw
+            reason = f"it is the record of run {run.run_id[:40]}"
+        except ValueError as error:
+            reason = str(error)
+        path = str(self.shelf.folder / f"{run_id}.json")
+        raise RecordUnreadable(noun="run", id=run_id, reason=reason, path=path)
+
+    def _tell(self, error: EngineError) -> None:
+        notice = ENGLISH["notice.runs.memory"].format(reason=str(error))
+        if notice != self.notice:
+            log.warning("%s", notice)
+        self.notice = notice
+
+
+def _as_it_is(raw: Raw | None) -> Raw:
+    return raw or {}

@@ -1,0 +1,225 @@
+"""What can be asked of task runs, but for their end: start, look, update, checkpoint, help.
+
+Synchronous. A run's items are its contract's where it has one; the run shows them as
+OpenChrome does. Source: seed 001; the limits and sentences are OpenChrome's.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+
+from engine.contracts import contract_requests, task_run_requests, task_run_steps
+from engine.contracts.bulk_progress import Contract, guard
+from engine.contracts.contract_progress import LINK
+from engine.contracts.contract_requests import Start, Update
+from engine.contracts.contract_store import Contracts
+from engine.contracts.contract_views import ContractView, RunView, newest_first
+from engine.contracts.errors import TaskRunNotFound
+from engine.contracts.task_run_folders import HeldRun, RunFolders
+from engine.ledger.record_store import HEX16, RecordUnreadable
+from engine.model.errors import EngineError, InvalidArguments, Problem
+from engine.model.records import Unreadable
+from engine.model.status import moment
+
+MOST_RUNS: Final = 200
+USUAL_RUNS: Final = 50
+
+
+class RunDesk:
+    """See the module. Raises InvalidArguments with every mistake, and nothing is written then;
+    InvalidRunStep for a step that is not allowed; else what `Contracts` and `RunFolders` raise.
+    """
+
+    def __init__(self, contracts: Contracts, runs: RunFolders) -> None:
+        self._contracts = contracts
+        self._runs = runs
+
+    def start(self, given: Mapping[str, Any], contract: Mapping[str, Any] | None = None) -> RunView:
+        """A new task run, RUNNING; with `contract` it has one from the beginning."""
+        fields, start = _request(given, contract)
+        run_id = secrets.token_hex(8)
+        raw = task_run_steps.new_run(fields)
+        if start is None:
+            self._runs.create(run_id, raw, {"status": "RUNNING"})
+            return self.get(run_id)
+        raw[LINK] = link = self._contracts.start(start, run_id=run_id).contract_id
+        try:
+            self._runs.create(run_id, raw, {"status": "RUNNING"})
+        except BaseException:
+            self._contracts.forget(link)
+            raise
+        return self.get(run_id)
+
+    def get(self, run_id: str, *, include_items: bool = False, events: bool = False) -> RunView:
+        """A run as it stands; writes nothing."""
+        raw = self._runs.read(run_id)
+        found = self._runs.events(run_id) if events else ()
+        return RunView(raw, self._progress(raw, include_items), found)
+
+    def view(self, raw: Mapping[str, Any]) -> RunView:
+        """A run that is in hand already, with how its contract stands."""
+        return RunView(dict(raw), self._progress(raw))
+
+    def list(
+        self,
+        status: Collection[str] = (),
+        since: float | None = None,
+        limit: int | None = USUAL_RUNS,
+    ) -> list[RunView | Unreadable]:
+        """The newest `limit` runs (1 to 200; None: all); unreadable ones only without a filter.
+
+        `since` is in ms since 1970 and includes its own moment.
+        """
+        if limit is not None and not 1 <= limit <= MOST_RUNS:
+            said = f"must be between 1 and {MOST_RUNS}"
+            raise InvalidArguments((Problem("limit", "invalid_value", said),))
+        looked = (self._looked_at(run_id) for run_id in self._runs.ids())
+        found = newest_first(one for one in looked if one is not None)
+        kept = [one for one in found if _matches(one, status, since)]
+        return kept[:limit]
+
+    def update(self, run_id: str, given: Mapping[str, Any]) -> RunView:
+        """Progress, and the way back from NEEDS_HELP (with a resume_reason)."""
+        fields = task_run_requests.run_request(
+            given, task_run_requests.RUN_UPDATE, "a task run's update"
+        )
+
+        def change(run: HeldRun) -> None:
+            task_run_steps.check_target(run.raw, fields)
+            task_run_steps.update(run.raw, fields)
+            self.take_items(run, fields)
+            run.save()
+            said = {"status": run.raw.get("status"), **task_run_steps.counts(run.raw)}
+            run.event("updated", {**said, **_some(fields, "current_cursor", "resume_reason")})
+
+        return self._changed(run_id, change)
+
+    def checkpoint(self, run_id: str, given: Mapping[str, Any]) -> RunView:
+        """Put down where the run stands; the summary becomes the run's own."""
+        fields = task_run_requests.run_request(
+            given, task_run_requests.RUN_CHECKPOINT, "a checkpoint", ("summary",)
+        )
+        made: dict[str, Any] = {}
+
+        def change(run: HeldRun) -> None:
+            task_run_steps.update(run.raw, task_run_steps.from_checkpoint(fields))
+            self.take_items(run, fields)
+            kept = {"created_at": run.now_ms, **task_run_steps.counts(run.raw)}
+            made.update(run.checkpoint({**fields, **kept}))
+            run.save(durable=True)
+            run.event("checkpointed", {"checkpoint_id": made["checkpoint_id"]})
+
+        view = self._changed(run_id, change)
+        return RunView(view.raw, view.progress, checkpoint=made)
+
+    def needs_help(self, run_id: str, given: Mapping[str, Any]) -> RunView:
+        """Say that a person must act; the run waits until it is told to go on."""
+        fields = task_run_requests.run_request(
+            given, task_run_requests.RUN_HELP, "a call for help", ("reason",)
+        )
+
+        def change(run: HeldRun) -> None:
+            asked = task_run_steps.ask_for_help(run.raw, fields, run.now_ms)
+            self.take_items(run, fields)
+            run.save(durable=True)
+            run.event("needs_help", asked)
+
+        return self._changed(run_id, change)
+
+    def has(self, run_id: str) -> bool:
+        """Is there a task run with this id?"""
+        return self._runs.has(run_id)
+
+    def check_open(self, run_id: str) -> None:
+        """Raise unless the run is there and can still be changed."""
+        task_run_steps.check_open(self._runs.read(run_id), run_id)
+
+    def link_task(self, run_id: str, task_id: str) -> None:
+        """Note that a task of the ledger works for this run."""
+
+        def change(run: HeldRun) -> None:
+            task_run_steps.update(run.raw, {"ledger_task_ids": (task_id,)})
+            run.save()
+            run.event("updated", {"status": run.raw.get("status"), "ledger_task_id": task_id})
+
+        self._changed(run_id, change)
+
+    def take_items(self, run: HeldRun, fields: Mapping[str, Any]) -> None:
+        """The items and the cursor of a request: into the contract, or the run's own lists."""
+        notes = task_run_steps.notes_of(fields)
+        cursor = _some(fields, "current_cursor")
+        link = contract_of(run.raw)
+        if link is None:
+            task_run_steps.take_items(run.raw, notes)
+        elif notes or cursor:
+            moved = {"cursor": fields["current_cursor"]} if cursor else {}
+            with self._contracts.hold(link) as held:
+                task_run_steps.mirror(run.raw, held.take(Update(notes, moved)))
+
+    def _changed(self, run_id: str, change: Callable[[HeldRun], None]) -> RunView:
+        with self._runs.hold(run_id) as run:
+            task_run_steps.check_open(run.raw, run_id)
+            change(run)
+            return self.view(run.raw)
+
+    def _progress(self, raw: Mapping[str, Any], include_items: bool = False) -> ContractView | None:
+        link = contract_of(raw)
+        if link is None:
+            return None
+        try:
+            contract: Contract = self._contracts.read(link)
+            named = self._contracts.items(link) if include_items else ((), ())
+        except EngineError:  # the run is still worth showing; completing it will say why not
+            return None
+        return ContractView(contract, guard(contract), *map(tuple, named))
+
+    def _looked_at(self, run_id: str) -> RunView | Unreadable | None:
+        """One run for a list; None for what is no folder, or gone by now."""
+        try:
+            return RunView(self._runs.read(run_id))
+        except TaskRunNotFound:
+            return None
+        except RecordUnreadable as error:
+            return Unreadable(run_id, str(error), str(error.fields["path"]))
+
+
+def contract_of(raw: Mapping[str, Any]) -> str | None:
+    """The id of a run's contract; None where it has none that could be one."""
+    link = raw.get(LINK)
+    return link if isinstance(link, str) and HEX16.fullmatch(link) else None
+
+
+def _request(
+    given: Mapping[str, Any], contract: Mapping[str, Any] | None
+) -> tuple[dict[str, Any], Start | None]:
+    """Both parts of a start, or the mistakes of both."""
+    fields: dict[str, Any] = {}
+    start: Start | None = None
+    problems: list[Problem] = []
+    try:
+        fields = task_run_requests.run_request(
+            given, task_run_requests.RUN_START, "a task run", ("goal",)
+        )
+    except InvalidArguments as error:
+        problems += error.problems
+    try:
+        start = contract_requests.start_of(contract) if contract is not None else None
+    except InvalidArguments as error:
+        problems += contract_requests.below("contract", error.problems)
+    contract_requests.refuse(problems)
+    return fields, start
+
+
+def _matches(
+    view: RunView | ContractView | Unreadable, status: Collection[str], since: float | None
+) -> bool:
+    if not isinstance(view, RunView):
+        return not status and since is None
+    made = moment(view.raw.get("created_at")) or 0
+    return (not status or view.status in status) and (since is None or made >= since)
+
+
+def _some(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: fields[name] for name in names if name in fields}

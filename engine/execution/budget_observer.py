@@ -1,0 +1,109 @@
+"""The budgets of a task with a body: one unit counts as one call of a tool (seed 004)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from engine import budgets
+from engine.budgets import Standing, ToolCall
+from engine.budgets.envelopes import Lasting, apply, edge_events
+from engine.kinds.context import StopReason
+from engine.ledger import changes
+from engine.ledger.ledger import Ledger
+from engine.model.records import ErrorInfo, Units
+
+WRITE_S: Final = 1.0  # meta.json is written at most so often; the events tell each edge at once
+ASLEEP_S: Final = 30.0  # it is asked four times a second: so long a silence was none of work
+KEPT: Final = ("counters", "budget_status", "budget_exceeded", "recommended_next")
+MEASURED: Final = ("lasted_ms", "lasted_at")  # under `engine`
+
+
+class Meter:
+    """Counts along with one task, as its companion; only a task with a policy has one.
+
+    With `enforce` it asks the task to stop as soon as a budget is exceeded; without, going
+    over is only told. Time counts by the monotonic clock, and only while this process
+    runs. Source: seed 004.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        task_id: str,
+        enforce: bool,
+        *,
+        now_ms: Callable[[], int],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ledger = ledger
+        self._task_id = task_id
+        self._enforce = enforce
+        self._now_ms = now_ms
+        self._monotonic = monotonic
+        self._lasting = Lasting(monotonic, asleep_s=ASLEEP_S)
+        self._meta: dict[str, Any] = {}
+        self._failed = 0
+        self._dirty = False
+        self._written = float("-inf")
+
+    def kept(self, unit: Mapping[str, Any], units: Units) -> StopReason:
+        """A unit was done: count it, and say if the task has to end now."""
+        address = unit.get("final_url") or unit.get("url")
+        args = {"url": address} if isinstance(address, str) and address else {}
+        ok, self._failed = units.failed <= self._failed, units.failed
+        meta = self._known()
+        old, now = budgets.before(meta), self._now_ms()
+        self._lasting.measure(meta, now)
+        apply(meta, budgets.fold(meta, ToolCall(str(meta.get("kind")), args, ok), now))
+        self._dirty = True
+        return self._judged(old, budgets.at(meta, now))
+
+    def tick(self) -> StopReason:
+        """Time passed: it may have run out, and what was counted may be due to be written."""
+        meta = self._known()
+        old, now = budgets.before(meta), self._now_ms()
+        if self._lasting.measure(meta, now):  # the clock was set: others must not go by it
+            self._dirty = True
+        new = budgets.at(meta, now)
+        meta["last_activity_at"] = now
+        if (new.exceeded, new.warning) != (old.exceeded, old.warning):
+            apply(meta, budgets.verdict(new))
+            self._dirty = True
+        return self._judged(old, new)
+
+    def refuses(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
+        """A budget never refuses what is done."""
+        return None
+
+    def ended(self) -> None:
+        """The last count, before the terminal record."""
+        if self._meta:
+            self._write()
+
+    def _judged(self, old: Standing, new: Standing) -> StopReason:
+        edge = edge_events(old, new)
+        if edge:
+            self._ledger.note(self._task_id, edge)
+        if self._dirty and self._monotonic() - self._written >= WRITE_S:
+            self._write()
+        return "budget" if self._enforce and new.status == "exceeded" else ""
+
+    def _known(self) -> dict[str, Any]:
+        """The record as this task began; from then on it is counted here."""
+        if not self._meta:
+            self._meta = self._ledger.read_raw(self._task_id)
+        return self._meta
+
+    def _write(self) -> None:
+        told = {name: self._meta.get(name) for name in KEPT}
+        ours = changes.engine_of(self._meta)
+        measured: dict[str, Any] = {name: ours[name] for name in MEASURED if name in ours}
+        self._dirty, self._written = False, self._monotonic()
+
+        def write(raw: dict[str, Any]) -> None:
+            apply(raw, told)
+            changes.engine_of(raw).update(measured)
+
+        self._ledger.mutate(self._task_id, write)

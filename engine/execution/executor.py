@@ -1,0 +1,191 @@
+"""Who runs what, and when: a queue in order of acceptance in front of a few local slots."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+from weakref import WeakValueDictionary
+
+from engine.execution.runner import Job, Runner
+from engine.execution.task_context import TaskContext
+from engine.kinds.context import Clock
+from engine.kinds.spec import Tools
+from engine.ledger.ledger import Ledger
+from engine.ledger.ownership import AWAY_WORDS, Owner, Ownership
+from engine.model.errors import EngineError, LedgerAway, ShuttingDown
+from engine.model.records import TaskId
+
+log = logging.getLogger(__name__)
+
+SETTLED_S: Final = 5.0  # so long after its end a run counts as here
+
+
+class Executor:
+    """Runs accepted jobs in `slots` places; the others wait as PENDING.
+
+    The seam for running elsewhere: a face needs only `submit`, `nudge`, `owns` and `close`.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        tools: Tools,
+        clock: Clock,
+        told: Callable[[TaskId], None],
+    ) -> None:
+        self._ledger = ledger
+        self._tools = tools
+        self._clock = clock
+        self._told = told
+        self._slots = asyncio.Semaphore(tools.settings.slots)
+        self._work: dict[TaskId, asyncio.Task[None]] = {}
+        self._running: dict[TaskId, Runner] = {}
+        self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._closing = False
+        self._ended_at: dict[TaskId, float] = {}
+        self._lost: dict[TaskId, EngineError] = {}
+        self._newly_lost: list[EngineError] = []
+        self.unsettled: set[TaskId] = set()  # lost, and their folders may come back
+        self.trouble = ""
+
+    @property
+    def running(self) -> int:
+        return len(self._running)
+
+    @property
+    def queued(self) -> int:
+        return len(self._work) - len(self._running)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Does any run wait for its folder, which is away?"""
+        return any(runner.is_waiting for runner in tuple(self._running.values()))
+
+    @property
+    def task_ids(self) -> tuple[TaskId, ...]:
+        """What this process has accepted and not yet ended, oldest first."""
+        return tuple(self._work)
+
+    def owns(self, task_id: TaskId) -> bool:
+        return task_id in self._work
+
+    def run_of(self, task_id: TaskId) -> Ownership:
+        """Does the task run (or wait) here? If it did and was given up: why. From any thread."""
+        lost, runner = self._lost.get(task_id), self._running.get(task_id)
+        if lost is not None:
+            return Ownership(Owner.NOBODY, str(lost))
+        if runner is not None and runner.is_waiting:
+            return Ownership(Owner.AWAY, AWAY_WORDS)
+        # Its last write may be younger than what was read of it.
+        lately = time.monotonic() - self._ended_at.get(task_id, -SETTLED_S) < SETTLED_S
+        if task_id in self._work or lately:
+            return Ownership(Owner.HERE, "")
+        return Ownership(Owner.NOBODY, "the program that ran it has no such run any more")
+
+    def submit(self, job: Job) -> None:
+        """Queue `job`; its task is PENDING on disk already.
+
+        Raises:
+            ShuttingDown: the engine is closing.
+        """
+        if self._closing:
+            raise ShuttingDown()
+        work = asyncio.create_task(self._run(job), name=f"task {job.task_id}")
+        self._work[job.task_id] = work
+        work.add_done_callback(lambda ended: self._ended(job.task_id, ended))
+
+    def lost(self, task_id: TaskId) -> EngineError | None:
+        """Why the run of a task was given up without an end on disk, if it was."""
+        return self._lost.get(task_id)
+
+    def take_lost(self) -> list[EngineError]:
+        """Why runs were given up since the last call; a record that is away cannot tell it."""
+        found, self._newly_lost = self._newly_lost, []
+        return found
+
+    def ask_to_stop(self, task_id: TaskId) -> None:
+        """Stop a run whose folder is away, at once; it ends when the folder is back."""
+        runner = self._running.get(task_id)
+        if runner is not None:
+            runner.ask_to_stop()
+
+    def nudge(self, task_id: TaskId) -> None:
+        """Tell the task's runner that its meta.json changed (a cancel request, mostly)."""
+        runner = self._running.get(task_id)
+        if runner is not None:
+            runner.nudge()
+
+    def drop(self, task_id: TaskId) -> None:
+        """Forget a job that was cancelled before it got a slot; running ones are left alone."""
+        work = self._work.get(task_id)
+        if work is not None and task_id not in self._running:
+            work.cancel()
+
+    async def join(self, task_id: TaskId) -> None:
+        """Wait until the task has left this process, however it ended."""
+        work = self._work.get(task_id)
+        if work is not None:
+            await asyncio.wait({work})
+
+    async def close(self, grace_s: float) -> None:
+        """Take nothing more; give what runs (and was asked to stop) `grace_s`, then cancel it."""
+        self._closing = True
+        work = set(self._work.values())
+        if not work:
+            return
+        _, late = await asyncio.wait(work, timeout=grace_s)
+        for runner in tuple(self._running.values()):
+            runner.wait_no_more()
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=1.0)
+
+    async def _run(self, job: Job) -> None:
+        # The queue first: a job that waits for its turn must not hold a slot.
+        async with self._turn(job.queue), self._slots:
+            context = TaskContext(
+                self._ledger, job.task_id, self._clock, self._told, job.companions, job.budgets
+            )
+            context.scrub = job.kind.scrub(job.args)
+            runner = Runner(self._ledger, job, self._tools, context, self._note_trouble)
+            self._running[job.task_id] = runner
+            showing = self._tools.browser.showing
+            showing.begin(job.task_id)
+            try:
+                await runner.run()
+            finally:
+                if runner.lost is not None:
+                    self._lost[job.task_id] = runner.lost
+                    self._newly_lost.append(runner.lost)
+                    if isinstance(runner.lost, LedgerAway):
+                        self.unsettled.add(job.task_id)
+                self._running.pop(job.task_id, None)
+                showing.end(job.task_id)
+                self._told(job.task_id)
+
+    @asynccontextmanager
+    async def _turn(self, queue: str | None) -> AsyncIterator[None]:
+        """This job's turn in its queue, in order of acceptance; no queue, no waiting."""
+        if queue is None:
+            yield
+            return
+        lock = self._queues.setdefault(queue, asyncio.Lock())
+        async with lock:
+            yield
+
+    def _ended(self, task_id: TaskId, work: asyncio.Task[None]) -> None:
+        now = time.monotonic()
+        self._ended_at = {k: v for k, v in self._ended_at.items() if now - v < SETTLED_S}
+        self._ended_at[task_id] = now
+        self._work.pop(task_id, None)
+        self._told(task_id)
+        if not work.cancelled() and work.exception() is not None:
+            log.error("task %s: its runner failed", task_id, exc_info=work.exception())
+
+    def _note_trouble(self, sentence: str) -> None:
+        self.trouble = sentence

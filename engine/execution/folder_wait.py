@@ -1,0 +1,173 @@
+"""Waits while the folder of a running task is away, so that the run can go on afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Final
+
+from engine.ledger.folder_presence import HeldFolder, Presence, may_be_away
+from engine.ledger.ledger import Ledger
+from engine.ledger.ownership import AWAY_WORDS
+from engine.model.errors import (
+    EngineError,
+    LedgerAway,
+    LedgerWriteFailed,
+    TaskRemoved,
+    UnitsMissing,
+)
+from engine.model.records import TaskId
+
+log = logging.getLogger(__name__)
+
+LOOK_S: Final = 0.1  # how often it is looked whether the folder is back
+REMOVED_S: Final = 1.0  # a folder that is replaced by a copy is missing for a moment
+COPIED_S: Final = 3.0  # so long another folder may take to be whole
+AGAIN_S: Final = 0.05
+MOST_AGAIN: Final = 100  # tries of a write that fails although the folder is there
+PHASE: Final = "ledger"  # of the `log` event that tells of the time away
+
+
+class FolderWait:
+    """One run's folder. `lost` is why the run was given up, `since` when the folder went.
+
+    `told` gets a sentence while the folder is away, and an empty one when it is back; `hold`
+    is called with True and False: deadlines stand still meanwhile. `kept` is the number of
+    units that the run has put into the folder.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        task_id: TaskId,
+        limit_s: float,
+        told: Callable[[str], None],
+        hold: Callable[[bool], None],
+        kept: Callable[[], int],
+    ) -> None:
+        self._ledger, self._task_id, self._limit_s = ledger, task_id, limit_s
+        self._told, self._hold, self._kept = told, hold, kept
+        self._turn = asyncio.Lock()
+        self._folder: HeldFolder | None = None
+        self._again = 0
+        self.since: float | None = None
+        self.lost: EngineError | None = None
+
+    async def open(self) -> None:
+        """Hold the folder from now on."""
+        self._folder = await asyncio.to_thread(HeldFolder, self._ledger.root, self._task_id)
+
+    def close(self) -> None:
+        if self._folder is not None:
+            self._folder.close()
+
+    def wait_no_more(self) -> None:
+        """Give up at the next look; the limit becomes what was waited until now."""
+        waited_s = time.monotonic() - self.since if self.since is not None else self._limit_s
+        self._limit_s = min(self._limit_s, round(waited_s, 1))
+
+    def good(self) -> None:
+        """A write went through."""
+        self._again = 0
+
+    async def wait_out(self, error: EngineError) -> None:
+        """Return once the folder is there, and the write that raised `error` can be repeated.
+
+        Raises:
+            LedgerAway, TaskRemoved: the folder does not come back; the run has to end.
+            EngineError: `error` itself, which comes of something else.
+        """
+        if self.lost is not None:
+            raise self.lost
+        if not may_be_away(error) or self._folder is None:
+            raise error
+        async with self._turn:
+            if self.lost is not None:
+                raise self.lost
+            found = await asyncio.to_thread(self._folder.look)
+            if found is not Presence.THERE or self.since is not None:
+                await self._until_there(self._folder, found)
+            elif isinstance(error, LedgerWriteFailed) or self._again >= MOST_AGAIN:
+                raise error
+            else:
+                self._again += 1
+                await asyncio.sleep(AGAIN_S)
+
+    async def _until_there(self, folder: HeldFolder, found: Presence) -> None:
+        """One that is ended in this wait leaves it to the next, which counts from its start."""
+        if self.since is None:
+            self.since = time.monotonic()
+            log.warning("task %s: %s, waiting", self._task_id, AWAY_WORDS)
+        self._hold(True)
+        try:
+            while found is not Presence.THERE:
+                self._check(found, time.monotonic() - self.since)
+                await asyncio.sleep(LOOK_S)
+                found = await asyncio.to_thread(folder.look)
+            lasted_s = time.monotonic() - self.since
+            missing = await self._missing(folder)
+            await asyncio.to_thread(self._returned, lasted_s, missing)
+        finally:
+            self._hold(False)
+            self._told("")
+        self.since = None
+        if missing:
+            raise UnitsMissing(task_id=self._task_id, number=missing)
+
+    def _check(self, found: Presence, lasted_s: float) -> None:
+        """Raise when the folder does not come back any more."""
+        if found is Presence.REMOVED and lasted_s >= REMOVED_S:
+            self.lost = TaskRemoved(task_id=self._task_id)
+        elif lasted_s >= self._limit_s:
+            self.lost = LedgerAway(
+                task_id=self._task_id, root=str(self._ledger.root), limit_s=f"{self._limit_s:g}"
+            )
+        if self.lost is not None:
+            self.since = None
+            log.warning("task %s: given up: %s", self._task_id, self.lost)
+            raise self.lost
+        self._told(f"{AWAY_WORDS}, waiting")
+
+    async def check(self) -> None:
+        """Find out whether another folder came in the place of this one, unnoticed by any write.
+
+        Raises:
+            UnitsMissing: it is an older one.
+        """
+        folder = self._folder
+        if folder is None or self._turn.locked():
+            return
+        async with self._turn:
+            if await asyncio.to_thread(folder.look) is Presence.THERE and (
+                missing := await self._missing(folder)
+            ):
+                raise UnitsMissing(task_id=self._task_id, number=missing)
+
+    async def _missing(self, folder: HeldFolder) -> int:
+        """How many units are not in another folder that came back; it may still be copied."""
+        if not folder.replaced:
+            return 0
+        folder.replaced = False
+        until = time.monotonic() + COPIED_S
+        while (missing := await asyncio.to_thread(self._count_missing)) > 0:
+            if time.monotonic() > until:
+                break
+            await asyncio.sleep(LOOK_S)
+        return missing
+
+    def _count_missing(self) -> int:
+        kept = self._kept()  # first: one may be kept while the others are counted
+        try:
+            return max(0, kept - sum(1 for _ in self._ledger.raw_pages(self._task_id)))
+        except EngineError:
+            return 0
+
+    def _returned(self, lasted_s: float, missing: int) -> None:
+        if self._ledger.lease is not None:
+            self._ledger.lease.renew()  # a copy that came back has a lease that nobody holds
+        note = f"{AWAY_WORDS}: the run waited {lasted_s:.1f} s for it"
+        if missing:
+            note += f"; {missing} finished units are not in the folder that came back"
+        self._ledger.note(self._task_id, [("log", {"phase": PHASE, "note": note})])

@@ -1,0 +1,348 @@
+"""One task's life: claim → body → settle. The settle is shielded and does not give up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from engine.execution.folder_wait import FolderWait
+from engine.execution.task_context import TaskContext
+from engine.execution.task_observer import Companion
+from engine.kinds.context import StopReason, UnitStopped
+from engine.kinds.spec import Head, Kind, Tools
+from engine.ledger.changes import BUDGET_EXCEEDED
+from engine.ledger.ledger import Ledger
+from engine.model import redact
+from engine.model.errors import (
+    EngineError,
+    OwnershipLost,
+    TaskFailed,
+    TransitionError,
+    UnitsMissing,
+)
+from engine.model.records import ErrorInfo, Status, TaskId, TaskRecord, Units, Unreadable
+from engine.model.tally import StoppedBy, own_id
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 0.25  # how often a runner looks at its meta.json while a unit is in flight
+HARD_STOP_S = 1.2  # a stopped body that has not returned by then is cancelled (2 s are promised)
+AGAIN_S = 1.0  # pause between tries to write a change of state (a full disk may be freed)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One accepted task: the full arguments live only here, never on disk.
+
+    Jobs of one `queue` run one after another.
+    """
+
+    task_id: TaskId
+    kind: Kind
+    args: Any
+    companions: tuple[Companion, ...] = ()
+    budgets: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def queue(self) -> str | None:
+        return self.kind.queue(self.args)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a body ended: with the head of a result, stopped, or with an error."""
+
+    status: Status
+    head: Head | None = None
+    error: ErrorInfo | None = None
+
+
+class Runner:
+    """Runs one job. `nudge()` makes it look at its meta.json now instead of within 250 ms."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        job: Job,
+        tools: Tools,
+        context: TaskContext,
+        trouble: Callable[[str], None],
+    ) -> None:
+        self._ledger = ledger
+        self._job = job
+        self._tools = tools
+        self._context = context
+        self._trouble = trouble
+        self._look = asyncio.Event()
+        self._asked = asyncio.Event()
+        self._fault: UnitsMissing | None = None
+        self._folder = FolderWait(
+            ledger, job.task_id, tools.settings.away_s, trouble, context.hold, lambda: context.lines
+        )
+        context.folder = self._folder
+        self._lost: TaskRecord | None = None
+        self._why: StopReason = "cancelled"
+        self._began = 0.0
+
+    def nudge(self) -> None:
+        self._look.set()
+
+    def ask_to_stop(self) -> None:
+        """Stop now, without a look at meta.json: its folder is away, and the end waits for it."""
+        self._asked.set()
+
+    def wait_no_more(self) -> None:
+        """Give up on a folder that is away: the program ends."""
+        self._folder.wait_no_more()
+
+    @property
+    def lost(self) -> EngineError | None:
+        """Why the run was given up: its folder is gone."""
+        return self._folder.lost
+
+    @property
+    def is_waiting(self) -> bool:
+        """Is the task's folder away, and does the run wait for it?"""
+        return self._folder.since is not None
+
+    async def run(self) -> TaskRecord | None:
+        """Do the task to its end; None when another process took or ended it first, or when it
+        is `lost`."""
+        await self._folder.open()
+        try:
+            return await self._run()
+        finally:
+            self._folder.close()
+
+    async def _run(self) -> TaskRecord | None:
+        if not await self._claim():
+            return None
+        self._began = time.monotonic()
+        outcome, cancelled = await self._drive()
+        record = await asyncio.shield(self._settle(outcome))
+        if cancelled is not None:
+            raise cancelled
+        return record
+
+    async def _claim(self) -> bool:
+        """PENDING → RUNNING; False when somebody else was first (a cancel, mostly)."""
+        while True:
+            try:
+                await asyncio.to_thread(self._ledger.claim, self._job.task_id)
+            except TransitionError:
+                return False
+            except EngineError as error:
+                if not await self._can_go_on(error):
+                    return False
+            else:
+                return True
+
+    async def _can_go_on(self, error: EngineError) -> bool:
+        """Wait for what stands in the way of a change of state; False when the run is lost."""
+        try:
+            await self._folder.wait_out(error)
+        except EngineError as final:
+            if self.lost is not None:
+                return False
+            await self._wait_out(final)
+        return True
+
+    async def _drive(self) -> tuple[Outcome, asyncio.CancelledError | None]:
+        cancelled: asyncio.CancelledError | None = None
+        body = asyncio.create_task(self._body(), name=f"body {self._job.task_id}")
+        watcher = asyncio.create_task(self._watch(), name=f"cancel watch {self._job.task_id}")
+        asked = asyncio.create_task(self._asked.wait(), name=f"asked {self._job.task_id}")
+        try:
+            await asyncio.wait({body, watcher, asked}, return_when=asyncio.FIRST_COMPLETED)
+            if not body.done():
+                self._context.stop(self._why)
+                await asyncio.wait({body}, timeout=HARD_STOP_S)
+        except asyncio.CancelledError as error:
+            cancelled = error  # raised again once the pages are settled
+            self._context.stop()
+        for task in (body, watcher, asked):
+            task.cancel()
+        ended, *_ = await asyncio.gather(body, watcher, asked, return_exceptions=True)
+        if self._fault is not None:
+            told = ErrorInfo(message=str(self._fault), code=self._fault.code)
+            return Outcome(Status.FAILED, error=told), cancelled
+        return ended if isinstance(ended, Outcome) else self._cut_short(ended), cancelled
+
+    def _cut_short(self, ended: BaseException) -> Outcome:
+        """A body that brought no outcome: it was cancelled late in a stop, or broke down."""
+        if isinstance(ended, asyncio.CancelledError) and self._context.stopping:
+            return _stopped(self._context.stop_reason)
+        log.error("task %s: its body broke down", self._job.task_id, exc_info=ended)
+        return _unexpected(ended)
+
+    async def _body(self) -> Outcome:
+        job, context = self._job, self._context
+        try:
+            head = await job.kind.body(job.args, context, self._tools)
+        except UnitStopped:
+            return _stopped(context.stop_reason)
+        except TaskFailed as failed:
+            error = ErrorInfo(message=str(failed), code=failed.failure)
+            return Outcome(Status.FAILED, failed.head, error)
+        except EngineError as error:
+            return Outcome(Status.FAILED, error=ErrorInfo(message=str(error), code=error.code))
+        except Exception as error:  # a defect of ours must end as a state that the user can see
+            log.exception("task %s: its body failed", job.task_id)
+            return _unexpected(error)
+        return _stopped(context.stop_reason, head)
+
+    async def _watch(self) -> None:
+        """Return when the task was asked to stop, or was ended by someone else."""
+        seen: object = None
+        while not self._why_by_clock(await self._context.tick()):
+            try:
+                async with asyncio.timeout(LOOK_S):
+                    await self._look.wait()
+            except TimeoutError:
+                pass
+            self._look.clear()
+            try:
+                await self._folder.check()
+                stamp = await asyncio.to_thread(self._ledger.stamp, self._job.task_id)
+                if stamp == seen:
+                    continue
+                seen = stamp
+                if await asyncio.to_thread(self._must_stop):
+                    return
+            except UnitsMissing as error:
+                self._fault = error
+                return
+            except EngineError as error:
+                if not await self._may_look_again(error):
+                    return
+
+    async def _may_look_again(self, error: EngineError) -> bool:
+        """Wait while the folder is away; False when it is gone: there is nothing to work for."""
+        try:
+            await self._folder.wait_out(error)
+        except EngineError as final:  # a passing lack (descriptors, a network folder)
+            if self.lost is None:
+                log.warning("task %s: cannot look for a request: %s", self._job.task_id, final)
+        return self.lost is None
+
+    def _must_stop(self) -> bool:
+        record = self._ledger.read(self._job.task_id)
+        if isinstance(record, Unreadable):
+            return False
+        if record.is_terminal:
+            self._lost = record
+        elif record.cancel_requested_at is None and record.engine is not None:
+            if record.engine.forced_at is not None:
+                self._why = "forced"
+            elif record.engine.stop_requested_at is not None:
+                self._why = "stopped"
+            return self._why != "cancelled"
+        return record.is_terminal or record.cancel_requested_at is not None
+
+    def _why_by_clock(self, reason: StopReason) -> bool:
+        self._why = reason or self._why
+        return bool(reason)
+
+    async def _settle(self, outcome: Outcome) -> TaskRecord | None:
+        """Write the end: result, then terminal meta, then the event. Tries until it is written."""
+        while True:
+            try:
+                return await asyncio.to_thread(self._write_end, outcome)
+            except TransitionError:
+                await self._tell_lost()
+                return None
+            except EngineError as error:
+                if not await self._can_go_on(error):
+                    return None
+
+    async def _wait_out(self, error: EngineError) -> None:
+        """Say what stands in the way (a full disk, a lock) and give it a moment to go."""
+        said = str(error)
+        self._trouble(said if said.startswith(error.title) else f"{error.title}: {said}")
+        log.warning("task %s: %s; trying again", self._job.task_id, error)
+        await asyncio.sleep(AGAIN_S)
+
+    def _write_end(self, outcome: Outcome) -> TaskRecord:
+        ledger, task_id = self._ledger, self._job.task_id
+        if self._lost is not None:
+            raise TransitionError(subject=task_id, source=self._lost.status, target=outcome.status)
+        self._context.flush()
+        self._context.ended()
+        outcome = self._judged(outcome)
+        head = outcome.head if outcome.head is not None else self._partial(outcome)
+        whole = outcome.status is Status.COMPLETED  # which has a result, be it an empty one
+        if whole or outcome.head is not None or self._context.units.done:
+            # A start address may hold a password, and the scope is made of it.
+            head = self._context.clean(redact.head(head))
+            ledger.write_units(task_id, head, self._job.kind.units_key)
+        error = outcome.error
+        if error is not None:
+            error = msgspec.structs.replace(error, message=self._context.clean(error.message))
+        record = ledger.finish(task_id, outcome.status, error=error, units=self._units(outcome))
+        self._trouble("")
+        return record
+
+    def _judged(self, outcome: Outcome) -> Outcome:
+        """What would be COMPLETED may be refused by a contract; nothing of it is lost then."""
+        if outcome.status is not Status.COMPLETED or self._context.stop_reason == "forced":
+            return outcome
+        try:
+            refusal = self._context.refusal(outcome.head)
+        except EngineError:
+            record = self._ledger.read(self._job.task_id)
+            if isinstance(record, Unreadable) or record.cancel_requested_at is None:
+                raise  # it is asked again in a moment
+            return outcome  # and will be CANCELLED, whatever it was to be
+        return outcome if refusal is None else Outcome(Status.FAILED, outcome.head, refusal)
+
+    def _units(self, outcome: Outcome) -> Units:
+        """What was done; of a whole task that is the total, whatever it looked like before.
+
+        One that was called complete by force is not whole: what it lacks stays to be seen.
+        """
+        done = self._context.units.done
+        whole = outcome.status == Status.COMPLETED and self._context.stop_reason != "forced"
+        total = done if whole else self._context.units.total
+        return Units(done=done, total=total, failed=self._context.units.failed)
+
+    def _partial(self, outcome: Outcome) -> Head:
+        pages = self._ledger.read_pages(self._job.task_id)
+        stopped_by: StoppedBy = "cancelled" if outcome.status == Status.CANCELLED else "failed"
+        reason = self._context.stop_reason
+        if reason in ("budget", "forced", "stopped"):
+            stopped_by = reason
+        duration_ms = round((time.monotonic() - self._began) * 1000)
+        head = self._job.kind.partial(self._job.args, pages, stopped_by, duration_ms)
+        return {**head, **own_id(self._job.kind.name, self._job.task_id)}
+
+    async def _tell_lost(self) -> None:
+        status = self._lost.status if self._lost else "ended"
+        error = OwnershipLost(task_id=self._job.task_id, status=status)
+        log.warning("%s", error)
+        await self._context.log("lost ownership", str(error))
+
+
+def _stopped(reason: StopReason, head: Head | None = None) -> Outcome:
+    """How a body that returned (or was cut short) ended, by why it was told to stop."""
+    match reason:
+        case "cancelled":
+            return Outcome(Status.CANCELLED, head)
+        case "budget":
+            error = ErrorInfo(
+                message="The task went over its budget and was told to end there.",
+                code=BUDGET_EXCEEDED,
+            )
+            return Outcome(Status.FAILED, head, error)
+    return Outcome(Status.COMPLETED, head)
+
+
+def _unexpected(error: BaseException) -> Outcome:
+    name = type(error).__name__
+    message = f"An unexpected {name} ended the task; the log has the details."
+    return Outcome(Status.FAILED, error=ErrorInfo(message=message, code="internal_error"))

@@ -1,0 +1,256 @@
+"""The context that a ledger task's body works in: every word of it ends on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from engine.execution.folder_wait import FolderWait
+from engine.execution.task_observer import Companion
+from engine.kinds.context import Clock, Scopes, StopReason
+from engine.ledger.ledger import Ledger
+from engine.model.errors import EngineError, LedgerWriteFailed, LockTimeout
+from engine.model.records import ErrorInfo, TaskId, Units
+from engine.secrets.given_secrets import Scrub
+
+log = logging.getLogger(__name__)
+
+NONE: Final[Mapping[str, Any]] = {}
+T = TypeVar("T")
+Step = Callable[[], StopReason]
+
+
+class TaskContext:
+    """What a body is given when it runs as a task; see `work.context.Context` for the rules.
+
+    `nudge` is told after every write, so that this process' own list need not wait for
+    the file system to say what it knows already.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        task_id: TaskId,
+        clock: Clock,
+        nudge: Callable[[TaskId], None],
+        companions: tuple[Companion, ...] = (),
+        budgets: Mapping[str, Any] = NONE,
+    ) -> None:
+        self.task_id: str = task_id
+        self.budgets = budgets
+        self._id = task_id
+        self.units = Units()
+        self._ledger = ledger
+        self._scopes = Scopes()
+        self._order = asyncio.Lock()
+        self._clock = clock
+        self._nudge = nudge
+        self._companions = companions
+        self.scrub = Scrub(())  # what the task was given as secrets
+        self._writing = threading.Lock()
+        self._left: list[tuple[deque[Step], Units]] = []
+        self.lines = 0  # units in pages.jsonl
+        self.folder: FolderWait | None = None
+
+    @property
+    def stopping(self) -> bool:
+        """Has somebody asked the task to stop?"""
+        return self._scopes.stopping
+
+    @property
+    def stop_reason(self) -> StopReason:
+        return self._scopes.reason
+
+    def stop(self, reason: StopReason = "cancelled") -> None:
+        """Ask the body to stop: units in flight end now, what is finished stays."""
+        self._scopes.stop(reason)
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    def unit(self, label: str, limit_s: float) -> AbstractAsyncContextManager[None]:
+        return self._scopes.unit(label, limit_s)
+
+    async def pause(self, seconds: float) -> None:
+        await self._scopes.pause(seconds)
+
+    def hold(self, held: bool) -> None:
+        """Let the deadlines of units in flight stand still, while the ledger is away."""
+        self._scopes.hold(held)
+
+    async def page(self, page: Mapping[str, Any], units: Units) -> None:
+        """Keep a finished page: `pages.jsonl` first, so that a kill loses none, then the event."""
+        steps = self._steps(page, units)
+        try:
+            async with self._order:  # threads would overtake each other, and progress go back
+                reason = await self._kept(steps, units)
+        except asyncio.CancelledError:
+            if self.folder is not None and self.folder.since is not None:
+                self._left.append((steps, units))  # taken already: it is kept before the end
+            raise
+        self._nudge(self._id)
+        if reason:
+            self.stop(reason)
+
+    async def _kept(self, steps: deque[Step], units: Units) -> StopReason:
+        before, self.units = self.units, units
+        whole = len(steps)
+        try:
+            return await self._write(partial(self._through, steps))
+        except EngineError:
+            if len(steps) == whole:
+                self.units = before  # a page that could not be written does not count
+            raise
+
+    async def reached(self, message: str) -> None:
+        """Tell what it is doing: a progress event that counts no other unit."""
+        async with self._order:
+            last = self.units
+            self.units = Units(last.done, last.total, message, last.failed)
+            told = self.clean(_progress(self.units))
+            await self._write(partial(self._ledger.append_event, self.task_id, "progress", told))
+        self._nudge(self._id)
+
+    async def rest(self, pages: list[dict[str, Any]]) -> None:
+        """Keep units that were never done; no event tells of them, and nothing counts them."""
+        kept = [self.clean(page) for page in pages]
+        async with self._order:
+            await self._write(partial(self._ledger.append_pages, self.task_id, kept))
+            self.lines += len(pages)
+
+    async def log(self, phase: str, note: str, **data: object) -> None:
+        said = self.clean({"phase": phase, "note": note, **data})
+        await self._write(partial(self._ledger.append_event, self.task_id, "log", said))
+
+    def clean(self, given: Any) -> Any:
+        """A record, or a text, without what the task was given as secrets."""
+        return self.scrub.ours(given) if self.scrub else given
+
+    async def artifact(self, name: str, data: bytes) -> str:
+        """Store `data` under the task's `artifacts/`; returns the path inside the task's folder."""
+        return await self._write(partial(self._ledger.write_artifact, self.task_id, name, data))
+
+    async def document(self, name: str, data: bytes) -> None:
+        """Replace the task's own document, such as `commands.json`."""
+        async with self._order:
+            await self._write(partial(self._ledger.write_document, self.task_id, name, data))
+
+    async def _write(self, write: Callable[[], T]) -> T:
+        """Do a write; while the task's folder is away it waits and is then done."""
+        while True:
+            try:
+                found = await _to_its_end(write)
+            except EngineError as error:
+                if self.folder is None:
+                    raise
+                await self.folder.wait_out(error)
+            else:
+                if self.folder is not None:
+                    self.folder.good()
+                return found
+
+    def flush(self) -> None:
+        """Keep the pages whose body was ended while their folder was away; for a thread."""
+        while self._left:
+            steps, units = self._left[0]
+            self._through(steps)
+            self.units = max(self.units, units, key=lambda one: one.done)
+            del self._left[0]
+
+    async def tick(self) -> StopReason:
+        """Let the companions look at the clock; why the task has to stop, mostly nothing."""
+        if not self._companions or (self.folder is not None and self.folder.since is not None):
+            return ""
+        async with self._order:
+            return await asyncio.to_thread(self._told, lambda one: one.tick())
+
+    def refusal(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
+        """Why the task may not be COMPLETED, by the first companion that says so; for a thread.
+
+        Raises:
+            LockTimeout, LedgerWriteFailed: it cannot be said just now.
+        """
+        for companion in self._companions:
+            try:
+                refused = companion.refuses(head)
+            except (LockTimeout, LedgerWriteFailed):
+                raise
+            except EngineError as error:
+                return ErrorInfo(message=str(error), code=error.code)
+            if refused is not None:
+                return refused
+        return None
+
+    def ended(self) -> None:
+        """Tell the companions that the work is over; for a thread."""
+        for companion in self._companions:
+            try:
+                companion.ended()
+            except EngineError as error:
+                log.warning("task %s: %s", self._id, error)
+
+    def _told(self, tell: Callable[[Companion], StopReason]) -> StopReason:
+        found: StopReason = ""
+        for companion in self._companions:
+            try:
+                found = tell(companion) or found
+            except EngineError as error:
+                log.warning("task %s: could not be counted: %s", self._id, error)
+        return found
+
+    def _steps(self, page: Mapping[str, Any], units: Units) -> deque[Step]:
+        """What keeping a page takes; each is done once, whatever comes between."""
+        progress = self.clean(_progress(units))
+
+        def append() -> StopReason:
+            self._ledger.append_page(self.task_id, self.clean(dict(page)))
+            self.lines += 1
+            return ""
+
+        def tell() -> StopReason:
+            self._ledger.append_event(self.task_id, "progress", progress)
+            return ""
+
+        def count() -> StopReason:
+            return self._told(lambda one: one.kept(page, units)) if self._companions else ""
+
+        return deque((append, tell, count))
+
+    def _through(self, steps: deque[Step]) -> StopReason:
+        found: StopReason = ""
+        with self._writing:
+            while steps:
+                found = steps[0]()
+                steps.popleft()
+        return found
+
+
+def _progress(units: Units) -> dict[str, Any]:
+    told: dict[str, Any] = {"unitsDone": units.done, "unitsTotal": units.total}
+    if units.failed:
+        told["unitsFailed"] = units.failed
+    if units.message:
+        told["message"] = units.message
+    return told
+
+
+async def _to_its_end(write: Callable[[], T]) -> T:
+    """Do a write on a thread; it is not torn when who waits for it is stopped meanwhile."""
+    writing = asyncio.get_running_loop().run_in_executor(None, write)
+    writing.add_done_callback(_hear)
+    return await asyncio.shield(writing)
+
+
+def _hear(writing: asyncio.Future[Any]) -> None:
+    """Of an error that nobody waits for any more the loop would make a report with a traceback."""
+    if not writing.cancelled():
+        writing.exception()

@@ -1,0 +1,210 @@
+"""Reading the arguments of a kind by a table, so that every mistake is found at once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from engine.model import urls
+from engine.model.addresses import address_of, is_blank_in_front
+from engine.model.errors import InvalidArguments, Problem
+
+MAX_ENTRIES = 200
+MAX_ADDRESSES = 5_000
+MAX_TEXT_CHARS = 2_048
+BLANK_IN_FRONT = "must not have a space or a line break in its user, password or host"
+ONLY_WEB = "only http and https addresses can be opened"
+
+QUOTED = "{}"  # the place of a value in a sentence: only there is anything hidden from a reader
+MAX_QUOTED = 40  # characters
+
+Reading = Callable[[object], Any]  # the value, or ValueError with what is wrong
+
+
+class WrongValue(ValueError):
+    """What is wrong with a value that the sentence quotes, where it says QUOTED."""
+
+    def __init__(self, sentence: str, quoted: str) -> None:
+        super().__init__(sentence.format(quoted[:MAX_QUOTED]))
+        self.sentence, self.quoted = sentence, quoted
+
+
+class Argument(NamedTuple):
+    """One row of a table: the field it fills, and how its value is read."""
+
+    field: str
+    read: Reading
+
+
+Table = Mapping[str, Argument]
+
+
+def read_all(
+    given: Mapping[str, Any], table: Table, of: str
+) -> tuple[dict[str, Any], list[Problem]]:
+    """The fields that `given` fills, and a `Problem` for every mistake; its path is the name.
+
+    Two names of one field may stand together if they say the same. `of` completes "is not
+    an argument of …".
+
+    Raises:
+        InvalidArguments: `given` is no object at all.
+    """
+    if not isinstance(given, Mapping):
+        raise InvalidArguments((Problem("", "wrong_type", "the arguments must be an object"),))
+    fields: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for name, value in given.items():
+        row = table.get(str(name))
+        if row is None:
+            unknown = _did_you_mean(str(name), table, of)
+            problems.append(Problem(_short(str(name)), "unknown_argument", unknown))
+            continue
+        problem = _read(str(name), value, row, fields)
+        problems.extend([problem] if problem else [])
+    return fields, problems
+
+
+def missing(name: str, what: str) -> Problem:
+    """The mistake of leaving `name` out; `what` says what it is for."""
+    return Problem(name, "missing", f"is needed: {what}")
+
+
+def _read(name: str, value: object, row: Argument, fields: dict[str, Any]) -> Problem | None:
+    try:
+        read = row.read(value)
+    except ValueError as wrong:
+        return Problem(name, "invalid_value", str(wrong))
+    if fields.setdefault(row.field, read) != read:
+        return Problem(name, "given_twice", f"contradicts {row.field}")
+    return None
+
+
+def _did_you_mean(name: str, table: Table, of: str) -> str:
+    near = difflib.get_close_matches(name[:64], table, n=1)
+    unknown = f"is not an argument of {of}"
+    return f"{unknown}; did you mean {near[0]}?" if near else unknown
+
+
+def _short(name: str) -> str:
+    """A name from outside, fit to stand in a message."""
+    shown = "".join(sign if sign.isprintable() else "\ufffd" for sign in name[:64])
+    return shown + "…" * (len(name) > 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole number from `low` to `high`; a truth value is none."""
+
+    low: int
+    high: int
+
+    def __call__(self, given: object) -> int:
+        if isinstance(given, bool) or not isinstance(given, int):
+            raise ValueError("must be a whole number")
+        if not self.low <= given <= self.high:
+            raise ValueError(f"must be between {self.low:,} and {self.high:,}")
+        return given
+
+
+def whole(low: int, high: int) -> Whole:
+    """A whole number from `low` to `high`."""
+    return Whole(low, high)
+
+
+def flag(given: object) -> bool:
+    """True or false, and nothing that only looks like it."""
+    if not isinstance(given, bool):
+        raise ValueError("must be true or false")
+    return given
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of these texts; `others` are further spellings of some of them."""
+
+    choices: tuple[str, ...]
+    others: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, given: object) -> str:
+        if isinstance(given, str):
+            given = self.others.get(given, given)
+        if given not in self.choices or not isinstance(given, str):
+            raise ValueError(f"must be one of {', '.join(self.choices)}")
+        return given
+
+
+def one_of(*choices: str) -> OneOf:
+    """One of these texts."""
+    return OneOf(choices)
+
+
+def text(given: object) -> str:
+    """A text of at most 2,048 characters that says something."""
+    return _text(given, MAX_TEXT_CHARS)
+
+
+def long_text(limit: int) -> Reading:
+    """A text of at most `limit` characters that says something."""
+    return lambda given: _text(given, limit)
+
+
+def _text(given: object, limit: int) -> str:
+    if not isinstance(given, str) or not given.strip():
+        raise ValueError("must be a text that is not empty")
+    if len(given) > limit:
+        raise ValueError(f"must not be longer than {limit:,} characters")
+    return given.strip()
+
+
+def texts(given: object) -> tuple[str, ...]:
+    """A list of at most 200 texts."""
+    return tuple(map(text, entries(given)))
+
+
+def entries(given: object) -> list[object]:
+    """A list of at most 200 of something."""
+    if not isinstance(given, (list, tuple)):
+        raise ValueError("must be a list of texts")
+    if len(given) > MAX_ENTRIES:
+        raise ValueError(f"must not have more than {MAX_ENTRIES} entries")
+    return list(given)
+
+
+@dataclass(frozen=True, slots=True)
+class Maybe:
+    """What `read` reads, or null."""
+
+    read: Reading
+
+    def __call__(self, given: object) -> Any:
+        return None if given is None else self.read(given)
+
+
+def optional(read: Reading) -> Maybe:
+    """What `read` reads, or null."""
+    return Maybe(read)
+
+
+def web_addresses(given: object) -> tuple[str, ...]:
+    """A list of at most 5,000 web addresses."""
+    if not isinstance(given, (list, tuple)):
+        raise ValueError("must be a list of texts")
+    if len(given) > MAX_ADDRESSES:
+        raise ValueError(f"must not have more than {MAX_ADDRESSES:,} entries")
+    return tuple(map(web_address, given))
+
+
+def web_address(given: object) -> str:
+    """An http or https address as it was typed, credentials included."""
+    if not isinstance(given, str) or not given.strip():
+        raise ValueError("must be a web address")
+    if address_of(given) is not None:
+        if is_blank_in_front(given):
+            raise ValueError(BLANK_IN_FRONT)
+        return given
+    if urls.scheme_of(given) not in {"", *urls.PORTS}:
+        raise ValueError(ONLY_WEB)
+    raise ValueError("is not a web address; it must look like https://example.com/")

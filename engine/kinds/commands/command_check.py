@@ -1,0 +1,418 @@
+"""Checks a command task whole, before anything starts: every mistake, each with its JSON path.
+
+Source: seed 002, "Validation Rules"; a path reads like `commands[3].args.selector`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from engine.kinds.arguments import QUOTED, WrongValue, flag
+from engine.kinds.commands import command_values as values
+from engine.kinds.commands.command_plan import CommandPlan, Step
+from engine.kinds.commands.command_table import (
+    BESIDE,
+    NEEDS,
+    TIMEOUT,
+    TOOLS,
+    TYPED,
+    USELESS,
+    Action,
+    Arg,
+    default_timeout_ms,
+)
+from engine.kinds.commands.command_uploads import UploadRefused, Uploads
+from engine.model import redact
+from engine.model.errors import InvalidArguments, Problem
+from engine.secrets.given_secrets import Scrub
+
+MAX_COMMANDS: Final = 1_000
+MAX_WORDS: Final = 2_000  # characters of a name or an intention
+_PLAIN = re.compile(r"[A-Za-z_$][\w$]{0,63}", re.ASCII)
+_TASK_FIELDS = (
+    *("task_name", "task_intention", "commands", "instanceId", "metadata", "variables"),
+    *("redact_content", "dialogs"),
+)
+LEAVING: Final = ("leave", "stay")
+_COMMAND_FIELDS = ("tool_name", "intention", "args")
+_ARGUMENT = "an argument of {}"
+
+
+def check(
+    given: object,
+    *,
+    environ: Mapping[str, str] | None = None,
+    living: Callable[[str], bool] | None = None,
+    uploads: Uploads | None = None,
+) -> CommandPlan:
+    """Read a task document.
+
+    Args:
+        given: anything; JSON of any shape is answered with its mistakes.
+        environ: where secrets are looked up; without it their names alone are checked.
+        living: is there an instance of this id? Without it the id's shape alone is checked.
+        uploads: what may be uploaded; without it the names of files alone are checked.
+
+    Raises:
+        InvalidArguments: with a `Problem` for every mistake.
+    """
+    if not isinstance(given, Mapping):
+        raise InvalidArguments((Problem("", "wrong_type", "a task must be a JSON object"),))
+    reader = _Reader(environ=environ, living=living, uploads=uploads)
+    plan = reader.task(given)
+    if reader.problems or plan is None:
+        raise InvalidArguments(reader.told())
+    return plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Mistake:
+    """A mistake whose quoted value is hidden only when all secrets of the document are known.
+
+    A typed letter is a word of our own sentences as well: nothing is hidden in these.
+    """
+
+    path: str
+    code: str
+    message: str
+    quoted: str | None = None
+
+    def told(self, scrub: Scrub) -> Problem:
+        if self.quoted is None:
+            return Problem(self.path, self.code, self.message)
+        shown = _shown(scrub.hide(self.quoted))  # before it is cut: a part would be kept
+        return Problem(self.path, self.code, self.message.format(shown))
+
+
+@dataclass(slots=True)
+class _Reader:
+    """One pass over one document; what it finds wrong gathers in `problems`."""
+
+    environ: Mapping[str, str] | None
+    living: Callable[[str], bool] | None
+    uploads: Uploads | None
+    problems: list[_Mistake] = field(default_factory=list)
+    variables: dict[str, str] | None = None
+    hidden: list[tuple[str, str]] = field(default_factory=list)
+
+    def wrong(self, path: str, code: str, message: str, quoted: str | None = None) -> None:
+        """Note a mistake; `quoted` is put in where the message says QUOTED."""
+        self.problems.append(_Mistake(path, code, message, quoted))
+
+    def told(self) -> tuple[Problem, ...]:
+        """The mistakes, without a secret that one of them may quote."""
+        scrub = Scrub(self._hidden())
+        return tuple(each.told(scrub) for each in self.problems)
+
+    def _hidden(self) -> list[tuple[str, str]]:
+        known = self.variables or {}
+        return [(value, "{{" + name + "}}") for name, value in known.items()] + self.hidden
+
+    def task(self, given: Mapping[str, Any]) -> CommandPlan | None:
+        self.unknown(given, _TASK_FIELDS, "", "a field of a task")
+        self._read_variables(given)
+        name = self.words(given, "task_name", "task_name")
+        intention = self.words(given, "task_intention", "task_intention")
+        instance_id = self._instance(given)
+        metadata = self._metadata(given)
+        redact_content = self._flag(given, "redact_content", default=True)
+        stays = self._stays(given)
+        steps = self._commands(given)
+        if self.problems:
+            return None
+        stored = values.stored_document(given, self.variables or {})
+        hidden = tuple(self._hidden())
+        return CommandPlan(
+            name,
+            intention,
+            tuple(steps),
+            stored,
+            hidden,
+            instance_id,
+            metadata,
+            redact_content=redact_content,
+            stays=stays,
+        )
+
+    def _stays(self, given: Mapping[str, Any]) -> bool:
+        """Is the task to stay on pages that ask whether to leave them?"""
+        value = given.get("dialogs", "leave")
+        if value not in LEAVING:
+            self.wrong("dialogs", "invalid_value", f"must be one of {', '.join(LEAVING)}")
+        return bool(value == "stay")
+
+    def _flag(self, given: Mapping[str, Any], name: str, *, default: bool) -> bool:
+        value = given.get(name, default)
+        try:
+            return flag(value)
+        except ValueError as wrong:
+            self.wrong(name, "invalid_value", str(wrong))
+            return default
+
+    def _read_variables(self, given: Mapping[str, Any]) -> None:
+        if "variables" not in given:
+            return
+        self.variables = {}
+        if not isinstance(given["variables"], Mapping):
+            self.wrong("variables", "wrong_type", "must be an object of names and values")
+            return
+        for name, value in given["variables"].items():
+            path = _under("variables", str(name))
+            if not values.NAME.fullmatch(str(name)):
+                self.wrong(path, "invalid_value", "is not a name (letters, digits, _ . -)")
+                continue
+            try:
+                self.variables[str(name)] = self._variable(value, path)
+            except ValueError as wrong:
+                self.wrong(path, "invalid_value", str(wrong))
+                self.variables[str(name)] = ""
+
+    def _variable(self, value: object, path: str) -> str:
+        """The value of a variable, which may be a secret by reference. Raises ValueError."""
+        if isinstance(value, Mapping) and values.is_reference(value):
+            return self._secret(value, path) or ""
+        return values.variable_text(value)
+
+    def words(self, given: Mapping[str, Any], name: str, path: str) -> str:
+        value = given.get(name)
+        if name not in given:
+            self.wrong(path, "missing", "is needed: a text that is not empty")
+        elif not isinstance(value, str) or not value.strip():
+            self.wrong(path, "invalid_value", "must be a text that is not empty")
+        elif len(value) > MAX_WORDS:
+            self.wrong(path, "invalid_value", f"must not be longer than {MAX_WORDS:,} characters")
+        else:
+            return value
+        return ""
+
+    def _instance(self, given: Mapping[str, Any]) -> str | None:
+        value = given.get("instanceId")
+        if value is None:
+            return None
+        if not isinstance(value, str) or not value.strip():
+            self.wrong("instanceId", "invalid_value", "must be the id of a living instance")
+            return None
+        if self.living is not None and not self.living(value):
+            message = f"there is no living instance '{QUOTED}'"
+            self.wrong("instanceId", "unknown_instance", message, value)
+        return value
+
+    def _metadata(self, given: Mapping[str, Any]) -> bytes | None:
+        value = given.get("metadata")
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            self.wrong("metadata", "wrong_type", "must be an object")
+            return None
+        try:
+            text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        except (TypeError, ValueError, RecursionError):
+            self.wrong("metadata", "not_json", "must be plain JSON values")
+            return None
+        return text.encode("utf-8", "backslashreplace")
+
+    def _commands(self, given: Mapping[str, Any]) -> list[Step]:
+        value = given.get("commands")
+        if "commands" not in given:
+            self.wrong("commands", "missing", "is needed: a list of commands")
+        elif not isinstance(value, list | tuple):
+            self.wrong("commands", "wrong_type", "must be a list of commands")
+        elif not value:
+            self.wrong("commands", "empty", "must hold at least one command")
+        elif len(value) > MAX_COMMANDS:
+            self.wrong("commands", "too_many", f"must not hold more than {MAX_COMMANDS:,} commands")
+        else:
+            found = [self._command(each, f"commands[{at}]") for at, each in enumerate(value)]
+            return [step for step in found if step is not None]
+        return []
+
+    def _command(self, given: object, path: str) -> Step | None:
+        if not isinstance(given, Mapping):
+            self.wrong(path, "wrong_type", "must be an object")
+            return None
+        self.unknown(given, _COMMAND_FIELDS, path, "a field of a command")
+        intention = self.words(given, "intention", f"{path}.intention")
+        tool = self._choice(given, "tool_name", f"{path}.tool_name", TOOLS, "tool")
+        args = given.get("args")
+        if not isinstance(args, Mapping):
+            code = "wrong_type" if "args" in given else "missing"
+            self.wrong(f"{path}.args", code, "must be an object of arguments")
+            return None
+        if not tool:
+            return None
+        action = self._choice(args, "action", f"{path}.args.action", TOOLS[tool], "action")
+        if not action:
+            return None
+        read = self._args(args, TOOLS[tool][action], f"{path}.args", f"{tool} {action}")
+        self._check_uploads(read.get("files", ()), f"{path}.args.files")
+        self._needs(args, action, f"{path}.args", f"{tool} {action}")
+        timeout_ms = read.pop("timeout", default_timeout_ms(action))
+        self._remember_typed(args, read)
+        stored = values.stored_args(args, lambda text: len(values.filled(text, self._known)))
+        return Step(tool, action, intention, read, stored, timeout_ms)
+
+    @property
+    def _known(self) -> Mapping[str, str]:
+        return self.variables or {}
+
+    def _choice(
+        self, given: Mapping[str, Any], name: str, path: str, known: Collection[str], what: str
+    ) -> str:
+        value = given.get(name)
+        if isinstance(value, str) and value in known:
+            return value
+        if name not in given:
+            self.wrong(path, "missing", f"is needed: one of {', '.join(known)}")
+        elif not isinstance(value, str):
+            self.wrong(path, "wrong_type", f"must be one of {', '.join(known)}")
+        else:
+            other = next((tool for tool, table in TOOLS.items() if value in table), "")
+            near = f"; it is an action of {other}" if other else _hint(value, known)
+            hint = f"{near}; there are {', '.join(known)}"
+            self.wrong(path, f"unknown_{what}", f"there is no {what} '{QUOTED}'{hint}", value)
+        return ""
+
+    def _args(self, given: Mapping[str, Any], action: Action, path: str, of: str) -> dict[str, Any]:
+        rows: dict[str, Arg] = {**action, "timeout": TIMEOUT}
+        self.unknown(given, ("action", *rows), path, _ARGUMENT.format(of))
+        read: dict[str, Any] = {}
+        for name, row in rows.items():
+            if given.get(name) is not None:
+                value = self._value(given[name], row, f"{path}.{name}")
+                if value is not None:
+                    read[name] = value
+            elif row.required:
+                self.wrong(f"{path}.{name}", "missing", f"is needed for {of}")
+        return read
+
+    def _check_uploads(self, names: Iterable[str], path: str) -> None:
+        """The files that may not be uploaded, or are not there."""
+        if self.uploads is None:
+            return
+        for at, name in enumerate(names):
+            try:
+                self.uploads.check(name)
+            except UploadRefused as refused:
+                self.wrong(f"{path}[{at}]", refused.code, str(refused))
+
+    def _needs(self, args: Mapping[str, Any], action: str, path: str, of: str) -> None:
+        """The mistakes that lie between the arguments of an action."""
+        for useless in USELESS.get(action, ()):
+            value = args.get(useless.beside)
+            if useless.name in args and value in useless.values:
+                message = f"means nothing with {useless.beside} {value}: leave it out"
+                self.wrong(f"{path}.{useless.name}", "contradiction", message)
+        for name, other in BESIDE.get(action, {}).items():
+            if args.get(name) is not None and args.get(other) is None:
+                message = f"means nothing without {other}: leave it out"
+                self.wrong(f"{path}.{name}", "contradiction", message)
+        needs = NEEDS.get(action)
+        if needs is None:
+            return
+        given = [name for name in needs.any_of if args.get(name) is not None]
+        first, *others = needs.any_of
+        if not given:
+            message = f"is needed for {of}; or {', '.join(others)}"
+            self.wrong(f"{path}.{first}", "missing", message)
+        for name in given:
+            beside = [other for other in given if other != name]
+            if name in needs.alone and beside:
+                message = f"cannot be given together with {', '.join(beside)}"
+                self.wrong(f"{path}.{name}", "contradiction", message)
+        of_element = [name for name in given if name in needs.of_element]
+        if of_element and args.get("selector") is None:
+            message = f"is needed for {', '.join(of_element)}"
+            self.wrong(f"{path}.selector", "missing", message)
+
+    def _value(self, given: Any, row: Arg, path: str) -> Any:
+        if row.text and values.is_reference(given):
+            given = self._secret(given, path)
+        elif isinstance(given, list | tuple) and self.variables is not None:
+            given = self._all_filled(given, path)
+        elif isinstance(given, str) and self.variables is not None:
+            given = self._filled(given, path)
+        if given is None:
+            return None
+        try:
+            return row.read(given)
+        except ValueError as wrong:
+            self._refuse(given, path, wrong)
+            return None
+
+    def _refuse(self, given: Any, path: str, wrong: ValueError) -> None:
+        names = values.placeholders(given) if isinstance(given, str) else []
+        if names and self.variables is None:  # what is wrong is what stands in its place
+            message = f"there is no variable '{QUOTED}'; give it a value in variables"
+            self.wrong(path, "unknown_variable", message, names[0])
+        elif isinstance(wrong, WrongValue):
+            self.wrong(path, "invalid_value", wrong.sentence, wrong.quoted)
+        else:
+            self.wrong(path, "invalid_value", str(wrong))
+
+    def _secret(self, given: Mapping[str, Any], path: str) -> str | None:
+        """The secret itself; None where it cannot be had, or is not to be looked up now."""
+        try:
+            name = values.reference_name(given)
+        except ValueError as wrong:
+            self.wrong(path, "invalid_value", str(wrong))
+            return None
+        if self.environ is None:
+            return None
+        secret = self.environ.get(name)
+        if not secret:
+            self.wrong(path, "missing_secret", f"the environment holds no {name}")
+            return None
+        self.hidden.append((secret, redact.MARK))
+        return secret
+
+    def _filled(self, given: str, path: str) -> str | None:
+        missing = [name for name in values.placeholders(given) if name not in self._known]
+        for name in dict.fromkeys(missing):
+            hint = _hint(name, self._known)
+            message = f"there is no variable '{QUOTED}'{hint}"
+            self.wrong(path, "unknown_variable", message, name)
+        return None if missing else values.filled(given, self._known)
+
+    def _all_filled(self, given: Sequence[Any], path: str) -> list[Any] | None:
+        """A list with the variables of its texts filled in; None where one has no value."""
+        filled = [
+            self._filled(each, f"{path}[{at}]") if isinstance(each, str) else each
+            for at, each in enumerate(given)
+        ]
+        lost = any(new is None and old is not None for old, new in zip(given, filled, strict=True))
+        return None if lost else filled
+
+    def _remember_typed(self, args: Mapping[str, Any], read: Mapping[str, Any]) -> None:
+        name = TYPED.get(str(args.get("action")), "")
+        typed = read.get(name)
+        if name == "text" and isinstance(typed, str) and args.get("keep_text") is not True:
+            self.hidden.append((typed, redact.MARK))
+
+    def unknown(self, given: Mapping[str, Any], known: Iterable[str], path: str, what: str) -> None:
+        names = tuple(known)
+        for name in given:
+            if name not in names:
+                message = f"is not {what}{_hint(str(name), names)}"
+                self.wrong(_under(path, str(name)), "unknown_argument", message)
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name[:64], list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _shown(text: str) -> str:
+    """A text from outside, fit to stand in a message."""
+    shown = "".join(sign if sign.isprintable() else "\ufffd" for sign in text[:64])
+    return shown + "…" * (len(text) > 64)
+
+
+def _under(path: str, name: str) -> str:
+    if not _PLAIN.fullmatch(name):
+        return f'{path}["{_shown(name)}"]'
+    return f"{path}.{name}" if path else name

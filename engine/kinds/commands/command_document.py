@@ -1,0 +1,134 @@
+"""`commands.json`: a command task with the states of its commands, and how it is put together
+again with their results, as seed 002 answers for a task."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from engine.kinds.commands.command_shape import command_in, task_in
+from engine.kinds.commands.command_task import STATUS_OF, Task, TaskCommand
+from engine.ledger.files import Unusable
+from engine.ledger.reader import LedgerLook
+from engine.model.errors import TaskUnreadable
+from engine.model.records import COMMANDS_NAME, META_NAME, TaskRecord, Unreadable
+from engine.model.status import moment
+
+_encode: Final = msgspec.json.encode
+_OVER: Final = ("success", "error", "skipped")
+
+
+class Document:
+    """`commands.json` of one task, encoded again and again as its commands change.
+
+    Results are left out: they stand in pages.jsonl, and would be written over and over.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._commands = [_light(command) for command in task.commands]
+
+    def encoded(self, number: int | None = None) -> bytes:
+        """The file's bytes; `number` is the only command that changed, None means any."""
+        if number is None:
+            self._commands = [_light(command) for command in self._task.commands]
+        else:
+            self._commands[number] = _light(self._task.commands[number])
+        whole = {
+            field.encode_name: value
+            for field in msgspec.structs.fields(self._task)
+            if (value := getattr(self._task, field.name)) is not msgspec.UNSET
+        }
+        return _encode({**whole, "commands": self._commands}) + b"\n"
+
+
+def _light(command: TaskCommand) -> msgspec.Raw:
+    return msgspec.Raw(_encode(msgspec.structs.replace(command, result=msgspec.UNSET)))
+
+
+def command_task(
+    ledger: LedgerLook, task_id: str, *, results: bool = True
+) -> dict[str, Any] | None:
+    """One command task as seed 002 answers for it; None when it is no command task.
+
+    meta.json tells how the task stands; a command that the task's end overtook (its process
+    was killed) reads as an error, and what never began as skipped.
+
+    Raises:
+        NotATaskId, TaskNotFound, TaskUnreadable.
+    """
+    record = ledger.read(task_id)
+    if isinstance(record, Unreadable) or record.kind != "commands":
+        return None
+    task = _kept(ledger, task_id)
+    pages = ledger.read_pages(task_id) if results else ()
+    found = {str(page.get("id")): command_in(page) for page in pages}
+    task = {**_skeleton(record), **task, **_standing(record, task)}
+    task["commands"] = [
+        _overtaken(record, found.get(each["id"], each)) for each in task["commands"]
+    ]
+    return task
+
+
+def _kept(ledger: LedgerLook, task_id: str) -> dict[str, Any]:
+    """What commands.json holds, empty where there is none. Raises TaskUnreadable."""
+    data = ledger.read_document(task_id, COMMANDS_NAME)
+    if not data:
+        return {}
+    try:
+        return task_in(data)
+    except Unusable as error:
+        path = os.path.join(ledger.root, task_id, COMMANDS_NAME)
+        reason = str(error).replace(META_NAME, COMMANDS_NAME)
+        raise TaskUnreadable(task_id=task_id, reason=reason, path=path) from error
+
+
+def _skeleton(record: TaskRecord) -> dict[str, Any]:
+    """What meta.json alone knows, where commands.json is missing."""
+    ours, args = record.engine, record.args_summary
+    return {
+        "id": (ours.command_task_id if ours else None) or record.task_id,
+        "instanceId": _text(args, "instanceId"),
+        "name": _text(args, "task_name"),
+        "intention": _text(args, "task_intention"),
+        "commands": [],
+        "status": "queued",
+        "currentCommandIndex": 0,
+        "createdAt": record.created_at if moment(record.created_at) else 0,
+    }
+
+
+def _text(args: Mapping[str, Any], name: str) -> str:
+    given = args.get(name)
+    return given if isinstance(given, str) else ""
+
+
+def _standing(record: TaskRecord, task: Mapping[str, Any]) -> dict[str, Any]:
+    """How the task stands, by meta.json."""
+    status = STATUS_OF.get(record.status, "queued")
+    told: dict[str, Any] = {"status": status}
+    ended = task.get("completedAt", record.ended_at)
+    if record.is_terminal and moment(ended) is not None:
+        told["completedAt"] = ended
+    if status == "failed" and record.error is not None and "error" not in task:
+        told["error"] = {
+            "code": record.error.code or "EXECUTION_ERROR",
+            "message": record.error.message,
+        }
+    return told
+
+
+def _overtaken(record: TaskRecord, command: Mapping[str, Any]) -> dict[str, Any]:
+    """A command as it stands once the task is over, whatever was written down last."""
+    kept = dict(command)
+    if not record.is_terminal or command.get("status") in _OVER:
+        return kept
+    broke_off = command.get("status") == "running" and record.status == "FAILED"
+    kept["status"] = "error" if broke_off else "skipped"
+    if broke_off and record.error is not None:
+        code = record.error.code or "EXECUTION_ERROR"
+        kept["error"] = {"code": code, "message": record.error.message}
+    return kept

@@ -1,0 +1,58 @@
+"""The names of keys, as the browser knows them: `Enter`, `Control+A`, `é`."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Final
+
+from engine.kinds.arguments import QUOTED, WrongValue
+
+MODIFIERS: Final = ("Shift", "Control", "Alt", "Meta", "ControlOrMeta")
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_OTHERS = """
+Escape Backquote Minus Equal Backslash Backspace Tab BracketLeft BracketRight CapsLock Semicolon
+Quote Enter ShiftLeft Comma Period Slash ShiftRight ControlLeft MetaLeft AltLeft Space AltRight
+AltGraph MetaRight ContextMenu ControlRight PrintScreen ScrollLock Pause PageUp PageDown Insert
+Delete Home End ArrowLeft ArrowUp ArrowRight ArrowDown AudioVolumeMute AudioVolumeDown
+AudioVolumeUp MediaTrackNext MediaTrackPrevious MediaPlayPause NumLock NumpadDivide
+NumpadMultiply NumpadSubtract NumpadAdd NumpadDecimal NumpadEnter
+"""
+NAMED: Final = frozenset(
+    {f"Key{letter}" for letter in _LETTERS}
+    | {f"Digit{number}" for number in range(10)}
+    | {f"Numpad{number}" for number in range(10)}
+    | {f"F{number}" for number in range(1, 13)}
+    | set(_OTHERS.split())
+    | set(MODIFIERS)
+)
+
+
+def read_key(given: object) -> str:
+    """A key, or a chord of modifiers and a key joined by `+`. Raises ValueError."""
+    if not isinstance(given, str) or not given:
+        raise ValueError("must be the name of a key, such as Enter or Control+A")
+    *held, last = _parts(given)
+    for name in held:
+        if name not in MODIFIERS:
+            sentence = f"only {', '.join(MODIFIERS)} can be held; '{QUOTED}' cannot"
+            raise WrongValue(sentence, name)
+    if len(last) != 1 and last not in NAMED:
+        near = difflib.get_close_matches(last[:40], NAMED, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise WrongValue(f"'{QUOTED}' is not the name of a key{hint}", last)
+    return given
+
+
+def is_typing(key: str) -> bool:
+    """Does pressing `key` write a character, as typing it does?"""
+    *held, last = _parts(key)
+    return len(last) == 1 and set(held) <= {"Shift"}
+
+
+def _parts(given: str) -> list[str]:
+    """`Control++` is Control and the plus sign."""
+    if given == "+":
+        return ["+"]
+    if given.endswith("++"):
+        return [*given[:-2].split("+"), "+"]
+    return given.split("+")

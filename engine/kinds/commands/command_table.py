@@ -1,0 +1,259 @@
+"""The five tools of seed 002, their actions and arguments, as one table.
+
+A row says which arguments an action takes, which of them it needs, and how each is read.
+Everything else that knows the tools (checking, running, a dialog) reads this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from engine.kinds import arguments
+from engine.kinds.commands.command_keys import MODIFIERS, read_key
+from engine.kinds.commands.command_uploads import MAX_FILES, read_name
+
+DEFAULT_TIMEOUT_MS: Final = 30_000
+EXPECT_TIMEOUT_MS: Final = 5_000  # as Playwright's assertions
+MAX_TIMEOUT_MS: Final = 3_600_000
+MAX_SELECTOR: Final = 4_096  # characters
+MAX_TYPED: Final = 100_000
+MAX_SCRIPT: Final = 500_000
+MAX_SCROLL_PX: Final = 1_000_000
+MAX_FRAMES: Final = 10  # nested ones
+MAX_ALTERNATIVES: Final = 20
+MAX_CLICKS: Final = 3
+MAX_COUNT: Final = 1_000_000
+BUTTONS: Final = ("left", "right", "middle")
+STATES: Final = ("visible", "hidden", "enabled", "disabled", "checked", "unchecked")
+LOAD_STATES: Final = ("load", "domcontentloaded", "networkidle")
+
+Read = Callable[[object], Any]  # the value, or ValueError with what is wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """One argument of an action. A `text` may also be given as a reference to a secret."""
+
+    read: Read
+    required: bool = False
+    text: bool = False
+
+
+Action = Mapping[str, Arg]
+
+
+def _typed(given: object) -> str:
+    """A text as it stands; nothing at all is one, too (it empties a field)."""
+    if not isinstance(given, str):
+        raise ValueError("must be a text")
+    if len(given) > MAX_TYPED:
+        raise ValueError(f"must not be longer than {MAX_TYPED:,} characters")
+    return given
+
+
+def _text(limit: int, *, required: bool = True) -> Arg:
+    return Arg(arguments.long_text(limit), required, text=True)
+
+
+def _one_or_more(of: Read, most: int) -> Callable[[object], tuple[Any, ...]]:
+    """One text, or a list of 1 to `most` of them; read as a tuple."""
+
+    def read(given: object) -> tuple[Any, ...]:
+        several = given if isinstance(given, list | tuple) else (given,)
+        if not 1 <= len(several) <= most:
+            raise ValueError(f"must be a text, or a list of 1 to {most} of them")
+        return tuple(of(each) for each in several)
+
+    return read
+
+
+_SELECTOR = _text(MAX_SELECTOR)
+_MAYBE_SELECTOR = _text(MAX_SELECTOR, required=False)
+_MAYBE_TEXT = _text(MAX_TYPED, required=False)
+_ANY_TEXT = Arg(_typed, text=True)  # an empty one is a text as well
+_FRAME = Arg(_one_or_more(arguments.long_text(MAX_SELECTOR), MAX_FRAMES))
+_ALTERNATIVES = Arg(_one_or_more(arguments.long_text(MAX_SELECTOR), MAX_ALTERNATIVES))
+_IN_FRAME: Final[Action] = {
+    "selector": _SELECTOR,
+    "frame": _FRAME,
+    "alternatives": _ALTERNATIVES,
+}
+
+
+def _tab(given: object) -> int | str:
+    """A tab: its number from 0, its title, or a pattern of its address."""
+    if isinstance(given, str) and given.strip():
+        text = arguments.text(given)
+        return int(text) if text.isascii() and text.isdigit() else text
+    try:
+        return arguments.whole(0, MAX_COUNT)(given)
+    except ValueError:
+        raise ValueError("must be a number from 0, a title or an address") from None
+
+
+_OFFSET = Arg(arguments.whole(-MAX_SCROLL_PX, MAX_SCROLL_PX))
+_KEY = Arg(read_key, True, text=True)
+
+
+def _held(given: object) -> tuple[str, ...]:
+    """Keys that are held: `Control+Shift`, or a list."""
+    several = given.split("+") if isinstance(given, str) else given
+    return _one_or_more(arguments.one_of(*MODIFIERS), len(MODIFIERS))(several)
+
+
+_INSTANCE_ID = _text(100)
+_MAYBE_INSTANCE_ID = _text(100, required=False)
+_SIZE = Arg(arguments.whole(200, 8_000))
+_KEEP_TEXT = Arg(arguments.flag)
+TIMEOUT: Final = Arg(arguments.whole(1, MAX_TIMEOUT_MS))
+
+TOOLS: Final[Mapping[str, Mapping[str, Action]]] = {
+    "browser_navigate": {
+        "goto": {"url": Arg(arguments.web_address, True, text=True)},
+        "reload": {},
+        "back": {},
+        "forward": {},
+        "wait_for": {
+            "selector": _MAYBE_SELECTOR,
+            "text": _MAYBE_TEXT,
+            "url": _MAYBE_TEXT,
+            "gone": _MAYBE_SELECTOR,
+            "load_state": Arg(arguments.one_of(*LOAD_STATES)),
+            "frame": _FRAME,
+        },
+        "tabs": {},
+        "new_tab": {"url": Arg(arguments.web_address, text=True)},
+        "switch_tab": {"tab": Arg(_tab, True)},
+        "close_tab": {"tab": Arg(_tab)},
+    },
+    "browser_interact": {
+        "click": {
+            **_IN_FRAME,
+            "count": Arg(arguments.whole(1, MAX_CLICKS)),
+            "button": Arg(arguments.one_of(*BUTTONS)),
+            "modifiers": Arg(_held),
+        },
+        "check": _IN_FRAME,
+        "uncheck": _IN_FRAME,
+        "press": {**_IN_FRAME, "key": _KEY, "keep_text": _KEEP_TEXT},
+        "type": {
+            **_IN_FRAME,
+            "text": Arg(_typed, True, text=True),
+            "append": Arg(arguments.flag),
+            "keep_text": _KEEP_TEXT,
+        },
+        "keyboard": {"key": _KEY, "keep_text": _KEEP_TEXT},
+        "scroll": {
+            "direction": Arg(arguments.one_of("up", "down", "left", "right"), True),
+            "amount": Arg(arguments.whole(1, MAX_SCROLL_PX)),
+            "frame": _FRAME,
+        },
+        "select": {
+            **_IN_FRAME,
+            "value": _ANY_TEXT,
+            "label": _ANY_TEXT,
+            "index": Arg(arguments.whole(0, MAX_COUNT)),
+        },
+        "hover": _IN_FRAME,
+        "dialog": {
+            "answer": Arg(arguments.one_of("accept", "dismiss", "leave", "stay"), True),
+            "text": _ANY_TEXT,
+            "keep_text": _KEEP_TEXT,
+            "expected": Arg(arguments.flag),
+        },
+        "upload": {**_IN_FRAME, "files": Arg(_one_or_more(read_name, MAX_FILES), True)},
+        "drag": {
+            **_IN_FRAME,
+            "target": _MAYBE_SELECTOR,
+            "target_alternatives": _ALTERNATIVES,
+            "x": _OFFSET,
+            "y": _OFFSET,
+        },
+    },
+    "browser_content": {
+        "screenshot": {"selector": _MAYBE_SELECTOR, "frame": _FRAME},
+        "get_text": _IN_FRAME,
+        "get_html": {"selector": _MAYBE_SELECTOR, "frame": _FRAME},
+        "get_viewport_dom": {"frame": _FRAME},
+        "expect": {
+            "selector": _MAYBE_SELECTOR,
+            "state": Arg(arguments.one_of(*STATES)),
+            "text": _ANY_TEXT,
+            "contains": _MAYBE_TEXT,
+            "value": _ANY_TEXT,
+            "count": Arg(arguments.whole(0, MAX_COUNT)),
+            "url": _MAYBE_TEXT,
+            "title": _ANY_TEXT,
+            "frame": _FRAME,
+        },
+    },
+    "browser_execute": {"evaluate": {"script": _text(MAX_SCRIPT), "frame": _FRAME}},
+    "browser_instance": {
+        "list": {},
+        "launch": {
+            "headed": Arg(arguments.flag),
+            "windows": Arg(arguments.flag),
+            "width": _SIZE,
+            "height": _SIZE,
+        },
+        "close": {"instanceId": _INSTANCE_ID},
+        "status": {"instanceId": _MAYBE_INSTANCE_ID},
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What the arguments of an action need beside what each of them says by itself.
+
+    One of `any_of` is needed; none of `alone` stands with another of them; each of
+    `of_element` needs a selector.
+    """
+
+    any_of: tuple[str, ...]
+    alone: tuple[str, ...] = ()
+    of_element: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Useless:
+    """An argument of an action that means nothing beside some values of another argument."""
+
+    name: str
+    beside: str
+    values: tuple[str, ...]
+
+
+USELESS: Final[Mapping[str, tuple[Useless, ...]]] = {
+    "dialog": (
+        Useless("text", "answer", ("dismiss", "leave", "stay")),
+        Useless("expected", "answer", ("accept", "dismiss", "leave")),
+    )
+}
+# Arguments of an action that mean nothing without another one.
+BESIDE: Final[Mapping[str, Mapping[str, str]]] = {"drag": {"target_alternatives": "target"}}
+OF_ELEMENT: Final = ("state", "text", "contains", "value", "count")
+NEEDS: Final[Mapping[str, Needs]] = {
+    "wait_for": Needs(("selector", "text", "url", "gone", "load_state")),
+    "select": Needs(("value", "label", "index"), alone=("value", "label", "index")),
+    "drag": Needs(("target", "x", "y"), alone=("target",)),
+    "expect": Needs((*OF_ELEMENT, "url", "title"), of_element=OF_ELEMENT),
+}
+
+
+def default_timeout_ms(action: str) -> int:
+    """The time that an action has where its command gives none."""
+    return EXPECT_TIMEOUT_MS if action == "expect" else DEFAULT_TIMEOUT_MS
+
+
+# What a command types is kept as its length only, unless it says `keep_text`.
+TYPED: Final[Mapping[str, str]] = {
+    "type": "text",
+    "keyboard": "key",
+    "press": "key",
+    "dialog": "text",
+}
+# A task with one of these has the windows that its pages open as tabs.
+TAB_ACTIONS: Final = frozenset({"tabs", "new_tab", "switch_tab", "close_tab"})

@@ -1,0 +1,312 @@
+"""The kind `commands`: a command task of seed 002, run command by command on one instance.
+
+`commands.json` beside the meta.json shows every state as it is reached; each command that
+ended stands in `pages.jsonl` with its result. The first error ends the task, and what had
+not begun is skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from engine.browser.chromium.browser_session import InstanceOptions
+from engine.browser.chromium.instances import TooManyInstances
+from engine.browser.egress.egress_policy import Policy
+from engine.browser.recording.live_view import Unshown
+from engine.kinds.commands.command_check import check
+from engine.kinds.commands.command_document import Document
+from engine.kinds.commands.command_errors import CANCELLED, CommandFailed, InstanceDisconnected
+from engine.kinds.commands.command_plan import CommandPlan, Step
+from engine.kinds.commands.command_task import CommandError, Task, TaskError, finished, new_task_id
+from engine.kinds.commands.command_uploads import Uploads
+from engine.kinds.context import Clock, Context, UnitStopped, UnitTimeout
+from engine.kinds.egress_log import telling
+from engine.kinds.private_reach import FROM_OUTSIDE
+from engine.kinds.spec import Head, Kind, Placing, Tools
+from engine.model import redact
+from engine.model.errors import EngineError, TaskFailed
+from engine.model.records import COMMANDS_NAME, Units
+from engine.model.tally import StoppedBy
+from engine.secrets.given_secrets import Scrub
+
+if TYPE_CHECKING:
+    from engine.browser.interact.command_stage import Stage
+
+SLACK_S: Final = 5.0  # a command ends at its own limit; this one is for a browser that hangs
+OPEN_S: Final = 100.0
+CLOSE_S: Final = 0.8  # a stopped task must be settled within 2 s
+META_METADATA: Final = 64 * 1024  # bytes; larger metadata stands in commands.json only
+_EXACT: Final = 2**53
+
+
+def parse(given: Mapping[str, Any]) -> CommandPlan:
+    """Check a task document as far as that goes without an engine. Raises InvalidArguments."""
+    return _accepted(check(given))
+
+
+def parse_here(given: Mapping[str, Any], tools: Tools) -> CommandPlan:
+    """The same, with this process' secrets and instances. Raises InvalidArguments."""
+    settings, living = tools.settings, tools.instances.lives
+    uploads = Uploads(settings.allow_files)
+    return _accepted(check(given, environ=settings.environ, living=living, uploads=uploads))
+
+
+def _accepted(plan: CommandPlan) -> CommandPlan:
+    now_ms = Clock().now_ms()
+    return msgspec.structs.replace(plan, task_id=new_task_id(now_ms), accepted_at=now_ms)
+
+
+def place(plan: CommandPlan, _: Mapping[str, Any]) -> Placing:
+    """What is written down of an accepted task: never what it types."""
+    metadata = _small(plan.metadata)
+    return Placing(
+        # Variables and typed texts leave their marks; metadata that is too large leaves nothing.
+        withheld=(metadata is None) != (plan.metadata is None),
+        args=plan.stored,
+        name=plan.name[:200],
+        command_task_id=plan.task_id,
+        metadata=metadata,
+        documents={COMMANDS_NAME: Document(plan.task(plan.accepted_at)).encoded()},
+    )
+
+
+async def body(plan: CommandPlan, context: Context, tools: Tools) -> Head:
+    """Run the commands; see the module. Raises TaskFailed with the result's head."""
+    return await _CommandRun(plan, context, tools).run()
+
+
+def partial(
+    plan: CommandPlan, units: Iterable[Mapping[str, Any]], stopped_by: StoppedBy, _: int
+) -> Head:
+    """The head for a task whose body was cut off."""
+    task = plan.task(plan.accepted_at)
+    task.status = "cancelled" if stopped_by == "cancelled" else "failed"
+    task.current_command_index = max(0, sum(1 for _ in units) - 1)
+    return _head(task)
+
+
+class _CommandRun:
+    """One run of one task."""
+
+    def __init__(self, plan: CommandPlan, context: Context, tools: Tools) -> None:
+        self._plan = plan
+        self._context = context
+        self._tools = tools
+        self._scrub = plan.scrub
+        self._task = plan.task(plan.accepted_at)
+        self._document = Document(self._task)
+        self._own = ""  # the id of the instance that this task opened for itself
+
+    async def run(self) -> Head:
+        task, context = self._task, self._context
+        task.move("running", context.now_ms())
+        try:
+            # Playwright comes with it, 0.3 s that the loop need not stand still for.
+            await asyncio.to_thread(
+                importlib.import_module, "engine.browser.interact.command_tools"
+            )
+            stage = self._stage()
+            async with context.unit("look at the instance", SLACK_S):
+                await stage.drop_hung_page()
+            # An instance that stayed open is held to what it was opened with.
+            policy = stage.instance.options.policy if stage.instance else stage.policy
+            async with telling(context, policy):
+                for number, step in enumerate(self._plan.steps):
+                    await self._one(number, step, stage)
+            task.move("completed", context.now_ms())
+            await self._tell()
+            return _head(task)
+        except UnitStopped:
+            return await self._stopped()
+        except CommandFailed as failed:
+            raise await self._failed(failed) from failed
+        finally:
+            await self._tools.instances.retire(self._own, CLOSE_S)
+
+    def _stage(self) -> Stage:
+        from engine.browser.interact.command_stage import Stage
+
+        settings, typed = self._tools.settings, self._plan.places
+        outside = settings.route in FROM_OUTSIDE
+        policy = Policy(None, settings.allow_private if outside else typed)
+        hidden = [value for value, _ in self._plan.secrets]
+        stage = Stage(
+            self._tools.instances,
+            policy,
+            self._context.artifact,
+            uploads=Uploads(settings.allow_files),
+            hidden=hidden,
+        )
+        if self._plan.instance_id:
+            self._use(stage, self._plan.instance_id)
+        return stage
+
+    def _use(self, stage: Stage, instance_id: str) -> None:
+        stage.instance = self._tools.instances.get(instance_id)
+        stage.masked = self._tools.instances.covered(instance_id)
+        known = self._tools.instances.hidden(instance_id)  # the tasks before may have typed there
+        mine = self._plan.secrets  # first: its own names say more than that something was hidden
+        shapes = self._plan.redact_content
+        self._scrub = Scrub([*mine, *known.items()], key_shapes=shapes)
+        known.update((value, redact.MARK) for value, _ in mine)
+        stage.hidden = known.keys()
+        stage.scrub = self._scrub
+        if stage.instance is not None:
+            stage.instance.forget_dialogs(stay=self._plan.stays)
+            unshown = Unshown(stage.hidden, stage.masked)
+            self._tools.browser.showing.show(self._context.task_id, stage.instance, unshown)
+        self._task.instance_id = instance_id
+
+    async def _one(self, number: int, step: Step, stage: Stage) -> None:
+        """Run a command and keep how it ended.
+
+        Raises:
+            CommandFailed: it went wrong; it is kept as such.
+            UnitStopped: the task was asked to stop; the command is not kept yet.
+        """
+        task, command = self._task, self._task.commands[number]
+        task.current_command_index = number
+        command.move("running", self._context.now_ms())
+        await self._tell(number)
+        try:
+            command.result = self._scrub.published(await self._done(step, stage, number))
+            command.warning = command.result.get("warning", msgspec.UNSET)
+            if "used_selector" in command.result or "used_target" in command.result:
+                await self._context.log("command", f"Command {number + 1}: {command.warning}")
+        except CommandFailed as failed:
+            reason = self._scrub.text(str(failed))
+            command.error = CommandError(failed.code, reason)
+            command.move("error", self._context.now_ms())
+            await self._keep(number)
+            raise
+        command.move("success", self._context.now_ms())
+        await self._keep(number)
+
+    async def _done(self, step: Step, stage: Stage, number: int) -> Any:
+        from engine.browser.interact.command_failures import too_slow
+        from engine.browser.interact.command_tools import needs_page, run_command, subject_of
+
+        if needs_page(step):
+            await self._ready(stage)
+        began = self._context.monotonic()
+        try:
+            async with self._context.unit(step.intention, step.timeout_ms / 1000 + SLACK_S):
+                return await run_command(step, stage, number)
+        except UnitTimeout as slow:
+            # A browser that was stopped takes longer than the limit: what is told is the true time.
+            waited_ms = round((self._context.monotonic() - began) * 1_000, -2)
+            raise too_slow(waited_ms, subject_of(step.args)) from slow
+
+    async def _ready(self, stage: Stage) -> None:
+        """An instance of the task's own, before the first command that needs one."""
+        if stage.instance is not None or self._plan.instance_id:
+            return
+        plan = self._plan
+        options = InstanceOptions(
+            stage.policy, windows=plan.uses_tabs, credentials=plan.credentials
+        )
+        try:
+            async with self._context.unit("open the browser", OPEN_S):
+                opened = await self._tools.instances.launch(options)
+        except TooManyInstances:
+            raise InstanceDisconnected("too many browser instances are open") from None
+        except EngineError as failed:
+            raise InstanceDisconnected(f"{failed} {failed.advice}".strip()) from failed
+        self._own = opened.id
+        self._use(stage, opened.id)
+
+    async def _keep(self, number: int) -> None:
+        command, commands = self._task.commands[number], self._task.commands
+        errors = sum(each.status == "error" for each in commands)
+        said = f"{number + 1}. {redact.quoted(command.intention)} ({command.status})"
+        units = Units(finished(commands), len(commands), said, errors)
+        await self._context.page(msgspec.to_builtins(command), units)
+        if command.status == "success" and self._context.stopping:
+            raise UnitStopped
+        if number + 1 == len(commands) or command.status == "error":
+            return  # how the task ended is told with it
+        await self._tell(number)
+
+    async def _stopped(self) -> Head:
+        """What has not been done is skipped; a budget that ran out is a failure."""
+        task, now_ms = self._task, self._context.now_ms()
+        budget = self._context.stop_reason == "budget"
+        if budget:
+            task.error = TaskError("BUDGET_EXCEEDED", "the task's budget is used up")
+        else:
+            at = task.commands[task.current_command_index].id
+            task.error = TaskError(CANCELLED, "the task was cancelled", at)
+        await self._skip_rest(now_ms)
+        task.move("failed" if budget else "cancelled", now_ms)
+        await self._tell()
+        return _head(task)
+
+    async def _failed(self, failed: CommandFailed) -> TaskFailed:
+        task, now_ms = self._task, self._context.now_ms()
+        number = task.current_command_index
+        command = task.commands[number]
+        reason = command.error.message if isinstance(command.error, CommandError) else str(failed)
+        intention = redact.quoted(command.intention)
+        about = f"command {number + 1} of {len(task.commands)} ({intention}): {reason}"
+        task.error = TaskError(failed.code, redact.text(about), command.id)
+        await self._skip_rest(now_ms)
+        task.move("failed", now_ms)
+        await self._tell()
+        return TaskFailed(failed.code, task.error.message, _head(task))
+
+    async def _skip_rest(self, now_ms: int) -> None:
+        skipped = self._task.skip_rest(now_ms)
+        await self._context.rest([msgspec.to_builtins(command) for command in skipped])
+
+    async def _tell(self, number: int | None = None) -> None:
+        """Write `commands.json`; `number` is the only command that changed."""
+        await self._context.document(COMMANDS_NAME, self._document.encoded(number))
+
+
+def _head(task: Task) -> Head:
+    """The task of the seed but for its commands, which are streamed from disk.
+
+    Metadata passes as raw JSON: nothing on the way may redact or round it.
+    """
+    metadata = task.metadata
+    task.metadata = msgspec.UNSET
+    head: Head = msgspec.to_builtins(task)
+    task.metadata = metadata
+    del head["commands"]
+    if metadata is not msgspec.UNSET:
+        head["metadata"] = metadata
+    return head
+
+
+def _small(metadata: bytes | None) -> Any:
+    """The metadata for meta.json, which every reader of a list decodes; None if it is no good
+    there: too large, or with numbers that other programs would round."""
+    if metadata is None or len(metadata) > META_METADATA:
+        return None
+    value = json.loads(metadata)
+    return value if _is_exact(value, 0) else None
+
+
+def _is_exact(value: Any, depth: int) -> bool:
+    if isinstance(value, dict | list):
+        items = value.values() if isinstance(value, dict) else value
+        return depth < 40 and all(_is_exact(item, depth + 1) for item in items)
+    return not isinstance(value, int) or abs(value) <= _EXACT
+
+
+COMMANDS: Final = Kind(
+    "commands",
+    parse,
+    body,
+    partial,
+    queue=lambda plan: plan.instance_id,
+    parse_here=parse_here,
+    place=place,
+    secrets=lambda plan: plan.of_addresses,
+)

@@ -1,0 +1,238 @@
+"""What a task's body is given: units that can be stopped, and places to put what it found.
+
+A body that runs as a task gets the runner's context, which writes to the ledger; a direct
+call gets `MemoryContext`. With the same clock both give the same result, byte for byte.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from engine.model.errors import EngineError
+from engine.model.records import Units
+
+StopReason = Literal["", "cancelled", "budget", "forced", "stopped"]
+"""Why a task has to stop: asked to, over its budget, forced to be complete, or to end in order."""
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Where times come from, so that two runs can be told the same ones."""
+
+    now_ms: Callable[[], int] = field(default=_wall_ms)
+    monotonic: Callable[[], float] = field(default=time.monotonic)
+
+
+class UnitStopped(Exception):
+    """The task was asked to stop: the unit is over, what is finished stays. Not a failure."""
+
+
+class UnitTimeout(EngineError):
+    """A unit took longer than it may."""
+
+    code = "unit_timeout"
+    title = "It took too long"
+    sentence = "{label}: took longer than {limit_s:.0f} s"
+
+    def __init__(self, label: str, limit_s: float) -> None:
+        super().__init__(label=label, limit_s=limit_s)
+        self.label, self.limit_s = label, limit_s
+
+
+class Context(Protocol):
+    """Everything a body may know about where it runs."""
+
+    task_id: str
+    budgets: Mapping[str, Any]
+    """The policy that the task was started under (seed 004); empty without one."""
+
+    @property
+    def stopping(self) -> bool:
+        """Has somebody asked the task to stop?"""
+        ...
+
+    @property
+    def stop_reason(self) -> StopReason:
+        """Why it has to stop; empty while it may go on."""
+        ...
+
+    def now_ms(self) -> int:
+        """Wall clock, ms since 1970: for instants that are stored."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go back: for every duration."""
+        ...
+
+    def unit(self, label: str, limit_s: float) -> AbstractAsyncContextManager[None]:
+        """One unit of work, the smallest step after which the task can stop.
+
+        Raises:
+            UnitStopped: the task was asked to stop, before or in the middle of the unit.
+            UnitTimeout: the unit took longer than `limit_s` seconds.
+        """
+        ...
+
+    async def page(self, page: dict[str, Any], units: Units) -> None:
+        """Keep a finished unit (a page, a command, …): `pages.jsonl` first, then the progress."""
+        ...
+
+    async def reached(self, message: str) -> None:
+        """Tell what it is doing where no unit was finished: progress without another unit."""
+        ...
+
+    async def rest(self, pages: list[dict[str, Any]]) -> None:
+        """Keep units that were never done, by one write; they count for nothing."""
+        ...
+
+    async def log(self, phase: str, note: str, **data: object) -> None:
+        """A line for people who look at the task's events."""
+        ...
+
+    async def artifact(self, name: str, data: bytes) -> str:
+        """Store a file of the task; returns its path inside the task's folder."""
+        ...
+
+    async def document(self, name: str, data: bytes) -> None:
+        """Replace a file of the kind's own (`commands.json`), whole or not at all."""
+        ...
+
+    async def pause(self, seconds: float) -> None:
+        """A delay that a stop ends with `UnitStopped`."""
+        ...
+
+
+class Scopes:
+    """The open units of one task. After `stop`, every open and later unit raises `UnitStopped`."""
+
+    def __init__(self) -> None:
+        self._open: set[asyncio.Timeout] = set()
+        self._held: dict[asyncio.Timeout, float] = {}
+        self.reason: StopReason = ""
+
+    @property
+    def stopping(self) -> bool:
+        return bool(self.reason)
+
+    def stop(self, reason: StopReason = "cancelled") -> None:
+        """End every unit in flight at its next await; the first reason stands."""
+        self.reason = self.reason or reason
+        now = asyncio.get_running_loop().time()
+        for scope in self._open:
+            if not scope.expired():
+                scope.reschedule(now)
+
+    def hold(self, held: bool) -> None:
+        """Let the deadlines of open units stand still (the ledger is away), or go on."""
+        now = asyncio.get_running_loop().time()
+        if held:
+            left = {one: one.when() for one in self._open if not one.expired()}
+            self._held = {one: when - now for one, when in left.items() if when is not None}
+            for scope in self._held:
+                scope.reschedule(None)
+            return
+        for scope, left_s in self._held.items():
+            if scope in self._open and not scope.expired() and not self.stopping:
+                scope.reschedule(now + left_s)
+        self._held = {}
+
+    @asynccontextmanager
+    async def unit(self, label: str, limit_s: float) -> AsyncIterator[None]:
+        """See `Context.unit`."""
+        if self.stopping:
+            raise UnitStopped
+        scope = asyncio.timeout(limit_s)
+        try:
+            async with scope:
+                self._open.add(scope)
+                yield
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            if self.stopping:
+                raise UnitStopped from None
+            raise UnitTimeout(label=label, limit_s=limit_s) from None
+        finally:
+            self._open.discard(scope)
+
+    async def pause(self, seconds: float) -> None:
+        """See `Context.pause`."""
+        async with self.unit("pause", seconds + 60):
+            await asyncio.sleep(seconds)
+
+
+class MemoryContext:
+    """The context of a direct call: pages, log and artifacts stay in memory.
+
+    `on_page` is called after each page, with what was kept; `stop()` ends the work.
+    """
+
+    def __init__(
+        self,
+        *,
+        task_id: str = "0000000000000000",
+        now_ms: Callable[[], int] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        on_page: Callable[[dict[str, Any], Units], None] | None = None,
+    ) -> None:
+        self.task_id = task_id
+        self.budgets: Mapping[str, Any] = {}
+        self.monotonic = monotonic
+        self.now_ms = now_ms or _wall_ms
+        self.pages: list[dict[str, Any]] = []
+        self.progress: list[Units] = []
+        self.notes: list[tuple[str, str, dict[str, object]]] = []
+        self.artifacts: dict[str, bytes] = {}
+        self.documents: dict[str, bytes] = {}
+        self._scopes = Scopes()
+        self._on_page = on_page
+
+    @property
+    def stopping(self) -> bool:
+        return self._scopes.stopping
+
+    @property
+    def stop_reason(self) -> StopReason:
+        return self._scopes.reason
+
+    def stop(self, reason: StopReason = "cancelled") -> None:
+        """Ask the body to stop, as a cancel does."""
+        self._scopes.stop(reason)
+
+    def unit(self, label: str, limit_s: float) -> AbstractAsyncContextManager[None]:
+        return self._scopes.unit(label, limit_s)
+
+    async def pause(self, seconds: float) -> None:
+        await self._scopes.pause(seconds)
+
+    async def page(self, page: dict[str, Any], units: Units) -> None:
+        self.pages.append(page)
+        self.progress.append(units)
+        if self._on_page is not None:
+            self._on_page(page, units)
+
+    async def reached(self, message: str) -> None:
+        before = self.progress[-1] if self.progress else Units()
+        self.progress.append(Units(before.done, before.total, message, before.failed))
+
+    async def rest(self, pages: list[dict[str, Any]]) -> None:
+        self.pages.extend(pages)
+
+    async def log(self, phase: str, note: str, **data: object) -> None:
+        self.notes.append((phase, note, data))
+
+    async def artifact(self, name: str, data: bytes) -> str:
+        self.artifacts[name] = data
+        return f"artifacts/{name}"
+
+    async def document(self, name: str, data: bytes) -> None:
+        self.documents[name] = data

@@ -1,0 +1,419 @@
+"""The kind `crawl`: page after page from a start URL, breadth first, until a limit or a stop.
+
+Decisions where the contract is silent. An answer of 400 and above is a failed page that
+keeps its content. What robots.txt blocks is kept as a failed page and costs nothing of
+`max_pages`. A redirect that leaves the scope is kept as the page it led to, and each of
+its links is judged by itself. The default scope is the start's origin, and the same host
+with or without `www.` or over https when that is where the start page itself landed. A page
+that failed for a moment is tried again after the rest of its level; only its last attempt is
+kept, and it counts once for `max_pages`. A stop keeps the last failure of those still waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from engine.kinds.context import Context, UnitStopped, UnitTimeout
+from engine.kinds.crawl import retry_policy
+from engine.kinds.crawl.crawl_args import CrawlArgs
+from engine.kinds.crawl.frontier import SPARE, Frontier, Visit
+from engine.kinds.crawl.host_delay import Pace
+from engine.kinds.crawl.page_record import NOTHING, page_record, refusal
+from engine.kinds.crawl.retry_policy import Failure
+from engine.kinds.crawl.suspend_detection import Awake
+from engine.model.addresses import Address, address_of, glob_matcher, same_site
+from engine.model.errors import BrowserGone, EngineError, InjectedFault, PageError
+from engine.model.records import Units
+from engine.model.tally import CrawlOutcome, StoppedBy, Tally
+from engine.pages.extract import THREAD_FROM_CHARS, extract
+from engine.pages.fetch import EngineName, Fetched
+from engine.pages.loading import Loader, OpenFetcher
+from engine.pages.robots import BLOCKED, ROBOTS_S, Robots, Rules
+from engine.secrets.given_secrets import Scrub
+
+SLACK_S = 10.0  # what a fetcher may take beyond the page's own limit before the unit ends it
+KEPT_SINGLY = 200  # failed pages that a stop found waiting; each costs a page and an event
+MANY = 1_000  # addresses to begin at: a million of them take 3 s, which no loop may stand still
+_NAMES_A_TIME = frozenset({429, 503})  # whose Retry-After holds for the host
+
+
+async def crawl(args: CrawlArgs, ctx: Context, open_fetcher: OpenFetcher) -> CrawlOutcome:
+    """Crawl as `args` say; pages go to `ctx.page` one by one, and only the summary comes back.
+
+    A stop through `ctx` is no error: the outcome then says `cancelled`.
+
+    Raises:
+        BrowserMissing, BrowserFailed: there is no browser to go on with.
+        InjectedFault: `failOnPage` was given and its page came up.
+        EngineError: whatever `ctx` raises when it cannot keep a page.
+    """
+    async with Loader(args, open_fetcher) as loader:
+        return await crawl_from(args, ctx, loader, [Visit(start, 0) for start in args.starts])
+
+
+Give = Callable[[Sequence[Visit]], Awaitable[None]]
+Search = Callable[[Give], Awaitable[bool]]
+"""Finds addresses while pages are taken, and gives them as it goes; has it found all of them?"""
+
+
+async def crawl_from(
+    args: CrawlArgs,
+    ctx: Context,
+    loader: Loader,
+    visits: Sequence[Visit] = (),
+    *,
+    search: Search | None = None,
+    pace: Pace | None = None,
+) -> CrawlOutcome:
+    """As `crawl`, from any number of addresses; the patterns are not asked about these.
+
+    `search` finds more of them meanwhile. It is ended when no page may be taken any more; what
+    it raises ends the crawl. `pace` is the one that it keeps as well.
+    """
+    made = _Crawl(args, ctx, loader, pace or Pace(ctx, args.delay_ms / 1_000))
+    return await made.run(visits, search)
+
+
+class _Crawl:
+    def __init__(self, args: CrawlArgs, ctx: Context, loader: Loader, pace: Pace) -> None:
+        self._args, self._ctx, self._loader = args, ctx, loader
+        self._scope = args.scope or f"{args.address.origin}/**"
+        self._scopes = [self._scope]
+        self._frontier = Frontier(
+            args.max_depth, args.max_pages + SPARE, self._wanted, args.fragments
+        )
+        self._pace = pace
+        self._searching = self._is_more = False
+        self._robots: Robots | None = None
+        self._tally = Tally()
+        self._scrub = Scrub(args.secrets, key_shapes=args.redact_content)
+        self._loaded = 0
+        self._blocked = 0
+        self._pictured = 0  # the number of the last screenshot
+        self._keeping = 0  # pages that are over, and are being written down right now
+        self._changed = asyncio.Condition()
+        self._awake = Awake()
+        self._read_patterns()
+
+    def _read_patterns(self) -> None:
+        self._in_scope = glob_matcher(self._scopes)
+        self._included = glob_matcher(self._args.include_patterns or ("**",))
+        self._excluded = glob_matcher(self._args.exclude_patterns)
+
+    def _wanted(self, address: Address) -> bool:
+        if not self._in_scope(address) or self._excluded(address):
+            return False
+        return not self._args.include_patterns or self._included(address)
+
+    async def run(self, visits: Sequence[Visit], search: Search | None) -> CrawlOutcome:
+        started = self._ctx.monotonic()
+        if len(visits) < MANY:
+            self._frontier.start(visits)
+        else:
+            await asyncio.to_thread(self._frontier.start, visits)
+        try:
+            with self._awake:
+                await self._take_all(search)
+        except BaseExceptionGroup as group:
+            with contextlib.suppress(EngineError):
+                await self._keep_waiting()
+            raise _first(group) from None
+        await self._keep_waiting()
+        duration_ms = round((self._ctx.monotonic() - started) * 1_000)
+        outcome = self._tally.outcome(self._scope, duration_ms, self._stopped_by())
+        return msgspec.structs.replace(outcome, left_out=self._frontier.left.told())
+
+    async def _take_all(self, search: Search | None) -> None:
+        self._searching = self._is_more = search is not None
+        async with asyncio.TaskGroup() as searching:
+            finding = None if search is None else searching.create_task(self._search(search))
+            async with asyncio.TaskGroup() as workers:
+                for number in range(self._args.concurrency):
+                    workers.create_task(self._work(), name=f"crawl-{number}")
+            if finding is not None:
+                finding.cancel()
+
+    async def _search(self, search: Search) -> None:
+        """Take what `search` finds, until it has found all."""
+        with contextlib.suppress(UnitStopped):
+            self._is_more = not await search(self._give)
+        self._searching = False
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def _give(self, visits: Sequence[Visit]) -> None:
+        for start in range(0, len(visits), MANY):
+            self._frontier.start(visits[start : start + MANY])
+            async with self._changed:
+                self._changed.notify_all()
+            await asyncio.sleep(0)
+
+    def _stopped_by(self) -> StoppedBy:
+        if self._ctx.stopping:
+            return why_stopped(self._ctx)
+        whole = self._frontier.is_empty and not (self._frontier.dropped or self._is_more)
+        return "frontier" if whole else "max_pages"
+
+    async def _work(self) -> None:
+        try:
+            while (visit := await self._next()) is not None:
+                await self._visit(visit)
+                async with self._changed:
+                    self._changed.notify_all()
+        except UnitStopped:
+            async with self._changed:
+                self._changed.notify_all()
+
+    async def _next(self) -> Visit | None:
+        """The next page to load, waited for while others may still find some."""
+        async with self._changed:
+            while not self._is_over():
+                if (visit := self._take()) is not None:
+                    return visit
+                if self._fault_is_due() and not self._under_way:
+                    raise InjectedFault(page=self._args.fail_on_page)
+                if self._is_over():
+                    break
+                await self._changed.wait()
+            self._changed.notify_all()
+            return None
+
+    def _is_over(self) -> bool:
+        if self._ctx.stopping or (self._frontier.is_empty and not self._searching):
+            return True
+        return self._room() <= 0 and not self._under_way
+
+    def _room(self) -> int:
+        return self._args.max_pages - self._spent()
+
+    def _spent(self) -> int:
+        """Pages of `max_pages` that are loaded or under way; what robots.txt blocks is not."""
+        return self._loaded + self._under_way
+
+    @property
+    def _under_way(self) -> int:
+        """Pages that are being loaded, or were and wait for another attempt."""
+        return self._frontier.flying + self._frontier.waiting
+
+    def _fault_is_due(self) -> bool:
+        due = self._args.fail_on_page
+        return due is not None and self._spent() >= due - 1
+
+    def _take(self) -> Visit | None:
+        """The next page that may begin; one that was begun before needs no room of its own."""
+        return self._frontier.take(fresh=self._room() > 0 and not self._fault_is_due())
+
+    async def _visit(self, visit: Visit) -> None:
+        """Take one page to its end, whatever that is; the frontier hears of it last."""
+        began = time.monotonic()
+        try:
+            await self._until_due(visit)
+            rules = await self._rules(visit.address)
+            if rules is not None and not rules.allows(visit.address.asked):
+                await self._keep_blocked(visit, rules)
+                return
+            fetched = await self._load(visit, rules)
+            if not fetched.settled and self._overslept(visit, began):
+                return
+            if self._put_off(visit, retry_policy.passing_failure(fetched)):
+                return
+            if visit.depth == 0:
+                self._follow_start(fetched)
+            await self._keep_page(visit, fetched)
+        except (BrowserGone, PageError, UnitTimeout) as failed:
+            if self._comes_again(visit, failed, began):
+                return
+            failure = retry_policy.failure_of(failed)
+            if retry_policy.is_passing(failed) and self._put_off(visit, failure):
+                return
+            await self._keep_failed(visit, failure)
+        except (UnitStopped, asyncio.CancelledError):
+            if visit.failure is not None:
+                self._frontier.put_off(visit)  # its last failure is kept at the end
+            raise
+        self._loaded += 1
+        self._frontier.done(visit)
+
+    def _comes_again(self, visit: Visit, failed: EngineError, began_s: float) -> bool:
+        """Is it put back, because this may not have been its own fault? Once for each reason."""
+        if retry_policy.is_of_a_sleep(failed) and self._overslept(visit, began_s):
+            return True
+        # A page ends by its own limit: what took longer was held up, as by a flooded browser.
+        held_up = isinstance(failed, UnitTimeout) and failed.label == visit.address.url
+        if visit.deaths or not (held_up or retry_policy.is_unproved(failed)):
+            return False
+        error, rank = retry_policy.first_error(failed), retry_policy.rank(failed)
+        self._frontier.set_apart(visit, error, rank)
+        return True
+
+    def _overslept(self, visit: Visit, began_s: float) -> bool:
+        """Is it put back, because the machine slept while it was loaded?"""
+        if visit.slept or self._awake.since(began_s):
+            return False
+        self._frontier.put_back(visit)
+        return True
+
+    def _put_off(self, visit: Visit, failure: Failure | None) -> bool:
+        """Is it tried again at the end of its level, after this failure?"""
+        if failure is None or visit.tries >= self._args.retries:
+            return False
+        tries = visit.tries + 1
+        due_s = self._ctx.monotonic() + retry_policy.pause_s(tries)
+        earlier = (*visit.earlier, failure.error)
+        again = visit._replace(tries=tries, failure=failure, due_s=due_s, earlier=earlier)
+        self._frontier.put_off(again)
+        return True
+
+    async def _until_due(self, visit: Visit) -> None:
+        left_s = visit.due_s - self._ctx.monotonic()
+        if visit.failure is not None and left_s > 0:
+            await self._ctx.pause(left_s)
+
+    async def _keep_waiting(self) -> None:
+        """Keep the last failure of the pages whose next attempt does not come any more.
+
+        Most of a great many go in one write: a task that is stopped has to end within 2 s.
+        """
+        many: list[dict[str, Any]] = []
+        while (visit := self._frontier.take(fresh=False)) is not None:
+            # The next attempt was never made.
+            tried = visit._replace(tries=visit.tries - 1, earlier=visit.earlier[:-1])
+            if visit.failure is not None and self._frontier.waiting >= KEPT_SINGLY:
+                page = self._redacted(self._failed_page(tried, visit.failure))
+                self._tally.add(page)
+                many.append(page)
+            elif visit.failure is not None:
+                if many:  # before a progress that counts them
+                    await self._ctx.rest(many)
+                    many = []
+                await self._keep_failed(tried, visit.failure)
+            self._frontier.done(visit)
+        if many:
+            await self._ctx.rest(many)
+
+    async def _rules(self, address: Address) -> Rules | None:
+        if not self._args.respect_robots:
+            return None
+        if self._robots is None:
+            self._robots = await self._loader.robots()
+        known = self._robots.known(address)
+        if known is not None:
+            return known
+        async with self._ctx.unit(retry_policy.ROBOTS, ROBOTS_S):
+            return await self._robots.rules(address)
+
+    async def _load(self, visit: Visit, rules: Rules | None) -> Fetched:
+        host = visit.address.place
+        crawl_delay_s = rules.delay_s if rules is not None else 0.0
+        await self._pace.turn(host, crawl_delay_s)
+        limit_s = self._args.timeout_ms / 1_000 + SLACK_S
+        async with self._ctx.unit(visit.address.url, limit_s):
+            fetched = await self._loader.load(visit.address.url, fresh=visit.deaths > 0)
+        async with self._loader.comparing(fetched) as found:
+            fetched = found
+            if found.needs_browser:
+                await self._pace.turn(host, crawl_delay_s)
+                async with self._ctx.unit(visit.address.url, limit_s):
+                    fetched = await self._loader.second(found)
+        if fetched.status in _NAMES_A_TIME and fetched.retry_after_s is not None:
+            self._pace.hold(host, fetched.retry_after_s)
+        return fetched
+
+    def _follow_start(self, fetched: Fetched) -> None:
+        landed = address_of(fetched.final_url)
+        if self._args.scope is not None or landed is None:
+            return
+        if landed.origin != self._args.address.origin and same_site(self._args.address, landed):
+            self._scope = f"{landed.origin}/**"
+            self._scopes.append(self._scope)
+            self._read_patterns()
+
+    async def _keep_page(self, visit: Visit, fetched: Fetched) -> None:
+        error = refusal(fetched)
+        found = NOTHING
+        if error is None or fetched.html or fetched.text:
+            args = self._args
+            limits = (args.max_text_kb, args.max_elements)
+            found = await extract(fetched, args.output_format, *limits)
+        if fetched.final_url != visit.address.url and (to := address_of(fetched.final_url)):
+            self._frontier.land(to, visit)
+        if error is None:
+            self._frontier.add(found.links, visit.depth)
+            self._frontier.left.count("not_web", found.links_skipped)
+            if visit.depth < self._args.max_depth:
+                self._frontier.left.count("over_limit", found.links_over)
+        page = page_record(visit, fetched, found, keep_links=self._args.keep_links)
+        if fetched.screenshot is not None:
+            # Reserved before the write: other workers name theirs while this one is written.
+            self._pictured = max(self._pictured, self._tally.total) + 1
+            name = f"page-{self._pictured:06d}.png"
+            page["screenshot"] = await self._ctx.artifact(name, fetched.screenshot)
+        if error is not None:
+            page.update(error=error.error, error_code=error.code)
+        await self._keep(page)
+
+    async def _keep_failed(self, visit: Visit, failure: Failure) -> None:
+        await self._keep(self._failed_page(visit, failure))
+
+    def _failed_page(self, visit: Visit, failure: Failure) -> dict[str, Any]:
+        engine: EngineName = "browser" if self._args.engine == "browser" else "static"
+        url = visit.address.url
+        nothing = Fetched(url, url, failure.status, engine=engine, settled=False)
+        page = page_record(visit, nothing, NOTHING)
+        return {**page, "error": failure.error, "error_code": failure.code}
+
+    async def _keep_blocked(self, visit: Visit, rules: Rules) -> None:
+        self._blocked += 1
+        if self._blocked <= self._args.max_pages:  # a site can name more of them than pages
+            code = "robots" if rules.blocked == BLOCKED else "robots_unread"
+            code = "blocked" if rules.refused else code
+            await self._keep_failed(visit, Failure(rules.blocked, code))
+        self._frontier.done(visit)
+
+    async def _keep(self, page: dict[str, Any]) -> None:
+        size = len(page["content"]) if isinstance(page["content"], str) else 0
+        if size > THREAD_FROM_CHARS:
+            page = await asyncio.to_thread(self._redacted, page)
+        else:
+            page = self._redacted(page)
+        self._tally.add(page)
+        error = page.get("error")
+        self._keeping += 1
+        try:
+            units = self._units(f"{page['url']}: {error}" if error else page["url"])
+            await self._ctx.page(page, units)
+        finally:
+            self._keeping -= 1
+
+    def _redacted(self, page: dict[str, Any]) -> dict[str, Any]:
+        return self._scrub.page(page, markdown=self._args.output_format == "markdown")
+
+    def _units(self, message: str) -> Units:
+        """Done, and what is known to come; faces show no 100 % before the task has ended."""
+        done, most = self._tally.total, self._args.max_pages
+        # The pages that are being kept still count there: this one, and those of other workers.
+        to_come = max(0, self._frontier.known - self._keeping)
+        coming = min(to_come, max(0, most + min(self._blocked, most) - done))
+        # Blocked pages are kept beside `max_pages`: only as they come may the total pass it.
+        total = min(done + coming, max(most, done + (coming > 0)))
+        return Units(done, total, message, self._tally.failed)
+
+
+def why_stopped(ctx: Context) -> StoppedBy:
+    """For the summary of a crawl that was told to stop."""
+    reason = ctx.stop_reason
+    return reason if reason in ("budget", "forced") else "cancelled"
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error that ended the workers: the rest were only cancelled by it."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

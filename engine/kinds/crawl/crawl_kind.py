@@ -1,0 +1,84 @@
+"""The kind `crawl` with the engine's own browser; the start URL says what it may reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from engine.browser.chromium.browser_session import FetcherOptions
+from engine.browser.egress.domain_allowlist import Fence
+from engine.browser.egress.egress_policy import Policy
+from engine.budgets.budget_policy import DOMAINS
+from engine.kinds.context import Context
+from engine.kinds.crawl.crawl import crawl
+from engine.kinds.crawl.crawl_args import CrawlArgs, parse_crawl
+from engine.kinds.egress_log import telling
+from engine.kinds.private_reach import reach
+from engine.kinds.spec import Head, Kind, Tools
+from engine.model.errors import NothingTaken, OnlyErrorAnswers
+from engine.model.tally import CrawlOutcome, StoppedBy, Tally
+from engine.pages.fetch import EngineName, Fetcher
+from engine.pages.loading import OpenFetcher
+from engine.pages.static_engine import SHARED_AGENT, USER_AGENT, open_static
+
+
+def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
+    """What loads the pages of one task: static or the engine's browser, both under `policy`.
+
+    Where the task was started with `allowedDomains`, nothing outside of these is opened.
+    """
+    if DOMAINS in context.budgets:
+        fence = Fence(policy)
+        fence.narrow(context.budgets)
+        policy = fence
+
+    def open_fetcher(engine: EngineName, args: CrawlArgs) -> AbstractAsyncContextManager[Fetcher]:
+        both, clock = args.engine == "auto", context.monotonic
+        if engine == "static":
+            agent = SHARED_AGENT if both else USER_AGENT
+            return open_static(policy, args.credentials, judge=both, agent=agent, monotonic=clock)
+        options = FetcherOptions(
+            policy=policy,
+            pages=args.concurrency,
+            credentials=args.credentials,
+            block_resources=args.block_resources,
+            user_agent=SHARED_AGENT if both else None,
+            secrets=args.secrets,
+            task_id=context.task_id,
+        )
+        return tools.browser.fetcher(options)
+
+    return open_fetcher
+
+
+async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
+    policy = reach(tools.settings, args.url)
+    async with telling(context, policy):
+        outcome = await crawl(args, context, fetchers(policy, context, tools))
+    expect_a_page(outcome, context)
+    return {"summary": outcome.summary()}
+
+
+def expect_a_page(outcome: CrawlOutcome, context: Context) -> None:
+    """Refuse to call a crawl complete that has failed pages only.
+
+    Raises:
+        OnlyErrorAnswers: the site answered all of them with an error status.
+        NothingTaken: at least one of them was not loaded.
+    """
+    if outcome.succeeded or not outcome.failed or context.stopping:
+        return
+    if outcome.not_loaded:
+        raise NothingTaken(reason=outcome.first_error)
+    raise OnlyErrorAnswers(reason=outcome.first_error)
+
+
+def _partial(
+    args: CrawlArgs, pages: Iterable[Mapping[str, Any]], stopped_by: StoppedBy, duration_ms: int
+) -> Head:
+    scope = args.scope or f"{args.address.origin}/**"
+    return {"summary": Tally(pages).outcome(scope, duration_ms, stopped_by).summary()}
+
+
+CRAWL = Kind("crawl", parse_crawl, _crawl, _partial)

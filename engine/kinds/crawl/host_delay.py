@@ -1,0 +1,63 @@
+"""When a host may be asked again: one delay per host, across all workers of a crawl."""
+
+from __future__ import annotations
+
+from engine.kinds.context import Context
+from engine.text import host_waits
+
+MAX_RETRY_AFTER_S = 60.0
+TOLD_FROM_S = 3.0  # a wait that the host asked for is told of from here on
+SLOW_FROM_S = 1.0  # a Crawl-delay of so much makes a crawl many times as slow
+
+
+class Pace:
+    """Gives each request to a host its own moment, at least a delay after the one before."""
+
+    def __init__(self, ctx: Context, delay_s: float) -> None:
+        self._ctx = ctx
+        self._delay_s = delay_s
+        self._next: dict[str, float] = {}
+        self._held: dict[str, float] = {}
+        self._told: dict[str, float] = {}  # until when a wait was told of
+        self._slow: set[str] = set()
+
+    async def turn(self, host: str, asked_s: float = 0.0) -> None:
+        """Wait for this host's next moment; `asked_s` is its Crawl-delay. Raises UnitStopped."""
+        is_held = True
+        while is_held:  # a host may ask for silence while pages wait for their turns
+            now = self._ctx.monotonic()
+            at = max(now, self._next.get(host, now))
+            self._next[host] = at + max(self._delay_s, asked_s)
+            if at > now:
+                await self._tell(host, asked_s, now)
+                await self._ctx.pause(max(0.0, at - self._ctx.monotonic()))
+            is_held = self._held.get(host, at) > max(at, self._ctx.monotonic())
+
+    def hold(self, host: str, seconds: float) -> None:
+        """The host asked for silence (429 or 503 with Retry-After): nobody asks it before."""
+        until = self._ctx.monotonic() + min(seconds, MAX_RETRY_AFTER_S)
+        self._next[host] = max(until, self._next.get(host, until))
+        self._held[host] = max(until, self._held.get(host, until))
+
+    async def _tell(self, host: str, asked_s: float, now: float) -> None:
+        """Tell why the crawl waits: each silence once, however many pages wait for its end."""
+        until = self._held.get(host, now)
+        if until - max(now, self._told.get(host, now)) >= TOLD_FROM_S:
+            self._told[host] = until
+            left_s = round(until - now, 1)
+            await self._ctx.log(
+                host_waits.PHASE,
+                f"Waiting {left_s:.0f} s for {host}: its answer asked for it (Retry-After)",
+                host=host,
+                seconds=left_s,
+                reason=host_waits.RETRY_AFTER,
+            )
+        if asked_s > self._delay_s and asked_s >= SLOW_FROM_S and host not in self._slow:
+            self._slow.add(host)
+            await self._ctx.log(
+                host_waits.PHASE,
+                f"{host} asks for {asked_s:g} s between two requests (Crawl-delay)",
+                host=host,
+                seconds=asked_s,
+                reason=host_waits.CRAWL_DELAY,
+            )

@@ -1,0 +1,54 @@
+"""User and password as arguments of their own: for kinds that open one site with a login."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from engine.kinds.arguments import MAX_TEXT_CHARS, Argument, Maybe, Table, optional, text
+from engine.model.addresses import address_of, credentials_of
+from engine.model.credentials import Credentials
+from engine.model.errors import Problem
+from engine.secrets.given_secrets import Hidden, of_address, of_credentials
+
+
+class SecretText:
+    """A text that is used as it is, blanks and all."""
+
+    def __call__(self, given: object) -> str:
+        if not isinstance(given, str) or not given:
+            raise ValueError("must be a text that is not empty")
+        if len(given) > MAX_TEXT_CHARS:
+            raise ValueError(f"must not be longer than {MAX_TEXT_CHARS:,} characters")
+        return given
+
+
+CREDENTIALS: Final[Table] = {
+    "username": Argument("username", optional(text)),
+    "password": Argument("password", Maybe(SecretText())),
+}
+
+
+def credential_problems(fields: Mapping[str, Any], typed: str | None) -> list[Problem]:
+    """What of `fields` does not go with the address that was typed, or without it."""
+    asked = [name for name in CREDENTIALS if fields.get(name) is not None]
+    if asked and not typed:
+        return [Problem(name, "not_together", "needs url") for name in asked]
+    if asked and credentials_of(typed or "") is not None:
+        why = "does not go with a user or password in the address"
+        return [Problem(name, "not_together", why) for name in asked]
+    if asked == ["password"]:
+        return [Problem("password", "not_together", "needs username")]
+    return []
+
+
+def credentials_from(
+    fields: dict[str, Any], typed: str
+) -> tuple[Credentials | None, tuple[Hidden, ...]]:
+    """Whom the site of `typed` is told, and what of both is secret; taken out of `fields`."""
+    username, password = fields.pop("username", None), fields.pop("password", None)
+    address = address_of(typed)
+    if username is None or address is None:
+        return credentials_of(typed), tuple(of_address(typed))
+    given = Credentials(address.origin, username, password or "")
+    return given, (*of_address(typed), *of_credentials(given))

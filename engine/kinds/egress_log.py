@@ -1,0 +1,50 @@
+"""Writes what a task's browser was refused into its events, while it happens."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from engine.browser.egress.blocked_requests import Refusal
+from engine.browser.egress.egress_policy import Policy
+from engine.kinds.context import Context
+
+PHASE = "egress"
+
+
+@asynccontextmanager
+async def telling(context: Context, policy: Policy) -> AsyncIterator[None]:
+    """In this block every place that `policy` refuses becomes one `log` event of the task.
+
+    Raises:
+        EngineError: an event could not be written, and the block itself went well.
+    """
+    loop = asyncio.get_running_loop()
+    heard: asyncio.Queue[Refusal | None] = asyncio.Queue()
+
+    def hear(refusal: Refusal) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop ended before its browser did
+            loop.call_soon_threadsafe(heard.put_nowait, refusal)
+
+    teller = asyncio.create_task(_tell(heard, context), name="tell what was refused")
+    try:
+        with policy.turned_away.heard_by(hear):
+            yield
+    finally:
+        # Behind what other threads have handed over, so that nothing heard is lost.
+        loop.call_soon_threadsafe(heard.put_nowait, None)
+        try:
+            await asyncio.wait({teller})
+        finally:
+            teller.cancel()
+        failed = teller.exception()
+    if failed is not None:
+        raise failed
+
+
+async def _tell(heard: asyncio.Queue[Refusal | None], context: Context) -> None:
+    while (refusal := await heard.get()) is not None:
+        place, reason = refusal
+        await context.log(PHASE, f"Refused {place}: {reason}", place=place, reason=reason)

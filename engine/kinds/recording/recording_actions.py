@@ -1,0 +1,426 @@
+"""From what a browser tells to the actions of a recording: joined, named, and masked.
+
+One action is one thing that a person did: a word typed into a field is one, however many
+keys it took, and so is a scroll. It is finished, and kept, when the next thing happens.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from engine.kinds.recording.recorder_messages import (
+    BY_PERSON,
+    MAX_TEXT,
+    Answered,
+    Heard,
+    How,
+    TabClosed,
+    Target,
+    Told,
+    Went,
+    WindowRefused,
+)
+from engine.kinds.recording.recording_masks import Masks, is_secret_field
+
+MAX_URL: Final = 2_048
+MAX_NAME: Final = 120
+MAX_SELECTOR: Final = 1_000
+_ESCAPED: Final = re.compile(r"\\(?:([0-9a-fA-F]{1,5})\s?|(.))", re.DOTALL)
+_QUOTED: Final = re.compile(r'\\.|"((?:\\.|[^"\\])*)"', re.DOTALL)
+# Ids, classes and the names of custom elements: the page's own words without quotation marks.
+_IDENTIFIER: Final = re.compile(
+    r"[#.]((?:\\[0-9a-fA-F]{1,6}\s?|\\.|[\w-]|[^\x00-\x7f])+)|(?<![\w:#.\[-])([a-z]\w*-[\w.-]+)",
+    re.DOTALL,
+)
+
+
+class Action(msgspec.Struct, omit_defaults=True):
+    """One action, as it stands in the result; what does not apply is left out.
+
+    `found_by` says which rule named the element: testid, role, item (a text of its entry in a
+    list or table), css, text or nth. `frame` are the selectors of the frames around it,
+    outermost first. `navigated` is what came of an action before it, `navigate` what the
+    operator asked the browser for. `unread` are hosts whose style sheets no script can read: what
+    they show under the mouse is not known.
+    """
+
+    n: int
+    type: str
+    ts: int
+    url: str
+    tab: int = 0
+    how: How | None = None
+    asked: str | None = None
+    selector: str | None = None
+    found_by: str | None = None
+    alternatives: list[str] = []
+    frame: list[str] = []
+    role: str | None = None
+    name: str | None = None
+    tag: str | None = None
+    text: str | None = None
+    append: bool = False
+    variable: str | None = None
+    secret: bool = False
+    cut: bool = False
+    values: list[str] = []
+    files: list[str] = []
+    opened: bool = False
+    on: bool | None = None
+    key: str | None = None
+    button: str | None = None
+    count: int | None = None
+    at_end: bool = False
+    dx: int | None = None
+    dy: int | None = None
+    dialog: str | None = None
+    answer: str | None = None
+    target: str | None = None
+    target_alternatives: list[str] = []
+    landmark: str | None = None
+    unread: list[str] = []
+    failed: bool = False
+    screenshot: str | None = None
+
+    def words(self) -> str:
+        """One line for a person who looks on."""
+        what = self.name or self.selector or self.asked or ""
+        match self.type:
+            case "navigate" | "navigated":
+                return f"{self.type} ({self.how}) {self.url}"
+            case "type":
+                return f"type {self.text} into {what}"
+            case "key":
+                return f"key {self.key}"
+            case "scroll":
+                return f"scroll by {self.dx or 0}, {self.dy or 0}"
+            case "check" if not self.on:
+                return f"uncheck {what}"
+            case "dialog":
+                return self._dialog_words(what)
+            case "drag":
+                return f"drag {what}"
+            case "hover":
+                return f"mouse over {what}"
+            case "click":
+                return self._click_words(what)
+        return f"close tab {self.tab + 1}" if self.type == "close_tab" else f"{self.type} {what}"
+
+    def _dialog_words(self, what: str) -> str:
+        if self.answer == "accepted":
+            return f"accept dialog {what}"
+        return f"dismiss dialog {what}"
+
+    def _click_words(self, what: str) -> str:
+        match self.button, self.count:
+            case "right", _:
+                return f"right click {what}"
+            case "middle", _:
+                return f"middle click {what}"
+            case _, 2:
+                return f"double click {what}"
+            case _, 3:
+                return f"triple click {what}"
+        return f"{self.type} {what}"
+
+
+def plain_label(name: str) -> str:
+    """`Password: *` → `Password`: with the colon, what follows it would pass for a secret."""
+    return name.rstrip(" \t\n*:：") or name
+
+
+class Scribe:
+    """Writes down one recording's actions; `take` returns those that are finished now."""
+
+    def __init__(self, masks: Masks) -> None:
+        self._masks = masks
+        self._open: Action | None = None  # still being typed, scrolled or loaded
+        self._place = ""  # the field that is being typed into, or what is being scrolled
+        self._masked = False
+        self._signs: list[str] = []  # of the page before
+        self._script_went_back = False
+        self._seen: set[int] = set()  # tabs in which anything happened
+        self._unread: list[str] = []  # hosts that the next action names
+        self._hosts: set[str] = set()  # that were named
+        self.windows = 0  # that pages wanted to open, and that nobody saw
+        self._closed: list[Action] = []  # tabs, whose closing may be that of the whole window
+        self.count = 0
+
+    def take(self, happening: Heard | Went | Answered | WindowRefused | TabClosed) -> list[Action]:
+        """What is finished by this; the closing of a tab only once another one is used."""
+        if isinstance(happening, TabClosed):
+            closed = Action(0, "close_tab", happening.ts, self._address(happening.url))
+            closed.tab, closed.how = (
+                happening.tab,
+                None if self._is_by_person(happening) else "script",
+            )
+            self._closed.append(closed)
+            return []
+        if not self._closed or any(one.tab == happening.tab for one in self._closed):
+            return self._taken(happening)
+        done, closed_tabs, self._closed = self.close(), self._closed, []
+        for one in closed_tabs:
+            self.count += 1
+            one.n = self.count
+        return [*done, *closed_tabs, *self._taken(happening)]
+
+    def _is_by_person(self, closed: TabClosed) -> bool:
+        """A window that was never there to be seen was closed by nobody."""
+        return closed.by_person and closed.tab in self._seen
+
+    def _taken(self, happening: Heard | Went | Answered | WindowRefused) -> list[Action]:
+        self._seen.add(happening.tab)
+        """What is finished by this; the action that it begins may still be open."""
+        if isinstance(happening, Went):
+            return self._went(happening)
+        if isinstance(happening, Answered):
+            return self._answered(happening)
+        if isinstance(happening, WindowRefused):
+            return self._refused(happening)
+        told = happening.told
+        match told.kind:
+            case "ready":
+                return self._ready(told, happening.tab)
+            case "traverse":
+                self._script_went_back = not told.by_person
+                return []
+            case "unread":
+                return self._note_unread(told.values)
+            case "type":
+                return self._typed(happening)
+            case "scroll":
+                return self._scrolled(happening)
+        done = self.close()
+        self._open = self._described(happening)
+        self._open.unread, self._unread = self._unread, []
+        if told.kind == "select":
+            self._choose(self._open, told)
+        return [*done, *self.close()]
+
+    def close(self) -> list[Action]:
+        """The action that was still open, if any: nothing more will be added to it."""
+        action, self._open = self._open, None
+        if action is None or (action.type == "scroll" and not (action.dx or action.dy)):
+            return []
+        if action.type == "type":
+            self._name_text(action)
+            if action.append and not action.text:
+                return []  # it was all taken back again
+        self.count += 1
+        action.n = self.count
+        return [action]
+
+    @property
+    def is_loading(self) -> bool:
+        """Is the open action one that only waits for its page?"""
+        return self._open is not None and self._open.type in ("navigate", "navigated")
+
+    def _went(self, went: Went) -> list[Action]:
+        how = went.how
+        if self._script_went_back and how in ("back", "forward"):
+            how = "script"
+        self._script_went_back = False
+        # A program may write its address many times for one click.
+        rewritten = self._open is not None and how == "in_page" == self._open.how
+        done = [] if rewritten else self.close()
+        asked = self._address(went.asked) if went.asked else None
+        kind = "navigate" if how in BY_PERSON else "navigated"
+        address = self._address(went.url)
+        self._open = Action(0, kind, went.ts, address, went.tab, how, asked, failed=went.failed)
+        return done
+
+    def _answered(self, told: Answered) -> list[Action]:
+        """A page that is still loading goes on to do so when its dialog is answered."""
+        done = [] if self.is_loading else self.close()
+        action = Action(0, "dialog", told.ts, self._address(told.url), told.tab, dialog=told.sort)
+        action.answer = "accepted" if told.accepted else "dismissed"
+        action.name = self._masks.hide_content(told.message)[:MAX_NAME] or None
+        if told.text is not None:
+            self._fill_prompt(action, told)
+        self.count += 1
+        action.n = self.count
+        return [*done, action]
+
+    def _refused(self, told: WindowRefused) -> list[Action]:
+        done = self.close()
+        asked = self._address(told.asked)
+        action = Action(0, "window", told.ts, self._address(told.url), told.tab, asked=asked)
+        self.windows += 1
+        self.count += 1
+        action.n = self.count
+        return [*done, action]
+
+    def _note_unread(self, hosts: list[str]) -> list[Action]:
+        """Each host once in a recording, with the action that comes next."""
+        new = [host[:MAX_NAME] for host in hosts if host not in self._hosts]
+        self._unread += new
+        self._hosts.update(hosts)
+        return []
+
+    def _fill_prompt(self, action: Action, told: Answered) -> None:
+        text = told.text or ""
+        action.secret = is_secret_field(Target("input", name=told.message))
+        action.text, action.cut = text[:MAX_TEXT], len(text) > MAX_TEXT
+        if self._masks.masked(text, secret=action.secret):
+            # Not out of the message: that may repeat what was typed before.
+            name = self._masks.begin(Target("input", hints=["prompt"]), secret=action.secret)
+            self._masks.learn(name, text)
+            action.variable = self._masks.settle(name)
+            action.text = "{{" + action.variable + "}}"
+
+    def _ready(self, told: Told, tab: int) -> list[Action]:
+        """The document is there: the navigation that led to it is finished."""
+        if not self.is_loading or self._open is None or self._open.tab != tab:
+            return []
+        before, self._signs = self._signs, self._signs_of(told)
+        # What could be seen on the page before, too, tells nobody that this one has come.
+        self._open.landmark = next((one for one in self._signs if one not in before), None)
+        return self.close()
+
+    def _signs_of(self, told: Told) -> list[str]:
+        """Selectors by which the page is known; the words of its headings come first."""
+        named = (self._selectors(sign)[:1] for sign in told.signs)
+        return [selector for found in named for _, selector in found]
+
+    def _typed(self, heard: Heard) -> list[Action]:
+        told, target = heard.told, heard.told.target or Target("")
+        place = f"{heard.tab} {target.frame} {target.css}"
+        done: list[Action] = []
+        if self._open is None or self._open.type != "type" or self._place != place:
+            done = self.close()
+            self._open, self._place, self._masked = self._described(heard), place, False
+            secret = told.secret or is_secret_field(target)
+            self._open.variable = self._masks.begin(target, secret=secret)
+            self._open.secret = secret
+        self._write(self._open, told)
+        return done
+
+    def _write(self, action: Action, told: Told) -> None:
+        action.secret = action.secret or told.secret  # it may turn into one while it is typed in
+        action.cut, action.append = told.cut, told.append
+        self._masked = self._masked or self._masks.masked(told.text, secret=action.secret)
+        if self._masked and action.variable is not None:
+            self._masks.learn(action.variable, told.text)
+        action.text = told.text[:MAX_TEXT]
+
+    def _name_text(self, action: Action) -> None:
+        name = action.variable or ""
+        if self._masked:
+            action.variable = self._masks.settle(name)
+            action.text = "{{" + action.variable + "}}"
+            return
+        self._masks.drop(name)
+        action.variable = None
+
+    def _choose(self, action: Action, told: Told) -> None:
+        target = told.target or Target("")
+        action.values = [self._masks.hide_content(value) for value in told.values]
+        if told.secret or is_secret_field(target):
+            action.secret = True
+            action.variable = self._masks.begin(target, secret=True)
+            self._masks.learn(action.variable, told.values[0] if told.values else "")
+            action.values = ["{{" + action.variable + "}}"]
+
+    def _scrolled(self, heard: Heard) -> list[Action]:
+        target = heard.told.target
+        place = f"{heard.tab} {target.frame} {target.css}" if target else f"{heard.tab}"
+        done: list[Action] = []
+        if self._open is None or self._open.type != "scroll" or self._place != place:
+            done = self.close()
+            self._open, self._place = self._described(heard), place
+            self._open.dx = self._open.dy = 0
+        self._open.dx = (self._open.dx or 0) + heard.told.dx
+        self._open.dy = (self._open.dy or 0) + heard.told.dy
+        return done
+
+    def _described(self, heard: Heard) -> Action:
+        told = heard.told
+        action = Action(0, told.kind, heard.ts, self._address(heard.url), heard.tab)
+        if told.kind == "click":
+            action.button = told.button if told.button != "left" else None
+            action.count = told.count if told.count > 1 else None
+            action.at_end = told.at_end
+        elif told.kind == "check":
+            action.on = told.on
+        elif told.kind == "key":
+            action.key = told.key[:60]
+        elif told.kind == "drag":
+            action.dx, action.dy = told.dx, told.dy
+            onto = self._selectors(told.onto) if told.onto else []
+            action.target = onto[0][1] if onto else None
+            action.target_alternatives = [selector for _, selector in onto[1:]]
+        elif told.kind in ("upload", "drop"):
+            action.count, action.opened = told.count, told.opened
+            action.files = [self._masks.hide_content(name) for name in told.values]
+        if told.target is not None:
+            self._point(action, told.target)
+        return action
+
+    def _point(self, action: Action, target: Target) -> None:
+        action.tag = target.tag[:40]
+        action.role = target.role
+        if target.name:
+            action.name = self._masks.hide_content(plain_label(target.name[:MAX_NAME]))
+        found = self._selectors(target) if target.frame is not None else []
+        if found:
+            action.found_by, action.selector = found[0]
+            action.alternatives = [selector for _, selector in found[1:]]
+            action.frame = list(target.frame or [])
+
+    def _selectors(self, target: Target) -> list[tuple[str, str]]:
+        """The ways to find it again, best first; none that would tell what was typed."""
+        named = (
+            ("testid", target.testid),
+            ("role", target.by_role),
+            *target.within,
+            ("css", target.strong),
+            ("text", target.text),
+            ("nth", target.number),
+            ("css", target.css),
+            ("css", target.path),
+        )
+        found: dict[str, str] = {}
+        for how, selector in named:
+            safe = self._safe(selector) if selector else None
+            if safe and len(safe) <= MAX_SELECTOR:
+                found.setdefault(safe, how)
+        return [(how, selector) for selector, how in found.items()]
+
+    def _safe(self, selector: str) -> str | None:
+        """`selector` with variables for what was typed; None where that cannot be done.
+
+        Only what the page says is looked at: its words in quotation marks, its ids and classes.
+        A value can only stand between quotation marks, and only one that needs no escapes.
+        """
+        unquoted = _QUOTED.sub(_without_words, selector)
+        words = (_unescaped(found[1] or found[2]) for found in _IDENTIFIER.finditer(unquoted))
+        if any(self._masks.named(word) != word for word in words):
+            return None
+        parts: list[str] = []
+        end = 0
+        for found in _QUOTED.finditer(selector):
+            quoted = found[1]
+            if quoted is None:
+                continue
+            plain = _unescaped(quoted)
+            named = self._masks.named(plain)
+            if named is None or (named != plain and plain != quoted):
+                return None
+            parts += [selector[end : found.start(1)], quoted if named == plain else named]
+            end = found.end(1)
+        safe = "".join([*parts, selector[end:]])
+        return safe if self._masks.may_be_kept(safe) else None
+
+    def _address(self, url: str) -> str:
+        return self._masks.hide_url(url)[:MAX_URL]
+
+
+def _without_words(found: re.Match[str]) -> str:
+    return found[0] if found[1] is None else " "
+
+
+def _unescaped(css: str) -> str:
+    return _ESCAPED.sub(lambda found: found[2] or chr(int(found[1], 16)), css)

@@ -1,0 +1,85 @@
+"""The arguments of a recording, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from engine.kinds.arguments import (
+    Argument,
+    Table,
+    flag,
+    missing,
+    one_of,
+    optional,
+    read_all,
+    text,
+    web_address,
+    whole,
+)
+from engine.kinds.credential_args import CREDENTIALS, credential_problems, credentials_from
+from engine.model.addresses import address_of
+from engine.model.credentials import Credentials
+from engine.model.errors import InvalidArguments, Problem
+from engine.secrets.given_secrets import Hidden
+
+Screenshots = Literal["each", "navigation", "none"]
+MAX_DURATION_MS = 24 * 3_600_000
+
+
+class RecordingArgs(msgspec.Struct, frozen=True):
+    """What a recording was asked for. `url` is without credentials.
+
+    Without `duration_ms` it goes on until it is stopped, cancelled, or the window is closed.
+    """
+
+    url: str
+    credentials: Credentials | None = None
+    label: str | None = None
+    duration_ms: int | None = None
+    headless: bool = False
+    keep_text: bool = False
+    screenshots: Screenshots = "navigation"
+    width: int = 1280
+    height: int = 800
+    redact_content: bool = True
+    secrets: tuple[Hidden, ...] = ()
+
+
+ARGUMENTS: Table = {
+    "url": Argument("url", web_address),
+    "label": Argument("label", optional(text)),
+    "duration_ms": Argument("duration_ms", optional(whole(100, MAX_DURATION_MS))),
+    "headless": Argument("headless", flag),
+    "headed": Argument("headed", flag),
+    "keep_text": Argument("keep_text", flag),
+    "screenshots": Argument("screenshots", one_of("each", "navigation", "none")),
+    "width": Argument("width", whole(200, 8_000)),
+    "height": Argument("height", whole(200, 8_000)),
+    "redact_content": Argument("redact_content", flag),
+    **CREDENTIALS,
+}
+
+
+def parse_recording(given: Mapping[str, Any]) -> RecordingArgs:
+    """Read the arguments of a recording.
+
+    Raises:
+        InvalidArguments: with a `Problem` for every mistake; its path is the argument's name.
+    """
+    fields, problems = read_all(given, ARGUMENTS, "a recording")
+    if "url" not in given:
+        problems.append(missing("url", "the address to start at"))
+    headed = fields.pop("headed", None)
+    if headed is not None and fields.setdefault("headless", not headed) == headed:
+        problems.append(Problem("headed", "given_twice", "contradicts headless"))
+    problems.extend(credential_problems(fields, fields.get("url")))
+    if problems:
+        raise InvalidArguments(tuple(problems))
+    typed = fields.pop("url")
+    address = address_of(typed)
+    assert address is not None  # web_address saw to it
+    credentials, secrets = credentials_from(fields, typed)
+    return RecordingArgs(url=address.url, credentials=credentials, secrets=secrets, **fields)

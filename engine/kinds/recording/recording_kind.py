@@ -1,0 +1,71 @@
+"""The kind `recording`: a browser window of its own, or a headless one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from engine.browser.chromium.browser_session import InstanceOptions
+from engine.browser.chromium.instances import TooManyInstances
+from engine.browser.egress.egress_policy import Policy
+from engine.browser.page.failures import NoScreen
+from engine.kinds.context import Context
+from engine.kinds.egress_log import telling
+from engine.kinds.private_reach import reach
+from engine.kinds.recording.recorder_messages import Recorder
+from engine.kinds.recording.recording import partial_head, record
+from engine.kinds.recording.recording_args import RecordingArgs, parse_recording
+from engine.kinds.recording.recording_errors import NoDisplay
+from engine.kinds.spec import Head, Kind, Tools
+from engine.model.errors import BrowserFailed
+from engine.model.tally import StoppedBy
+
+CLOSE_S = 0.5  # a stopped task must be settled within 2 s; the rest closes by itself
+
+
+async def _record(args: RecordingArgs, context: Context, tools: Tools) -> Head:
+    policy = reach(tools.settings, args.url)
+    try:
+        async with telling(context, policy):
+            return await record(
+                args, context, lambda args, now_ms: _opened(args, now_ms, policy, tools)
+            )
+    except NoScreen as failed:
+        raise NoDisplay() from failed
+
+
+@asynccontextmanager
+async def _opened(
+    args: RecordingArgs, now_ms: Callable[[], int], policy: Policy, tools: Tools
+) -> AsyncIterator[Recorder]:
+    options = InstanceOptions(
+        policy=policy,
+        headed=not args.headless,
+        asks_person=not args.headless,
+        credentials=args.credentials,
+        secrets=args.secrets,
+        width=args.width,
+        height=args.height,
+    )
+    try:
+        instance = await tools.instances.launch(options)
+    except TooManyInstances:
+        raise BrowserFailed(reason="too many instances are open; close one first") from None
+    from engine.browser.recording.recorder import (
+        PageRecorder,  # Playwright: with the first need only
+    )
+
+    try:
+        yield PageRecorder(instance, now_ms)
+    finally:
+        await tools.instances.retire(instance.id, CLOSE_S)
+
+
+def _partial(
+    args: RecordingArgs, actions: Iterable[Mapping[str, Any]], stopped_by: StoppedBy, lasted_ms: int
+) -> Head:
+    return partial_head(args, "", actions, stopped_by, lasted_ms)
+
+
+RECORDING = Kind("recording", parse_recording, _record, _partial)

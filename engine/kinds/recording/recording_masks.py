@@ -1,0 +1,184 @@
+"""What was typed, and the names that stand in its place.
+
+Values live here in memory, and only to be found again where a page repeats them (a search
+in its address, a greeting on a button): what leaves a recording holds `{{name}}` instead.
+Fields that look like a password's are masked whatever was asked for (issue of trust, not
+of taste); the rest unless the operator switched `keep_text` on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+from urllib.parse import unquote, unquote_plus
+
+from engine.kinds.commands.command_values import placeholders
+from engine.kinds.recording.recorder_messages import Target
+from engine.model import redact
+from engine.secrets.echo_matching import Echoes
+from engine.secrets.given_secrets import Hidden, Scrub
+
+SHORTEST: Final = 3  # shorter values are only looked for as a whole value in an address
+MOST_SEEN: Final = 5_000
+_WORDS: Final = """
+pass pwd pin cvv cvc csc otp ssn iban passphrase passcode passwort kennwort pan mfa totp
+"""
+_SECRET_WORDS: Final = frozenset(_WORDS.split())
+_SECRET_PAIRS: Final = ("cardnumber", "securitycode", "creditcard", "onetimecode", "accountnumber")
+_SECRET_ASKED: Final = re.compile(
+    r"(^|\s)(cc-[a-z-]+|one-time-code|(current|new)-password)(\s|$)", re.I
+)
+_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
+_INSIDE_A_WORD: Final = re.compile(r"\w\{\{|\}\}\w")
+_PART: Final = re.compile(r"(?<=[=/])[^&#=/?]+")
+
+
+def is_secret_field(target: Target) -> bool:
+    """Does this look like a field for a password, a code, or a card?"""
+    if target.type == "password" or any(map(_SECRET_ASKED.search, target.hints)):
+        return True
+    return any(map(_names_a_secret, (*target.hints, target.name or "")))
+
+
+def _names_a_secret(hint: str) -> bool:
+    words = {word.lower() for word in _WORD.findall(hint)}
+    joined = _NOT_SLUG.sub("", hint.lower())
+    return (
+        redact.is_secret_key(hint)
+        or bool(words & _SECRET_WORDS)
+        or any(pair in joined for pair in _SECRET_PAIRS)
+    )
+
+
+class Masks:
+    """The variables of one recording. `hide` is for everything that is stored or shown."""
+
+    def __init__(
+        self, *, keep_text: bool, given: Iterable[Hidden] = (), key_shapes: bool = True
+    ) -> None:
+        self.keep_text = keep_text
+        self._key_shapes = key_shapes
+        self.variables: dict[str, dict[str, Any]] = {}
+        self._values: dict[str, str] = {}  # variable -> what it stands for now
+        self._seen: dict[str, str] = {}  # every value on the way there -> its variable
+        self._given = tuple(given)
+        self._scrub = Scrub(self._given, key_shapes=key_shapes)
+
+    def begin(self, target: Target, *, secret: bool) -> str:
+        """A name for what is about to be typed into a field."""
+        name = self._fresh(_slug(target))
+        self.variables[name] = {"name": name, "secret": secret}
+        if target.name and self.hide_content(target.name) == target.name:
+            self.variables[name]["field"] = target.name
+        return name
+
+    def settle(self, name: str) -> str:
+        """The name that stays: an older one of the same field, if it stands for the same text."""
+        value = self._values.get(name)
+        for older, known in self._values.items():
+            if older != name and known == value and self._base(older) == self._base(name):
+                self.drop(name)
+                return older
+        return name
+
+    def learn(self, name: str, value: str) -> None:
+        """`name` stands for `value` from now on."""
+        if self._values.get(name) == value:
+            return
+        self._values[name] = value
+        if value:
+            self._seen.setdefault(value, name)
+        while len(self._seen) > MOST_SEEN:
+            del self._seen[next(iter(self._seen))]
+        self._rebuild()
+
+    def drop(self, name: str) -> None:
+        """Nothing has to stand under this name after all."""
+        self.variables.pop(name, None)
+        self._values.pop(name, None)
+        self._seen = {value: known for value, known in self._seen.items() if known != name}
+        self._rebuild()
+
+    def masked(self, text: str, *, secret: bool) -> bool:
+        """Must a variable stand for this text?"""
+        return secret or not self.keep_text or self.hide(text) != text
+
+    def hide(self, text: str) -> str:
+        """What was typed, or stands in an address: without all that looks like a secret."""
+        return self._scrub.text(text)
+
+    def named(self, text: str) -> str | None:
+        """`text` with `{{name}}` for each word that was typed and is no secret.
+
+        None where it must not be kept: it repeats a secret, a part of a word, or another
+        spelling of what was typed.
+        """
+        if "{{" in text or "}}" in text:
+            return None  # a page's own braces would pass for a variable
+        named = self._scrub.hide(text)
+        if redact.MARK in named or _INSIDE_A_WORD.search(named):
+            return None
+        if not self.may_be_kept(named):
+            return None
+        if any(self.variables[name]["secret"] for name in placeholders(named)):
+            return None
+        left = [part for part in re.split(r"\{\{.*?\}\}", named) if part]
+        return None if self.echoes().within(left) else named
+
+    def may_be_kept(self, named: str) -> bool:
+        """Whether a page's words hold neither an address with a secret nor a strict key shape."""
+        has_key = self._key_shapes and redact.content(named)[1]
+        return redact.url(named) == named and not has_key
+
+    def hide_content(self, text: str) -> str:
+        """A page's own words without what was typed or given, and without strict key shapes.
+
+        The latter stay where the operator asked for that.
+        """
+        return self._scrub.content(text)[0]
+
+    def echoes(self, typed: Iterable[str] = ()) -> Echoes:
+        """What a picture must not show; `typed` is what was not told here yet."""
+        hidden = {name for name, of in self.variables.items() if of["secret"] or not self.keep_text}
+        now = [value for name, value in self._values.items() if name in hidden]
+        whole = [value for value, name in self._seen.items() if name in hidden]
+        given = [value for value, _ in self._given]
+        return Echoes([*now, *typed, *given], whole)
+
+    def hide_url(self, url: str) -> str:
+        """An address, its query values and path segments looked at one by one."""
+        return self.hide(_PART.sub(self._part, redact.url(url)))
+
+    def _part(self, found: re.Match[str]) -> str:
+        for read in (unquote_plus(found[0]), unquote(found[0])):
+            value = read.replace("\r\n", "\n")  # so a form sends what stands in a text area
+            if value in self._seen:
+                return "{{" + self._seen[value] + "}}"
+        return found[0]
+
+    def _rebuild(self) -> None:
+        long = ((value, name) for name, value in self._values.items() if len(value) >= SHORTEST)
+        typed = ((value, "{{" + name + "}}") for value, name in long)
+        self._scrub = Scrub([*typed, *self._given], key_shapes=self._key_shapes)
+
+    def _base(self, name: str) -> str:
+        return re.sub(r"_\d+$", "", name)
+
+    def _fresh(self, slug: str) -> str:
+        name, number = slug, 1
+        while name in self.variables:
+            number += 1
+            name = f"{slug}_{number}"
+        return name
+
+
+def _slug(target: Target) -> str:
+    """A variable's name out of what the field is called."""
+    named: Iterable[str] = (target.name or "", *target.hints)
+    for words in named:
+        slug = _NOT_SLUG.sub("_", words.lower()).strip("_")[:40].strip("_")
+        if slug and slug[0].isalpha():
+            return slug
+    return "text"

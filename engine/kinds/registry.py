@@ -1,0 +1,42 @@
+"""The kinds this engine can run, by name."""
+
+from __future__ import annotations
+
+import importlib
+
+from engine.kinds.commands.commands_kind import COMMANDS
+from engine.kinds.crawl.crawl_kind import CRAWL
+from engine.kinds.evidence.evidence_kind import EVIDENCE
+from engine.kinds.recording.recording_kind import RECORDING
+from engine.kinds.sitemap.sitemap_kind import CRAWL_SITEMAP
+from engine.kinds.snapshot.snapshot_kind import SNAPSHOT
+from engine.kinds.spec import Kind
+from engine.model.errors import InvalidArguments, Problem
+from engine.model.records import ENVELOPE
+
+ALL = (CRAWL, CRAWL_SITEMAP, COMMANDS, RECORDING, EVIDENCE, SNAPSHOT)
+KINDS: dict[str, Kind] = {kind.name: kind for kind in ALL}
+
+# What the first crawl would import on the loop: 0.6 s together, too long for a window.
+_LIBRARIES = ("aiohttp", "selectolax.lexbor", "html_to_markdown")
+
+
+def import_libraries() -> None:
+    """Import what the bodies import when they begin; for a worker thread, ahead of time."""
+    for library in _LIBRARIES:
+        importlib.import_module(library)
+
+
+def kind_of(name: str) -> Kind:
+    """The kind called `name`.
+
+    Raises:
+        InvalidArguments: nothing of that name can be run here.
+    """
+    kind = KINDS.get(name)
+    if kind is None:
+        known = ", ".join(sorted({*KINDS, ENVELOPE}))
+        raise InvalidArguments(
+            (Problem("kind", "unknown_kind", f"'{name}' cannot be started here (known: {known})"),)
+        )
+    return kind

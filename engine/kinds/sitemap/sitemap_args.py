@@ -1,0 +1,85 @@
+"""The arguments of a sitemap crawl: where the list of pages is, and a crawl's page options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from engine.kinds.arguments import (
+    Argument,
+    Table,
+    flag,
+    missing,
+    optional,
+    read_all,
+    text,
+    web_address,
+)
+from engine.kinds.crawl.crawl_args import PAGE_ARGUMENTS, CrawlArgs, route_problems
+from engine.kinds.credential_args import CREDENTIALS, credential_problems, credentials_from
+from engine.model.addresses import Address, address_of
+from engine.model.errors import InvalidArguments
+from engine.secrets.given_secrets import of_address
+
+MAX_PAGES = 50  # unless told otherwise
+
+ARGUMENTS: Table = {
+    "url": Argument("url", optional(web_address)),
+    "sitemap_url": Argument("sitemap_url", optional(web_address)),
+    "filter": Argument("filter", optional(text)),
+    "other_origins": Argument("other_origins", flag),
+    **CREDENTIALS,
+    **PAGE_ARGUMENTS,
+}
+
+
+class SitemapArgs(msgspec.Struct, frozen=True):
+    """What a sitemap crawl was asked for, checked.
+
+    `pages` says how its pages are taken; its `url` is the site, which is the sitemap's own
+    address where only that was given. `filter` is a glob as a crawl's patterns are.
+    """
+
+    pages: CrawlArgs
+    sitemap_url: str | None = None
+    filter: str | None = None
+    other_origins: bool = False
+
+    @property
+    def sitemap(self) -> Address | None:
+        """The sitemap that was named, if one was."""
+        return None if self.sitemap_url is None else address_of(self.sitemap_url)
+
+
+def parse_sitemap(given: Mapping[str, Any]) -> SitemapArgs:
+    """Read the arguments of a sitemap crawl.
+
+    Raises:
+        InvalidArguments: with a `Problem` for every mistake; its path is the argument's name.
+    """
+    fields, problems = read_all(given, ARGUMENTS, "a sitemap crawl")
+    if given.get("url") is None and given.get("sitemap_url") is None:
+        problems.append(missing("url", "the address of the site, or sitemap_url"))
+    problems.extend(route_problems(fields, ""))
+    typed = fields.get("url") or fields.get("sitemap_url")
+    problems.extend(credential_problems(fields, typed))
+    if problems:
+        raise InvalidArguments(tuple(problems))
+    url, sitemap_url = fields.pop("url", None), fields.pop("sitemap_url", None)
+    own = {name: fields.pop(name) for name in ("filter", "other_origins") if name in fields}
+    site = address_of(url or sitemap_url)
+    assert site is not None
+    fields.setdefault("max_pages", MAX_PAGES)
+    credentials, secrets = credentials_from(fields, url or sitemap_url)
+    pages = CrawlArgs(
+        url=site.url,
+        credentials=credentials,
+        secrets=(*secrets, *of_address(url), *of_address(sitemap_url)),
+        max_depth=0,  # what a page links is not followed: the sitemap is the list
+        scope="**" if own.get("other_origins") else f"{site.origin}/**",
+        **fields,
+    )
+    named = address_of(sitemap_url) if sitemap_url else None
+    return SitemapArgs(pages, named.url if named else None, **own)

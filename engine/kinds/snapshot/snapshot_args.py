@@ -1,0 +1,143 @@
+"""The arguments of a session snapshot: what was being done, and with which tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from engine.kinds.arguments import (
+    Argument,
+    Table,
+    entries,
+    flag,
+    long_text,
+    missing,
+    optional,
+    read_all,
+    text,
+    web_address,
+    whole,
+)
+from engine.model.addresses import address_of
+from engine.model.errors import InvalidArguments, Problem
+from engine.secrets.given_secrets import Hidden, of_address
+
+MAX_MEMO: Final = 4_096  # characters of one text of the memo, as OpenChrome's goals have
+
+
+class GivenTab(msgspec.Struct, frozen=True):
+    """A tab that was named by its address; credentials in it are dropped.
+
+    `secrets` is what stood in the address as typed, and is taken out of what pages repeat.
+    """
+
+    url: str
+    title: str | None = None
+    secrets: tuple[Hidden, ...] = ()
+
+
+class SnapshotArgs(msgspec.Struct, frozen=True):
+    """What a snapshot is to remember, checked.
+
+    Without `tabs` (None) it is the living tabs of this process' agents; addresses that are
+    given are written down as they are, and opened only where `visit` asks for it.
+    """
+
+    objective: str
+    current_step: str = ""
+    next_actions: tuple[str, ...] = ()
+    completed_steps: tuple[str, ...] | None = None
+    notes: str | None = None
+    label: str | None = None
+    tabs: tuple[GivenTab, ...] | None = None
+    visit: bool = False
+    screenshot: bool = True
+    include_cookies: bool = False
+    include_storage: bool = False
+    timeout_ms: int = 30_000
+    redact_content: bool = True
+
+    @property
+    def wants_state(self) -> bool:
+        return self.include_cookies or self.include_storage
+
+
+_memo = long_text(MAX_MEMO)
+
+
+def _memos(given: object) -> tuple[str, ...]:
+    return tuple(map(_memo, entries(given)))
+
+
+def _step(given: object) -> str:
+    """A text that may be empty: before the first step there is none."""
+    return "" if given == "" else str(_memo(given))
+
+
+def _tabs(given: object) -> tuple[GivenTab, ...]:
+    return tuple(map(_tab, entries(given)))
+
+
+def _tab(given: object) -> GivenTab:
+    if not isinstance(given, Mapping):
+        return GivenTab(_plain(given), secrets=_secrets(given))
+    unknown = [name for name in given if name not in ("url", "title")]
+    if unknown or "url" not in given:
+        raise ValueError("must have addresses, or objects with url and title")
+    title = given.get("title")
+    read = None if title is None else str(text(title))
+    return GivenTab(_plain(given["url"]), read, _secrets(given["url"]))
+
+
+def _secrets(given: object) -> tuple[Hidden, ...]:
+    return tuple(of_address(given)) if isinstance(given, str) else ()
+
+
+def _plain(given: object) -> str:
+    address = address_of(web_address(given))
+    assert address is not None
+    return address.url
+
+
+ARGUMENTS: Table = {
+    "objective": Argument("objective", _memo),
+    "current_step": Argument("current_step", _step),
+    "currentStep": Argument("current_step", _step),
+    "next_actions": Argument("next_actions", _memos),
+    "nextActions": Argument("next_actions", _memos),
+    "completed_steps": Argument("completed_steps", optional(_memos)),
+    "completedSteps": Argument("completed_steps", optional(_memos)),
+    "notes": Argument("notes", optional(_memo)),
+    "label": Argument("label", optional(text)),
+    "tabs": Argument("tabs", optional(_tabs)),
+    "visit": Argument("visit", flag),
+    "screenshot": Argument("screenshot", flag),
+    "include_cookies": Argument("include_cookies", flag),
+    "include_storage": Argument("include_storage", flag),
+    "includeCookies": Argument("include_cookies", flag),
+    "includeStorage": Argument("include_storage", flag),
+    "timeout_ms": Argument("timeout_ms", whole(100, 600_000)),
+    "redact_content": Argument("redact_content", flag),
+}
+
+
+def parse_snapshot(given: Mapping[str, Any]) -> SnapshotArgs:
+    """Read the arguments of a session snapshot.
+
+    Raises:
+        InvalidArguments: with a `Problem` for every mistake; its path is the argument's name.
+    """
+    fields, problems = read_all(given, ARGUMENTS, "a session snapshot")
+    if "objective" not in given:
+        problems.append(missing("objective", "what the session is for"))
+    if fields.get("visit") and not fields.get("tabs"):
+        problems.append(Problem("visit", "not_together", "needs tabs with addresses to open"))
+    if fields.get("tabs") is not None and not fields.get("visit"):
+        asked = [name for name in ("include_cookies", "include_storage") if fields.get(name)]
+        needs = "needs living tabs: leave tabs out, or visit them"
+        problems.extend(Problem(name, "not_together", needs) for name in asked)
+    if problems:
+        raise InvalidArguments(tuple(problems))
+    return SnapshotArgs(**fields)

@@ -1,0 +1,61 @@
+"""The kind `oc_session_snapshot`: of the tabs that agents have open here, or of given ones."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from engine.browser.chromium.browser_session import InstanceOptions
+from engine.kinds.context import Context
+from engine.kinds.egress_log import telling
+from engine.kinds.private_reach import reach
+from engine.kinds.snapshot.session_snapshot import Browser, snapshot, snapshot_head
+from engine.kinds.snapshot.snapshot_args import SnapshotArgs, parse_snapshot
+from engine.kinds.spec import Head, Kind, Tools
+from engine.model.tally import StoppedBy
+from engine.secrets.given_secrets import Hidden
+
+
+async def _snapshot(args: SnapshotArgs, context: Context, tools: Tools) -> Head:
+    @asynccontextmanager
+    async def browsers(args: SnapshotArgs) -> AsyncIterator[Sequence[Browser]]:
+        if not args.visit:
+            yield _living(tools)
+            return
+        policy = reach(tools.settings, *(tab.url for tab in args.tabs or ()))
+        options = InstanceOptions(policy, secrets=tuple(_secrets(args)), task_id=context.task_id)
+        opened = tools.browser.instance(options)
+        async with opened as instance, telling(context, policy):
+            from engine.browser.page.tab_snapshot import (
+                visited,  # Playwright: with the first need only
+            )
+
+            yield [await visited(instance, policy, args)]
+
+    return await snapshot(args, context, browsers)
+
+
+def _living(tools: Tools) -> list[Browser]:
+    """The browsers of this process' agents, each with its tabs."""
+    found: list[Browser] = []
+    for agent_id, held in tools.living():
+        from engine.browser.page.tab_snapshot import LivingBrowser, LivingTab
+
+        tabs = [LivingTab({"tab": each.tab.id, "agent": agent_id}, each.taken) for each in held]
+        if tabs:
+            found.append(LivingBrowser(agent_id, held[0].tab.instance, tabs))
+    return found
+
+
+def _partial(
+    args: SnapshotArgs, _: Iterable[Mapping[str, Any]], __: StoppedBy, lasted_ms: int
+) -> Head:
+    return snapshot_head("", args)
+
+
+def _secrets(args: SnapshotArgs) -> list[Hidden]:
+    return [one for tab in args.tabs or () for one in tab.secrets]
+
+
+SNAPSHOT = Kind("oc_session_snapshot", parse_snapshot, _snapshot, _partial, secrets=_secrets)

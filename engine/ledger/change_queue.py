@@ -1,0 +1,109 @@
+"""The letter box between watchdog's thread and the loop: hints go in, bundles come out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.model.records import TaskId
+
+FLUSH_S = 0.05  # one atomic write is 8-21 raw events; a reader sees them as one
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What may have changed: some tasks, or (`rescan`) anything."""
+
+    ids: frozenset[TaskId] = frozenset()
+    rescan: bool = False
+
+
+class Post:
+    """Bundles hints: one call to the loop for each bundle, the first one at once.
+
+    A callback costs the loop 50-90 us under Qt, so a thousand hints must not be a thousand.
+    """
+
+    def __init__(self) -> None:
+        self.attention = asyncio.Event()  # for the keeper: something is to be mended
+        self._lock = threading.Lock()
+        self._ids: set[TaskId] = set()
+        self._rescan = False
+        self._rung = False
+        self._lost = False
+        self._lost_at = float("-inf")
+        self._flushed_at = float("-inf")
+        self._ready = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def open(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def close(self) -> None:
+        with self._lock:
+            self._loop = None
+
+    def put(self, *ids: TaskId, rescan: bool = False) -> None:
+        """From any thread: remember, and ring once until the bundle is taken."""
+        with self._lock:
+            self._ids.update(ids)
+            self._rescan |= rescan
+            if not self._rung:
+                self._rung = self._call(self._ring)
+
+    def lose(self) -> None:
+        """From any thread: hints were dropped; look again at once."""
+        with self._lock:
+            self._lost_at = time.monotonic()
+            if not self._lost:
+                self._lost = self._call(self.attention.set)
+
+    def wake(self) -> None:
+        """From any thread: call the keeper."""
+        with self._lock:
+            self._call(self.attention.set)
+
+    def take_lost(self) -> bool:
+        """Were hints dropped since this was last asked?"""
+        with self._lock:
+            lost, self._lost = self._lost, False
+        return lost
+
+    def lost_within(self, seconds: float) -> bool:
+        return time.monotonic() - self._lost_at < seconds
+
+    async def take(self, within_s: float | None) -> Changes:
+        """Everything since the last time, once there is something or the time is over."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self._ready.wait()
+        except TimeoutError:
+            return Changes()
+        self._ready.clear()
+        self._flushed_at = time.monotonic()
+        with self._lock:
+            taken = Changes(frozenset(self._ids), self._rescan)
+            self._ids.clear()
+            self._rescan = self._rung = False
+        return taken
+
+    def _call(self, call: Callable[[], object]) -> bool:
+        """Hand over to the loop; False when it is not there (any more)."""
+        if self._loop is None:
+            return False
+        with contextlib.suppress(RuntimeError):  # the loop was closed before `stop`
+            self._loop.call_soon_threadsafe(call)
+            return True
+        return False
+
+    def _ring(self) -> None:
+        """On the loop: now when the last bundle is old enough, else when it will be."""
+        left = self._flushed_at + FLUSH_S - time.monotonic()
+        if left <= 0 or self._loop is None:
+            self._ready.set()
+        else:
+            self._loop.call_later(left, self._ready.set)

@@ -1,0 +1,285 @@
+"""The ledger's only file writer and its only strict reader.
+
+Folders are opened once and files are named relative to them, so that nothing below a
+folder can be swapped for a link between a look and a use. A file is written beside its
+place and renamed over it: whatever fails, the old file stands whole and no litter stays.
+Where the platform has no such calls (Windows) the same steps are done by path.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from types import TracebackType
+from typing import Final
+
+from engine.ledger.byte_io import last_byte, read_fully, write_fully
+from engine.model.errors import EngineError, LedgerReadOnly, LedgerWriteFailed
+
+MIB = 1024 * 1024
+LINK_REASON = "refusing to follow a link"
+SHAPE_REASON = "not a regular file"
+
+HAS_DIR_FD: Final = {
+    os.open,
+    os.mkdir,
+    os.rename,
+    os.unlink,
+    os.stat,
+    os.rmdir,
+} <= os.supports_dir_fd
+_SAFE = (
+    getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_NOINHERIT", 0)
+    | getattr(os, "O_NONBLOCK", 0)  # a pipe in a file's place must not hang us
+    | getattr(os, "O_NOCTTY", 0)
+)
+READ_FLAGS: Final = os.O_RDONLY | _SAFE
+NEW_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE
+APPEND_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | _SAFE
+LOCK_FLAGS: Final = os.O_RDWR | os.O_CREAT | _SAFE
+_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_LINK_ERRNOS = {errno.ELOOP, getattr(errno, "EMLINK", errno.ELOOP)}
+_SHAPE_ERRNOS = {errno.ENXIO, errno.EISDIR, errno.ENODEV}
+_READ_ONLY_ERRNOS = {errno.EROFS, errno.EACCES, errno.EPERM}
+_NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF}  # some network and FUSE file systems
+
+
+class Unusable(Exception):
+    """A file in the ledger cannot be taken as what it should be; `str()` says why."""
+
+
+class Unflushed(OSError):
+    """The new file stands in its place, but its folder could not be flushed: a loss of power may
+    bring back the old one, so nobody may be told that it is written."""
+
+
+def write_error(error: OSError, path: str) -> EngineError:
+    """`error` as the sentence a user reads; a full disk says so by its own name."""
+    if error.errno in _READ_ONLY_ERRNOS:
+        return LedgerReadOnly(path=path)
+    reason = LINK_REASON if error.errno in _LINK_ERRNOS else error.strerror or str(error)
+    return LedgerWriteFailed(reason=reason, path=path)
+
+
+def refusal(error: OSError) -> Exception:
+    """What an `open` that failed means: this is no file of ours, or else the system's own word."""
+    if error.errno in _LINK_ERRNOS:
+        return Unusable(LINK_REASON)
+    if error.errno in _SHAPE_ERRNOS:
+        return Unusable(SHAPE_REASON)
+    return error
+
+
+@contextmanager
+def writing(path: str) -> Iterator[None]:
+    """Turn a failed write into `LedgerReadOnly` or `LedgerWriteFailed`, with its reason."""
+    try:
+        yield
+    except Unusable as error:
+        raise LedgerWriteFailed(reason=str(error), path=path) from error
+    except OSError as error:
+        raise write_error(error, path) from error
+
+
+class Folder:
+    """One directory, held open: every name is looked up in it and nowhere else."""
+
+    __slots__ = ("_fd", "path")
+
+    def __init__(self, path: str, fd: int | None) -> None:
+        self.path = path
+        self._fd = fd
+
+    @classmethod
+    def at(cls, path: str) -> Folder:
+        """Open the folder at `path`, following links: the user chose it. Raises OSError."""
+        if HAS_DIR_FD:
+            return cls(path, os.open(path, _FOLDER_FLAGS))
+        if not os.path.isdir(path):
+            code = errno.ENOTDIR if os.path.exists(path) else errno.ENOENT
+            raise OSError(code, os.strerror(code), path)
+        return cls(path, None)
+
+    def enter(self, name: str) -> Folder:
+        """Open the folder `name` in this one. Raises OSError, also for a link or a file."""
+        path = os.path.join(self.path, name)
+        if HAS_DIR_FD:
+            return Folder(path, os.open(name, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=self._fd))
+        facts = os.lstat(path)
+        # A Windows junction looks like a plain folder but for its reparse tag.
+        if not stat.S_ISDIR(facts.st_mode) or getattr(facts, "st_reparse_tag", False):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        return Folder(path, None)
+
+    def close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def fd(self) -> int | None:
+        """The open directory, for hot loops; None where the platform cannot."""
+        return self._fd
+
+    def _at(self, name: str) -> str:
+        return name if HAS_DIR_FD else os.path.join(self.path, name)
+
+    def names(self) -> list[str]:
+        return os.listdir(self._fd if self._fd is not None else self.path)
+
+    def scan(self) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+        """Every entry, with what the directory itself knows about it."""
+        return os.scandir(self._fd if self._fd is not None else self.path)
+
+    def facts(self, name: str) -> os.stat_result:
+        """`lstat` of one name. Raises OSError."""
+        return os.stat(self._at(name), dir_fd=self._fd, follow_symlinks=False)
+
+    def has(self, name: str) -> bool:
+        try:
+            self.facts(name)
+        except OSError:
+            return False
+        return True
+
+    def open(self, name: str, flags: int) -> int:
+        """A descriptor of the regular file `name`. Raises Unusable for other things, OSError."""
+        if not HAS_DIR_FD and self.has(name) and not stat.S_ISREG(self.facts(name).st_mode):
+            raise Unusable(SHAPE_REASON)
+        try:
+            fd = os.open(self._at(name), flags, 0o600, dir_fd=self._fd)
+        except OSError as error:
+            raise refusal(error) from error
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise Unusable(SHAPE_REASON)
+        return fd
+
+    def read(self, name: str, cap: int) -> bytes:
+        """The whole of a regular file of at most `cap` bytes. Raises Unusable, OSError."""
+        fd = self.open(name, READ_FLAGS)
+        try:
+            size = os.fstat(fd).st_size
+            if size > cap:
+                raise Unusable(f"larger than {cap // MIB} MiB")
+            return read_fully(fd, size)
+        finally:
+            os.close(fd)
+
+    def write_new(self, name: str, data: bytes) -> None:
+        """Make a file that nobody knows of yet, and flush it. Raises FileExistsError, OSError."""
+        fd = self.open(name, NEW_FLAGS)
+        try:
+            write_fully(fd, data)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def replace(
+        self,
+        name: str,
+        chunks: Iterable[bytes],
+        *,
+        temp: str,
+        durable: bool,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Put a new `name` in place, whole; `check` may still refuse just before the rename.
+
+        The file is flushed before the rename, so that a loss of power leaves the old one or
+        the new one, and never an empty one; `durable` also flushes the folder after it. A failed
+        flush is a failed write and is not tried again: the system has dropped the data.
+        Raises Unflushed, an OSError, where only the last one failed: the new file stands.
+        """
+        fd = self.open(temp, NEW_FLAGS)
+        try:
+            try:
+                for chunk in chunks:
+                    write_fully(fd, chunk)
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            check()
+            self._rename_over(temp, name)
+        except BaseException:
+            self.remove(temp)
+            raise
+        if durable:
+            try:
+                self.sync()
+            except OSError as error:
+                raise Unflushed(error.errno, error.strerror, name) from error
+
+    def _rename_over(self, temp: str, name: str) -> None:
+        for attempt in range(10, -1, -1):
+            try:
+                os.replace(self._at(temp), self._at(name), src_dir_fd=self._fd, dst_dir_fd=self._fd)
+                return
+            except PermissionError:
+                # Windows refuses while anybody has the old file open; readers close at once.
+                if os.name != "nt" or not attempt:
+                    raise
+                time.sleep(0.02)
+
+    def append(self, name: str, data: bytes, *, heal: bool, durable: bool = False) -> None:
+        """Add `data` by one write; with `heal` a torn last line is ended first.
+
+        Raises Unusable, or OSError; then a torn line may stand, so heal on the next try.
+        """
+        fd = self.open(name, APPEND_FLAGS)
+        try:
+            if heal and (size := os.fstat(fd).st_size) and last_byte(fd, size) != b"\n":
+                data = b"\n" + data
+            if os.write(fd, data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+            if durable:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def make_folder(self, name: str) -> None:
+        os.mkdir(self._at(name), 0o700, dir_fd=self._fd)
+
+    def remove_folder(self, name: str) -> None:
+        os.rmdir(self._at(name), dir_fd=self._fd)
+
+    def rename(self, old: str, new: str) -> None:
+        os.rename(self._at(old), self._at(new), src_dir_fd=self._fd, dst_dir_fd=self._fd)
+
+    def remove(self, name: str) -> None:
+        """Unlink a file; one that is gone or cannot be removed is left."""
+        with suppress(OSError):
+            os.unlink(self._at(name), dir_fd=self._fd)
+
+    def sync(self) -> None:
+        """Make renames in this folder outlast a loss of power (Windows has no such call)."""
+        if self._fd is None:
+            return
+        try:
+            os.fsync(self._fd)
+        except OSError as error:
+            if error.errno not in _NO_FOLDER_SYNC:
+                raise
+
+    def is_writable(self) -> bool:
+        if self._fd is None:
+            return os.access(self.path, os.W_OK)
+        return os.access(".", os.W_OK, dir_fd=self._fd)

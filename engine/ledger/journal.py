@@ -1,0 +1,219 @@
+"""Line files: events.jsonl and pages.jsonl, read by byte offset and never whole.
+
+Lines end at `\\n` alone (other line ends are text), and anything that is no whole object is
+counted and skipped. So a torn line, which a sudden death leaves, costs one line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from engine.ledger.files import MIB, READ_FLAGS, Folder, Unusable
+from engine.ledger.json_depth import is_deep
+from engine.ledger.meta import shown
+from engine.model.records import EventSlice, TaskEvent, Units
+
+LINE_CAP: Final = MIB
+PAGE_CAP: Final = 8 * MIB  # a page's content is at most 256 KiB, and may be all escapes
+TAIL_BYTES: Final = 64 * 1024
+_BLOCK: Final = 256 * 1024
+
+
+class _Head(msgspec.Struct):
+    """As much of an event as every event has."""
+
+    ts: int | float
+    kind: str
+    data: Any = None
+
+
+_events = msgspec.json.Decoder(_Head)
+
+
+def line(record: dict[str, Any]) -> bytes:
+    """One object as a line of its own."""
+    try:
+        return msgspec.json.encode(record) + b"\n"
+    except UnicodeEncodeError:  # a lone surrogate: it goes out as the escape it came from
+        text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=str)
+        return text.encode("utf-8", "backslashreplace") + b"\n"
+
+
+def event_line(kind: str, ts: float, data: dict[str, Any] | None) -> bytes:
+    """An event as a line; data that nobody would read for its size is replaced by its size."""
+    event: dict[str, Any] = {"ts": ts, "kind": kind}
+    if data is not None:
+        event["data"] = data
+    made = line(event)
+    if len(made) > LINE_CAP:
+        made = line({**event, "data": {"_truncated": True, "_bytes": len(made)}})
+    return made
+
+
+def read_events(folder: Folder, name: str, offset: int, limit: int, whole: bool) -> EventSlice:
+    """Events from `offset` on until about `limit` bytes are read; see `Ledger.read_events`."""
+    events: list[TaskEvent] = []
+    skipped, at = 0, offset
+    for found, at in lines(folder, name, offset, cap=LINE_CAP, whole=whole):
+        event = event_of(found)
+        if event is not None:
+            events.append(event)
+        elif found is None or found.strip():
+            skipped += 1
+        if at - offset >= limit:
+            break
+    return EventSlice(tuple(events), at, skipped)
+
+
+def event_of(found: bytes | None) -> TaskEvent | None:
+    """The event that a line is; None for one that is none, however it goes wrong."""
+    if found is None:
+        return None
+    try:
+        head = _events.decode(found)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return _odd_event(found)
+    data = head.data
+    if is_deep(data):
+        return None
+    return TaskEvent(head.ts, head.kind, data if isinstance(data, dict) else None)
+
+
+def _odd_event(found: bytes) -> TaskEvent | None:
+    """What the fast decoder refuses may still be an event (a lone surrogate in a note)."""
+    try:
+        raw = json.loads(found.decode("utf-8"))
+        head = msgspec.convert(shown(raw), type=_Head)
+    except (ValueError, RecursionError, msgspec.MsgspecError):
+        return None
+    data = head.data if isinstance(head.data, dict) else None
+    return None if is_deep(data) else TaskEvent(head.ts, head.kind, data)
+
+
+def lines(
+    folder: Folder, name: str, offset: int, *, cap: int, whole: bool = False
+) -> Iterator[tuple[bytes | None, int]]:
+    """Each line from `offset` on with the offset behind it; None for one longer than `cap`.
+
+    A last line without its end is left for later, unless `whole`. Memory is bounded by
+    `cap`, whatever the file holds. A file that is not there has no lines.
+    """
+    try:
+        fd = folder.open(name, READ_FLAGS)
+    except FileNotFoundError:
+        return
+    try:
+        os.lseek(fd, offset, os.SEEK_SET)
+        yield from _split(fd, offset, cap, whole)
+    finally:
+        os.close(fd)
+
+
+def _split(fd: int, at: int, cap: int, whole: bool) -> Iterator[tuple[bytes | None, int]]:
+    kept, dropped = bytearray(), 0
+    while block := os.read(fd, _BLOCK):
+        *ended, rest = block.split(b"\n")
+        for part in ended:
+            at += dropped + len(kept) + len(part) + 1
+            too_long = dropped or len(kept) + len(part) > cap
+            yield (None if too_long else bytes(kept) + part), at
+            kept, dropped = bytearray(), 0
+        if dropped or len(kept) + len(rest) > cap:
+            dropped += len(kept) + len(rest)
+            kept = bytearray()
+        else:
+            kept += rest
+    if whole and (kept or dropped):
+        yield (None if dropped else bytes(kept)), at + dropped + len(kept)
+
+
+def page_lines(folder: Folder, name: str, offset: int) -> Iterator[bytes]:
+    """Each whole page as it stands in the file; what is none is passed over."""
+    for found, _ in placed_pages(folder, name, offset):
+        yield found
+
+
+def placed_pages(folder: Folder, name: str, offset: int) -> Iterator[tuple[bytes, int]]:
+    """As `page_lines`, each with the byte behind its line: where to go on."""
+    for found, behind in lines(folder, name, offset, cap=PAGE_CAP):
+        if found and _is_object(found):
+            yield found, behind
+
+
+def page(found: bytes) -> dict[str, Any]:
+    """A line of `page_lines` as a dict, fit to be shown."""
+    try:
+        raw: dict[str, Any] = msgspec.json.decode(found)
+    except msgspec.DecodeError:
+        raw = shown(json.loads(found))
+    return raw
+
+
+def _is_object(found: bytes) -> bool:
+    try:
+        raw = json.loads(found.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(raw, dict) and not is_deep(raw)
+
+
+def tail(folder: Folder, name: str, from_offset: int) -> tuple[Units | None, float | None, int]:
+    """The newest progress and event time behind `from_offset`, from the last 64 KiB at most.
+
+    A file that may not be read tells as little as one that is not there: it is not worth a task.
+    """
+    try:
+        start, data = _last_bytes(folder, name, from_offset)
+    except (OSError, Unusable):
+        return None, None, from_offset
+    end = data.rfind(b"\n") + 1
+    units, last_ts = _newest(data[:end].split(b"\n"))
+    return units, last_ts, start + end
+
+
+def _last_bytes(folder: Folder, name: str, from_offset: int) -> tuple[int, bytes]:
+    """Where the last 64 KiB behind `from_offset` begin, and these. Raises OSError, Unusable."""
+    fd = folder.open(name, READ_FLAGS)
+    try:
+        size = os.fstat(fd).st_size
+        start = max(0, from_offset if from_offset <= size else 0, size - TAIL_BYTES)
+        if start >= size:
+            return size, b""
+        os.lseek(fd, start, os.SEEK_SET)
+        return start, os.read(fd, size - start)
+    finally:
+        os.close(fd)
+
+
+def _newest(found: list[bytes]) -> tuple[Units | None, float | None]:
+    last_ts: float | None = None
+    for text in reversed(found):
+        event = event_of(text) if text else None
+        if event is None:
+            continue
+        last_ts = event.ts if last_ts is None else last_ts
+        if event.kind == "progress" and event.data is not None:
+            return units_of(event.data), last_ts
+    return None, last_ts
+
+
+def units_of(data: dict[str, Any]) -> Units:
+    """The units in a progress event's data; what has an unusable shape is left out."""
+    done, total, message = data.get("unitsDone"), data.get("unitsTotal"), data.get("message")
+    return Units(
+        done=_count(done) or 0,
+        total=_count(total),
+        message=message if isinstance(message, str) else None,
+        failed=_count(data.get("unitsFailed")) or 0,
+    )
+
+
+def _count(number: object) -> int | None:
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        return None
+    return int(number) if 0 <= number < 2**53 else None

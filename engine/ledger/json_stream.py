@@ -1,0 +1,206 @@
+"""JSON read piece by piece: a result may be larger than memory, a member of it may not.
+
+`JsonText` is a cursor on one JSON text. `members` and `items` walk into an object or an
+array; between two steps the caller takes exactly one value, by `value`, `skip`, `string`
+or by walking further in.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from engine.ledger.json_depth import MAX_DEPTH, is_deep
+
+MAX_CHARS: Final = 32 * 1024 * 1024  # of one value that is taken whole; a page has 4 MiB of content
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(strict=False, parse_constant=_no_number)
+_BLANKS = re.compile(r"[ \t\r\n]*")
+# As much of a string as is whole: no half of an escape, and of a surrogate pair neither.
+_RUN = re.compile(
+    r'(?:[^"\\]+|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}'
+    r"|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\[^u])++"
+)
+_DIGITS = re.compile(r"[-+.eE0-9]*")
+_LONE = re.compile(r"\\u[0-9a-fA-F]{4}(?=[^\\]|\\[^u])")
+
+
+class Damaged(ValueError):
+    """The text is no JSON, or one value in it is larger than may be held; `str()` says which."""
+
+
+def decoded(blocks: Iterable[bytes], *, strict: bool = False) -> Iterator[str]:
+    """Blocks of a file as text; what is no UTF-8 becomes U+FFFD, or with `strict` is Damaged."""
+    made = codecs.getincrementaldecoder("utf-8" if strict else "utf-8-sig")
+    decoder = made("strict" if strict else "replace")
+    try:
+        for block in blocks:
+            yield decoder.decode(block)
+        yield decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        raise Damaged("it is not valid UTF-8") from None
+
+
+class JsonText:
+    """A cursor on a JSON text that comes in `pieces`; see the module. Raises Damaged."""
+
+    def __init__(self, pieces: Iterator[str], depth: int = 0) -> None:
+        self._pieces = pieces
+        self._text = ""
+        self._at = 0
+        self._ended = False
+        self._depth = depth
+
+    def peek(self) -> str:
+        """The first character of what comes next; empty at the end of the text."""
+        while True:
+            found = _BLANKS.match(self._text, self._at)
+            self._at = found.end() if found else self._at
+            if self._at < len(self._text) or not self._more():
+                return self._text[self._at : self._at + 1]
+
+    def value(self) -> Any:
+        """The next value, whole."""
+        self.peek()
+        while True:
+            try:
+                found, end = _DECODER.raw_decode(self._text, self._at)
+            except RecursionError:
+                raise Damaged("it is nested too deeply") from None
+            except ValueError:
+                if self._grow():
+                    continue
+                raise Damaged("it is not valid JSON") from None
+            # A number at the end of what was read may go on in the next piece ("1" then ".5").
+            if not _DIGITS.fullmatch(self._text, end) or not self._more():
+                self._at = end
+                if is_deep(found, MAX_DEPTH - self._depth):
+                    raise Damaged("it is nested too deeply")
+                return found
+
+    def skip(self) -> None:
+        """Pass over the next value, however large."""
+        match self.peek():
+            case "{":
+                for _ in self.members():
+                    self.skip()
+            case "[":
+                for _ in self.items():
+                    self.skip()
+            case '"':
+                for _ in self.string():
+                    pass
+            case _:
+                self.value()
+
+    def members(self) -> Iterator[str]:
+        """The names of an object's members; the caller takes each value before the next."""
+        for _ in self._entries("{", "}"):
+            name = self.value()
+            if not isinstance(name, str):
+                raise Damaged("it is not valid JSON")
+            self._take(":")
+            yield name
+
+    def items(self) -> Iterator[int]:
+        """The places in an array; the caller takes each value before the next."""
+        yield from self._entries("[", "]")
+
+    def string(self) -> Iterator[str]:
+        """A string in pieces, its escapes undone."""
+        self._take('"')
+        while True:
+            found = _RUN.match(self._text, self._at)
+            if found:
+                self._at = found.end()
+                yield _unescaped(found[0])
+            elif self._text[self._at : self._at + 1] == '"':
+                self._at += 1
+                return
+            elif lone := self._lone():
+                yield lone
+            elif len(self._text) - self._at > 12 or not self._more():
+                raise Damaged("it ends in the middle of a text")
+
+    def rest(self, limit: int) -> str:
+        """What is left of the text, at most `limit` characters of it."""
+        while len(self._text) - self._at < limit and self._more():
+            pass
+        return self._text[self._at : self._at + limit]
+
+    def end(self) -> None:
+        """Make sure that nothing follows."""
+        if self.peek():
+            raise Damaged("something follows behind its end")
+
+    def _lone(self) -> str:
+        """Half of a surrogate pair without its other half: no run takes it."""
+        found = _LONE.match(self._text, self._at)
+        if found is None:
+            return ""
+        self._at = found.end()
+        return "\ufffd"
+
+    def _entries(self, opening: str, closing: str) -> Iterator[int]:
+        self._take(opening)
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise Damaged("it is nested too deeply")
+        number = 0
+        while self.peek() != closing:
+            if number:
+                self._take(",")
+                self.peek()
+            yield number
+            number += 1
+        self._take(closing)
+        self._depth -= 1
+
+    def _take(self, mark: str) -> None:
+        if self.peek() != mark:
+            raise Damaged("it ends in the middle" if not self.peek() else "it is not valid JSON")
+        self._at += 1
+
+    def _more(self) -> bool:
+        """Read one more piece; False at the end of the text."""
+        while not self._ended:
+            piece = next(self._pieces, None)
+            if piece is None:
+                self._ended = True
+            elif piece:
+                self._text = self._text[self._at :] + piece
+                self._at = 0
+                return True
+        return False
+
+    def _grow(self) -> bool:
+        """At least double what is there, so that trying again costs no square of it."""
+        wanted = 2 * (len(self._text) - self._at)
+        if wanted > 2 * MAX_CHARS:
+            return False
+        parts, size = [self._text[self._at :]], len(self._text) - self._at
+        while size < max(wanted, 1):
+            piece = next(self._pieces, None) if not self._ended else None
+            if piece is None:
+                self._ended = True
+                break
+            parts.append(piece)
+            size += len(piece)
+        grew = size > len(parts[0])
+        self._text, self._at = "".join(parts), 0
+        return grew
+
+
+def _unescaped(run: str) -> str:
+    try:
+        return str(_DECODER.decode(f'"{run}"'))
+    except ValueError:
+        raise Damaged("it is not valid JSON") from None

@@ -1,0 +1,319 @@
+"""The ledger: the one deep face through which every process reads and writes task folders.
+
+It owns the layout and the order of writes (result, terminal meta, terminal event). The
+disk is the only truth: nothing is cached, so two processes can never disagree. Every
+call is synchronous and may wait for a lock or a disk: callers use a thread.
+Without a lease it looks, and looking creates, changes and touches nothing; a change that
+is asked for by name (a cancel) then takes a lease for that moment.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from engine.ledger import changes, journal, meta, opening, task_files
+from engine.ledger.commit import Change, Commit, Commits, How
+from engine.ledger.files import Folder, writing
+from engine.ledger.lease import Lease, momentary
+from engine.ledger.lock import TIMEOUT_S, must_wait
+from engine.ledger.machine import wall_ms
+from engine.ledger.reader import LedgerLook
+from engine.ledger.result_assembly import APART_BYTES, apart, assemble
+from engine.model import redact
+from engine.model.errors import EngineError, LedgerReadOnly, TaskNotFound, TransitionError
+from engine.model.lifecycle import LEDGER
+from engine.model.records import (
+    DOCUMENTS,
+    EVENTS_NAME,
+    LIVE,
+    META_NAME,
+    PAGES_NAME,
+    RESULT_NAME,
+    EngineFields,
+    ErrorInfo,
+    Status,
+    TaskRecord,
+    Units,
+)
+
+log = logging.getLogger(__name__)
+
+REASON_CHARACTERS: Final = 500
+_ENDINGS: Final = {end: end.lower() for end in (Status.COMPLETED, Status.FAILED, Status.CANCELLED)}
+
+
+class Ledger(LedgerLook):
+    """Tasks in folders below `root`; see the module. Safe to share between threads.
+
+    Calls that write raise LedgerReadOnly or LedgerWriteFailed, and then the old file
+    stands whole. With a lease, opening sweeps what dead processes left half-written.
+    `told` is called after each change of state that this ledger wrote (claimed, ended).
+    """
+
+    def __init__(
+        self, root: Path, *, lease: Lease | None = None, now_ms: Callable[[], int] = wall_ms
+    ) -> None:
+        super().__init__(root, now_ms=now_ms)
+        self.lease = lease
+        self.told: Callable[[TaskRecord], None] = lambda record: None
+        self._commits = Commits()
+        self._healed: set[tuple[str, str]] = set()  # line files that we know to end in a line end
+        if lease is not None:
+            with writing(str(self.root)):
+                opening.sweep(self.root)
+
+    def create(
+        self,
+        kind: str,
+        args: Mapping[str, Any],
+        *,
+        engine: EngineFields | None = None,
+        now_ms: int | None = None,
+        fields: Mapping[str, Any] | None = None,
+        documents: Mapping[str, bytes] | None = None,
+    ) -> TaskRecord:
+        """Write down a PENDING task of this process; it is on disk when this returns.
+
+        `args` are validated by the caller and redacted here. `fields`, redacted already,
+        stand in the record from its first moment (an envelope is RUNNING at once, and lives
+        on with another process' pid), and so do its `documents` (see records.DOCUMENTS).
+        Raises LedgerReadOnly also for a ledger without a lease: a task needs an owner.
+        """
+        lease = self._own_lease()
+        summary = redact.summarise(args)
+        created_at = self._now_ms() if now_ms is None else now_ms
+        raw = changes.new_meta(kind, summary, engine or EngineFields(), lease, created_at)
+        changes.preset(raw, fields or {})
+        while True:
+            nonce = f"{lease.pid}:{created_at}:{secrets.token_hex(8)}"
+            task_id = changes.derived_id(kind, summary.whole, nonce, created_at)
+            data = meta.encoded({"task_id": task_id, **raw, "task_nonce": nonce})
+            with writing(str(self.root)), Folder.at(str(self.root)) as root:
+                files = {META_NAME: data, **(documents or {})}
+                if task_files.place_task(root, task_id, files, lease.temp_name("new")):
+                    return meta.glance(data, task_id)
+
+    def mutate(
+        self, task_id: str, change: Change, *, durable: bool = False, wait_s: float = TIMEOUT_S
+    ) -> TaskRecord:
+        """Read, `change` and replace meta.json under both locks; the record that now stands.
+        Source: seed 000, invariants 1 and 3.
+
+        `change` gets the whole dict and must be quick: everybody waits for it. One that
+        changes nothing writes nothing. `durable` outlives a loss of power.
+
+        Raises:
+            TransitionError: the task is terminal, or the table forbids the step.
+            TaskUnreadable: its meta.json cannot be used and is left alone.
+            LockTimeout: the folder stayed locked for `wait_s`.
+        """
+        return self._commit(task_id, change, How(durable, wait_s)).record
+
+    def must_wait(self, task_id: str) -> bool:
+        """Would a change of this task have to wait for another program's lock? Writes nothing."""
+        with self._task(task_id) as folder:
+            return must_wait(folder)
+
+    def claim(self, task_id: str) -> TaskRecord:
+        """Take a PENDING task for this process: RUNNING, with a `started` event.
+
+        Raises TransitionError when another was first, or when it was cancelled.
+        """
+        lease = self._own_lease()
+
+        def start(raw: dict[str, Any]) -> None:
+            ours = changes.engine_of(raw).get("runner") == lease.nonce
+            if raw.get("status") != Status.PENDING and not (
+                ours and task_id in self._commits.unsure
+            ):
+                LEDGER.check(f"task {task_id}", str(raw.get("status")), Status.RUNNING)
+            changes.begin(raw, lease, self._now_ms())
+
+        record = self.mutate(task_id, start, durable=True)
+        self._tell(record)
+        self.note(task_id, [("started", None)])
+        return record
+
+    def request_cancel(self, task_id: str, reason: str | None = None) -> TaskRecord:
+        """Ask a task to stop: what nobody works on is CANCELLED at once, the rest is asked.
+
+        The first request stands; an ended task is returned as it is. `reason` is kept in
+        the `cancel_requested` event. Source: seed 000, invariant 4.
+        """
+        why = redact.text(reason)[:REASON_CHARACTERS] if reason else None
+        done = self._commit(
+            task_id, lambda raw: changes.ask_to_stop(raw, self._now_ms(), why), How(durable=True)
+        )
+        if done.changed:
+            said: list[tuple[str, dict[str, Any] | None]] = []
+            if reason is not None or not done.record.is_terminal:
+                said.append(("cancel_requested", {"reason": reason} if reason else None))
+            if done.record.is_terminal:
+                said.append(("cancelled", None))
+            self.note(task_id, said, durable=True)
+        return done.record
+
+    def finish(
+        self,
+        task_id: str,
+        status: Status,
+        *,
+        error: ErrorInfo | None = None,
+        units: Units | None = None,
+    ) -> TaskRecord:
+        """End a task for good: terminal meta, then its event; `write_result` comes before.
+
+        A request to stop that is on disk by now makes it CANCELLED. Raises TransitionError
+        when it has already ended.
+        """
+        if error is not None:
+            error = ErrorInfo(message=redact.text(error.message), code=error.code)
+        result_path = str(self.root / task_id / RESULT_NAME)
+
+        def end(raw: dict[str, Any]) -> None:
+            if self._commits.ended(task_id, str(raw.get("status"))):
+                return
+            LEDGER.check(f"task {task_id}", str(raw.get("status")), status)
+            changes.end(
+                raw, status, self._now_ms(), error=error, units=units, result_path=result_path
+            )
+
+        record = self.mutate(task_id, end, durable=True)
+        error = record.error  # a force may have taken it away
+        data = {"error": {"message": error.message, "code": error.code}} if error else None
+        self.note(task_id, [(_ENDINGS[Status(record.status)], data)], durable=True)
+        self._healed -= {(task_id, EVENTS_NAME), (task_id, PAGES_NAME)}
+        return record
+
+    def append_event(self, task_id: str, kind: str, data: Mapping[str, Any] | None = None) -> None:
+        """Add one event, redacted, by one write; not flushed (a kill loses nothing)."""
+        self.append_events(task_id, [(kind, data)])
+
+    def append_events(
+        self,
+        task_id: str,
+        events: Iterable[tuple[str, Mapping[str, Any] | None]],
+        *,
+        durable: bool = False,
+    ) -> None:
+        """Add several events by one write: nobody's lines come between them."""
+        now = self._now_ms()
+        lines = [
+            journal.event_line(kind, now, redact.value(data) if data is not None else None)
+            for kind, data in events
+        ]
+        self._append(task_id, EVENTS_NAME, b"".join(lines), durable)
+
+    def append_page(self, task_id: str, page: Mapping[str, Any]) -> None:
+        """Keep a finished unit; before its progress event, so that a kill loses no page."""
+        self._append(task_id, PAGES_NAME, journal.line(task_files.clean_page(page)), durable=False)
+
+    def append_pages(self, task_id: str, pages: Iterable[Mapping[str, Any]]) -> None:
+        """Keep several units by one write."""
+        lines = b"".join(journal.line(task_files.clean_page(page)) for page in pages)
+        self._append(task_id, PAGES_NAME, lines, durable=False)
+
+    def write_units(self, task_id: str, head: Mapping[str, Any], key: str) -> None:
+        """Put result.json in place: `head` with the kept units, or where these are many, alone.
+
+        Raises TransitionError for a task that has already ended.
+        """
+        if self.file_size(task_id, PAGES_NAME) <= APART_BYTES:
+            self.write_result(task_id, assemble(head, key, self.raw_pages(task_id)))
+            return
+        # What a flushed result refers to has to outlast a loss of power as well.
+        self._append(task_id, PAGES_NAME, b"", durable=True)
+        total = sum(1 for _ in self.raw_pages(task_id))
+        self.write_result(task_id, apart(head, key, total))
+
+    def write_result(self, task_id: str, chunks: Iterable[bytes]) -> None:
+        """Put result.json in place, streamed, whole or not at all, flushed.
+
+        Raises TransitionError for a task that has already ended.
+        """
+        with self._task(task_id) as folder:
+            status = str(self._whole(folder, task_id)[1].get("status"))
+            if status not in LIVE:
+                if self._commits.ended(task_id, status):
+                    return  # it is there already
+                raise TransitionError(subject=f"task {task_id}", source=status, target="result")
+            with momentary(self.root, self.lease) as lease, writing(folder.path):
+                temp = lease.temp_name(RESULT_NAME)
+                folder.replace(RESULT_NAME, chunks, temp=temp, durable=True)
+
+    def write_artifact(self, task_id: str, name: str, data: bytes) -> str:
+        """Keep a file of the task; its place in the folder, under a name made safe."""
+        with (
+            self._task(task_id) as folder,
+            momentary(self.root, self.lease) as lease,
+            writing(folder.path),
+        ):
+            return task_files.write_artifact(folder, name, data, lease)
+
+    def write_document(self, task_id: str, name: str, data: bytes) -> None:
+        """Replace a kind's own file (see records.DOCUMENTS), whole or not at all."""
+        if name not in DOCUMENTS:
+            raise ValueError(f"{name} is no document of a task")
+        with (
+            self._task(task_id) as folder,
+            momentary(self.root, self.lease) as lease,
+            self._writable(folder, task_id),
+        ):
+            folder.replace(name, [data], temp=lease.temp_name(name), durable=False)
+
+    def _commit(self, task_id: str, change: Change, how: How) -> Commit:
+        with self._task(task_id) as folder:
+            self._whole(folder, task_id)  # an unusable folder gets no lock file either
+            with momentary(self.root, self.lease) as lease, self._writable(folder, task_id):
+                done = self._commits.make(folder, task_id, change, lease, how)
+        if done.changed and done.record.is_terminal:  # it was live before: terminal is final
+            self._tell(done.record)
+        return done
+
+    def _tell(self, record: TaskRecord) -> None:
+        try:
+            self.told(record)
+        except EngineError as error:  # what follows a task must not stand in its way
+            log.warning("task %s: its end was not passed on: %s", record.task_id, error)
+
+    def _append(self, task_id: str, name: str, data: bytes, durable: bool) -> None:
+        mark = (task_id, name)
+        with self._task(task_id) as folder, self._writable(folder, task_id):
+            heal = mark not in self._healed
+            self._healed.discard(mark)  # until it is known again to end in a line end
+            folder.append(name, data, heal=heal, durable=durable)
+            self._healed.add(mark)
+
+    def note(
+        self,
+        task_id: str,
+        events: Iterable[tuple[str, Mapping[str, Any] | None]],
+        *,
+        durable: bool = False,
+    ) -> None:
+        """Tell of a change that is on disk already: it stands, whatever happens to its event."""
+        try:
+            self.append_events(task_id, events, durable=durable)
+        except EngineError as error:
+            log.warning("task %s: its event could not be written: %s", task_id, error)
+
+    @contextmanager
+    def _writable(self, folder: Folder, task_id: str) -> Iterator[None]:
+        with writing(folder.path):
+            try:
+                yield
+            except FileNotFoundError as error:
+                raise TaskNotFound(task_id=task_id, root=str(self.root)) from error
+
+    def _own_lease(self) -> Lease:
+        if self.lease is None:
+            raise LedgerReadOnly(path=str(self.root))
+        self.lease.renew(
+            anew=True
+        )  # a task whose owner cannot be found would be taken for an orphan
+        return self.lease

@@ -1,0 +1,313 @@
+"""Looking at many tasks at once, writing nothing: no lock, no path objects, one open root.
+
+Measured on 10,000 tasks: decoding straight into records costs 1.4 x the bare
+scandir + open + read; everything that is done for each task here is counted.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import islice
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from engine.ledger import meta
+from engine.ledger.byte_io import read_fully
+from engine.ledger.files import HAS_DIR_FD, LINK_REASON, READ_FLAGS, Folder, Unusable, refusal
+from engine.ledger.json_depth import may_be_deep
+from engine.model.errors import LedgerUnusable
+from engine.model.records import META_NAME, TERMINAL, Stamp, TaskId, TaskRecord, Unreadable
+
+SMALL_BYTES: Final = 16 * 1024
+UNFINISHED_MS: Final = 5_000  # so long a folder may be without its meta.json
+Decode = Callable[[bytes, str], TaskRecord]
+Make = Callable[[TaskRecord, str], TaskRecord]
+_LOOK_FLAGS: Final = (
+    getattr(os, "O_PATH", os.O_RDONLY)  # of Linux: cheaper than to open it for reading
+    | getattr(os, "O_DIRECTORY", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
+_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
+_is_id = _ID.fullmatch
+_are_ids = re.compile(rf"(?:{_ID.pattern}/)*+", re.ASCII).fullmatch
+_ID_OF, _MADE_AT = attrgetter("task_id"), attrgetter("created_at")
+
+
+class Found(NamedTuple):
+    """One task of a listing; the stamp is None where there is no meta.json to stamp."""
+
+    task_id: TaskId
+    entry: TaskRecord | Unreadable
+    stamp: Stamp | None
+
+
+def is_task_id(text: str) -> bool:
+    """Is this the name of a task's folder? Anything else never becomes a path."""
+    return _is_id(text) is not None
+
+
+def folders(root: Folder, at_once: int) -> Iterator[list[TaskId]]:
+    """As `task_ids`, in parts: half of the time."""
+    try:
+        with root.scan() as found:
+            while part := list(islice(found, at_once)):
+                yield _ids([one.name for one in part if one.is_dir(follow_symlinks=False)])
+    except OSError as error:
+        raise LedgerUnusable(path=root.path, reason=link_or(error)) from error
+
+
+def _ids(names: list[str]) -> list[TaskId]:
+    """Those of the names in a folder that are ids; all of them are judged at once."""
+    whole = _are_ids("/".join([*names, ""]))  # no name can hold the slash
+    found: Any = names if whole else [name for name in names if _is_id(name)]
+    return found  # type: ignore[no-any-return]  # a call of TaskId for each would show in the time
+
+
+def task_ids(root: Folder) -> Iterator[TaskId]:
+    """The task folders; links, files and other names are passed over. Raises LedgerUnusable."""
+    try:
+        with root.scan() as found:
+            for entry in found:
+                name: Any = entry.name  # a call of TaskId for each would show in the time
+                if _is_id(name) and entry.is_dir(follow_symlinks=False):
+                    yield name
+    except OSError as error:
+        raise LedgerUnusable(path=root.path, reason=link_or(error)) from error
+
+
+def stamps(root: Folder) -> Iterator[tuple[TaskId, Stamp | None]]:
+    """Each task with the stamp of its meta.json, or None while it has none."""
+    root_fd = root.fd
+    if root_fd is None:
+        for task_id in task_ids(root):
+            yield task_id, stamp(root, _below(task_id))
+        return
+    for task_id in task_ids(root):
+        try:  # what `stamp` does, without its calls: half of the time of a scan
+            facts = os.stat(f"{task_id}/{META_NAME}", dir_fd=root_fd, follow_symlinks=False)
+        except OSError:
+            yield task_id, None
+        else:
+            yield task_id, Stamp(facts.st_ino, facts.st_mtime_ns, facts.st_size)
+
+
+def stamp(folder: Folder, name: str) -> Stamp | None:
+    """What one stat tells about a meta.json; None where there is none."""
+    try:
+        return _known(folder.facts(name))
+    except OSError:
+        return None
+
+
+def packed(stamp: Stamp | None) -> int | None:
+    """All of a stamp in one number, a third as large: for who keeps one for each task."""
+    if stamp is None:
+        return None
+    # Below 0 for a time before 1970, and still no other stamp's number: times have 64 bits.
+    return ((stamp.inode << 64 | stamp.size) << 64) + stamp.mtime_ns
+
+
+def kept(found: Found, make: Make) -> tuple[TaskRecord | Unreadable, int | None]:
+    """What is kept of it where one is kept for each task; the stamp is packed."""
+    task_id, entry, mark = found
+    if not isinstance(entry, TaskRecord):
+        return entry, packed(mark)
+    entry = make(entry, task_id)
+    if make is meta.lighter and mark is not None:
+        entry = meta.bounded(entry, mark.size)
+    return entry, packed(mark)
+
+
+def newest(
+    entries: Iterable[TaskRecord | Unreadable],
+    status: Collection[str],
+    kind: Collection[str],
+    since: float | None,
+) -> list[TaskRecord | Unreadable]:
+    """The entries that match, newest first; equal times are ordered by id."""
+    found = list(entries)
+    chosen = found
+    if status or kind or since is not None:
+        chosen = [entry for entry in found if _matches(entry, status, kind, since)]
+    # Two sorts by one plain key each take half the time of one sort by pairs.
+    chosen.sort(key=_ID_OF, reverse=True)
+    chosen.sort(key=_MADE_AT, reverse=True)
+    return chosen
+
+
+def _matches(
+    entry: TaskRecord | Unreadable,
+    status: Collection[str],
+    kind: Collection[str],
+    since: float | None,
+) -> bool:
+    if since is not None and entry.created_at < since:
+        return False
+    if isinstance(entry, Unreadable):
+        return not status and not kind
+    return (not status or entry.status in status) and (not kind or entry.kind in kind)
+
+
+def entries(
+    root: Folder, ids: Iterable[str], now_ms: int, make: Make = meta.shared
+) -> Iterator[TaskRecord | Unreadable]:
+    """Each of `ids` as it stands, without stamps: the fastest way through a whole ledger."""
+    root_fd, glimpse, is_flat = root.fd, meta.glimpse, meta.is_flat
+    for task_id in ids:
+        record = None
+        if root_fd is not None:
+            try:  # `pread` refuses pipes and sockets, so no fstat is needed to tell them apart
+                fd = _open_meta(root_fd, task_id)
+                try:
+                    data = os.pread(fd, SMALL_BYTES, 0)
+                    record = glimpse(data)
+                    record = record if is_flat(record) or not may_be_deep(data) else None
+                finally:
+                    os.close(fd)
+            except (OSError, *meta.REFUSED):
+                record = None  # a closer look will tell; also what is cut off at the cap
+        if record is not None and record.task_id == task_id:
+            yield make(record, task_id)
+        elif (found := _read(root, task_id, now_ms, meta.glance)) is not None:
+            yield kept(found, make)[0]
+
+
+def ended(
+    root: Folder, ids: Collection[str], make: Make = meta.shared
+) -> tuple[list[TaskRecord], list[str]]:
+    """What of `ids` has ended and can be read at once, and which want a closer look.
+
+    For whoever has not seen the ledger before: what has ended stays as it is, so it needs no
+    stamp, which would take a sixth longer. Each thing done here is done 100,000 times.
+    """
+    if root.fd is None:
+        return [], list(ids)
+    glimpse, is_flat = meta.glimpse, meta.is_flat
+    found: list[TaskRecord] = []
+    texts, rest = _texts(root.fd, ids)
+    for task_id, data in texts:
+        try:
+            record = glimpse(data)
+        except meta.REFUSED:
+            rest.append(task_id)
+            continue
+        known = record.task_id == task_id and record.status in TERMINAL
+        if known and (is_flat(record) or not may_be_deep(data)):
+            found.append(make(record, task_id))
+        else:
+            rest.append(task_id)
+    return found, rest
+
+
+def _texts(root_fd: int, ids: Iterable[str]) -> tuple[list[tuple[str, bytes]], list[str]]:
+    """The beginning of each meta.json, and of which ids it could not be had.
+
+    Reading all before any is decoded takes a twentieth less: each work finds its caches warm.
+    """
+    found: list[tuple[str, bytes]] = []
+    rest: list[str] = []
+    for task_id in ids:
+        try:  # `pread` refuses pipes and sockets, see `entries`
+            fd = _open_meta(root_fd, task_id)
+            try:
+                found.append((task_id, os.pread(fd, SMALL_BYTES, 0)))
+            finally:
+                os.close(fd)
+        except OSError:
+            rest.append(task_id)
+    return found, rest
+
+
+def read_many(
+    root: Folder, ids: Iterable[str], now_ms: int, decode: Decode = meta.glance
+) -> Iterator[Found]:
+    """Each of `ids` as it stands; one that is gone, or not begun to be written, is left out."""
+    for task_id in ids:
+        found = _read(root, task_id, now_ms, decode)
+        if found is not None:
+            yield found
+
+
+def _read(root: Folder, task_id: str, now_ms: int, decode: Decode) -> Found | None:
+    mark: Stamp | None = None
+    try:
+        data, mark = _meta_bytes(root, task_id)
+        # Twice as fast as calling Found, and this is done for every task there is.
+        return tuple.__new__(Found, (task_id, decode(data, task_id), mark))
+    except Unusable as error:
+        reason = str(error)
+    except FileNotFoundError:
+        return _unfinished(root, task_id, now_ms)
+    except OSError as error:
+        if error.errno == errno.ENOTDIR:
+            return None
+        if error.errno in (errno.EMFILE, errno.ENFILE):  # says nothing about the task
+            raise LedgerUnusable(path=root.path, reason=link_or(error)) from error
+        reason = link_or(error)
+    mark = mark or stamp(root, _below(task_id))
+    seen_ms = mark.mtime_ns // 1_000_000 if mark else now_ms
+    return Found(TaskId(task_id), unreadable(root, task_id, reason, seen_ms), mark)
+
+
+def link_or(error: OSError) -> str:
+    """Why the system keeps something back, in words."""
+    return LINK_REASON if error.errno == errno.ELOOP else error.strerror or str(error)
+
+
+def _meta_bytes(root: Folder, task_id: str) -> tuple[bytes, Stamp]:
+    if not HAS_DIR_FD:
+        with root.enter(task_id) as folder:
+            return folder.read(META_NAME, meta.META_CAP), _known(folder.facts(META_NAME))
+    try:
+        fd = _open_meta(root.fd, task_id)
+    except OSError as error:
+        raise refusal(error) from error
+    try:
+        facts = os.fstat(fd)
+        if not stat.S_ISREG(facts.st_mode):
+            raise Unusable("not a regular file")
+        if facts.st_size > meta.META_CAP:
+            raise Unusable("larger than 1 MiB")
+        return read_fully(fd, facts.st_size), _known(facts)
+    finally:
+        os.close(fd)
+
+
+def _open_meta(root_fd: int | None, task_id: str) -> int:
+    """The meta.json of a task, never through a link that took the place of its folder."""
+    folder = os.open(task_id, _LOOK_FLAGS, dir_fd=root_fd)
+    try:
+        return os.open(META_NAME, READ_FLAGS, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _known(facts: os.stat_result) -> Stamp:
+    return Stamp(facts.st_ino, facts.st_mtime_ns, facts.st_size)
+
+
+def _unfinished(root: Folder, task_id: str, now_ms: int) -> Found | None:
+    """A folder without meta.json: about to be written at first, given up on after 5 s."""
+    try:
+        facts = root.facts(task_id)
+    except OSError:
+        return None
+    made_ms = facts.st_mtime_ns // 1_000_000
+    if not stat.S_ISDIR(facts.st_mode) or abs(now_ms - made_ms) < UNFINISHED_MS:
+        return None
+    return Found(TaskId(task_id), unreadable(root, task_id, "was never finished", made_ms), None)
+
+
+def unreadable(root: Folder, task_id: str, reason: str, seen_ms: int) -> Unreadable:
+    """The row that is shown instead of a record, with its place for the way out."""
+    path = os.path.join(root.path, task_id, META_NAME)
+    return Unreadable(task_id=task_id, reason=reason, path=path, seen_at=seen_ms)
+
+
+def _below(task_id: str) -> str:
+    return f"{task_id}/{META_NAME}"

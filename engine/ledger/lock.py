@@ -1,0 +1,330 @@
+"""The two locks of a task folder: one between our processes, one shared with OpenChrome.
+
+First `lock`, which the kernel holds for us and drops when we die; then the directory
+`.lock.lock`, which is how OpenChrome (npm proper-lockfile) locks. Only the holder of the
+first may touch a dead second, so two of ours never take it over at once. Nothing is ever
+put into that directory and its time is never changed: either would end the peer. A peer's
+directory is dead when it was seen not to move for longer than a living peer lets it
+(`lock_watch`), whatever its date.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import filelock
+import msgspec
+
+from engine.ledger import machine
+from engine.ledger.byte_io import read_fully
+from engine.ledger.files import LOCK_FLAGS, NEW_FLAGS, READ_FLAGS, Folder, Unusable
+from engine.ledger.listing import task_ids
+from engine.ledger.lock_watch import UNMOVED_S, WATCHED, Identity, identity_of, place_of
+from engine.model.errors import LedgerUnusable, LockTimeout
+
+OURS, TARGET, PEERS = "lock", ".lock", ".lock.lock"
+NAMES: Final = (OURS, TARGET, PEERS)  # of a task; a task run's are its own
+TIMEOUT_S: Final = 15.0
+WATCH_S: Final = 1.0  # a directory of ours that died is watched for so long
+COARSE_S: Final = 0.05  # a file's time may lag behind the clock by a tick of the kernel
+BUSY_S, ROOM_S = 2.0, 0.15  # OpenChrome tries every 100 ms and gives up after 100 tries
+_RECORD_BYTES = 512
+_UTIMES_NS: Final = 1_000_000  # Node sets times in whole milliseconds
+
+
+class LockLost(Exception):
+    """Our `.lock.lock` is not there any more: what was read under it may be old."""
+
+
+class TaskLock:
+    """Both locks of the task in `folder`, for one read-modify-write of its meta.json.
+
+    Used once. Entering raises LockTimeout after `timeout_s`, or OSError and Unusable for
+    a folder that cannot be written.
+    """
+
+    def __init__(
+        self,
+        folder: Folder,
+        task_id: str,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        names: tuple[str, str, str] = NAMES,
+    ) -> None:
+        self._ours, self._target, self._peers = names
+        self._folder = folder
+        self._task_id = task_id
+        self._timeout_s = timeout_s
+        self._fd = -1
+        self._identity: Identity | None = None
+        self._left = _Record()
+        self._record: dict[str, Any] = {}
+
+    def __enter__(self) -> TaskLock:
+        began = time.monotonic()
+        self._take_ours(began)
+        try:
+            self._left = self._recorded()
+            self._record = msgspec.structs.asdict(self._left)
+            self._leave_room()
+            self._take_peers(began)
+        except BaseException:
+            os.close(self._fd)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if self._look() == self._identity:
+                # What cannot be removed stays on record as ours: the next of us takes it at once.
+                with suppress(OSError):
+                    self._folder.remove_folder(self._peers)
+                    self._record["dir"] = None
+            self._record["trying_ns"] = 0
+            self._write_record(last=time.monotonic())
+        finally:
+            os.close(self._fd)
+
+    def free_dead(self) -> None:
+        """Remove a `.lock.lock` that one of us died in, without waiting for anything.
+
+        For a task that has ended: nobody would take its lock again, and so find it.
+        """
+        fd = self._folder.open(self._ours, LOCK_FLAGS)
+        try:
+            identity = self._look()
+            if identity is None or not filelock.lock_descriptor(fd, blocking=False):
+                return
+            self._fd = fd
+            self._left = self._recorded()
+            tried = self._was_tried(identity) and time.time() - identity[1] / 1e9 > WATCH_S
+            if tried or self._was_ours(identity):
+                self._take_over(identity)
+        finally:
+            os.close(fd)
+
+    def check(self) -> None:
+        """Raise LockLost unless `.lock.lock` is still the one that we made."""
+        if self._look() != self._identity:
+            raise LockLost(self._task_id)
+
+    def _take_ours(self, began: float) -> None:
+        while (fd := _locked(self._folder, self._ours)) is None:
+            self._give_up_or_wait(began, 0.002, 0.012)
+        self._fd = fd
+
+    def _give_up_or_wait(self, began: float, least_s: float, most_s: float) -> None:
+        waited_s = time.monotonic() - began
+        if waited_s > self._timeout_s:
+            raise LockTimeout(task_id=self._task_id, waited_s=waited_s)
+        time.sleep(random.uniform(least_s, most_s))
+
+    def _leave_room(self) -> None:
+        """After 2 s in which we all used this task without a break, let the peer in for 150 ms.
+
+        All of ours wait at `lock` meanwhile. The monotonic clock is the same for every
+        process until the machine is started anew, and then it is smaller.
+        """
+        now = time.monotonic()
+        since, last = self._record.get("since", now), self._record.get("last", 0.0)
+        if not 0 <= now - last < ROOM_S or not now - since >= 0:
+            since = now
+        if now - since > BUSY_S:
+            time.sleep(ROOM_S)
+            since = time.monotonic()
+        self._record["since"] = since
+
+    def _take_peers(self, began: float) -> None:
+        if not self._folder.has(self._target):  # OpenChrome asks for its real path
+            self._make_target()
+        place = place_of(self._folder, self._peers)
+        while not self._made_directory():
+            if (identity := self._look()) is not None:
+                unmoved_s = WATCHED.unmoved_s(place, identity, time.monotonic())
+                if self._is_dead(identity, unmoved_s):
+                    self._take_over(identity)
+                    continue
+            self._give_up_or_wait(began, 0.005, 0.05)
+        WATCHED.forget(place)
+
+    def _make_target(self) -> None:
+        with suppress(FileExistsError):
+            fd = self._folder.open(self._target, NEW_FLAGS)
+            try:
+                os.write(fd, b"{}")
+            finally:
+                os.close(fd)
+
+    def _made_directory(self) -> bool:
+        self._record["trying_ns"] = time.time_ns()
+        self._write_record()
+        try:
+            self._folder.make_folder(self._peers)
+        except (FileExistsError, PermissionError) as error:
+            self._record["trying_ns"] = 0  # who takes it from now on is none of ours that died
+            self._write_record()
+            # Windows refuses while a removed directory is still open somewhere: that is "busy".
+            if isinstance(error, PermissionError) and not self._folder.is_writable():
+                raise
+            return False
+        self._identity = self._look()
+        self._record["dir"] = self._identity
+        self._write_record()
+        return True
+
+    def _look(self) -> Identity | None:
+        return identity_of(self._folder, self._peers)
+
+    def _is_dead(self, identity: Identity, unmoved_s: float) -> bool:
+        if self._was_ours(identity) or unmoved_s >= UNMOVED_S:
+            return True
+        return unmoved_s >= WATCH_S and self._was_tried(identity)
+
+    def _was_ours(self, identity: Identity) -> bool:
+        """Made by one of us that died inside: it cannot hold `lock`, for we do."""
+        return self._left.made(identity)
+
+    def _was_tried(self, identity: Identity) -> bool:
+        return self._left.tried(identity)
+
+    def _take_over(self, identity: Identity) -> None:
+        """Move the dead directory aside, make sure that it was that one, and remove it."""
+        aside = f"{self._peers}.dead-{secrets.token_hex(8)}"
+        with suppress(OSError):  # gone, or busy: the next round sees
+            self._folder.rename(self._peers, aside)
+            facts = self._folder.facts(aside)
+            if facts.st_ino != identity[0] and not self._folder.has(self._peers):
+                self._folder.rename(aside, self._peers)  # a living peer was quicker: it is put back
+                return
+            self._folder.remove_folder(aside)
+
+    def _recorded(self) -> _Record:
+        return _read_record(self._fd)
+
+    def _write_record(self, last: float | None = None) -> None:
+        """Note in `lock` who holds `.lock.lock`, for the next of us after a sudden death."""
+        if last is not None:
+            self._record["last"] = last
+        self._record["pid"], self._record["started_at"] = machine.me()
+        data = msgspec.json.encode(self._record)
+        with suppress(OSError):  # a full disk: the locks hold without it
+            os.lseek(self._fd, 0, os.SEEK_SET)
+            os.write(self._fd, data.ljust(_RECORD_BYTES))
+
+
+@contextmanager
+def held(folder: Folder, name: str, subject: str, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
+    """Hold the kernel lock on `name`: for records that only ours write. Raises as `TaskLock`."""
+    began = time.monotonic()
+    while (fd := _locked(folder, name)) is None:
+        if (waited_s := time.monotonic() - began) > timeout_s:
+            raise LockTimeout(task_id=subject, waited_s=waited_s)
+        time.sleep(random.uniform(0.001, 0.005))  # nobody is told when it is free
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def _locked(folder: Folder, name: str) -> int | None:
+    """The descriptor of `name`, locked by the kernel for us; None while another holds it."""
+    fd = folder.open(name, LOCK_FLAGS)
+    try:
+        # A file that lost its name while we opened it guards nothing: the next look takes the new.
+        if filelock.lock_descriptor(fd, blocking=False) and os.fstat(fd).st_nlink:
+            return fd
+    except BaseException:
+        os.close(fd)
+        raise
+    os.close(fd)
+    return None
+
+
+class _Record(msgspec.Struct):
+    """What `lock` holds: who made `.lock.lock` last, and since when we use it unbroken."""
+
+    dir: list[int] | None = None
+    trying_ns: int = 0
+    since: float = 0.0
+    last: float = 0.0
+    pid: int = 0
+    started_at: float = 0.0
+
+    def made(self, identity: Identity) -> bool:
+        return self.dir is not None and tuple(self.dir) == identity
+
+    def tried(self, identity: Identity) -> bool:
+        """Made just after one of us tried, who then died before it could write that down.
+
+        A peer's could be that young, too; but Node gives its own a time of whole milliseconds.
+        """
+        after_s = (identity[1] - self.trying_ns) / 1e9
+        return -COARSE_S < after_s < WATCH_S and identity[1] % _UTIMES_NS != 0
+
+
+def _read_record(fd: int) -> _Record:
+    os.lseek(fd, 0, os.SEEK_SET)
+    try:
+        return msgspec.json.decode(read_fully(fd, _RECORD_BYTES), type=_Record)
+    except (msgspec.DecodeError, OSError):
+        return _Record()
+
+
+def held_by_another(folder: Folder) -> bool:
+    """Does a lock directory stand here that is not one of ours? A look: nothing is written."""
+    return lock_of_another(folder) is not None
+
+
+def lock_of_another(folder: Folder) -> Identity | None:
+    """The lock directory that stands here and is not one of ours. A look."""
+    identity = identity_of(folder, PEERS)
+    if identity is None:
+        return None
+    record = _record_in(folder)
+    return None if record.made(identity) or record.tried(identity) else identity
+
+
+def _record_in(folder: Folder) -> _Record:
+    try:
+        fd = folder.open(OURS, READ_FLAGS)
+    except (OSError, Unusable):
+        return _Record()
+    try:
+        return _read_record(fd)
+    finally:
+        os.close(fd)
+
+
+def locks_of_others(root: Path) -> dict[str, Identity]:
+    """Each task below `root` whose lock another program holds, with that lock. A look."""
+    found: dict[str, Identity | None] = {}
+    with suppress(OSError, LedgerUnusable), Folder.at(str(root)) as top:
+        for task_id in list(task_ids(top)):
+            with suppress(OSError), top.enter(task_id) as folder:
+                found[task_id] = lock_of_another(folder)
+    return {task_id: identity for task_id, identity in found.items() if identity is not None}
+
+
+def must_wait(folder: Folder) -> bool:
+    """Would a try to take this lock now be in vain? Each call adds to what was seen of it."""
+    identity = identity_of(folder, PEERS)
+    if identity is None:
+        return False
+    record = _record_in(folder)
+    if record.made(identity):
+        return False
+    limit_s = WATCH_S if record.tried(identity) else UNMOVED_S
+    return WATCHED.unmoved_s(place_of(folder, PEERS), identity, time.monotonic()) < limit_s

@@ -1,0 +1,72 @@
+"""How long a lock directory was seen not to move: the only proof that its holder is dead.
+
+A living peer touches its lock every 5 s (npm proper-lockfile). The date of a lock proves nothing,
+because clocks are set and folders are copied. So each look is compared with the one before, and
+the time between is counted by a clock that nobody can set.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Final, NamedTuple
+
+from engine.ledger.files import Folder
+
+UNMOVED_S: Final = 8.0  # a living peer moves its lock every 5 s, later when it is busy
+GAP_S: Final = 1.0  # a longer time between two looks counts as this: both may have stood still
+_MOST: Final = 4096
+_UNUSED_S: Final = 60.0
+
+Identity = tuple[int, int]
+
+
+class _Look(NamedTuple):
+    identity: Identity
+    unmoved_s: float
+    at_s: float
+
+
+class LockWatch:
+    """Remembers lock directories by their path. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._looks: dict[str, _Look] = {}
+        self._guard = threading.Lock()
+
+    def unmoved_s(self, place: str, identity: Identity, now_s: float) -> float:
+        """Note that `place` is `identity` now; for how many seconds it was seen to be so."""
+        with self._guard:
+            last = self._looks.get(place)
+            if last is None or last.identity != identity:
+                self._make_room(now_s)
+                self._looks[place] = _Look(identity, 0.0, now_s)
+                return 0.0
+            unmoved_s = last.unmoved_s + min(max(now_s - last.at_s, 0.0), GAP_S)
+            self._looks[place] = _Look(identity, unmoved_s, now_s)
+            return unmoved_s
+
+    def forget(self, place: str) -> None:
+        with self._guard:
+            self._looks.pop(place, None)
+
+    def _make_room(self, now_s: float) -> None:
+        if len(self._looks) >= _MOST:
+            kept = {p: one for p, one in self._looks.items() if now_s - one.at_s < _UNUSED_S}
+            self._looks = kept
+
+
+WATCHED: Final = LockWatch()  # of this process: every attempt adds to what the others saw
+
+
+def identity_of(folder: Folder, name: str) -> Identity | None:
+    """What tells one lock directory from another; an inode alone is soon used again."""
+    try:
+        facts = folder.facts(name)
+    except OSError:
+        return None
+    return facts.st_ino, facts.st_mtime_ns  # of a file or a link, too: it is in the way as well
+
+
+def place_of(folder: Folder, name: str) -> str:
+    return os.path.join(folder.path, name)

@@ -1,0 +1,203 @@
+"""Who owns a task's run: one question, answered in one place for every part of the program.
+
+A death must be proved, never guessed: by a lease that can be locked or another boot for
+our own tasks, by a pid that is gone or has become another process for all others. An owner
+that cannot be judged (another machine, say) counts as alive. A lease alone does not prove
+that a run lives: the process that holds it is asked for the run itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from engine.ledger import lease, machine
+from engine.ledger.files import Folder
+from engine.ledger.lock import held_by_another
+from engine.model.records import ENVELOPE, LIVE, EngineFields, TaskId, TaskRecord, Unreadable
+from engine.model.status import moment
+
+ENVELOPE_GRACE_MS: Final = 24 * 3_600_000  # an envelope's host may come back after a night
+MISSING_S: Final = 3.0  # a living owner makes a lease again that was removed, within about 1 s
+AWAY_WORDS: Final = "the ledger folder is away"
+
+
+class Owner(StrEnum):
+    """What is known of a live task's owner."""
+
+    HERE = "here"  # this very process runs it
+    ELSEWHERE = "elsewhere"  # another process that lives
+    AWAY = "away"  # the task's folder, or the ledger, is not there: nothing can be proved
+    NOBODY = "nobody"  # proved: the owner is dead, or has no such run any more
+    LOCKED = "locked"  # as NOBODY, but another program holds the task's lock
+    UNKNOWN = "unknown"  # it cannot be judged from here, or not yet
+
+
+class Ownership(NamedTuple):
+    """The owner of a task, and why in words that fit behind "orphaned:"."""
+
+    owner: Owner
+    sentence: str
+
+    @property
+    def dead(self) -> bool:
+        """Is it proved that nobody runs the task?"""
+        return self.owner in (Owner.NOBODY, Owner.LOCKED)
+
+    @property
+    def alive(self) -> bool:
+        """Is it proved that somebody runs the task?"""
+        return self.owner in (Owner.HERE, Owner.ELSEWHERE)
+
+
+# What this process knows of a run of its own: HERE, AWAY, or why it has none (any more).
+Runs = Callable[[TaskId], Ownership]
+
+
+class Owners:
+    """Answers for one ledger, for one process; asking writes nothing. For any thread.
+
+    `held` is this process' own lease there, `runs` what its executor knows of a task. Without
+    `runs` the lease alone speaks for the tasks of this process.
+    """
+
+    def __init__(
+        self, root: Path, held: lease.Lease | None = None, runs: Runs | None = None
+    ) -> None:
+        self._root, self._held, self._runs = root, held, runs
+
+    @property
+    def knows_runs(self) -> bool:
+        """Is the executor of this process asked for its own tasks?"""
+        return self._runs is not None
+
+    def is_own(self, record: TaskRecord | Unreadable) -> bool:
+        """Is it a task of this process' lease in this ledger?"""
+        held = self._held
+        owner = record.engine if isinstance(record, TaskRecord) else None
+        return held is not None and owner is not None and owner.runner == held.nonce
+
+    def of(self, record: TaskRecord, now_ms: int | None = None) -> Ownership:
+        """Who owns a PENDING or RUNNING task."""
+        if record.status not in LIVE:
+            return Ownership(Owner.UNKNOWN, "the task has ended")
+        if record.kind == ENVELOPE:
+            return _envelope(record, machine.unhurried_ms() if now_ms is None else now_ms)
+        if self._runs is not None and self.is_own(record):
+            return self._runs(TaskId(record.task_id))
+        if record.engine is None or not record.engine.runner:
+            found = _foreign(record)
+        else:
+            found = _ours(record, record.engine, self._root)
+        return self._locked(record, found) if found.dead else found
+
+    def _locked(self, record: TaskRecord, found: Ownership) -> Ownership:
+        """The same, with the lock of another program looked at, and the folder itself."""
+        try:
+            with Folder.at(str(self._root)) as root, root.enter(record.task_id) as folder:
+                held = held_by_another(folder)
+        except FileNotFoundError:
+            return Ownership(Owner.AWAY, AWAY_WORDS)
+        except OSError:
+            return found
+        return Ownership(Owner.LOCKED, found.sentence) if held else found
+
+
+def owner_of(root: Path, record: TaskRecord, now_ms: int | None = None) -> Ownership:
+    """As `Owners.of`, for a caller that runs nothing itself."""
+    return Owners(root).of(record, now_ms)
+
+
+def is_kept_here(record: TaskRecord) -> bool:
+    """Is this an envelope that belongs to this very process? It has no run, and so no lease."""
+    owner = record.engine
+    if record.kind != ENVELOPE or owner is None or record.pid != machine.me()[0]:
+        return False
+    return machine.same_host(owner.host or "") and machine.same_boot(owner.boot_id or "")
+
+
+def _ours(record: TaskRecord, owner: EngineFields, root: Path) -> Ownership:
+    if owner.host and not machine.same_host(owner.host):
+        return Ownership(Owner.UNKNOWN, f"running on {owner.host}")
+    nonce = owner.runner or ""
+    # The lease first: some systems work the boot out from a clock that may have been set.
+    alive = lease.is_alive(root, nonce)
+    if alive:
+        _missing_since.pop((str(root), nonce), None)
+        here = lease.is_held_here(nonce)
+        return Ownership(
+            Owner.HERE if here else Owner.ELSEWHERE, f"process {record.pid} is running"
+        )
+    if owner.boot_id and not machine.same_boot(owner.boot_id):
+        return Ownership(Owner.NOBODY, "the machine was restarted since")
+    hidden = owner.pid_space not in (None, machine.pid_space())
+    if alive is None and (hidden or not lease.is_another_thing(root, nonce)):
+        return Ownership(Owner.UNKNOWN, "its lease cannot be read")
+    if not root.is_dir():
+        return Ownership(Owner.AWAY, AWAY_WORDS)
+    return _by_process(record, owner, missing=not lease.is_there(root, nonce), root=root)
+
+
+def _by_process(record: TaskRecord, owner: EngineFields, *, missing: bool, root: Path) -> Ownership:
+    """A lease that nobody holds: its owner died, let go of it, a cleaner removed it or put
+    something else in its place, or the ledger came back as a copy. The process itself, by pid
+    and start time, tells which."""
+    pid = machine.as_pid(record.pid)
+    began_ms = moment(owner.owner_started_at)
+    gone = Ownership(Owner.NOBODY, f"process {record.pid} is gone")
+    if pid is None or began_ms is None:
+        return gone
+    lives: bool | None
+    if machine.me()[0] == pid and owner.pid_space in (None, machine.pid_space()):
+        lives = lease.is_held_here(owner.runner or "")
+    else:
+        lives = machine.is_process(pid, began_ms)
+    if lives is None:
+        return Ownership(Owner.UNKNOWN, f"process {pid} cannot be asked")
+    if lives:
+        return Ownership(Owner.ELSEWHERE, f"process {pid} is running")
+    hidden = owner.pid_space not in (None, machine.pid_space())
+    if missing and hidden and not _missing_for_good(root, owner.runner or ""):
+        return Ownership(Owner.UNKNOWN, "its lease is missing, and its process is in a container")
+    return gone
+
+
+_missing_since: Final[dict[tuple[str, str], float]] = {}
+_missing_lock: Final = threading.Lock()
+
+
+def _missing_for_good(root: Path, nonce: str) -> bool:
+    """Has a lease been missing for so long that its owner would have made it again?"""
+    if lease.was_dead(root, nonce):
+        return True
+    now_s = machine.awake_s()
+    with _missing_lock:
+        return now_s - _missing_since.setdefault((str(root), nonce), now_s) > MISSING_S
+
+
+def _foreign(record: TaskRecord) -> Ownership:
+    pid = machine.as_pid(record.pid)
+    if pid is None:
+        return Ownership(Owner.NOBODY, "its owner is not a process")
+    match machine.presence(pid, moment(record.started_at) or moment(record.created_at)):
+        case machine.Presence.GONE:
+            return Ownership(Owner.NOBODY, f"process {pid} is gone")
+        case machine.Presence.REUSED:
+            sentence = f"process {pid} is another one now (its number was reused)"
+            return Ownership(Owner.NOBODY, sentence)
+        case machine.Presence.ALIVE:
+            return Ownership(Owner.ELSEWHERE, f"process {pid} is running")
+    return Ownership(Owner.UNKNOWN, f"process {pid} cannot be asked")
+
+
+def _envelope(record: TaskRecord, now_ms: int) -> Ownership:
+    """A browser_task is worked on from outside: its maker's death alone does not end it."""
+    found = _foreign(record)
+    last_ms = moment(record.last_activity_at) or moment(record.created_at) or 0
+    if found.dead and now_ms - last_ms < ENVELOPE_GRACE_MS:
+        sentence = "its host may come back within a day of its last activity"
+        return Ownership(Owner.UNKNOWN, sentence)
+    return found

@@ -1,0 +1,228 @@
+"""Ends what dead owners left: an orphan becomes FAILED, its pages a result.
+
+Who is dead is asked of `store.ownership`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from engine.ledger import changes, machine, meta
+from engine.ledger.files import Unusable
+from engine.ledger.ledger import Ledger
+from engine.ledger.listing import Found
+from engine.ledger.lock_watch import UNMOVED_S
+from engine.ledger.ownership import Owner, Owners, Ownership, Runs
+from engine.ledger.time_slices import AT_ONCE, slices
+from engine.model import urls
+from engine.model.errors import (
+    EngineError,
+    LockTimeout,
+    TaskBusy,
+    TaskNotFound,
+    TaskUnreadable,
+    TransitionError,
+)
+from engine.model.records import ENVELOPE, TaskId, TaskRecord, Unreadable
+from engine.model.status import moment
+from engine.model.tally import OTHER_UNITS, UNITS_KEY, killed_head
+
+log = logging.getLogger(__name__)
+
+# What one damaged folder may raise beyond what was foreseen: it must not keep the rest waiting.
+DEFECTS: Final = (
+    *(ArithmeticError, AttributeError, LookupError, OSError),
+    *(RuntimeError, TypeError, Unusable, ValueError),
+)
+# A folder that is locked keeps neither the window nor the other orphans waiting: it is busy, and
+# tried again soon. Long enough for what one of us does under the lock.
+PATIENCE_S: Final = 0.05
+BUSY_LOOK_S: Final = 0.4
+SETTLE_S: Final = UNMOVED_S + 3
+# Each end is flushed three times. Flushes that wait beside each other share the disk's work: 150
+# ends took 1.1 s one after the other and 0.4 s by four on a busy machine, and a start waits for it.
+HANDS: Final = 4
+LARGE_AT_ONCE: Final = 16  # records that are looked at whole
+
+
+class Reaper:
+    """Ends orphans of one ledger. Keep it between runs: what has ended is not looked at again.
+
+    `failures` tells, after a run, which tasks could not be ended and why; they are tried
+    again in the next one. Those in `unjudged` have an owner that cannot be judged from here,
+    those in `busy` are locked by another program, and wait for `retry`.
+    """
+
+    def __init__(self, ledger: Ledger, runs: Runs | None = None) -> None:
+        self.ledger = ledger
+        self._owners = Owners(ledger.root, ledger.lease, runs)
+        self._ended: set[TaskId] = set()
+        self.failures: dict[TaskId, EngineError] = {}
+        self.busy: set[TaskId] = set()
+        self.unjudged: dict[TaskId, str] = {}
+        self._told: dict[str, str] = {}  # why a task could not be reaped, as the log has it
+
+    def owner_of(self, record: TaskRecord) -> Ownership:
+        """Who owns the task; see `store.ownership`."""
+        return self._owners.of(record)
+
+    def pass_over(self, ended: Iterable[TaskId]) -> None:
+        """Do not look at these, which somebody else read: they have ended, and that is final."""
+        for part in slices(ended):
+            self._ended.update(part)
+
+    def reap(self) -> list[TaskRecord]:
+        """End every task whose owner is proved dead: FAILED, `orphaned`; the records as they stand.
+
+        Source: seed 000, invariant 2 (before any new task is accepted).
+        """
+        self.failures, self.busy, self.unjudged = {}, set(), {}
+        return self._end_all(self._live())
+
+    def retry(self) -> list[TaskRecord]:
+        """End those in `busy` whose lock can be had by now. Call it every BUSY_LOOK_S."""
+        ready = {task_id for task_id in self.busy if not self._must_wait(task_id)}
+        self.busy -= ready
+        for task_id in ready:
+            self.failures.pop(task_id, None)
+        found = (one.entry for one in self.ledger.read_many(ready))
+        return self._end_all(
+            entry for entry in found if isinstance(entry, TaskRecord) and entry.is_live
+        )
+
+    def settle(self, limit_s: float = SETTLE_S) -> list[TaskRecord]:
+        """`reap`, and then `retry` until nothing is busy, or for `limit_s`."""
+        until = time.monotonic() + limit_s
+        ended = self.reap()
+        while self.busy and time.monotonic() < until:
+            time.sleep(BUSY_LOOK_S)
+            ended += self.retry()
+        return ended
+
+    def _end_all(self, records: Iterable[TaskRecord]) -> list[TaskRecord]:
+        found = list(records)
+        if len(found) <= HANDS:
+            ended = list(map(self._end_if_orphaned, found))
+        else:
+            with ThreadPoolExecutor(HANDS, "reap") as hands:
+                ended = list(hands.map(self._end_if_orphaned, found))
+        return [record for record in ended if record is not None]
+
+    def _must_wait(self, task_id: TaskId) -> bool:
+        try:
+            return self.ledger.must_wait(task_id)
+        except (EngineError, OSError):
+            return False  # the next try tells
+
+    def _end_if_orphaned(self, record: TaskRecord) -> TaskRecord | None:
+        """The record as it then stands; None when it lives on, went, or is in `failures` now."""
+        try:
+            found = self.owner_of(record)
+            if found.dead:
+                return self._end(TaskId(record.task_id))
+            if not found.alive and record.kind != ENVELOPE:
+                self.unjudged[TaskId(record.task_id)] = found.sentence
+        except (TaskNotFound, TransitionError):
+            pass  # it went, or has ended, since it was read
+        except TaskBusy as error:
+            self.busy.add(TaskId(record.task_id))
+            self.failures[TaskId(record.task_id)] = error
+        except EngineError as error:
+            self._failed(record, error)
+        except DEFECTS as error:
+            self._failed(record, self._unforeseen(record, error))
+        return None
+
+    def _failed(self, record: TaskRecord, error: EngineError) -> None:
+        level = logging.DEBUG if self._told.get(record.task_id) == str(error) else logging.WARNING
+        self._told[record.task_id] = str(error)
+        log.log(level, "task %s: could not be reaped: %s", record.task_id, error)
+        self.failures[TaskId(record.task_id)] = error
+
+    def _unforeseen(self, record: TaskRecord, error: Exception) -> TaskUnreadable:
+        log.debug("task %s", record.task_id, exc_info=error)
+        reason = f"it could not be judged ({type(error).__name__})"
+        path = str(self.ledger.root / record.task_id)
+        return TaskUnreadable(task_id=record.task_id, reason=reason, path=path)
+
+    def _live(self) -> list[TaskRecord]:
+        others: list[str] = []
+        for (part,) in slices(self.ledger.folders(AT_ONCE), 1):
+            ended, rest = self.ledger.ended([one for one in part if one not in self._ended])
+            self._ended.update(TaskId(record.task_id) for record in ended)
+            others += rest
+        live: list[TaskRecord] = []
+        for found in self._looked_at(others):
+            if isinstance(found.entry, Unreadable):
+                continue
+            if found.entry.is_terminal:
+                self._ended.add(found.task_id)  # for good: terminal is final
+            elif found.entry.is_live:
+                live.append(found.entry)
+        return live
+
+    def _looked_at(self, ids: list[str]) -> Iterator[Found]:
+        """Each as it stands; of records of a megabyte only some are in memory at once."""
+        for part in slices(ids, LARGE_AT_ONCE):
+            yield from self.ledger.read_many(part)
+
+    def _end(self, task_id: TaskId) -> TaskRecord | None:
+        """Result first, then the record, then the event: the order of every end."""
+        if self.ledger.must_wait(task_id):  # before all work that would be done again
+            raise TaskBusy(task_id=task_id, waited_s=0.0)
+        self._keep_pages(task_id)
+        units, _, _ = self.ledger.tail_units(task_id)
+        was: list[str] = []
+
+        def bury(raw: dict[str, Any]) -> None:
+            was.clear()
+            verdict = self._judged_again(raw, task_id)
+            if verdict.dead:
+                was.append(f"orphaned: {verdict.sentence}")
+                changes.orphan(raw, was[0], machine.wall_ms(), units)
+
+        try:
+            record = self.ledger.mutate(task_id, bury, durable=True, wait_s=PATIENCE_S)
+        except LockTimeout as error:
+            raise TaskBusy(task_id=task_id, waited_s=PATIENCE_S) from error
+        if not was:
+            return None
+        event = {"code": "orphaned", "message": was[0], "pid": record.pid}
+        self.ledger.note(task_id, [("failed", event)], durable=True)
+        return record
+
+    def _judged_again(self, raw: dict[str, Any], task_id: TaskId) -> Ownership:
+        """Under the lock the task may have ended, or found another owner, since we looked."""
+        try:
+            return self.owner_of(meta.as_record(raw, task_id))
+        except Unusable as error:
+            return Ownership(Owner.UNKNOWN, str(error))
+
+    def _keep_pages(self, task_id: TaskId) -> None:
+        """Make the units of a killed task its partial result, unless it left one itself."""
+        ledger = self.ledger
+        if ledger.has_result(task_id) or next(ledger.raw_pages(task_id), None) is None:
+            return
+        record = ledger.read(task_id)
+        if isinstance(record, Unreadable):  # it may be readable the next time: pages are not lost
+            raise TaskUnreadable(task_id=task_id, reason=record.reason, path=record.path)
+        _, last_ms, _ = ledger.tail_units(task_id)
+        began_ms = moment(record.started_at) or moment(record.created_at) or 0
+        lasted_ms = round(max(0, (moment(last_ms) or began_ms) - began_ms))
+        pages = ledger.read_pages(task_id)
+        head = killed_head(record.kind, task_id, pages, _scope(record), lasted_ms)
+        key = UNITS_KEY.get(record.kind, OTHER_UNITS)
+        ledger.write_units(task_id, head, key)
+
+
+def _scope(record: TaskRecord) -> str:
+    """The crawl's scope as far as its record tells: what was asked for, else the origin."""
+    scope = record.args_summary.get("scope")
+    if isinstance(scope, str):
+        return scope
+    start = urls.parse(record.url)
+    return f"{start.origin}/**" if start is not None and start.is_web else ""

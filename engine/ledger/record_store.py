@@ -1,0 +1,213 @@
+"""A shelf: one JSON file for each id in one folder, changed under a lock (runs, contracts).
+
+The disk is the only truth: nothing is cached. Every call is synchronous and may wait for a
+lock or a disk, so callers use a thread. Looking writes nothing, not even the folder. A file
+is staged beside its place and renamed over it; fields that we do not know survive, because
+a change starts from the whole dict. An id is checked before a path is made of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from engine.ledger import meta
+from engine.ledger.files import MIB, Folder, Unusable, writing
+from engine.ledger.lease import make_root
+from engine.ledger.lock import TIMEOUT_S, held
+from engine.model.errors import EngineError, LedgerUnusable
+from engine.model.records import META_NAME
+
+HEX16: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
+UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_END: Final = ".json"
+
+
+class NotAnId(EngineError):
+    """Text that should be the id of a record has another shape; no file was touched."""
+
+    code = "not_an_id"
+    title = "Not an id"
+    sentence = "'{given}' is not the id of a {noun}"
+    advice_text = "Copy the id from the list."
+
+
+class NotOnShelf(EngineError):
+    """There is no record with this id."""
+
+    code = "record_not_found"
+    title = "No such record"
+    sentence = "There is no {noun} {id} in {path}."
+    advice_text = "Look at the list, or point --home at another folder."
+
+
+class AlreadyOnShelf(EngineError):
+    """A record with this id is there already; it was left as it is."""
+
+    code = "record_exists"
+    title = "That record is there already"
+    sentence = "There is a {noun} {id} already."
+
+
+class RecordUnreadable(EngineError):
+    """The record's file cannot be used, and is left alone."""
+
+    code = "record_unreadable"
+    title = "The record cannot be read"
+    sentence = "The {noun} {id} is unreadable: {reason}"
+    advice_text = "Repair or move away {path}."
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Records `noun` in `folder`, by an id that `ids` matches whole, of at most `cap` bytes.
+
+    Every call may raise NotAnId; those that write also LockTimeout (after 15 s),
+    LedgerReadOnly, LedgerWriteFailed and LedgerUnusable, and then the old file stands whole.
+    """
+
+    folder: Path
+    noun: str
+    ids_like: re.Pattern[str] = HEX16
+    cap: int = MIB
+
+    def ids(self) -> list[str]:
+        """Every id on the shelf, sorted; none where there is no folder. Raises LedgerUnusable."""
+        try:
+            with self.opened() as folder:
+                names = folder.names()
+        except NotOnShelf:
+            return []
+        found = (name.removesuffix(_END) for name in names if name.endswith(_END))
+        return sorted(one for one in found if self.ids_like.fullmatch(one))
+
+    def has(self, record_id: str) -> bool:
+        """Is there a record with this id (whatever is in it)?"""
+        self.check(record_id)
+        try:
+            with self.opened(record_id) as folder:
+                return folder.has(record_id + _END)
+        except NotOnShelf:
+            return False
+
+    def read(self, record_id: str) -> dict[str, Any]:
+        """The whole record.
+
+        Raises:
+            NotOnShelf: there is none.
+            RecordUnreadable: its file is no JSON object of at most `cap` bytes.
+        """
+        self.check(record_id)
+        with self.opened(record_id) as folder:
+            return self.read_in(folder, record_id)
+
+    def create(self, record_id: str, raw: dict[str, Any], *, durable: bool = True) -> None:
+        """Put a new record on the shelf, making the folder (0700) where it is missing.
+
+        Raises:
+            AlreadyOnShelf: the id is taken; nothing was changed.
+        """
+        with self.hold(record_id, make=True) as folder:
+            if folder.has(record_id + _END):
+                raise AlreadyOnShelf(noun=self.noun, id=record_id)
+            self.put(folder, record_id, raw, durable=durable)
+
+    def change(
+        self, record_id: str, change: Callable[[dict[str, Any]], None], *, durable: bool = False
+    ) -> dict[str, Any]:
+        """Read, `change` and replace a record under its lock; the record that now stands.
+
+        `change` must be quick; what it raises leaves the file as it was, and one that
+        changes nothing writes nothing. `durable` outlives a loss of power.
+
+        Raises:
+            NotOnShelf, RecordUnreadable: as `read`.
+        """
+        with self.hold(record_id) as folder:
+            raw = self.read_in(folder, record_id)
+            before = meta.encoded(raw)
+            change(raw)
+            if meta.encoded(raw) != before:
+                self.put(folder, record_id, raw, durable=durable)
+            return raw
+
+    def remove(self, record_id: str) -> None:
+        """Take a record off the shelf; harmless where there is none."""
+        if self.has(record_id):
+            with self.hold(record_id) as folder:
+                folder.remove(record_id + _END)
+
+    @contextmanager
+    def hold(
+        self, record_id: str, *, make: bool = False, wait_s: float = TIMEOUT_S
+    ) -> Iterator[Folder]:
+        """The folder, open, with the lock of this id held: for changes of several files.
+
+        Sixteen locks serve all ids, so that a shelf of thousands has no file for each.
+        """
+        self.check(record_id)
+        if make:
+            make_root(self.folder)
+        with writing(str(self.folder)), self.opened(record_id) as folder:
+            if not make and not folder.has(record_id + _END):
+                raise self.missing(record_id)  # no lock file is made for nothing
+            with held(folder, f".lock-{record_id[0]}", record_id, wait_s):
+                yield folder
+
+    def read_in(self, folder: Folder, record_id: str) -> dict[str, Any]:
+        """As `read`, in a folder that is open. Raises NotOnShelf, RecordUnreadable."""
+        name = record_id + _END
+        try:
+            return meta.whole(folder.read(name, self.cap))
+        except FileNotFoundError as error:
+            raise self.missing(record_id) from error
+        except Unusable as error:
+            reason = str(error).replace(META_NAME, "the file")
+        except OSError as error:
+            reason = error.strerror or str(error)
+        path = str(self.folder / name)
+        raise RecordUnreadable(noun=self.noun, id=record_id, reason=reason, path=path)
+
+    def put(
+        self, folder: Folder, record_id: str, raw: dict[str, Any], *, durable: bool = False
+    ) -> None:
+        """Write a record whole, by a holder of its lock. Raises Unusable, OSError."""
+        data = meta.encoded(raw)
+        if len(data) > self.cap:
+            raise Unusable(f"the {self.noun} would be larger than {self.cap // MIB} MiB")
+        stage(folder, record_id + _END, data, durable=durable)
+
+    def check(self, record_id: str) -> None:
+        """Raise NotAnId unless `record_id` has the shape of this shelf's ids."""
+        if not isinstance(record_id, str) or not self.ids_like.fullmatch(record_id):
+            raise NotAnId(given=record_id, noun=self.noun)
+
+    def missing(self, record_id: str) -> NotOnShelf:
+        return NotOnShelf(noun=self.noun, id=record_id, path=str(self.folder))
+
+    def opened(self, record_id: str = "") -> Folder:
+        """The folder, for looking. Raises NotOnShelf where there is none, LedgerUnusable."""
+        try:
+            return Folder.at(str(self.folder))
+        except FileNotFoundError as error:
+            raise self.missing(record_id) from error
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise LedgerUnusable(path=str(self.folder), reason=reason) from error
+
+
+def stage(folder: Folder, name: str, data: bytes, *, durable: bool) -> None:
+    """Replace `name` whole, by a holder of its lock. Raises Unusable, OSError.
+
+    The staged file has one name only: under the lock, one that is there is a dead holder's.
+    """
+    temp = f".{name}.tmp"
+    try:
+        folder.replace(name, [data], temp=temp, durable=durable)
+    except FileExistsError:
+        folder.remove(temp)
+        folder.replace(name, [data], temp=temp, durable=durable)

@@ -1,0 +1,396 @@
+"""What every task looks like now: read once, then only where its stamp has changed.
+
+Synchronous, for worker threads, one call at a time. Looking writes nothing. Long passes
+rest every few ms, because a thread that decodes holds the GIL and a window's loop wants it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
+
+from msgspec.structs import replace
+
+from engine.ledger.listing import Make, packed
+from engine.ledger.meta import shared
+from engine.ledger.ownership import Owner, Owners, Runs, is_kept_here
+from engine.ledger.reader import LedgerLook
+from engine.ledger.time_slices import slices
+from engine.model.errors import EngineError
+from engine.model.records import (
+    ENVELOPE,
+    EVENTS_NAME,
+    LIVE,
+    Stamp,
+    Status,
+    TaskId,
+    TaskRecord,
+    TaskView,
+    Units,
+    Unreadable,
+)
+
+MEET_AT_ONCE = 128
+NAMES_AT_ONCE = 1000
+SURE_NS = 60 * 10**9  # a file's time may be that much older than its place in the folder
+KEPT_S = 5.0  # so long the last good record is shown of a file that cannot be read any more
+CALM_S = 1.0  # without a broken look, and the record counts as settled
+DOUBT_S = 60.0
+VERDICT_S = 3.0  # how old the word on an owner's life may get
+TURN = 500  # live tasks looked at in one pulse
+
+Entry = TaskRecord | Unreadable
+Read = Callable[[tuple[TaskId, ...]], Iterable[tuple[Entry, int | None]]]  # stamps are packed
+
+
+@dataclass(slots=True)
+class _Live:
+    """What is known of a live task beyond its record."""
+
+    offset: int = 0
+    size: int = -1
+    units: Units | None = None
+    last_at: int | float | None = None
+    dead: bool = False
+    locked: bool = False
+    judged_at: float = float("-inf")
+    checked: TaskRecord | None = None
+
+
+@dataclass(slots=True)
+class _Doubt:
+    """When a record was read whole for the last time, and when it was broken."""
+
+    whole_at: float
+    broken_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a look found: views that are new or other than before, and tasks that went."""
+
+    views: tuple[TaskView, ...] = ()
+    gone: tuple[TaskId, ...] = ()
+
+
+class Picture:
+    """All tasks of one ledger as they were last seen.
+
+    `ours` tells whether this very process runs a task, `runs` what it knows of one of its own;
+    both are asked in the worker thread.
+    """
+
+    def __init__(
+        self,
+        ledger: LedgerLook,
+        ours: Callable[[TaskId], bool],
+        make: Make = shared,
+        runs: Runs | None = None,
+    ) -> None:
+        self._ledger, self._ours, self._make = ledger, ours, make
+        self._owners = Owners(ledger.root, ledger.lease, runs)
+        self._views: dict[TaskId, TaskView] = {}
+        self._stamps: dict[TaskId, int | None] = {}  # packed
+        self._live: dict[TaskId, _Live] = {}
+        self._unfinished: set[TaskId] = set()
+        self._doubts: dict[TaskId, _Doubt] = {}  # of records that were whole, and then broken
+        self._surveyed: dict[TaskId, int | None] = {}
+        self._round: list[TaskId] = []
+        self._met_at_ns = 0
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+    @property
+    def restless(self) -> frozenset[TaskId]:
+        """The tasks that may change without a hint from the root: live, or being made."""
+        return frozenset(self._live) | self._unfinished | self._doubts.keys()
+
+    def survey(self) -> tuple[list[TaskId], tuple[TaskId, ...]]:
+        """One cheap pass over all folders: who is to be read, newest first, and who went.
+
+        Raises LedgerUnusable; then nothing is known, and nobody is taken to be gone.
+        """
+        left = {*self._views, *self._unfinished}
+        changed: list[tuple[int, TaskId, int | None]] = []
+        for task_id, stamp in chain.from_iterable(slices(self._ledger.scan())):
+            left.discard(task_id)  # no list of all is made: 25 MB for 100,000 at every survey
+            mark = packed(stamp)
+            news = mark is None or self._stamps.get(task_id) != mark
+            if news and not self._adopt(task_id, stamp):
+                changed.append((stamp.mtime_ns if stamp else 0, task_id, mark))
+        self._met_at_ns = 0
+        left = {task_id for task_id in left if not self._waits(task_id)}
+        gone = tuple(task_id for task_id in self._views if task_id in left) if left else ()
+        for task_id in left:
+            self._forget(task_id)
+        changed.sort(key=itemgetter(0), reverse=True)
+        self._surveyed = {task_id: mark for _, task_id, mark in changed}
+        return list(self._surveyed), gone
+
+    def names(self) -> list[TaskId]:
+        """Who is there, in no order: for a first look at more than can be waited for."""
+        parts = slices(self._ledger.folders(NAMES_AT_ONCE), 1)
+        return [task_id for part in parts for task_id in part[0]]
+
+    def seen(self) -> Mapping[TaskId, TaskView]:
+        """All as it was last seen; also while another call is on its way: the copy is one step."""
+        return self._views.copy()
+
+    def clear(self) -> tuple[TaskId, ...]:
+        """Forget all but runs of this process, which wait; tells who was shown."""
+        gone = tuple(task_id for task_id in self._views if not self._waits(task_id))
+        for task_id in (*gone, *self._unfinished):
+            self._forget(task_id)
+        return gone
+
+    def load(self, task_ids: Iterable[TaskId]) -> Difference:
+        """Read what the last survey named. Raises LedgerUnusable."""
+        # A stamp may be older than what is read here: then the next survey names it again.
+        mark, entries = self._surveyed.get, self._ledger.entries
+        return self._take(
+            task_ids,
+            lambda part: ((one, mark(TaskId(one.task_id))) for one in entries(part, self._make)),
+        )
+
+    def _adopt(self, task_id: TaskId, stamp: Stamp | None) -> bool:
+        """Give what `meet` left without a stamp the one it has now: what has ended stays as it
+        is. Only what was written since is read again."""
+        view = self._views.get(task_id) if self._met_at_ns else None
+        if view is None or stamp is None or task_id in self._stamps:
+            return False
+        if sure := stamp.mtime_ns < self._met_at_ns - SURE_NS:
+            self._stamps[view.task_id] = packed(stamp)  # by its own id: the scan's is another text
+        return sure
+
+    def meet(self, task_ids: Sequence[TaskId]) -> Difference:
+        """Read what was never seen before, as `names` told it. Raises LedgerUnusable."""
+        self._met_at_ns = self._met_at_ns or time.time_ns()
+        views: list[TaskView] = []
+        for part in slices(task_ids, MEET_AT_ONCE):
+            ended, others = self._ledger.ended(part, self._make)
+            # As `_view` would, at a fifth of the time; a record's id is one that was judged.
+            met = {
+                one.task_id: TaskView(one, ((ours := one.engine) and ours.units) or one.units)
+                for one in ended
+            }
+            if others:
+                met |= self._met(others)
+            self._views.update(met)  # type: ignore[arg-type]
+            views += met.values()
+        return Difference(tuple(views))
+
+    def _met(self, task_ids: list[str]) -> dict[str, TaskView]:
+        """What is live, or wants a closer look, or is gone again."""
+        found = self._ledger.read_kept(task_ids, self._make)
+        for task_id in set(task_ids).difference(entry.task_id for entry, _ in found):
+            self._went(TaskId(task_id))
+        return {entry.task_id: self._meet(entry, mark) for entry, mark in found}
+
+    def _meet(self, entry: Entry, mark: int | None) -> TaskView:
+        task_id = TaskId(entry.task_id)
+        self._stamps[task_id] = None if isinstance(entry, Unreadable) else mark
+        return self._view(task_id, entry)
+
+    def look(self, task_ids: Iterable[TaskId]) -> Difference:
+        """Read these tasks again. Raises LedgerUnusable."""
+        read = self._ledger.read_kept
+        return self._take(task_ids, lambda part: read(part, self._make))
+
+    def _take(self, task_ids: Iterable[TaskId], read: Read) -> Difference:
+        left = dict.fromkeys(task_ids)
+        views: list[TaskView] = []
+        for part in slices(tuple(left)):
+            for entry, mark in read(part):
+                task_id = TaskId(entry.task_id)
+                del left[task_id]
+                self._unfinished.discard(task_id)
+                # A stamp says nothing of rights or a failing disk: look at every survey.
+                self._stamps[task_id] = None if isinstance(entry, Unreadable) else mark
+                self._show(task_id, self._judged(task_id, entry, mark), views)
+        return Difference(tuple(views), tuple(filter(self._went, left)))
+
+    def pulse(self) -> Difference:
+        """Look at what makes no hint: progress, dead owners, folders that stay empty."""
+        views: list[TaskView] = []
+        for task_id in chain.from_iterable(slices(self._turn())):
+            if self._moves(task_id, self._live[task_id]):
+                self._show(task_id, self._marked(task_id, self._views[task_id].entry), views)
+        made = self.look((*self._unfinished, *self._doubts))
+        return Difference((*views, *made.views), made.gone)
+
+    def of(self, entry: Entry) -> TaskView:
+        """One task as a list shows it, for a record that was just read."""
+        return self._view(TaskId(entry.task_id), entry)
+
+    def _show(self, task_id: TaskId, view: TaskView, into: list[TaskView]) -> None:
+        if self._views.get(task_id) != view:
+            self._views[task_id] = view
+            into.append(view)
+
+    def _went(self, task_id: TaskId) -> bool:
+        """Nothing could be read: is it gone, or has it no meta.json (yet)?"""
+        if os.path.isdir(self._ledger.root / task_id):
+            if task_id not in self._views:
+                self._unfinished.add(task_id)
+            else:
+                self._broken(task_id)
+            return False
+        if self._waits(task_id):
+            return False
+        shown = task_id in self._views
+        self._forget(task_id)
+        return shown
+
+    def _turn(self) -> list[TaskId]:
+        """The next few live tasks: with thousands of them each waits for its turn."""
+        if not self._round:
+            self._round = list(self._live)
+        turn, self._round = self._round[:TURN], self._round[TURN:]
+        return [task_id for task_id in turn if task_id in self._live]
+
+    def _moves(self, task_id: TaskId, live: _Live) -> bool:
+        view = self._views[task_id]
+        if not view.ours and time.monotonic() - live.judged_at > VERDICT_S:
+            return True
+        if view.ours and (
+            not self._is_ours(task_id, view.entry) or view.away != self._is_away(view.entry)
+        ):
+            return True
+        return live.size >= 0 and self._events_size(task_id) != live.size
+
+    def _view(self, task_id: TaskId, entry: Entry) -> TaskView:
+        if isinstance(entry, Unreadable):
+            self._live.pop(task_id, None)
+            return TaskView(entry)
+        stored = entry.units
+        if entry.status not in LIVE:
+            if stored is None and task_id in self._views:
+                stored = self._last_units(task_id)
+            self._live.pop(task_id, None)
+            return TaskView(entry, stored)
+        live = self._live.setdefault(task_id, _Live())
+        if entry.status == Status.RUNNING:
+            self._read_on(task_id, live)
+        ours = self._is_ours(task_id, entry)
+        dead = not ours and self._is_dead(entry, live)
+        if dead and (refused := self._refused(entry, live)) is not None:
+            return self._view(task_id, refused)
+        return TaskView(
+            entry=entry,
+            units=live.units or stored,
+            last_event_at=live.last_at,
+            orphaned=dead,
+            ours=ours,
+            foreign=not (ours or dead or is_kept_here(entry)),
+            locked=dead and live.locked,
+            away=ours and self._is_away(entry),
+        )
+
+    def _judged(self, task_id: TaskId, entry: Entry, mark: int | None) -> TaskView:
+        """The view of what was just read; of a file that is being rewritten, the last good one."""
+        if not self._doubts and not self._ledger.has_refused and isinstance(entry, TaskRecord):
+            return self._view(task_id, entry)  # nearly always, and this is done for every task
+        if (refused := self._ledger.refused(task_id, mark)) is not None:
+            return self._view(task_id, refused)
+        if isinstance(entry, Unreadable):
+            if self._broken(task_id):
+                return replace(self._views[task_id], stale=True)
+        elif (doubt := self._doubts.get(task_id)) is not None:
+            doubt.whole_at = time.monotonic()
+            if doubt.whole_at - doubt.broken_at >= CALM_S:
+                del self._doubts[task_id]
+        return self._marked(task_id, entry)
+
+    def _marked(self, task_id: TaskId, entry: Entry) -> TaskView:
+        view = self._view(task_id, entry)
+        doubted = task_id in self._doubts and isinstance(entry, TaskRecord)
+        return replace(view, stale=True) if doubted else view
+
+    def _broken(self, task_id: TaskId) -> bool:
+        """Note that a record could not be read; is the last good one still to be shown?"""
+        now, shown = time.monotonic(), self._views.get(task_id)
+        if shown is None or (isinstance(shown.entry, Unreadable) and task_id not in self._doubts):
+            return False
+        doubt = self._doubts.setdefault(task_id, _Doubt(now, now))
+        doubt.broken_at = now
+        if now - doubt.whole_at > DOUBT_S:
+            del self._doubts[task_id]
+        return isinstance(shown.entry, TaskRecord) and now - doubt.whole_at < KEPT_S
+
+    def _is_ours(self, task_id: TaskId, entry: Entry) -> bool:
+        """Is it this process' own? The lease tells before the task has reached its queue."""
+        if isinstance(entry, TaskRecord) and self._owners.is_own(entry):
+            return entry.kind == ENVELOPE or not self._owners.of(entry).dead
+        return self._ours(task_id)
+
+    def _is_away(self, entry: Entry) -> bool:
+        """Does this process run it, and wait for its folder?"""
+        if not isinstance(entry, TaskRecord) or not self._owners.is_own(entry):
+            return False
+        return self._owners.of(entry).owner is Owner.AWAY
+
+    def _waits(self, task_id: TaskId) -> bool:
+        """Is it a run of this process, whose folder is not to be found just now?"""
+        view = self._views.get(task_id)
+        if view is None or not view.ours or not self._owners.knows_runs:
+            return False
+        entry = view.entry
+        if not isinstance(entry, TaskRecord) or not self._owners.is_own(entry):
+            return False
+        return entry.kind != ENVELOPE and not self._owners.of(entry).dead
+
+    def _last_units(self, task_id: TaskId) -> Units | None:
+        """How far a task got that was live when last seen; others say it in their record."""
+        if (live := self._live.get(task_id)) is None:
+            return self._views[task_id].units
+        self._read_on(task_id, live)
+        return live.units
+
+    def _read_on(self, task_id: TaskId, live: _Live) -> None:
+        """Take in the events behind the last look."""
+        if (size := self._events_size(task_id)) != live.size:
+            live.size = size
+            try:
+                units, last_at, live.offset = self._ledger.tail_units(task_id, live.offset)
+            except (EngineError, OSError):
+                return  # it is just going, or kept back: a task without progress, no more
+            live.units = units or live.units
+            live.last_at = last_at or live.last_at
+
+    def _events_size(self, task_id: TaskId) -> int:
+        try:
+            return os.lstat(os.path.join(self._ledger.root, task_id, EVENTS_NAME)).st_size
+        except OSError:
+            return 0
+
+    def _is_dead(self, entry: TaskRecord, live: _Live) -> bool:
+        now = time.monotonic()
+        if now - live.judged_at > VERDICT_S:
+            live.judged_at = now
+            found = self._owners.of(entry)
+            live.dead = found.dead or (live.dead and found.owner is Owner.AWAY)
+            live.locked = found.owner is Owner.LOCKED
+        return live.dead
+
+    def _refused(self, entry: TaskRecord, live: _Live) -> Unreadable | None:
+        """An orphan is judged strictly, as the reaper will: it cannot end what it cannot read."""
+        if live.checked is entry:
+            return None
+        live.checked = entry
+        try:
+            found = self._ledger.read(entry.task_id)
+        except EngineError:
+            return None
+        return found if isinstance(found, Unreadable) else None
+
+    def _forget(self, task_id: TaskId) -> None:
+        self._views.pop(task_id, None)
+        self._stamps.pop(task_id, None)
+        self._live.pop(task_id, None)
+        self._unfinished.discard(task_id)
+        self._doubts.pop(task_id, None)

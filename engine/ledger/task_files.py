@@ -1,0 +1,158 @@
+"""A task's other files: its first placing, its pages, its result and its artifacts."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, BinaryIO, Final
+
+from engine.ledger.files import READ_FLAGS, Folder, Unusable
+from engine.ledger.lease import Lease
+from engine.ledger.opening import discard
+from engine.model import redact
+from engine.model.errors import ResultMissing
+from engine.model.records import ARTIFACTS_NAME, RESULT_NAME
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE | re.ASCII)
+_NAME_LENGTH: Final = 100
+MOST_LISTED: Final = 20_000  # files of one folder that are shown
+ARTIFACT_CAP: Final = 64 * 1024 * 1024  # bytes; our own pictures stop at 8 MiB
+
+
+def place_task(root: Folder, task_id: str, files: Mapping[str, bytes], temp: str) -> bool:
+    """Make the folder of a new task, whole with its `files`; False when the id is taken.
+
+    It is made under a temp name, which everybody skips, and then renamed: a rename onto
+    a folder that is there fails just as an exclusive mkdir does, and a sudden death leaves
+    no half-made task in anybody's list.
+    """
+    root.make_folder(temp)
+    try:
+        with root.enter(temp) as folder:
+            for name, data in files.items():
+                folder.write_new(name, data)
+            folder.sync()
+        if root.has(task_id):  # an empty folder would be replaced
+            discard(root, temp)
+            return False
+        root.rename(temp, task_id)
+    except OSError:
+        discard(root, temp)
+        if root.has(task_id):
+            return False
+        raise
+    _flush_placed(root, task_id, temp)
+    return True
+
+
+def _flush_placed(root: Folder, task_id: str, temp: str) -> None:
+    """Make the new name last. Who is told that this failed must not find the task all the same."""
+    try:
+        root.sync()
+    except OSError:
+        with suppress(OSError):
+            root.rename(task_id, temp)
+        discard(root, temp)
+        raise
+
+
+def clean_page(page: Mapping[str, Any]) -> dict[str, Any]:
+    """A page as it may be stored: no secret in its addresses and its error.
+
+    Its content was judged by who made the page, and knows what the task was given.
+    """
+    return redact.stored(page)
+
+
+def open_result(folder: Folder, task_id: str) -> BinaryIO:
+    """result.json, open for reading. Raises ResultMissing, Unusable, OSError."""
+    try:
+        return os.fdopen(folder.open(RESULT_NAME, READ_FLAGS), "rb")
+    except FileNotFoundError as error:
+        raise ResultMissing(task_id=task_id) from error
+
+
+def write_artifact(folder: Folder, name: str, data: bytes, lease: Lease) -> str:
+    """Keep `data` under a safe form of `name`; its place relative to the task's folder."""
+    safe = safe_name(name)
+    with suppress(FileExistsError):
+        folder.make_folder(ARTIFACTS_NAME)
+    with folder.enter(ARTIFACTS_NAME) as artifacts:
+        artifacts.replace(safe, [data], temp=lease.temp_name(safe), durable=False)
+    return f"{ARTIFACTS_NAME}/{safe}"
+
+
+def read_artifact(folder: Folder, name: str) -> bytes | None:
+    """What `write_artifact` kept under `name`; never a link, never another folder's file."""
+    if safe_name(name) != name:
+        return None
+    try:
+        with folder.enter(ARTIFACTS_NAME) as artifacts:
+            return artifacts.read(name, ARTIFACT_CAP)
+    except (OSError, Unusable):
+        return None
+
+
+def listed(folder: Folder) -> list[tuple[str, int, float]]:
+    """The regular files of a task (name, bytes, changed at in ms), those in `artifacts/` last.
+
+    What begins with a dot is a lock or half written; links are passed over. Raises OSError.
+    """
+    found = _listed(folder, "")
+    with suppress(OSError), folder.enter(ARTIFACTS_NAME) as artifacts:
+        found += _listed(artifacts, f"{ARTIFACTS_NAME}/")
+    return found
+
+
+def _listed(folder: Folder, before: str) -> list[tuple[str, int, float]]:
+    found = []
+    for name in sorted(folder.names())[:MOST_LISTED]:
+        if not _is_plain(name):
+            continue
+        with suppress(OSError):
+            facts = folder.facts(name)
+            if stat.S_ISREG(facts.st_mode):
+                found.append((before + name, facts.st_size, facts.st_mtime_ns / 1e6))
+    return found
+
+
+def stands(folder: Folder, name: str) -> bool:
+    """Is it one of `listed`? Raises OSError, Unusable."""
+    inside, plain = name.rpartition("/")[::2]
+    if inside not in ("", ARTIFACTS_NAME) or not _is_plain(plain):
+        return False
+    if not inside:
+        return folder.has(plain) and stat.S_ISREG(folder.facts(plain).st_mode)
+    with folder.enter(ARTIFACTS_NAME) as artifacts:
+        return artifacts.has(plain) and stat.S_ISREG(artifacts.facts(plain).st_mode)
+
+
+def open_listed(folder: Folder, name: str) -> BinaryIO:
+    """One of `listed`, open for reading. Raises Unusable, OSError."""
+    inside, artifact = name.rpartition("/")[::2]
+    if inside not in ("", ARTIFACTS_NAME) or not _is_plain(artifact):
+        raise Unusable("this is no file of the task")
+    if not inside:
+        return os.fdopen(folder.open(artifact, READ_FLAGS), "rb")
+    with folder.enter(ARTIFACTS_NAME) as artifacts:
+        return os.fdopen(artifacts.open(artifact, READ_FLAGS), "rb")
+
+
+def _is_plain(name: str) -> bool:
+    return bool(name) and name[0] != "." and name != "lock" and not set(name) & set("/\\:\0")
+
+
+def safe_name(name: str) -> str:
+    """`name` as a plain file name on every system: no path, no dot in front, no device."""
+    stem = _UNSAFE.sub("_", name).strip("._")
+    if not stem or _DEVICE.fullmatch(stem):
+        stem = f"file_{stem}"
+    if len(stem) <= _NAME_LENGTH:
+        return stem
+    head, dot, kind = stem.rpartition(".")
+    kind = dot + kind if dot and len(kind) <= 8 else ""
+    return (head if kind else stem)[: _NAME_LENGTH - len(kind)] + kind

@@ -1,0 +1,268 @@
+"""Waiting for a task's end, whichever process brings it about.
+
+Every wait of a loop on one ledger shares one lookout: a watch on each awaited folder (never
+on meta.json itself, whose inode is replaced by every write) and one look at all of them each
+100 ms, for what the watch does not tell. No thread is held while nothing happens.
+Source: ledger rule "wait: watch + bounded poll, within 200 ms".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+from engine.ledger.directory_watcher import Ears, open_ears
+from engine.ledger.folder_presence import HeldFolder, Presence
+from engine.ledger.reader import LedgerLook
+from engine.model.errors import (
+    LedgerUnusable,
+    TaskNotFound,
+    TaskRemoved,
+    TaskUnreadable,
+    WaitTimeout,
+)
+from engine.model.records import META_NAME, TaskId, TaskRecord, Unreadable
+
+POLL_S = 0.1
+AWAY_S = 60.0
+REMOVED_S = 0.5  # a folder that is replaced by a copy is missing for a moment
+
+
+async def wait_terminal(
+    ledger: LedgerLook, task_id: str, timeout_ms: int = 60_000, away_s: float = AWAY_S
+) -> TaskRecord:
+    """The record once the task has ended; at once when it already has.
+
+    A folder that is away meanwhile is waited for as well, `away_s` at the most.
+
+    Raises:
+        WaitTimeout: it did not end within `timeout_ms`; it goes on.
+        TaskRemoved: its folder went away meanwhile.
+        TaskUnreadable: its meta.json cannot be used, also not at a second look.
+        NotATaskId, TaskNotFound: there is nothing to wait for.
+    """
+    entry = await asyncio.to_thread(ledger.read, task_id)
+    if isinstance(entry, TaskRecord) and entry.is_terminal:
+        return entry
+    held = await asyncio.to_thread(HeldFolder, ledger.root, entry.task_id)
+    try:
+        async with (
+            asyncio.timeout(timeout_ms / 1000),
+            _awaited(ledger.root, entry.task_id) as woken,
+        ):
+            absence = _Absence(held, away_s)
+            return await _end(ledger, TaskId(entry.task_id), woken, absence)
+    except TimeoutError as late:
+        raise WaitTimeout(task_id=task_id, timeout_ms=timeout_ms) from late
+    finally:
+        held.close()
+
+
+class _Absence:
+    """How long a folder has been away."""
+
+    def __init__(self, held: HeldFolder, limit_s: float) -> None:
+        self._held, self._limit_s = held, limit_s
+        self._since: float | None = None
+
+    def over(self) -> None:
+        self._since = None
+
+    async def lasts(self) -> bool:
+        """May the folder still come back?"""
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        removed = await asyncio.to_thread(self._held.look) is Presence.REMOVED
+        return now - self._since <= (min(REMOVED_S, self._limit_s) if removed else self._limit_s)
+
+
+async def _end(
+    ledger: LedgerLook, task_id: TaskId, woken: asyncio.Event, absence: _Absence
+) -> TaskRecord:
+    doubted = False
+    while True:
+        woken.clear()
+        try:
+            entry = await asyncio.to_thread(ledger.read, task_id)
+        except (TaskNotFound, LedgerUnusable) as gone:
+            if not await absence.lasts():
+                raise TaskRemoved(task_id=task_id) from gone
+            await asyncio.sleep(POLL_S)
+            continue
+        absence.over()
+        if isinstance(entry, TaskRecord) and entry.is_terminal:
+            return entry
+        if isinstance(entry, Unreadable) and doubted:
+            raise TaskUnreadable(task_id=task_id, reason=entry.reason, path=entry.path)
+        # A writer that does not stage and rename may be at it: look a second time.
+        doubted = isinstance(entry, Unreadable)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(POLL_S if doubted else None):
+                await woken.wait()
+
+
+_lookouts: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Path, _Lookout]] = WeakKeyDictionary()
+
+
+@asynccontextmanager
+async def _awaited(root: Path, task_id: str) -> AsyncIterator[asyncio.Event]:
+    """An event, set whenever the task may have changed; the last one out ends the lookout."""
+    here = _lookouts.setdefault(asyncio.get_running_loop(), {})
+    lookout = here.get(root)
+    if lookout is None:
+        lookout = here[root] = _Lookout(root)
+    woken = lookout.enter(task_id)
+    try:
+        yield woken
+    finally:
+        if not lookout.leave(task_id, woken):
+            del here[root]
+            await lookout.close()
+
+
+class _Lookout:
+    """Looks at the folders that somebody waits for, and is told of them where that works."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._waits: dict[str, set[asyncio.Event]] = {}
+        self._stamps: dict[str, tuple[int, int, int] | None] = {}
+        self._entered = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        self._folders = _Folders(root, lambda who: loop.call_soon_threadsafe(self._wake, who))
+        self._runner = asyncio.create_task(self._run(), name="wait lookout")
+
+    def enter(self, task_id: str) -> asyncio.Event:
+        woken = asyncio.Event()
+        self._waits.setdefault(task_id, set()).add(woken)
+        self._entered.set()
+        return woken
+
+    def leave(self, task_id: str, woken: asyncio.Event) -> bool:
+        """Are there others left?"""
+        events = self._waits[task_id]
+        events.remove(woken)
+        if not events:
+            del self._waits[task_id]
+            self._stamps.pop(task_id, None)
+        return bool(self._waits)
+
+    async def close(self) -> None:
+        self._runner.cancel()
+        await asyncio.wait({self._runner})
+
+    async def _run(self) -> None:
+        # Opened beside the polling: the first import of watchdog may take longer than a poll.
+        opening = asyncio.create_task(asyncio.to_thread(self._folders.open), name="wait ears")
+        opening.add_done_callback(lambda _: self._entered.set())  # look again, now with ears
+        try:
+            while True:
+                self._entered.clear()
+                seen = await asyncio.to_thread(self._folders.look, tuple(self._waits))
+                for task_id, stamp in seen.items():
+                    if stamp != self._stamps.get(task_id, ()):
+                        self._stamps[task_id] = stamp
+                        self._wake(task_id)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(POLL_S):
+                        await self._entered.wait()
+        finally:
+            opening.cancel()  # its thread finds the folders closed: no wait ends late for it
+            await asyncio.wait({opening})
+            if self._folders.shut():
+                await asyncio.to_thread(self._folders.close)
+
+    def _wake(self, task_id: str) -> None:
+        for woken in self._waits.get(task_id, ()):
+            woken.set()
+
+
+class _Folders:
+    """What worker threads do for a lookout: listen to folders and stat what is in them."""
+
+    def __init__(self, root: Path, ring: Callable[[str], object]) -> None:
+        self._root = root
+        self._ring = ring
+        self._lock = threading.Lock()
+        self._closed = False
+        self._ears: Ears | None = None
+        self._heard: dict[str, _Ear] = {}
+
+    def open(self) -> None:
+        """Begin to listen; where that cannot be, the polling must do."""
+        with self._lock, contextlib.suppress(OSError):
+            if not self._closed:
+                self._ears = open_ears()
+        if self._closed:
+            self.close()
+
+    def shut(self) -> bool:
+        """Listen no more; does `close` have something to end? If not, `open` will by itself."""
+        self._closed = True
+        return self._ears is not None
+
+    def close(self) -> None:
+        with self._lock:
+            ears, self._ears = self._ears, None
+        if ears is not None:
+            ears.close()
+
+    def look(self, task_ids: tuple[str, ...]) -> dict[str, tuple[int, int, int] | None]:
+        """Listen to exactly these tasks; then the inode, time and size of each meta.json."""
+        if self._lock.acquire(blocking=False):  # taken while watchdog is being imported
+            try:
+                self._listen(frozenset(task_ids))
+            finally:
+                self._lock.release()
+        return {task_id: _stamp(self._root / task_id / META_NAME) for task_id in task_ids}
+
+    def _listen(self, wanted: frozenset[str]) -> None:
+        if self._ears is None:
+            return
+        for task_id in [who for who, ear in self._heard.items() if ear.over or who not in wanted]:
+            self._heard.pop(task_id).leave()
+        for task_id in wanted - self._heard.keys():
+            ear = _Ear(task_id, self._ears.deep, self._ring)
+            folder = self._root if self._ears.deep else self._root / task_id
+            with contextlib.suppress(OSError):
+                ear.leave = self._ears.listen(folder, ear)
+                self._heard[task_id] = ear
+
+
+class _Ear:
+    """Rings for one task."""
+
+    leave: Callable[[], None]
+
+    def __init__(self, task_id: str, deep: bool, ring: Callable[[str], object]) -> None:
+        self.over = False
+        self._task_id = task_id
+        self._ring = ring
+        self._names = {task_id, f"{task_id}/{META_NAME}"} if deep else {META_NAME}
+
+    def heard(self, name: str) -> None:
+        if name in self._names:
+            self.lost()
+
+    def ended(self) -> None:
+        self.over = True
+        self.lost()
+
+    def lost(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has just been closed
+            self._ring(self._task_id)
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size

@@ -1,0 +1,276 @@
+"""One spelling for one page: how a URL is cleaned, told apart from others, and matched by globs.
+
+An `Address` has two faces: `url` is what gets opened (what a browser makes of it, without
+credentials), `key` is what is compared (the same without fragment, without an empty query, and
+with the query's keys in order). A slash at the end counts.
+
+Behind `#` stands a place in a page, or a page of its own: applications that route by fragment
+begin it with `#/` or `#!`, which is called a route here. Servers never see either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
+from typing import Literal, NamedTuple
+from urllib.parse import quote, unquote
+
+from engine.model import urls
+from engine.model.credentials import Credentials
+
+MAX_URL_CHARS = 8_192  # longer ones are traps; servers refuse them as well
+_MAX_TYPED_CHARS = 8 * MAX_URL_CHARS  # what is longer (pictures as `data:`) is not even read
+_REMEMBERED_CHARS = 512  # longer links are read again wherever they stand
+_WEB = ("http://", "https://")
+_UP_TO_FILE = re.compile(r"https?://[^/]+/(?:[^?#]*/)?")
+_GLOB_FRONT = re.compile(r"https?://[^/*?#@\\]+(?=/|$)", re.IGNORECASE)
+_WILD_FRONT = re.compile(r"(https?|\*+)://([^/?#@\\{}:\[]*)(?::([0-9]+)(?=[/?]|$))?", re.IGNORECASE)
+_NEVER_ENCODED = "%/:@!$&()*+,;=~-._[]\\#"  # in an address; other signs are, here or there
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+_ROUTE = re.compile(r"#(?!!?/?(?:#|$))[!/][^#]*")
+
+Fragments = Literal["ignore", "routes"]
+
+
+class Address(NamedTuple):
+    """A web address: open `url`, compare `key`; `origin` is scheme, host and port."""
+
+    url: str
+    key: str
+    origin: str
+
+    @property
+    def asked(self) -> str:
+        """What a server is asked for, and robots.txt and globs are: `url` without fragment."""
+        return self.url.partition("#")[0]
+
+    @property
+    def place(self) -> str:
+        """Host and port, without the port that is the scheme's own."""
+        return self.origin.partition("://")[2]
+
+    @property
+    def path(self) -> str:
+        """The path, without query."""
+        return self.asked[len(self.origin) :].partition("?")[0]
+
+    @property
+    def route(self) -> str:
+        """The route in the fragment, without a place in it: `#/a` of `#/a#top`; else nothing."""
+        at = self.url.find("#")
+        found = (
+            _ROUTE.match(self.url, at) if at >= 0 and self.url[at + 1 : at + 2] in "!/" else None
+        )
+        return "" if found is None else found[0]
+
+    @property
+    def own(self) -> Address:
+        """With a key of its own for its route."""
+        route = self.route
+        return self._replace(key=self.key.partition("#")[0] + route) if route else self
+
+    def page(self, fragments: Fragments) -> Address:
+        """The page that a link to this address is taken for."""
+        if "#" not in self.url:
+            return self
+        route = self.route if fragments == "routes" else ""
+        key = self.key.partition("#")[0] + route if route else self.key
+        return Address(self.asked + route, key, self.origin)  # `_replace` takes four times as long
+
+
+def address_of(text: str) -> Address | None:
+    """The address that a browser would open for `text`; None when it is not http(s)."""
+    return _read(text) if len(text) > _REMEMBERED_CHARS else _remembered(text)
+
+
+def link_address(base: str, href: str) -> Address | None:
+    """Where a link leads from the page at `base`; None when that is not http(s)."""
+    if len(href) > _REMEMBERED_CHARS:
+        return _read(href, base)
+    if href.startswith(_WEB):
+        return _remembered(href)
+    first = href[:1]
+    if first == "/" or (first > "#" and first != "?" and ":" not in href):
+        return _remembered(href, _folder(base))  # the same from every page of a folder
+    return _read(href, base)
+
+
+def in_charset(href: str, charset: str) -> str:
+    """A link as a page in `charset` writes it: its query is sent in that.
+
+    Source: the URL standard, percent-encode after encoding.
+    """
+    if href.isascii() or not charset or charset.startswith("utf"):
+        return href
+    asked, sign, fragment = href.partition("#")
+    front, mark, query = asked.partition("?")
+    return front + mark + _NOT_ASCII.sub(partial(_sent_in, charset), query) + sign + fragment
+
+
+def _sent_in(charset: str, found: re.Match[str]) -> str:
+    try:
+        return _percent(found[0].encode(charset))
+    except UnicodeEncodeError:
+        return "".join(_one_sent_in(charset, sign) for sign in found[0])
+
+
+def _one_sent_in(charset: str, sign: str) -> str:
+    try:
+        return _percent(sign.encode(charset))
+    except UnicodeEncodeError:
+        return f"%26%23{ord(sign)}%3B"
+
+
+def _percent(data: bytes) -> str:
+    """What the parser would not encode, or could not tell from a letter of its own."""
+    return "".join(chr(byte) if byte < 0x80 else f"%{byte:02X}" for byte in data)
+
+
+@lru_cache(maxsize=64)
+def _folder(base: str) -> str:
+    """What a link with a path of its own starts from: `base` without its file and query."""
+    found = _UP_TO_FILE.match(urls.href_of(base) or "")
+    return base if found is None else found[0]
+
+
+def _read(text: str, base: str | None = None) -> Address | None:
+    href = None if len(text) > _MAX_TYPED_CHARS else urls.href_of(text, base)
+    if href is None or not href.startswith(_WEB) or len(href) > MAX_URL_CHARS:
+        return None
+    end = href.index("/", len("http://h"))
+    if (user := href.find("@", 0, end)) >= 0:
+        href = href[: href.index("/")] + "//" + href[user + 1 :]
+        end = href.index("/", len("http://h"))
+    asked, sign, fragment = href.partition("#")
+    front, mark, query = asked.partition("?")
+    if "|" in front:  # the standard leaves it, but Chromium does not, and a server sees that
+        front = front.replace("|", "%7C")
+    if query:
+        key = f"{front}?{_ordered(query)}" if "&" in query else front + mark + query
+    else:
+        key = front
+    return Address(front + mark + query + sign + fragment, key, href[:end])
+
+
+_remembered = lru_cache(maxsize=65_536)(_read)  # shared links come back on every page
+
+
+def credentials_of(text: str) -> Credentials | None:
+    """User and password that stand in a typed URL, if any."""
+    found = urls.parse(text) if "@" in text else None
+    if found is None or not found.is_web or not (found.user or found.password):
+        return None
+    return Credentials(found.origin, unquote(found.user), unquote(found.password))
+
+
+def same_site(start: Address, landed: Address) -> bool:
+    """Is it one site: the same origin, or only https added, or `www.` added or dropped?"""
+    return start.origin == landed.origin or _is_same_site(start.origin, landed.origin)
+
+
+@lru_cache(maxsize=1_024)
+def _is_same_site(start: str, landed: str) -> bool:
+    first, then = urls.parse(start), urls.parse(landed)
+    if first is None or then is None or first.port is not None or then.port is not None:
+        return False
+    if then.scheme == "http" and first.scheme == "https":
+        return False
+    return first.host.removeprefix("www.") == then.host.removeprefix("www.")
+
+
+def is_blank_in_front(text: str) -> bool:
+    """Does whitespace stand inside a typed URL's scheme, credentials or host?
+
+    Browsers overlook it there, so that the text shows another address than they open.
+    """
+    return re.search(r"\s", urls.front_of(text)) is not None
+
+
+def _ordered(query: str) -> str:
+    """The query with its keys in order; values of one key keep theirs, which may matter."""
+    return "&".join(sorted(query.split("&"), key=lambda pair: pair.partition("=")[0]))
+
+
+def glob_matcher(globs: Iterable[str]) -> Callable[[Address], bool]:
+    """A test whether any of `globs` fits an address.
+
+    `**` stands for anything, `*` for anything without a slash, `?` for one such character. A
+    glob that begins with a slash is held against path and query, any other against the URL.
+    """
+    of_path: list[str] = []
+    of_url: list[str] = []
+    for glob in globs:
+        (of_path if glob.startswith("/") else of_url).append(_pattern(spelled_glob(glob)))
+    path = re.compile("|".join(of_path) or r"(?!)", re.DOTALL)
+    url = re.compile("|".join(of_url) or r"(?!)", re.DOTALL)
+
+    def matches(address: Address) -> bool:
+        asked = address.asked
+        if url.fullmatch(asked):
+            return True
+        return bool(of_path) and path.fullmatch(asked[len(address.origin) :]) is not None
+
+    return matches
+
+
+def spelled_glob(glob: str) -> str:
+    """`glob` with its scheme and host as addresses have them, but for labels with a wildcard."""
+    found = _GLOB_FRONT.match(glob)
+    spelled = None if found is None else urls.parse(found[0])
+    if found is None or spelled is None:
+        return _with_wild_host(glob)
+    if spelled.user or spelled.password:
+        return glob
+    return spelled.origin + glob[found.end() :]
+
+
+def _with_wild_host(glob: str) -> str:
+    found = _WILD_FRONT.match(glob)
+    if found is None:
+        return glob
+    scheme, labels, port = found[1].lower(), found[2].split("."), found[3]
+    host = ".".join(map(_spelled_label, labels))
+    is_usual = port is None or (scheme in urls.PORTS and int(port) == urls.PORTS[scheme])
+    return f"{scheme}://{host}{'' if is_usual else f':{port}'}{glob[found.end() :]}"
+
+
+def _spelled_label(label: str) -> str:
+    """One part of a host; a wildcard within an international one fits no address."""
+    if label.isascii() or "*" in label:
+        return label.lower()
+    host = urls.host_of(f"{label}.x")  # a number alone would be read as an address
+    return label if host is None else host.removesuffix(".x")
+
+
+def _pattern(glob: str) -> str:
+    """`glob` as a regular expression whose time does not explode.
+
+    The leftmost fit of what stands between two wildcards leaves the most for the rest, so
+    every piece but the last may be atomic.
+    """
+    first, *rest = re.split(r"\*{2,}", glob)
+    if not rest:
+        return _chunk(first, last=True)
+    middle = "".join(f"(?>.*?{_chunk(chunk)})" for chunk in rest[:-1])
+    return f"{_chunk(first)}{middle}.*{_chunk(rest[-1], last=True)}"
+
+
+def _piece(text: str) -> str:
+    """What has no `*`; what addresses encode may stand in a glob as it is, or encoded."""
+    return "".join(map(_sign, text))
+
+
+def _sign(sign: str) -> str:
+    if sign == "?":
+        return "[^/]"
+    encoded = quote(sign, safe=_NEVER_ENCODED, errors="replace")
+    return re.escape(sign) if encoded == sign else f"(?:{re.escape(sign)}|{encoded})"
+
+
+def _chunk(text: str, *, last: bool = False) -> str:
+    first, *rest = map(_piece, text.split("*"))
+    if not rest:
+        return first
+    middle = "".join(f"(?>[^/]*?{piece})" for piece in rest[:-1])
+    return f"{first}{middle}[^/]*{rest[-1]}" if last else f"{first}{middle}(?>[^/]*?{rest[-1]})"

@@ -1,0 +1,112 @@
+"""`Settings`: what an engine is told. Defaults come from the home folder, not the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from engine.model.errors import LedgerUnusable
+
+
+def default_slots() -> int:
+    """Half the cores, at least two: a browser page keeps about one core busy."""
+    return max(2, (os.cpu_count() or 2) // 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where things lie and how much may run.
+
+    `root` holds the tasks, `home` everything else (`task-runs/`, `audit/`, …).
+    `slots` tasks run at once; `browser_path` overrides the browser look-up; every
+    `reap_s` seconds the tasks of dead processes are ended. A run whose folder is away waits
+    `away_s` seconds for it. `route` is the face (mcp, cli,
+    http; none for the window) and `agent_id` the agent that runs are written down for.
+    `host_pid` is the process that envelopes belong to, where that is not this one.
+    `allow_private` are the `host:port` that are private and that agents' browser tools may
+    open all the same (the operator's list).
+    `allow_files` is the folder whose files command tasks may upload; without it none may.
+    `environ` is where a face lets tasks look up their secrets; it is never written anywhere.
+    """
+
+    home: Path = field(default_factory=lambda: Path.home() / ".openchrome")
+    root: Path = field(default_factory=lambda: Path.home() / ".openchrome" / "tasks")
+    slots: int = field(default_factory=default_slots)
+    browser_path: str | None = None
+    reap_s: float = 30.0
+    away_s: float = 60.0
+    route: str | None = None
+    agent_id: str | None = None
+    host_pid: int | None = None
+    allow_private: tuple[str, ...] = ()
+    allow_files: Path | None = None
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def at(cls, *, home: Path | None = None, root: Path | None = None) -> Settings:
+        """Settings for another home (moves everything) and/or another root (moves the tasks)."""
+        base = home or Path.home() / ".openchrome"
+        return cls(home=base, root=root or base / "tasks")
+
+    @classmethod
+    def chosen(
+        cls, environ: Mapping[str, str], *, home: Path | None = None, root: Path | None = None
+    ) -> Settings:
+        """What was asked for wins, then what the environment says, then the home folder.
+
+        `home` moves everything, whatever `environ` says. OPENCHROME_HOME does not move the
+        tasks: OpenChrome, which shares them, does not either.
+
+        Raises:
+            LedgerUnusable: OPENCHROME_TASK_ROOT is not absolute, no home folder is known, or
+                what was given cannot be a path.
+        """
+        given_root = environ.get("OPENCHROME_TASK_ROOT")
+        if home is None and root is None and given_root:
+            root = Path(given_root)
+            if not root.is_absolute():
+                reason = "OPENCHROME_TASK_ROOT must be an absolute path"
+                raise LedgerUnusable(path=given_root, reason=reason)
+        _check_paths(home, root, environ.get("OPENCHROME_HOME"))
+        if home is not None:
+            settings = cls.at(home=home.absolute(), root=root.absolute() if root else None)
+        else:
+            given_home = environ.get("OPENCHROME_HOME")
+            base = Path(given_home).absolute() if given_home else _home(environ)
+            settings = cls(home=base, root=root.absolute() if root else _home(environ) / "tasks")
+        return replace(
+            settings,
+            browser_path=environ.get("OC_BROWSER") or None,
+            away_s=_seconds(environ.get("OC_LEDGER_AWAY_S"), settings.away_s),
+            agent_id=environ.get("COMET_AGENT_ID") or None,
+            environ=environ,
+        )
+
+
+def _seconds(said: str | None, usual: float) -> float:
+    """A time from the environment, within a day; what is none counts as not given."""
+    try:
+        found = float(said or usual)
+    except ValueError:
+        return usual
+    return found if 0 <= found <= 86_400 else usual
+
+
+def _check_paths(*given: Path | str | None) -> None:
+    """Refuse what no system call takes for a path, before anything is done with it."""
+    for path in given:
+        if path is not None and "\0" in str(path):
+            raise LedgerUnusable(path=str(path), reason="no path holds the character NUL")
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    said = environ.get("HOME", "/") if os.name == "posix" else "/"
+    try:
+        home = Path.home()
+    except RuntimeError as error:  # neither HOME nor an entry for this user
+        raise LedgerUnusable(path="~", reason="no home folder is known; use --home") from error
+    if not said or not home.is_absolute():  # "" would mean the root of all, "x" wherever we are
+        raise LedgerUnusable(path="~", reason="HOME must be an absolute path; or use --home")
+    return home / ".openchrome"

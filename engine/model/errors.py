@@ -1,0 +1,372 @@
+"""Every error that a user can meet: a stable code, a title, a sentence, and the way out.
+
+Faces print `title`, `str(error)` and `advice`; they translate by `code` and fill in
+`fields`. Foreign exceptions become one of these at the module that imports the library.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+MOST_QUOTED: Final = 4_000  # characters of one value: what was given may be a megabyte
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake in a request: where it is, a stable code, and what to do about it.
+
+    Redacted when it is made, as every error is: what is wrong is often quoted, and may be a
+    password that went into the wrong field.
+    """
+
+    path: str
+    code: str
+    message: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", _clean(self.path))
+        object.__setattr__(self, "message", _clean(self.message))
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+class EngineError(Exception):
+    """The root of the tree; raised only through its subclasses."""
+
+    code: ClassVar[str] = "engine_error"
+    title: ClassVar[str] = "Something went wrong"
+    sentence: ClassVar[str] = "{message}"
+    advice_text: ClassVar[str] = ""
+
+    def __init__(self, **fields: object) -> None:
+        self.fields: dict[str, object] = {name: _clean(value) for name, value in fields.items()}
+        super().__init__(_redacted(self.sentence.format(**self.fields)))
+
+    @property
+    def advice(self) -> str:
+        """What the user can do now; empty when there is nothing to do."""
+        return self.advice_text.format(**self.fields)
+
+
+def _redacted(text: str) -> str:
+    from engine.model import (
+        redact,  # its patterns are compiled when first needed, not at each start
+    )
+
+    return redact.text(text)
+
+
+def _clean(value: object) -> object:
+    """Redacted; of a text that no message has room for, its beginning; no halves of characters."""
+    if not isinstance(value, str):
+        return value
+    text = _redacted(value).encode(errors="replace").decode()
+    return text[:MOST_QUOTED] + "…" * (len(text) > MOST_QUOTED)
+
+
+class InvalidArguments(EngineError):
+    """A request breaks rules; every mistake is in `problems`, and nothing was started."""
+
+    code = "invalid_arguments"
+    title = "The request has mistakes"
+    sentence = "{message}"
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        self.problems = problems
+        super().__init__(message="; ".join(map(str, problems)))
+
+
+class NotATaskId(EngineError):
+    """Text that should be a task id has another shape; no file was touched."""
+
+    code = "not_a_task_id"
+    title = "Not a task id"
+    sentence = "'{given}' is not a task id (16 lower-case hex digits)"
+    advice_text = "Copy the id from the list."
+
+
+class TaskNotFound(EngineError):
+    """There is no task with this id in this ledger."""
+
+    code = "task_not_found"
+    title = "No such task"
+    sentence = "There is no task {task_id} in {root}."
+    advice_text = "Look at the list, or point --root at another ledger."
+
+
+class LedgerMissing(TaskNotFound):
+    """The folder of the ledger is not there: it was never made, or is away."""
+
+    code = "ledger_missing"
+    title = "The ledger folder is not there"
+    sentence = "There is no task {task_id} in {root}: that folder is not there."
+    advice_text = "Bring the folder back (a drive, a network folder), or give another with --root."
+
+
+class LedgerAway(TaskNotFound):
+    """The folder of a ledger is not there, so nothing can be said or done about its tasks."""
+
+    code = "ledger_away"
+    title = "The ledger folder is away"
+    sentence = "Task {task_id}: the ledger folder was away for more than {limit_s} s ({root})."
+    advice_text = "What was finished is in the folder. Bring it back, then run the rest again."
+
+
+class UnitsMissing(EngineError):
+    """Another, older folder came back in the place of a running task's."""
+
+    code = "units_missing"
+    title = "Finished work is missing"
+    sentence = (
+        "Task {task_id}: {number} finished units are missing: "
+        "an older copy of its folder came back while it ran."
+    )
+    advice_text = "Start the task again."
+
+
+class TaskRemoved(EngineError):
+    """The task's folder went away while it was being waited for."""
+
+    code = "task_removed"
+    title = "The task was removed"
+    sentence = "Task {task_id} was removed."
+    advice_text = "Its folder is gone from the ledger; start the task again if you need it."
+
+
+class TaskUnreadable(EngineError):
+    """The task's meta.json cannot be used, so the task can be neither changed nor waited for."""
+
+    code = "task_unreadable"
+    title = "The task cannot be read"
+    sentence = "Task {task_id} is unreadable: {reason}"
+    advice_text = "Repair or move away {path}."
+
+
+class ResultMissing(EngineError):
+    """The task has no result.json (yet)."""
+
+    code = "result_missing"
+    title = "There is no result"
+    sentence = "Task {task_id} has no result yet."
+    advice_text = "Wait until it has ended; its finished pages are in pages.jsonl."
+
+
+class TransitionError(EngineError):
+    """A state change that the table forbids was asked for; nothing was written."""
+
+    code = "illegal_transition"
+    title = "That step is not allowed now"
+    sentence = "{subject}: {source} -> {target} is not an allowed step"
+    advice_text = "Look at the task's state first."
+
+
+class LockTimeout(EngineError):
+    """A task's lock stayed taken for the whole time that we wait (15 s)."""
+
+    code = "lock_timeout"
+    title = "The task is locked"
+    sentence = "Task {task_id} stayed locked for {waited_s:.0f} s."
+    advice_text = "Another program is holding it; try again, or run `octask doctor`."
+
+
+class TaskBusy(LockTimeout):
+    """A task without an owner cannot be ended yet: another program holds its lock, or seems to."""
+
+    code = "task_busy"
+    title = "The task is busy"
+    sentence = "Task {task_id} is busy: another program holds its lock."
+    advice_text = (
+        "It is tried again until the lock is free; one that has not moved for 8 s is taken."
+    )
+
+
+class WaitTimeout(EngineError):
+    """A task did not end within the time that was given; it goes on."""
+
+    code = "ETIMEDOUT"
+    title = "Still running"
+    sentence = "Task {task_id} did not end within {timeout_ms} ms."
+    advice_text = "It goes on. Wait longer with --timeout-ms, or cancel it."
+
+
+class LedgerUnusable(EngineError):
+    """The ledger's folder cannot be opened, read or made."""
+
+    code = "ledger_unusable"
+    title = "The task ledger cannot be opened"
+    sentence = "{path}: {reason}"
+    advice_text = "Choose another folder with --root, or mend this one."
+
+
+class LedgerNotThere(LedgerUnusable):
+    """The folder of a ledger that was used before is missing, or as empty as a mount point."""
+
+    code = "ledger_not_there"
+    title = "The ledger folder is not there"
+    sentence = "The ledger folder is away, or was removed: {path}"
+    advice_text = "Bring the folder back (a drive, a network folder), or give another with --root."
+
+
+class LedgerReadOnly(EngineError):
+    """The ledger can be read but not written; nothing new is accepted."""
+
+    code = "ledger_read_only"
+    title = "The ledger is read-only"
+    sentence = "The ledger is read-only: {path}"
+    advice_text = "Make the folder writable, or choose another with --root."
+
+
+class LedgerWriteFailed(EngineError):
+    """A write failed; the old file stands whole."""
+
+    code = "ledger_write_failed"
+    title = "Cannot write the task ledger"
+    sentence = "Cannot write the task ledger: {reason}"
+    advice_text = "Free some space or mend the folder ({path}), then try again."
+
+
+class LedgerBlocked(LedgerWriteFailed):
+    """Something else is in the place of a folder that the program makes itself."""
+
+    code = "ledger_blocked"
+    sentence = "Cannot write the task ledger: {path} is not a folder."
+    advice_text = "Rename what is there, then try again: the program makes the folder itself."
+
+
+class OwnershipLost(EngineError):
+    """A runner found its task ended by someone else; it stops and keeps its pages."""
+
+    code = "ownership_lost"
+    title = "The task was ended by another process"
+    sentence = "Task {task_id} was ended as {status} by another process while it ran."
+    advice_text = "The finished pages are kept in pages.jsonl."
+
+
+class BrowserMissing(EngineError):
+    """No Chromium could be found."""
+
+    code = "browser_missing"
+    title = "No browser was found"
+    sentence = "Chromium could not be started: no browser was found ({looked})."
+    advice_text = (
+        "Install chromium-headless-shell, Chromium, Chrome or Edge, "
+        "or set OC_BROWSER to the program's path."
+    )
+
+
+class BrowserFailed(EngineError):
+    """Chromium was found but does not start or stay."""
+
+    code = "browser_failed"
+    title = "The browser does not start"
+    sentence = "Chromium could not be started: {reason}"
+    advice_text = "Run `octask doctor` to see which browser was tried."
+
+
+class BrowserGone(EngineError):
+    """The browser died while a page was loading; the page may be tried once more."""
+
+    code = "browser_gone"
+    title = "The browser stopped"
+    sentence = "The browser stopped while {url} was loading."
+    advice_text = "It is started again by itself; the page is tried once more."
+
+
+class PageError(EngineError):
+    """One page could not be taken; the crawl goes on. `code` tells the reason by `kind`.
+
+    `status` is the HTTP status where the site answered with one and nothing else. `unproved`
+    says that another page may have caused it: this one has to be taken alone before it is
+    blamed. `proved` says that it was, and failed by itself: it would do so again.
+    """
+
+    unproved = False
+    proved = False
+    code = "page_error"
+    title = "The page could not be taken"
+    sentence = "{message}"
+
+    def __init__(self, kind: str, message: str, status: int = 0) -> None:
+        self.kind = kind
+        self.status = status
+        super().__init__(kind=kind, message=message)
+
+
+class AddressBlocked(PageError):
+    """An address that this task may not reach: refused before the connection was made."""
+
+    code = "address_blocked"
+    title = "Address refused"
+
+    def __init__(self, url: str, reason: str) -> None:
+        self.url = url
+        self.reason = reason
+        super().__init__("blocked", f"blocked: {reason}")
+
+
+class NothingTaken(EngineError):
+    """A crawl in which not one page could be taken: to call it complete would be a lie."""
+
+    code = "nothing_taken"
+    title = "No page could be taken"
+    sentence = "No page could be taken: {reason}"
+    advice_text = "Check the address; what each page said is in the result."
+
+
+class OnlyErrorAnswers(EngineError):
+    """A crawl in which the site answered every page with an error status."""
+
+    code = "only_error_answers"
+    title = "Every page answered with an error"
+    sentence = "Every page answered with an error: {reason}"
+    advice_text = "Check the address; what each page answered is in the result."
+
+
+class InjectedFault(EngineError):
+    """`failOnPage` was given and that page came up (a fault for tests)."""
+
+    code = "injected_fault"
+    title = "A planned fault"
+    sentence = "failOnPage: page {page} was told to fail"
+
+
+class ShuttingDown(EngineError):
+    """The engine is closing and takes no new work."""
+
+    code = "shutting_down"
+    title = "The program is closing"
+    sentence = "The program is closing and takes no new work."
+    advice_text = "Start the task again after the next start."
+
+
+class WorkerFailed(EngineError):
+    """A background worker could not take the task."""
+
+    code = "worker_failed"
+    title = "The background worker did not start the task"
+    sentence = "The background worker did not start the task: {reason}"
+    advice_text = "Start it without --detach to see more."
+
+
+class TaskFailed(EngineError):
+    """A body's own failure: the task ends FAILED with this code, and `head` in its result."""
+
+    code = "task_failed"
+    title = "The task failed"
+    sentence = "{message}"
+
+    def __init__(self, code: str, message: str, head: dict[str, Any] | None = None) -> None:
+        self.failure = code
+        self.head = head
+        super().__init__(message=message)
+
+
+class OwnershipError(EngineError):
+    """An agent asked for something to be done to a tab that is another agent's (seed 003)."""
+
+    code = "not_the_owner"
+    title = "The tab is another agent's"
+    sentence = "Agent {agentId} may not {action} in {tabId}: it is {ownerAgentId}'s."
+    advice_text = "tabs_context lists the tabs of one's own; open one with navigate."

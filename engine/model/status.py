@@ -1,0 +1,272 @@
+"""What a task's state really is to an operator, and whether it needs one. One place for both."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final
+
+from engine.budgets import runs_out_at
+from engine.model.pace import STALL_MIN_MS
+from engine.model.records import ENVELOPE, LIVE, TASK_RUN, Status, TaskRecord, TaskView, Unreadable
+
+FAILED_RECENTLY_MS = 24 * 3600 * 1000
+ORPHANED_CODE = "orphaned"
+NEEDS_HELP: Final = "NEEDS_HELP"  # the state of a task run that waits for a person
+REFUSED_CODE: Final = "bulk_incomplete"  # what a crawl fails with when its contract refused
+# What a person or an agent leads: silence means that they think, and a speed means nothing.
+LED = frozenset({ENVELOPE, TASK_RUN, "recording"})
+# ms of the year 9999: what lies beyond is not a time but damage.
+LAST_MS = 253_402_300_799_000.0
+
+
+class Standing(StrEnum):
+    """The state as shown: the five of the ledger, what follows from them, and the unknown."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    CANCELLING = "cancelling"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    ORPHANED = "orphaned"
+    UNREADABLE = "unreadable"
+    UNKNOWN = "unknown"
+
+
+class Facet(StrEnum):
+    """What the list can be narrowed to; a task may be in several."""
+
+    ALL = "all"
+    ATTENTION = "attention"
+    PENDING = "pending"
+    RUNNING = "running"
+    CANCELLING = "cancelling"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    ORPHANED = "orphaned"
+    UNREADABLE = "unreadable"
+
+
+class Reason(StrEnum):
+    """Why a task needs attention, most pressing first."""
+
+    HELP = "help"
+    UNREADABLE = "unreadable"
+    ORPHANED = "orphaned"
+    CONTRACT = "contract"
+    FAILED = "failed"
+    BUDGET = "budget"
+    STALLED = "stalled"
+
+
+_STANDING = {
+    Status.PENDING.value: Standing.PENDING,
+    Status.RUNNING.value: Standing.RUNNING,
+    Status.COMPLETED.value: Standing.COMPLETED,
+    Status.FAILED.value: Standing.FAILED,
+    Status.CANCELLED.value: Standing.CANCELLED,
+}
+
+
+def moment(value: object) -> float | None:
+    """A time in ms, or None: what a folder says about time is not to be trusted."""
+    if type(value) is float or type(value) is int:
+        return float(value) if 0 < value < LAST_MS else None  # what is no number fails both
+    return None
+
+
+def standing(view: TaskView) -> Standing:
+    """The state as an operator should read it."""
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return Standing.UNREADABLE
+    if view.orphaned and entry.is_live:
+        return Standing.ORPHANED
+    if entry.status == Status.RUNNING and entry.cancel_requested_at is not None:
+        return Standing.CANCELLING
+    return _STANDING.get(entry.status, Standing.UNKNOWN)
+
+
+def look(view: TaskView) -> str:
+    """The name of the sign and the colour that go with its state: what asks for a person must
+    not look like a state that nobody knows."""
+    state = standing(view)
+    if state is Standing.UNKNOWN and getattr(view.entry, "status", "") == NEEDS_HELP:
+        return "attention"
+    return state.value
+
+
+def updated_at(view: TaskView) -> float | None:
+    """The newest of ended, started, last activity and the last event; else when it was made."""
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return moment(entry.seen_at)
+    known = (
+        entry.ended_at,
+        entry.started_at,
+        entry.last_activity_at,
+        view.last_event_at,
+    )
+    latest = 0.0
+    for value in known:
+        at = moment(value) if value is not None else None
+        if at is not None and at > latest:
+            latest = at
+    return latest or moment(entry.created_at)
+
+
+def stalls_at(view: TaskView, after_ms: float = STALL_MIN_MS) -> float | None:
+    """When silence becomes a stall; None for a task that is not running.
+
+    `after_ms` is `Pace.stall_after_ms` where the pace is known. A `browser_task` waits for
+    its host agent by nature, a recording for a person: they stall only in stopping.
+    """
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return None
+    state = standing(view)
+    if state is not Standing.CANCELLING and (state is not Standing.RUNNING or entry.kind in LED):
+        return None
+    last = updated_at(view)
+    return None if last is None else last + after_ms
+
+
+def reasons(
+    view: TaskView, now_ms: float, stall_after_ms: float = STALL_MIN_MS
+) -> tuple[Reason, ...]:
+    """Why this task needs a person, most pressing first; empty when it does not."""
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return (Reason.UNREADABLE,)
+    found: list[Reason] = []
+    if entry.status == NEEDS_HELP:
+        found.append(Reason.HELP)
+    if view.orphaned and entry.is_live:
+        found.append(Reason.ORPHANED)
+    if entry.status == Status.FAILED and _is_recent(entry, now_ms):
+        refused = entry.error is not None and entry.error.code == REFUSED_CODE
+        found.append(Reason.CONTRACT if refused else Reason.FAILED)
+    if _is_over_budget(entry, now_ms):
+        found.append(Reason.BUDGET)
+    stall = None if entry.is_terminal else stalls_at(view, stall_after_ms)
+    if stall is not None and now_ms >= stall:
+        found.append(Reason.STALLED)
+    return tuple(found)
+
+
+def changes_at(view: TaskView, now_ms: float, stall_after_ms: float = STALL_MIN_MS) -> float | None:
+    """When (ms, after `now_ms`) time alone will change what `reasons` finds; None: never."""
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return None
+    if entry.is_terminal:
+        if entry.status != Status.FAILED and entry.budget_status != "exceeded":
+            return None
+        ended = _ended_at(entry)
+        times = [None if ended is None else ended + FAILED_RECENTLY_MS]
+    else:
+        times = [stalls_at(view, stall_after_ms), _budget_ends(entry)]
+    ahead = [at for at in times if at is not None and at > now_ms]
+    return min(ahead, default=None)
+
+
+def seen(view: TaskView, reason: Reason) -> str:
+    """What a person sees who acknowledges `reason` of this task.
+
+    Another text later means that it is not the same any more: a second stall, say, or one
+    budget more that is exceeded.
+    """
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return f"{reason}:{entry.seen_at:.0f}"
+    marks: dict[Reason, object] = {
+        Reason.HELP: updated_at(view),
+        Reason.CONTRACT: entry.ended_at,
+        Reason.FAILED: entry.ended_at,
+        Reason.BUDGET: ",".join(map(str, entry.budget_exceeded or ())),
+        Reason.STALLED: updated_at(view),
+    }
+    return f"{reason}:{marks.get(reason, '')}"
+
+
+def unseen(
+    view: TaskView, found: tuple[Reason, ...], acknowledged: Collection[str]
+) -> tuple[Reason, ...]:
+    """Those of `found` that nobody has acknowledged as they are now."""
+    return tuple(reason for reason in found if seen(view, reason) not in acknowledged)
+
+
+def _ended_at(record: TaskRecord) -> float | None:
+    return moment(record.ended_at) or moment(record.created_at)
+
+
+def _is_recent(record: TaskRecord, now_ms: float) -> bool:
+    ended = _ended_at(record)
+    # Without a usable time it stays in sight: a failure nobody can date is still one.
+    return ended is None or now_ms - ended < FAILED_RECENTLY_MS
+
+
+def _is_over_budget(record: TaskRecord, now_ms: float) -> bool:
+    """Also by the clock alone, while nothing is called. What has ended is history after a day."""
+    if record.is_terminal:
+        return record.budget_status == "exceeded" and _is_recent(record, now_ms)
+    if record.budget_status == "exceeded":
+        return True
+    out = _budget_ends(record)
+    return out is not None and now_ms >= out
+
+
+def _budget_ends(record: TaskRecord) -> float | None:
+    if not record.is_live or not record.policy:
+        return None
+    ours = record.engine
+    return runs_out_at(
+        {
+            "kind": record.kind,
+            "policy": record.policy,
+            "created_at": record.created_at,
+            "started_at": record.started_at,
+            "engine": {"lasted_ms": ours.lasted_ms, "lasted_at": ours.lasted_at} if ours else {},
+        }
+    )
+
+
+def counted_as(view: TaskView, state: Standing) -> tuple[Standing, ...]:
+    """Every state this task counts in, its own first: what was orphaned and then reaped has
+    failed, and counts as orphaned, too.
+
+    The one definition behind every number of tasks in a state: at the side of a list, by a
+    query, of a selection. `state` is its `standing`.
+    """
+    entry = view.entry
+    error = entry.error if isinstance(entry, TaskRecord) else None
+    reaped = error is not None and error.code == ORPHANED_CODE
+    return _BOTH[state] if reaped else _ONE[state]
+
+
+_ONE: Final = {state: (state,) for state in Standing}
+_BOTH: Final = {state: tuple(dict.fromkeys((state, Standing.ORPHANED))) for state in Standing}
+
+
+def facets(view: TaskView, state: Standing, needs: tuple[Reason, ...]) -> frozenset[Facet]:
+    """Every facet this task counts in."""
+    return _facets(counted_as(view, state), bool(needs))
+
+
+@lru_cache(64)
+def _facets(states: tuple[Standing, ...], needy: bool) -> frozenset[Facet]:
+    found = {Facet.ALL, *([Facet.ATTENTION] if needy else [])}
+    return frozenset(found | {Facet(one.value) for one in states if one is not Standing.UNKNOWN})
+
+
+def state_words(found: Iterable[Facet], status: str | None) -> frozenset[str]:
+    """The words a query may call it by: its facets, live or ended, and a status that is none
+    of the ledger's five as it stands on disk; None: it cannot be read."""
+    words = {facet.value for facet in found}
+    if status is None:
+        return frozenset(words)
+    words.add("live" if status in LIVE else "ended")
+    return frozenset(words if status in _STANDING else words | {status.casefold()})

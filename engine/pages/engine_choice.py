@@ -1,0 +1,242 @@
+"""Learns which engine takes a page, where `auto` may choose: per site, by comparing both.
+
+A page on which a script could run is taken by both engines as long as the static result of
+such pages was not the browser's twice in a row. From then on only now and then, ever more
+rarely, and where something stands in it that its scripts name and that was on no page yet.
+Pages are alike where their host is the same and so is what could run on them (`Fetched.runs`).
+What scripts do to all of them in the same way is learned as edits, which the static engine does
+from then on. Another difference sends the pages of that part of the site (the first step of
+its paths), or those in which the same new names stand, to the browser alone, which is compared
+again later, with back-off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple, TypeVar
+
+import msgspec
+
+from engine.model.addresses import address_of
+from engine.pages import script_edits, style_sheets
+from engine.pages.extract import clean, extract_now, parse_html, parse_static
+from engine.pages.fetch import Fetched
+from engine.pages.html_limits import bounded
+from engine.pages.script_edits import Edit, Unlike
+
+_T = TypeVar("_T")
+Plan = Literal["static", "browser", "both"]
+
+ENOUGH: Final = 2  # equal pages in a row, after which pages that are alike are trusted
+FIRST_PAUSE: Final = 10  # pages between two comparisons; doubled with each that is equal
+LONGEST_PAUSE: Final = 80
+FIRST_RETURN: Final = 5  # pages that the browser takes alone after a difference; likewise doubled
+LESSONS: Final = 6  # in a row, none of which made the next page equal
+MOST: Final = 10_000  # kinds of pages, and parts of sites, that are remembered of one crawl
+
+
+class Comparison(NamedTuple):
+    """What two engines told of one page: the same, or the same with `edits`, or neither."""
+
+    equal: bool
+    edits: tuple[Edit, ...] | None = None
+
+
+@dataclass(slots=True)
+class _Part:
+    """A part of a site; below 0 the browser takes its pages, `left` more without a look."""
+
+    score: int = 0
+    pause: int = FIRST_RETURN
+    left: int = FIRST_RETURN
+
+    def plan(self) -> Plan:
+        """How to take the next page; counts it."""
+        if self.score >= 0:
+            return "static"
+        if self.left > 0:
+            self.left -= 1
+            return "browser"
+        return "both"
+
+    def learn(self, *, equal: bool) -> None:
+        if equal:
+            self.score = min(self.score + 1, ENOUGH)
+            self.left = 0  # the next one as well: two make sure
+            return
+        if self.score < 0:
+            self.pause = min(self.pause * 2, LONGEST_PAUSE)
+        self.score = max(self.score - ENOUGH, -ENOUGH)
+        self.left = self.pause
+
+
+@dataclass(slots=True)
+class _Kind:
+    """Pages that are alike: equal ones in a row, and how many to take before the next look.
+
+    `names` stood on equal pages; `suspects` are names of pages that differed.
+    """
+
+    equal: int = 0
+    pause: int = FIRST_PAUSE
+    left: int = FIRST_PAUSE
+    lessons: int = 0
+    edits: tuple[Edit, ...] = ()
+    names: set[str] = field(default_factory=set)
+    suspects: dict[frozenset[str], _Part] = field(default_factory=dict)
+
+    def plan(self, names: frozenset[str]) -> Plan:
+        if self.equal < ENOUGH:
+            return "both"
+        new = names - self.names
+        if not new:
+            self.left -= 1
+            return "both" if self.left < 0 else "static"
+        plans = {part.plan() for suspects, part in self.suspects.items() if suspects <= new}
+        return "browser" if "browser" in plans else "both"
+
+    def learn_equal(self, names: frozenset[str]) -> None:
+        if self.equal >= ENOUGH and not names - self.names:
+            self.pause = min(self.pause * 2, LONGEST_PAUSE)
+        self.equal += 1
+        self.lessons = 0
+        self.names |= names
+        self.left = self.pause
+        for suspects in [each for each in self.suspects if each <= self.names]:
+            del self.suspects[suspects]
+
+    def learn_edits(self, names: frozenset[str], edits: tuple[Edit, ...]) -> bool:
+        """Do as was seen; were there too many lessons?"""
+        try:
+            merged = tuple(script_edits.merged(self.edits, edits))
+        except Unlike:
+            return True
+        if merged == self.edits:
+            return False  # learned meanwhile of another page
+        self.edits = merged
+        if names <= self.names:
+            self.equal, self.pause = 0, FIRST_PAUSE
+        self.lessons += 1
+        return self.lessons > LESSONS
+
+    def learn_different(self, names: frozenset[str]) -> bool:
+        """Is it for more than what is new on this page?"""
+        new = names - self.names
+        if self.equal >= ENOUGH and new:
+            _remember(self.suspects, new, self.suspects.get(new) or _Part()).learn(equal=False)
+            return False
+        self.equal, self.pause, self.edits = 0, FIRST_PAUSE, ()
+        return True
+
+
+class EngineChoice:
+    """What one crawl has learned. Nothing here loads a page."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[str, str], _Kind] = {}
+        self._parts: dict[tuple[str, str], _Part] = {}
+        self._gates: dict[tuple[str, str], asyncio.Lock] = {}
+
+    def plan(self, url: str) -> Plan:
+        """How to take this page, as far as its address tells; counts it."""
+        host, part = _place(url)
+        known = self._parts.get((host, part))
+        if known is None:
+            known = _Part()
+            whole = self._parts.get((host, ""))
+            if whole is not None and whole.score < 0:  # as all that is known of this host
+                known.score, known.left = -1, 0
+            _remember(self._parts, (host, part), known)
+        return known.plan()
+
+    def plan_fetched(self, fetched: Fetched) -> Plan:
+        """How to take a page, after what the static engine found; counts it, and gives it the
+        edits of its kind.
+        """
+        if not fetched.needs_browser:
+            return "static"
+        if not fetched.runs:
+            return "both"  # an empty shell
+        kind = self._kinds.get((_place(fetched.url)[0], fetched.runs))
+        if kind is None:
+            return "both"
+        fetched.edits = kind.edits
+        return kind.plan(fetched.script_names)
+
+    def gate(self, fetched: Fetched) -> asyncio.Lock:
+        """Held while a page is compared that could tell of others like it."""
+        key = _place(fetched.url)[0], fetched.runs
+        return _remember(self._gates, key, self._gates.get(key) or asyncio.Lock())
+
+    def learn(self, static: Fetched, found: Comparison) -> None:
+        """Both engines have taken this page; `static` is what came without scripts."""
+        failed = self._learn_kind(static, found) if static.runs else not found.equal
+        if not found.equal and not failed:
+            return
+        host, part = _place(static.url)
+        for name in dict.fromkeys((part, "")):  # the host itself is learned of as a whole
+            known = self._parts.get((host, name)) or _Part()
+            _remember(self._parts, (host, name), known).learn(equal=found.equal)
+
+    def _learn_kind(self, static: Fetched, found: Comparison) -> bool:
+        """Of pages like this one; was it different for more than something new on it?"""
+        key = (_place(static.url)[0], static.runs)
+        kind = _remember(self._kinds, key, self._kinds.get(key) or _Kind())
+        if found.equal:
+            if static.edits == kind.edits:  # those of before a lesson tell nothing of it
+                kind.learn_equal(static.script_names)
+            return False
+        if found.edits is not None and not kind.learn_edits(static.script_names, found.edits):
+            return False
+        return kind.learn_different(static.script_names)
+
+
+def compared(static: Fetched, rendered: Fetched) -> Comparison:
+    """Do both have the same words and links, or would they with what is learned from this page?"""
+    if is_same(static, rendered):
+        return Comparison(True)
+    html = bounded(clean(static.html))
+    tree = parse_static(html)
+    style_sheets.apply(tree, html, static.styles)
+    try:
+        edits = tuple(script_edits.learned(tree, parse_html(rendered.html)))
+        whole = tuple(script_edits.merged(static.edits, edits))
+    except Unlike:
+        return Comparison(False)
+    if not edits or not is_same(msgspec.structs.replace(static, edits=whole), rendered):
+        return Comparison(False)
+    return Comparison(False, edits)
+
+
+def is_same(static: Fetched, rendered: Fetched) -> bool:
+    """Do both have the same words, and lead to the same pages?"""
+    if static.status != rendered.status or static.truncated or rendered.truncated:
+        return False
+    one, other = extract_now(static, "text"), extract_now(rendered, "text")
+    if {link.key for link in one.links} != {link.key for link in other.links}:
+        return False
+    return _words(one.content) == _words(other.content)
+
+
+def _words(content: object) -> list[str]:
+    return content.split() if isinstance(content, str) else []
+
+
+def _place(url: str) -> tuple[str, str]:
+    """The host, and the first step of the path below it."""
+    address = address_of(url)
+    if address is None:
+        return "", "/"
+    steps = address.path.split("/")[1:-1]
+    return address.origin, next(iter(steps), "/")
+
+
+_K = TypeVar("_K")
+
+
+def _remember(known: dict[_K, _T], key: _K, value: _T) -> _T:
+    if key not in known and len(known) >= MOST:
+        del known[next(iter(known))]
+    known[key] = value
+    return value

@@ -1,0 +1,525 @@
+"""What is kept of a page: title, content in the asked form, and where its links lead.
+
+Runs on the static engine's raw HTML, and on the visible HTML that the browser hands in.
+Everything that comes out is valid UTF-8 and bounded; all of it is still a stranger's text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from itertools import chain, islice, repeat
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import msgspec
+
+from engine.kinds.crawl.crawl_args import OutputFormat
+from engine.model import urls
+from engine.model.addresses import Address, address_of, in_charset, link_address
+from engine.pages import script_edits, shadow_roots, style_sheets
+from engine.pages.fetch import MAX_LINK_CHARS, MAX_LINKS, Fetched
+from engine.pages.html_limits import MAX_ELEMENTS, MAX_TEXT_KB, bounded
+from engine.pages.rendered_text import rendered_text
+from engine.pages.text_blocks import rendered_blocks
+
+if TYPE_CHECKING:
+    from html_to_markdown import ConversionOptions
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+MAX_LINK_BYTES = 2 * 1024 * 1024  # of one page's list of links, as JSON
+MAX_TITLE_CHARS = 512
+MAX_DESCRIPTION_CHARS = 2_048
+MAX_LINK_TEXT_CHARS = 512
+THREAD_FROM_CHARS = 64 * 1024  # smaller pages take under about 5 ms: a thread would cost more
+HUGE_CHARS = 1024 * 1024
+
+# What no browser shows. The markdown's maker drops scripts and hidden elements by itself.
+_UNSHOWN = (
+    "textarea, video, audio, canvas, datalist, rp, meter, progress, iframe, noscript, template,"
+    " object[data], object[type], dialog:not([open]), [popover]"
+)
+_UNSEEN = f"script, style, [hidden], {_UNSHOWN}"
+_HIDES = re.compile(r"(?:^|;)\s*display\s*:\s*none\b", re.IGNORECASE)
+_VISIBILITY = re.compile(r"(?:^|;)\s*visibility\s*:\s*([a-z]+)", re.IGNORECASE)
+_STYLED_VISIBILITY = '[style*="visibility" i]'
+_MAYBE_UNSHOWN = re.compile(
+    r"<(?:textarea|video|audio|canvas|datalist|rp|meter|progress|iframe|noscript|template|object"
+    r"|dialog|details)\b",
+    re.IGNORECASE,
+)
+_POPOVER = re.compile(r"\spopover\b", re.IGNORECASE)
+_NOSCRIPT = re.compile("<noscript", re.IGNORECASE)
+_NOSCRIPT_PART = re.compile(
+    r"<!--.*?-->|<(?:script|style|textarea|title|xmp)\b.*?</(?:script|style|textarea|title|xmp)"
+    r"|(<noscript\b.*?(?:</noscript[^>]*+>|\Z))",
+    re.IGNORECASE | re.DOTALL,
+)
+_PARTS = ("headings", "paragraphs", "links", "images", "blocks")
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+
+
+Anchor = dict[str, str]  # a link: `href` and `text`
+
+
+class Extracted(msgspec.Struct, frozen=True):
+    """`content` is text, or for `structured` an object; `links_found` counts before the cap.
+
+    `links_skipped` counts those that lead to no web page, `links_over` those that were cut off.
+    `anchors` are `links` with their texts. `edited` counts the places of a static page at which
+    was done what scripts do to pages like it, `frames` those whose text stands in `content`.
+    """
+
+    title: str
+    content: str | dict[str, Any]
+    links: tuple[Address, ...]
+    links_found: int
+    truncated: bool
+    links_skipped: int = 0
+    links_over: int = 0
+    anchors: tuple[Anchor, ...] = ()
+    edited: int = 0
+    frames: int = 0
+
+
+async def extract(
+    fetched: Fetched,
+    form: OutputFormat,
+    max_text_kb: int = MAX_TEXT_KB,
+    max_elements: int = MAX_ELEMENTS,
+) -> Extracted:
+    """Take out of `fetched` what is kept; large pages in a thread, to keep the loop free."""
+    size = sum(len(each.html) + len(each.text) for each in (fetched, *fetched.inner))
+    if size > THREAD_FROM_CHARS:
+        return await off_the_loop(size, extract_now, fetched, form, max_text_kb, max_elements)
+    return extract_now(fetched, form, max_text_kb, max_elements)
+
+
+async def off_the_loop(
+    size: int, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+) -> _T:
+    """Do `work` on a page of `size` in a thread; on huge ones in turn, in one and the same.
+
+    The tree of each takes up to 80 MB, and what is freed in one thread is used by no other.
+    """
+    pool = _huge_pages() if size >= HUGE_CHARS else None
+    call = functools.partial(work, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(pool, call)
+
+
+@lru_cache(maxsize=1)
+def _huge_pages() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="huge pages")
+
+
+def extract_now(
+    fetched: Fetched,
+    form: OutputFormat,
+    max_text_kb: int = MAX_TEXT_KB,
+    max_elements: int = MAX_ELEMENTS,
+) -> Extracted:
+    """The same at once, on this thread."""
+    most = max_text_kb * 1024
+    own = _extracted(fetched, form, most, max_elements)
+    inner = [_extracted(each, form, most, max_elements) for each in fetched.inner]
+    return _joined(own, inner, most) if inner else own
+
+
+def _extracted(fetched: Fetched, form: OutputFormat, most: int, max_elements: int) -> Extracted:
+    if not fetched.html:
+        content, cut = clip(clean(fetched.text), most)
+        structured = _plain_structure(fetched, content)
+        kept = structured if form == "structured" else content
+        return Extracted(_title(fetched.title), kept, (), 0, cut or fetched.truncated)
+    page = _Page(fetched, max_elements)
+    if form == "structured":
+        made, cut = _fitted(page.structure(), most)
+        return page.extracted(made, cut)
+    text = (
+        page.markdown() if form == "markdown" else ""
+    ) or page.text()  # markdown ends at 1,024 levels
+    return page.extracted(*clip(clean(text), most))
+
+
+def _joined(own: Extracted, inner: Sequence[Extracted], most: int) -> Extracted:
+    """A page with what its frames show behind its own, as the browser engine hands it over."""
+    whole = (own, *inner)
+    links: dict[str, Address] = {}
+    anchors: dict[str, Anchor] = {}
+    for each in whole:
+        for address in each.links:
+            links.setdefault(address.key, address)
+        for anchor in each.anchors:
+            known = anchors.setdefault(anchor["href"], anchor)
+            known["text"] = known["text"] or anchor["text"]
+    content, cut = _contents([each.content for each in whole], most)
+    kept, lost = _within(tuple(anchors.values()), MAX_LINK_BYTES)
+    over = sum(each.links_over for each in whole)
+    return Extracted(
+        title=own.title,
+        content=content,
+        links=tuple(islice(links.values(), MAX_LINKS)),
+        links_found=len(links) + over,
+        truncated=cut or lost or any(each.truncated for each in whole),
+        links_skipped=sum(each.links_skipped for each in whole),
+        links_over=over + max(0, len(links) - MAX_LINKS),
+        anchors=kept,
+        edited=own.edited,
+        frames=sum(says(each.content) for each in inner),
+    )
+
+
+def _contents(
+    contents: Sequence[str | dict[str, Any]], most: int
+) -> tuple[str | dict[str, Any], bool]:
+    texts = [each for each in contents if isinstance(each, str)]
+    if texts:
+        return clip("\n\n".join(text for text in texts if text.strip()), most)
+    objects = [each for each in contents if isinstance(each, dict)]
+    whole = dict(objects[0])
+    for name, part in whole.items():
+        if isinstance(part, list):
+            whole[name] = [item for each in objects for item in each.get(name, ())]
+    return _fitted(whole, most)
+
+
+def says(content: str | dict[str, Any]) -> bool:
+    """Are there words in it?"""
+    if isinstance(content, str):
+        return bool(content.strip())
+    return any(content.get(part) for part in ("headings", "paragraphs", "blocks"))
+
+
+class _Page:
+    """One page's tree, parsed once and asked several times."""
+
+    def __init__(self, fetched: Fetched, max_elements: int) -> None:
+        self._fetched = fetched
+        self._html = bounded(clean(fetched.html), max_elements)
+        self._rendered = fetched.engine == "browser"
+        self._tree = parse_html(self._html) if self._rendered else parse_static(self._html)
+        self._edits = () if self._rendered else fetched.edits
+        self.edited = script_edits.apply(self._tree, self._edits)
+        self.title = _title(fetched.title or _text_of(self._tree.css_first("head > title")))
+        self._base = self._base_url()
+        self.links_skipped = fetched.links_skipped if self._rendered else 0
+        self.links, self.links_found, self.anchors = self._links()
+        styles = () if self._rendered else fetched.styles
+        known = self._html + "".join(edit.html for edit in self._edits)
+        styled = bool(styles) and style_sheets.apply(self._tree, known, styles)
+        self._changed = styled or bool(self._edits)
+
+    def extracted(self, content: str | dict[str, Any], cut: bool) -> Extracted:
+        cut = cut or self._fetched.truncated or len(self._html) < len(self._fetched.html)
+        anchors, lost = _within(self.anchors, MAX_LINK_BYTES)
+        counts = (self.links_skipped, self.links_over)
+        told = (self.links, self.links_found, cut or lost, *counts, anchors)
+        return Extracted(self.title, content, *told, edited=self.edited)
+
+    def markdown(self) -> str:
+        from html_to_markdown import convert
+
+        html = self._html
+        if not self._rendered and (self._changed or _is_unshown_in(html)):
+            self._remove(_UNSHOWN)
+            html = self._tree.html or html
+        return convert(html, _markdown_options(self._base)).content or ""
+
+    def text(self) -> str:
+        if self._rendered:
+            return self._fetched.text
+        return rendered_text(self._markup())
+
+    def _markup(self) -> str:
+        root = self._tree.root
+        return "" if root is None else root.html or ""
+
+    def structure(self) -> dict[str, Any]:
+        blocks = rendered_blocks(self._markup())
+        if not self._rendered:
+            self._remove(_UNSEEN)  # links come first
+        body = self._tree.body
+        found = {"title": self.title, "description": self._description(), "lang": self._lang()}
+        if body is None:
+            return {
+                **found,
+                "headings": [],
+                "paragraphs": [],
+                "links": [],
+                "images": [],
+                "blocks": [],
+            }
+        headings = body.css(", ".join(_HEADINGS))
+        return {
+            **found,
+            "headings": [
+                {"level": _HEADINGS.index(h.tag or "h1") + 1, "text": _words(h)} for h in headings
+            ],
+            "paragraphs": [text for p in body.css("p") if (text := _words(p))],
+            "links": list(self.anchors),
+            "images": list(self._told_images(body)),
+            "blocks": blocks,
+        }
+
+    def _told_images(self, body: LexborNode) -> Iterator[dict[str, str]]:
+        for image in body.css("img[src]")[:MAX_LINKS]:
+            address = self._address(image.attributes.get("src") or "")
+            if address is not None:
+                alt = clean(image.attributes.get("alt") or "")
+                yield {"src": address.url, "alt": alt[:MAX_LINK_TEXT_CHARS]}
+
+    def _links(self) -> tuple[tuple[Address, ...], int, tuple[Anchor, ...]]:
+        """Each address once, in order of appearance, with the first text that names it."""
+        found: dict[str, tuple[Address, str]] = {}
+        for given, text_of in self._given_links():
+            if given is None:
+                continue
+            address = given.page("routes")
+            known = found.get(address.key)
+            if known is None:
+                found[address.key] = (address, text_of() if len(found) < MAX_LINKS else "")
+            elif not known[1]:
+                found[address.key] = (known[0], text_of())
+        kept = list(islice(found.values(), _most([address for address, _ in found.values()])))
+        self.links_over = len(found) - len(kept) + self._fetched.links_over
+        anchors = tuple({"href": address.url, "text": text} for address, text in kept)
+        links = tuple(address for address, _ in kept)
+        return links, len(found) + self._fetched.links_over, anchors
+
+    def _given_links(self) -> Iterator[tuple[Address | None, Callable[[], str]]]:
+        if self._rendered:
+            texts = chain(self._fetched.link_texts, repeat(""))
+            for link, text in zip(self._fetched.links, texts, strict=False):
+                yield address_of(link), functools.partial(clean, text)
+            return
+        for name, anchor in self._anchors():
+            address = self._address(anchor.attributes.get(name) or "")
+            self.links_skipped += address is None
+            yield address, functools.partial(_name_of, anchor)
+
+    def _address(self, href: str) -> Address | None:
+        return link_address(self._base, in_charset(href, self._fetched.charset))
+
+    def _anchors(self) -> Iterator[tuple[str, LexborNode]]:
+        """What leads to another page, and the attribute that tells where; of frames, their page."""
+        for anchor in self._tree.css("a[href], area[href], frame[src], iframe[src]"):
+            if anchor.tag not in {"frame", "iframe"}:
+                yield "href", anchor
+            elif _same_host(self._base, anchor.attributes.get("src") or ""):
+                yield "src", anchor
+
+    def _base_url(self) -> str:
+        """What relative links start from: `<base href>`, else where the page came from."""
+        base = None if self._rendered else self._tree.css_first("base[href]")
+        href = "" if base is None else base.attributes.get("href") or ""
+        address = link_address(self._fetched.final_url, href) if href else None
+        found = self._fetched.final_url if address is None else address.url
+        return found.partition("#")[0]
+
+    def _remove(self, unseen: str) -> None:
+        """Take out of the tree what matches, and what closed details hold beside their summary."""
+        for node in self._tree.css(unseen):
+            node.decompose()
+        for node in self._tree.css('[style*="display" i]'):
+            if _HIDES.search(node.attributes.get("style") or ""):
+                node.decompose()
+        self._remove_invisible()
+        for details in self._tree.css("details:not([open])"):
+            summary = details.css_first("summary")
+            child = details.first_child
+            while child is not None:
+                following = child.next
+                if summary is None or child != summary:
+                    child.decompose()
+                child = following
+
+    def _remove_invisible(self) -> None:
+        """Take out what is invisible with all inside; what holds a visible part stays whole."""
+        kept: list[LexborNode] = []
+        for node in reversed(self._tree.css(_STYLED_VISIBILITY)):  # the innermost first
+            if _is_invisible(node) and all(map(_is_invisible, node.css(_STYLED_VISIBILITY))):
+                node.decompose()
+            else:
+                kept.append(node)
+        for node in kept:  # the markdown's maker would drop it with its visible part
+            node.attrs["style"] = _VISIBILITY.sub("", node.attributes.get("style") or "")
+
+    def _description(self) -> str:
+        meta = self._tree.css_first('meta[name="description" i]')
+        found = "" if meta is None else meta.attributes.get("content") or ""
+        return clean(self._fetched.description or found).strip()[:MAX_DESCRIPTION_CHARS]
+
+    def _lang(self) -> str:
+        root = self._tree.css_first("html")
+        return clean("" if root is None else root.attributes.get("lang") or "").strip()[:64]
+
+
+def _is_unshown_in(html: str) -> bool:
+    """May it hold what no browser shows? Of the two searches the second is slow."""
+    if _MAYBE_UNSHOWN.search(html):
+        return True
+    level = html.lower()
+    if "visibility" in level:
+        return True
+    return "popover" in level and _POPOVER.search(html) is not None
+
+
+def _is_invisible(node: LexborNode) -> bool:
+    """Does its style hide it, and all inside that says nothing else?"""
+    said = _VISIBILITY.findall(node.attributes.get("style") or "")
+    return bool(said) and said[-1].lower() in {"hidden", "collapse"}
+
+
+def _most(addresses: Sequence[Address]) -> int:
+    """How many of these links are kept of one page."""
+    chars = 0
+    for number, address in enumerate(addresses[:MAX_LINKS]):
+        chars += len(address.url)
+        if chars > MAX_LINK_CHARS:
+            return number
+    return MAX_LINKS
+
+
+def parse_html(html: str) -> LexborHTMLParser:
+    from selectolax.lexbor import LexborHTMLParser
+
+    return LexborHTMLParser(html)
+
+
+def parse_static(html: str) -> LexborHTMLParser:
+    """The tree as a browser has it: what stands in `noscript` is none of its elements.
+
+    Declared shadow roots stand in their hosts.
+    """
+    if _NOSCRIPT.search(html):
+        html = _NOSCRIPT_PART.sub(lambda found: "" if found[1] else found[0], html)
+    return parse_html(shadow_roots.flattened(html))
+
+
+def _markdown_options(base: str) -> ConversionOptions:
+    import html_to_markdown as lib
+
+    return lib.ConversionOptions(
+        **_markdown_signs(),
+        extract_metadata=False,
+        base_url=base,
+    )
+
+
+@lru_cache(maxsize=1)
+def _markdown_signs() -> dict[str, Any]:
+    """The library's defaults as its own enum members: as names they cost 0.1 ms a page."""
+    import html_to_markdown as lib
+
+    preset = lib.PreprocessingPreset.STANDARD
+    return {
+        # Its preprocessing would drop headers and navigation.
+        "preprocessing": lib.PreprocessingOptions(enabled=False, preset=preset),
+        "heading_style": lib.HeadingStyle.ATX,
+        "list_indent_type": lib.ListIndentType.SPACES,
+        "highlight_style": lib.HighlightStyle.DOUBLE_EQUAL,
+        "whitespace_mode": lib.WhitespaceMode.NORMALIZED,
+        "newline_style": lib.NewlineStyle.SPACES,
+        "code_block_style": lib.CodeBlockStyle.BACKTICKS,
+        "inline_data_media": lib.InlineDataMedia.ALT_TEXT_ONLY,
+        "hidden_content": lib.HiddenContent.DROP,
+        "url_escape_style": lib.UrlEscapeStyle.ANGLE,
+        "link_style": lib.LinkStyle.INLINE,
+        "output_format": lib.OutputFormat.MARKDOWN,
+        "tier_strategy": lib.TierStrategy.AUTO,
+    }
+
+
+def _same_host(base: str, href: str) -> bool:
+    address = link_address(base, href)
+    if address is None:
+        return False
+    there, here = urls.parse(address.origin), urls.parse(base)
+    return there is not None and here is not None and there.host == here.host
+
+
+def _name_of(anchor: LexborNode) -> str:
+    """What a link is called: its words, else those of its picture or of its label."""
+    text = _words(anchor)
+    if not text:
+        picture = anchor.css_first("img[alt]") or anchor
+        names = (picture.attributes.get("alt"), anchor.attributes.get("aria-label"))
+        text = " ".join(clean(next((name for name in names if name), "")).split())
+    return text[:MAX_LINK_TEXT_CHARS]
+
+
+def _within(anchors: tuple[Anchor, ...], most: int) -> tuple[tuple[Anchor, ...], bool]:
+    """As many of the links as have room."""
+    room = most
+    for number, anchor in enumerate(anchors):
+        room -= len(anchor["href"]) + len(anchor["text"].encode()) + len('{"href":"","text":""},')
+        if room < 0:
+            return anchors[:number], True
+    return anchors, False
+
+
+def _text_of(node: LexborNode | None) -> str:
+    return "" if node is None else node.text(deep=True)
+
+
+def _words(node: LexborNode) -> str:
+    return " ".join(clean(node.text(deep=True)).split())
+
+
+def _title(text: str) -> str:
+    return " ".join(clean(text).split())[:MAX_TITLE_CHARS]
+
+
+def clean(text: str) -> str:
+    """`text` without lone surrogates and NUL, which neither UTF-8 nor its readers bear."""
+    if text.isascii():
+        return text.replace("\0", "\ufffd")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text.replace("\0", "\ufffd")
+
+
+def clip(text: str, limit_bytes: int) -> tuple[str, bool]:
+    """`text` in at most `limit_bytes` of UTF-8, cut between characters; and whether it was."""
+    if len(text) * 4 <= limit_bytes:
+        return text, False
+    raw = text.encode()
+    if len(raw) <= limit_bytes:
+        return text, False
+    return raw[:limit_bytes].decode("utf-8", "ignore"), True
+
+
+def _plain_structure(fetched: Fetched, text: str) -> dict[str, Any]:
+    return {
+        "title": _title(fetched.title),
+        "description": "",
+        "lang": "",
+        "headings": [],
+        "paragraphs": [text] if text else [],
+        "links": [],
+        "images": [],
+        "blocks": [{"type": "code", "text": text}] if text else [],
+    }
+
+
+def _fitted(found: dict[str, Any], most: int) -> tuple[dict[str, Any], bool]:
+    """The structure within the content's cap: lists lose their ends, the longest first."""
+    cut = False
+    while (size := len(msgspec.json.encode(found))) > most:
+        lists = {name: part for name, part in found.items() if isinstance(part, list)}
+        longest = max(lists, key=lambda name: len(msgspec.json.encode(lists[name])))
+        kept = int(len(lists[longest]) * most / size * 0.9)
+        if kept == 0 and len(lists[longest]) <= 1:
+            found[longest] = [clip(str(part), most // 4)[0] for part in lists[longest]]
+        else:
+            found[longest] = lists[longest][: max(kept, 1)]
+        cut = True
+    return found, cut

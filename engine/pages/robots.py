@@ -1,0 +1,114 @@
+"""What robots.txt allows (RFC 9309), asked once per origin and run."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from engine.kinds.crawl.retry_policy import patiently
+from engine.model.addresses import Address
+from engine.model.errors import AddressBlocked, PageError
+from engine.pages.fetch import Fetched, Fetcher, PageOptions
+
+if TYPE_CHECKING:
+    from protego import Protego
+
+TOKEN = "OpenChromeMonitor"
+BLOCKED = "Blocked by robots.txt"
+MAX_ROBOTS_BYTES = 512 * 1024  # RFC 9309 asks for at least 500 KiB
+MAX_CRAWL_DELAY_S = 30.0
+_LIMIT_MS = 15_000
+ROBOTS_S = 60.0  # for all attempts at one file
+_OWN_GROUP = re.compile(rf"(?im)^[ \t]*user-?agent[ \t]*:[ \t]*{TOKEN}[ \t]*(?:#.*)?\r?$")
+
+
+class Rules(NamedTuple):
+    """One origin's answer: a parsed file, or all the same for everything (`verdict`).
+
+    `blocked` is what a page says that may not be taken: a file that could not be read is
+    not one that forbids.
+    """
+
+    verdict: bool
+    parsed: Protego | None = None
+    agent: str = "*"
+    blocked: str = BLOCKED
+    refused: bool = False  # nothing of this origin may be asked for, and so not its robots.txt
+
+    def allows(self, url: str) -> bool:
+        return self.verdict if self.parsed is None else self.parsed.can_fetch(url, self.agent)
+
+    @property
+    def delay_s(self) -> float:
+        """The Crawl-delay for us, in seconds, never more than 30."""
+        asked = None if self.parsed is None else self.parsed.crawl_delay(self.agent)
+        return min(asked or 0.0, MAX_CRAWL_DELAY_S)
+
+    @property
+    def sitemaps(self) -> tuple[str, ...]:
+        """What the file's `Sitemap:` lines name, as written."""
+        return () if self.parsed is None else tuple(map(str, self.parsed.sitemaps))
+
+
+class Robots:
+    """Asks each origin once, through the crawl's own HTTP client and so its egress policy.
+
+    4xx, and a redirect that leads nowhere, mean that everything is allowed; 5xx and
+    silence, after `retries` more attempts, that nothing is, for this run.
+    """
+
+    def __init__(self, fetcher: Fetcher, retries: int = 0) -> None:
+        self._fetcher = fetcher
+        self._retries = retries
+        self._rules: dict[str, Rules] = {}
+        self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def rules(self, address: Address) -> Rules:
+        """The rules of `address`' origin; who comes while they are asked for waits for them."""
+        origin = address.origin
+        async with self._asking[origin]:
+            if origin not in self._rules:
+                self._rules[origin] = await self._ask(origin)
+            return self._rules[origin]
+
+    def known(self, address: Address) -> Rules | None:
+        """The rules, if no waiting is needed."""
+        return self._rules.get(address.origin)
+
+    async def _ask(self, origin: str) -> Rules:
+        try:
+            fetched = await self._fetched(f"{origin}/robots.txt")
+        except AddressBlocked as failed:
+            if origin.partition("://")[2] in failed.url:  # not of where it was sent on to
+                return Rules(verdict=False, blocked=str(failed), refused=True)
+            return Rules(verdict=False, blocked=_unread(str(failed)))
+        except PageError as failed:
+            return Rules(failed.kind == "redirects", blocked=_unread(str(failed)))
+        if fetched.status >= 500:
+            return Rules(verdict=False, blocked=_unread(f"HTTP {fetched.status}"))
+        if not 200 <= fetched.status < 300:
+            return Rules(verdict=True)
+        return await asyncio.to_thread(parse, _text_of(fetched))
+
+    async def _fetched(self, url: str) -> Fetched:
+        options = PageOptions(timeout_ms=_LIMIT_MS, max_bytes=MAX_ROBOTS_BYTES)
+        return await patiently(lambda: self._fetcher.fetch(url, options), self._retries)
+
+
+def _unread(reason: str) -> str:
+    return f"not taken: robots.txt could not be read ({reason})"
+
+
+def _text_of(fetched: Fetched) -> str:
+    return (fetched.text or fetched.html).removeprefix("\ufeff")
+
+
+def parse(text: str) -> Rules:
+    """The rules that `text` has for us: those of our own token if it is named, else of `*`."""
+    from protego import Protego
+
+    # Protego takes a name that is only the beginning of ours for ours; the RFC does not.
+    agent = TOKEN if _OWN_GROUP.search(text) else "*"
+    return Rules(True, Protego.parse(text), agent)

@@ -1,0 +1,512 @@
+"""The static engine: one HTTP client per crawl, no scripts, every hop judged before it is made."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import importlib
+import re
+import time
+from base64 import b64encode
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
+
+from engine.browser.egress.egress_policy import Policy, without_credentials
+from engine.model import urls
+from engine.model.addresses import Address, address_of, in_charset, link_address
+from engine.model.credentials import Credentials
+from engine.model.errors import AddressBlocked, EngineError, PageError
+from engine.pages import documents
+from engine.pages.asset_loading import ASSET_S
+from engine.pages.extract import THREAD_FROM_CHARS, off_the_loop, parse_html, parse_static
+from engine.pages.fetch import Fetched, PageOptions
+from engine.pages.frames import MAX_DEPTH, MAX_FRAMES, frames_of, has_frames
+from engine.pages.html_limits import MAX_HTML_CHARS, bounded
+from engine.pages.script_names import Script, ScriptLoader, names_in
+from engine.pages.sheet_loading import SheetLoader
+from engine.pages.style_sheets import is_doubtful
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+    from selectolax.lexbor import LexborHTMLParser
+    from yarl import URL as YarlURL
+
+MAX_REDIRECTS = 10
+MAX_HEADERS, MAX_HEADER_CHARS = 1_000, 64 * 1024  # browsers take more than the library's 128
+MAX_RUNS_CHARS = 2_000
+REFRESH_CHARS = 64 * 1024  # of a page, in which it must say that it sends its readers on
+ENOUGH_TEXT_CHARS = 200  # below, a static page is taken for a shell that a script fills
+_MOST_TEXT_CHARS = 4_096  # in which most pages have that much
+USER_AGENT = "Mozilla/5.0 (compatible; OpenChromeMonitor/0.1)"
+# Of both engines where a crawl may use both: a page must not depend on which of them asked. It
+# names us, and is otherwise a browser's, because many sites answer by that.
+SHARED_AGENT = (
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko; compatible; "
+    "OpenChromeMonitor/0.1) Chrome/140.0.0.0 Safari/537.36"
+)
+_ACCEPT = "text/html,application/xhtml+xml,*/*;q=0.8"
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_ASCII = "".join(map(chr, range(128)))
+_JSON_SCRIPT = re.compile(r"\s*application/(?:ld\+)?json\s*(?:;.*)?", re.IGNORECASE)
+_REFRESH = re.compile(r"http-equiv\s*=\s*[\"']?\s*refresh", re.IGNORECASE)
+# Only what a browser does before the page comes to rest: `0; url=…`, `0.5, '…'`.
+_REFRESH_TO = re.compile(
+    r"\s*(?:0+(?:\.\d*)?|\.\d+)\s*[;,\s]\s*(?:url\s*=)?\s*"
+    r"(?:[\"'](?P<quoted>[^\"']+)[\"'].*|(?P<bare>[^\"'\s].*))",
+    re.IGNORECASE | re.DOTALL,
+)
+_SCRIPT_NAMES = ("javascript", "x-javascript", "ecmascript")
+_CSS = frozenset({"", "text/css"})
+_SCRIPTS = frozenset(
+    {"", *(f"{kind}/{name}" for kind in ("text", "application") for name in _SCRIPT_NAMES)}
+)
+_ON_ATTRIBUTE = re.compile(r"<[a-z][^>]*[\s\"'/]on[a-z]+\s*=", re.IGNORECASE)
+_SCRIPT_LINK = re.compile(
+    r"[\x00-\x20]*j[\t\n\r]*a[\t\n\r]*v[\t\n\r]*a[\t\n\r]*script[\t\n\r]*:", re.IGNORECASE
+)
+
+
+@asynccontextmanager
+async def open_static(
+    policy: Policy,
+    credentials: Credentials | None = None,
+    *,
+    judge: bool = False,
+    agent: str = USER_AGENT,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> AsyncIterator[StaticFetcher]:
+    """A static engine for one crawl; `judge` makes it say whether a page needs a browser.
+
+    `agent` is what it calls itself. `monotonic` (seconds) is the clock that the durations of its
+    pages are taken from.
+    """
+    await asyncio.to_thread(importlib.import_module, "aiohttp")  # 0.5 s that no loop should wait
+    fetcher = StaticFetcher(policy, credentials, judge=judge, agent=agent, monotonic=monotonic)
+    try:
+        yield fetcher
+    finally:
+        await fetcher.close()
+
+
+class Judged(NamedTuple):
+    """Whether a browser could show more of a page, and what could run in it; that is empty where
+    there is too little text for a page. `names` and `scripts` are told where something runs.
+    """
+
+    needs_browser: bool
+    runs: str = ""
+    names: frozenset[str] = frozenset()
+    scripts: tuple[Script, ...] = ()
+    base: str = ""
+
+
+def _srcdoc(html: str) -> Fetched:
+    return Fetched("", "", 200, "text/html", html=html[:MAX_HTML_CHARS], engine="static")
+
+
+def _size(page: Fetched) -> int:
+    return len(page.html) + sum(len(inner.html) + len(inner.text) for inner in page.inner)
+
+
+class _Body(NamedTuple):
+    data: bytearray
+    truncated: bool
+    complete: bool
+    cut_off: bool = False
+
+
+class StaticFetcher:
+    """See `fetch.Fetcher`. The client starts with the first page."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        credentials: Credentials | None,
+        *,
+        judge: bool,
+        agent: str = USER_AGENT,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._policy = policy
+        self._credentials = credentials
+        self._judge = judge
+        self._agent = agent
+        self._monotonic = monotonic
+        # A number stays what it is, and a name is judged again at each connection (resolver).
+        self._judged: set[str] = set()
+        self._session: ClientSession | None = None
+        self._sheets = SheetLoader(functools.partial(self._asset, _CSS))
+        self._scripts = ScriptLoader(functools.partial(self._asset, _SCRIPTS))
+
+    async def fetch(self, url: str, options: PageOptions) -> Fetched:
+        started = self._monotonic()
+        deadline = asyncio.get_running_loop().time() + options.timeout_ms / 1_000
+        asked = url
+        for _ in range(MAX_REDIRECTS + 1):
+            try:
+                async with asyncio.timeout_at(deadline):
+                    response, final = await self._follow(asked)
+            except TimeoutError as late:
+                raise PageError(
+                    "timeout", f"no answer within {options.timeout_ms / 1_000:g} s"
+                ) from late
+            answered = self._monotonic()
+            async with response:
+                fetched, judged = await self._read(response, options, deadline)
+            to = refresh_of(fetched.html) if 200 <= fetched.status < 300 else ""
+            to = in_charset(to, fetched.charset)
+            onward = link_address(final.asked, to) if to else None
+            if onward is None or onward.asked == final.asked:
+                break
+            asked = onward.url
+        else:
+            raise PageError("redirects", "too many redirects")
+        if fetched.html and 200 <= fetched.status < 300:
+            fetched.styles = await self._sheets.of_page(
+                fetched.html, final.asked, deadline, fetched.charset
+            )
+            if self._judge and is_doubtful(fetched.html, fetched.styles):
+                _add_style(fetched)
+            if not options.raw:
+                await self._add_frames(fetched, fetched, (final,), options, deadline)
+        if judged is not None and judged.runs:
+            base = link_address(final.asked, judged.base) if judged.base else None
+            place = final.asked if base is None else base.url
+            fetched.script_names = await self._scripts.named(
+                judged.names, judged.scripts, place, deadline, fetched.charset
+            )
+        fetched.url, fetched.final_url = url, final.url
+        fetched.response_ms = _ms(answered - started)
+        fetched.render_ms = _ms(self._monotonic() - answered)
+        return fetched
+
+    async def _add_frames(
+        self,
+        page: Fetched,
+        owner: Fetched,
+        around: tuple[Address, ...],
+        options: PageOptions,
+        deadline: float,
+    ) -> None:
+        """Add to `page` the documents in the frames of `owner`; what does not come is left out.
+
+        `around` are the addresses of the documents that `owner` stands in, and last its own.
+        """
+        if not has_frames(owner.html):
+            return
+        size, at = len(owner.html), around[-1]
+        given = (owner.html, owner.styles, at.asked, owner.charset)
+        for frame in await off_the_loop(size, frames_of, *given):
+            if len(page.inner) >= MAX_FRAMES or _size(page) > MAX_HTML_CHARS:
+                return
+            if [each.asked for each in around].count(frame.url) > 1:
+                continue  # as browsers do, which allow for one frame with its own page
+            inner, place = _srcdoc(frame.html), at
+            if frame.url:
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        response, place = await self._follow(frame.url)
+                        async with response:
+                            inner, _ = await self._read(response, options, deadline)
+                except (EngineError, TimeoutError):
+                    continue
+            if place.origin != at.origin or not 200 <= inner.status < 300:
+                continue
+            inner.final_url = place.url
+            if inner.html:
+                inner.styles = await self._sheets.of_page(
+                    inner.html, place.asked, deadline, inner.charset
+                )
+            page.inner.append(inner)
+            if inner.html and len(around) < MAX_DEPTH:
+                await self._add_frames(page, inner, (*around, place), options, deadline)
+
+    async def close(self) -> None:
+        await self._sheets.close()
+        await self._scripts.close()
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _follow(self, url: str) -> tuple[ClientResponse, Address]:
+        """The first answer that is no redirect; each hop is judged before its connection.
+
+        A fragment goes along to where a redirect leads, as in a browser.
+        """
+        fragment = url.partition("#")[2]
+        for _ in range(MAX_REDIRECTS + 1):
+            address = address_of(url)
+            if address is None:
+                raise AddressBlocked(
+                    without_credentials(url), "only http and https addresses can be opened"
+                )
+            if address.origin not in self._judged:
+                await self._policy.check(address.url)
+                self._judged.add(address.origin)
+            response = await self._get(address)
+            location = response.headers.get("Location")
+            if response.status not in _REDIRECTS or not location:
+                return response, address
+            response.release()
+            url = _led_to(address.asked, location)
+            url += f"#{fragment}" if fragment and "#" not in location else ""
+        raise PageError("redirects", "too many redirects")
+
+    async def _get(self, address: Address) -> ClientResponse:
+        import aiohttp
+
+        session = self._session or self._open()
+        try:
+            return await session.get(
+                _target(address), allow_redirects=False, headers=self._auth(address)
+            )
+        except (aiohttp.ClientError, ValueError, OSError) as failed:
+            raise _translated(failed) from failed
+
+    def _auth(self, address: Address) -> dict[str, str] | None:
+        given = self._credentials
+        if given is None or given.origin != address.origin:
+            return None
+        pair = f"{given.username}:{given.password}".encode()
+        return {"Authorization": "Basic " + b64encode(pair).decode("ascii")}
+
+    def _open(self) -> ClientSession:
+        import aiohttp
+
+        connector = aiohttp.TCPConnector(
+            resolver=self._policy.resolver(), use_dns_cache=False, limit=32
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            headers={"User-Agent": self._agent, "Accept": _ACCEPT},
+            timeout=aiohttp.ClientTimeout(total=None),  # the deadline is ours
+            max_line_size=MAX_HEADER_CHARS,
+            max_field_size=MAX_HEADER_CHARS,
+            max_headers=MAX_HEADERS,
+            trust_env=False,
+        )
+        return self._session
+
+    async def _asset(self, kinds: frozenset[str], url: str, limit: int) -> bytes:
+        """The bytes of a style sheet or script; nothing where there is none."""
+        response, _ = await self._follow(url)
+        async with response:
+            kind = documents.media_type(response.headers.get("Content-Type", ""))
+            if not 200 <= response.status < 300 or kind not in kinds:
+                response.close()
+                return b""
+            deadline = asyncio.get_running_loop().time() + ASSET_S
+            return bytes((await _body(response, limit, deadline)).data)
+
+    async def _read(
+        self, response: ClientResponse, options: PageOptions, deadline: float
+    ) -> tuple[Fetched, Judged | None]:
+        headers = response.headers
+        if _is_download(headers.get("Content-Disposition", "")) and not options.raw:
+            raise PageError("download", "download skipped")
+        fetched = Fetched(
+            url="",
+            final_url="",
+            status=response.status,
+            content_type=headers.get("Content-Type", ""),
+            engine="static",
+            retry_after_s=retry_after(headers.get("Retry-After", "")),
+        )
+        kind = fetched.content_type
+        if not (options.raw or documents.is_text(kind) or documents.is_html(kind)):
+            response.close()  # unread: the connection cannot be used again
+            return fetched, None
+        body = await _body(response, options.max_bytes, deadline)
+        fetched.bytes, fetched.truncated = len(body.data), body.truncated
+        fetched.settled, fetched.cut_off = body.complete, body.cut_off
+        if options.raw:
+            fetched.body = bytes(body.data)
+            return fetched, None
+        return fetched, await self._fill_off_the_loop(fetched, body.data)
+
+    async def _fill_off_the_loop(self, fetched: Fetched, body: bytearray) -> Judged | None:
+        if len(body) <= THREAD_FROM_CHARS:
+            return self._fill(fetched, body)
+        judged = await off_the_loop(len(body), self._fill, fetched, body)
+        body.clear()  # whoever waits for the page's text still holds it
+        return judged
+
+    def _fill(self, fetched: Fetched, body: bytearray) -> Judged | None:
+        text, charset = documents.decoded(body, fetched.content_type, cut=fetched.truncated)
+        fetched.charset = charset
+        if documents.is_html(fetched.content_type, body):
+            # No more is parsed: the rest would only wait in memory until its turn comes.
+            fetched.html = text[:MAX_HTML_CHARS]
+        else:
+            fetched.text = text[:MAX_HTML_CHARS]
+        fetched.truncated |= len(text) > MAX_HTML_CHARS
+        if not self._judge or (fetched.text and not fetched.html):
+            return None
+        found = judge(fetched.html)
+        fetched.needs_browser, fetched.runs = found.needs_browser, found.runs
+        return found
+
+
+async def _body(response: ClientResponse, limit: int, deadline: float) -> _Body:
+    """At most `limit` bytes, and what has come when the deadline passes; the rest is not read."""
+    import aiohttp
+
+    parts = bytearray()
+    try:
+        async with asyncio.timeout_at(deadline):
+            async for part in response.content.iter_any():
+                parts += part
+                if len(parts) >= limit:
+                    response.close()
+                    del parts[limit:]
+                    return _Body(parts, True, True)
+    except TimeoutError as late:
+        response.close()
+        if not parts:
+            raise PageError("timeout", "the page's body did not come in time") from late
+        return _Body(parts, True, False)
+    except (aiohttp.ClientError, OSError, ValueError) as failed:
+        if not parts:
+            raise _translated(failed) from failed
+        return _Body(parts, True, False, cut_off=True)
+    return _Body(parts, False, True)
+
+
+def _is_download(disposition: str) -> bool:
+    return disposition.lstrip().lower().startswith("attachment")
+
+
+def judge(html: str) -> Judged:
+    """What the markup of a page tells of its need of a browser."""
+    if not html:
+        return Judged(True)
+    tree = parse_html(bounded(html))
+    scripts = tuple(_scripts(tree))
+    runs = {_name_of(script) for script in scripts}
+    if _ON_ATTRIBUTE.search(html):
+        runs.add("on-")
+    if tree.css_first("iframe[src], iframe[srcdoc], frame[src], object[data], embed[src]"):
+        runs.add("frame")
+    if tree.css_first("template[shadowrootmode]"):
+        runs.add("shadow")
+    for node in tree.css('[href*=":"], [action*=":"], [formaction*=":"]'):
+        given = node.attributes
+        values = (given.get(name) or "" for name in ("href", "action", "formaction"))
+        if any(_SCRIPT_LINK.match(value) for value in values):
+            runs.add("javascript:")
+            break
+    base = tree.css_first("base[href]")
+    for node in tree.css("style, template, noscript, script, [hidden]"):
+        node.decompose()
+    body = tree.body
+    text = "" if body is None else body.text(deep=True, separator=" ")
+    if not (_is_enough(text[:_MOST_TEXT_CHARS]) or _is_enough(text)):
+        return Judged(True)
+    if not runs:
+        return Judged(False)
+    href = "" if base is None else base.attributes.get("href") or ""
+    told = " ".join(sorted(runs))[:MAX_RUNS_CHARS]
+    return Judged(True, told, names_in(html), scripts, href)
+
+
+def _add_style(fetched: Fetched) -> None:
+    """Only a browser can tell what the page's style sheets show; a shell is one already."""
+    if fetched.runs or not fetched.needs_browser:
+        fetched.needs_browser = True
+        fetched.runs = " ".join(sorted({*fetched.runs.split(), "style"}))[:MAX_RUNS_CHARS]
+
+
+def _is_enough(text: str) -> bool:
+    return len(" ".join(text.split())) >= ENOUGH_TEXT_CHARS
+
+
+def _scripts(tree: LexborHTMLParser) -> Iterator[Script]:
+    for node in tree.css("script"):
+        kind = node.attributes.get("type") or ""
+        if not _JSON_SCRIPT.fullmatch(kind):
+            src = node.attributes.get("src") or ""
+            is_module = kind.strip().lower() == "module"
+            yield Script("" if src else node.text() or "", src, is_module)
+
+
+def _name_of(script: Script) -> str:
+    """Its folder and version make no other page."""
+    source = script.src.partition("?")[0]
+    return source.rstrip("/").rpartition("/")[2][:100] or "inline"
+
+
+def refresh_of(html: str) -> str:
+    """Where a page sends its readers at once by `<meta http-equiv=refresh>`; empty for most."""
+    # A search that is blind to case takes ten times as long.
+    if "http-equiv" not in html[:REFRESH_CHARS].lower():
+        return ""
+    if not _REFRESH.search(html, 0, REFRESH_CHARS):
+        return ""
+    for meta in parse_static(html[:REFRESH_CHARS]).css('meta[http-equiv="refresh" i]'):
+        found = _REFRESH_TO.fullmatch(meta.attributes.get("content") or "")
+        if found is not None:
+            return (found["quoted"] or found["bare"] or "").strip()
+    return ""
+
+
+def retry_after(header: str) -> float | None:
+    """Seconds from now that a Retry-After header asks for: a number or a date."""
+    header = header.strip()
+    if not header:
+        return None
+    if header.isascii() and header.isdigit():
+        return float(header[:10])
+    from email.utils import parsedate_to_datetime  # rare, and 25 ms of every start
+
+    try:
+        at = parsedate_to_datetime(header)
+    except ValueError:
+        return None
+    return max(0.0, at.timestamp() - time.time())
+
+
+def _led_to(base: str, location: str) -> str:
+    """Where a `Location` header leads; bytes that are no ASCII stand for themselves, encoded."""
+    if not location.isascii():
+        location = quote(location.encode("utf-8", "surrogateescape"), safe=_ASCII)
+    to = urls.href_of(location, base)
+    if to is None:
+        raise PageError("redirects", "a redirect to what is no address")
+    return to
+
+
+def _target(address: Address) -> YarlURL:
+    """The address for aiohttp, which asks for it to the letter."""
+    from yarl import URL
+
+    asked = address.asked
+    if asked.find("?") != len(asked) - 1:
+        return URL(asked, encoded=True)
+    # It would drop an empty query, but for one that it takes for the end of the path.
+    scheme, _, place = address.origin.partition("://")
+    path = asked[len(address.origin) :]
+    return URL.build(scheme=scheme, authority=place, path=path, encoded=True)
+
+
+def _translated(failed: Exception) -> EngineError:
+    """A page error in one sentence, without the library's own words where they tell too much."""
+    import aiohttp
+
+    if isinstance(failed, aiohttp.ClientConnectorCertificateError):
+        return PageError("tls", "the site's certificate is not valid")
+    if isinstance(failed, aiohttp.ClientSSLError):
+        return PageError("tls", "no secure connection could be made")
+    if isinstance(failed, aiohttp.ClientConnectorError):
+        reason = failed.os_error.strerror or "no connection"
+        return PageError("network", f"could not connect: {reason}")
+    if isinstance(failed, aiohttp.ClientPayloadError):
+        return PageError("network", "the page's body is damaged")
+    if isinstance(failed, (aiohttp.ServerDisconnectedError, ConnectionError)):
+        return PageError("network", "the server closed the connection without an answer")
+    return PageError("network", "the server's answer cannot be read")
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1_000, 1)

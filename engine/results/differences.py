@@ -1,0 +1,95 @@
+"""Two runs of the same target side by side: which units came, went, or are not what they were."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Final, Literal
+
+import msgspec
+
+from engine.ledger.reader import LedgerLook
+from engine.model.display import display
+from engine.results.unit_rows import UnitReader
+from engine.results.units import unit_of
+
+Change = Literal["added", "removed", "changed"]
+KEPT: Final = 20_000  # differences; what is more is only counted
+_TOLD_EACH: Final = 500
+
+Run = tuple[LedgerLook, str]  # a task of the ledger that is looked at
+Facts = tuple[str, str, bytes]  # how it answered, its title, what its text is like
+
+
+class Difference(msgspec.Struct, frozen=True, gc=False):
+    """One unit that differs: how it was and how it is, in words ("404", a title)."""
+
+    change: Change
+    name: str
+    before: str = ""
+    after: str = ""
+    text_changed: bool = False
+
+
+class Differences(msgspec.Struct, frozen=True):
+    """All differences between two runs (at most 20,000), and how many of each there are."""
+
+    found: tuple[Difference, ...]
+    added: int
+    removed: int
+    changed: int
+    same: int
+
+
+def differences(
+    before: Run, after: Run, told: Callable[[int], None], stop: threading.Event
+) -> Differences:
+    """Compare run `before` with run `after`, unit by unit, by their addresses.
+
+    `told` hears how many were read. What `stop` breaks off is of no use.
+    """
+    found: list[Difference] = []
+    counts = {"added": 0, "removed": 0, "changed": 0, "same": 0}
+
+    def note(one: Difference) -> None:
+        counts[one.change] += 1
+        if len(found) < KEPT:
+            found.append(one)
+
+    known = dict(_facts(before, told, stop))
+    read = len(known)
+    for name, facts in _facts(after, lambda more: told(read + more), stop):
+        old = known.pop(name, None)
+        if old is None:
+            note(Difference("added", display(name, 500), "", _words(facts)))
+        elif old == facts:
+            counts["same"] += 1
+        else:
+            told_apart = _words(old), _words(facts)
+            note(Difference("changed", display(name, 500), *told_apart, old[2] != facts[2]))
+    for name, old in known.items():
+        note(Difference("removed", display(name, 500), _words(old), ""))
+    return Differences(tuple(found), **counts)
+
+
+def _facts(
+    run: Run, told: Callable[[int], None], stop: threading.Event
+) -> Iterator[tuple[str, Facts]]:
+    seen: set[str] = set()
+    for number, (row, at) in enumerate(UnitReader(*run).rows()):
+        if stop.is_set():
+            return
+        if number % _TOLD_EACH == 0:
+            told(number)
+        unit = unit_of(row, number, at)
+        if unit.name in seen:
+            continue
+        seen.add(unit.name)
+        answer = str(unit.code) if unit.code is not None else unit.reason or unit.state
+        text = str(row.get("content", row.get("result", ""))).encode("utf-8", "replace")
+        yield unit.name, (answer, unit.title, hashlib.blake2b(text, digest_size=8).digest())
+
+
+def _words(facts: Facts) -> str:
+    return " · ".join(filter(None, facts[:2]))

@@ -1,0 +1,77 @@
+"""A task's files in parts: what there is, some bytes of one, and looking for words in it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import BinaryIO, Final
+
+import msgspec
+
+from engine.ledger.reader import LedgerLook
+
+BLOCK: Final = 1024 * 1024
+
+
+class FileFacts(msgspec.Struct, frozen=True):
+    """A file by its name in the task's folder (`artifacts/…` below it); changed at ms."""
+
+    name: str
+    size_bytes: int
+    changed_at: float
+
+    @property
+    def is_json(self) -> bool:
+        return self.name.endswith((".json", ".jsonl"))
+
+    @property
+    def is_picture(self) -> bool:
+        return self.name.lower().endswith((".png", ".jpg", ".jpeg", ".webp"))
+
+
+class FilePart(msgspec.Struct, frozen=True):
+    """Some bytes of a file, cut at ends of lines where there are any."""
+
+    data: bytes
+    start: int
+    size: int
+
+
+def read_part(look: LedgerLook, task_id: str, name: str, start: int, most: int) -> FilePart:
+    """At most `most` bytes from `start` on; a line that is cut at the end is left for later."""
+    with look.open_whole(task_id, name) as file:
+        size = file.seek(0, 2)
+        start = max(0, min(start, size))
+        file.seek(start)
+        data = file.read(most)
+    cut = data.rfind(b"\n") + 1
+    if start + len(data) < size and cut > most // 2:
+        data = data[:cut]
+    return FilePart(data, start, size)
+
+
+def find_in(
+    opened: Callable[[], BinaryIO],
+    needle: str,
+    start: int,
+    told: Callable[[int, int], None],
+    stop: threading.Event,
+) -> int:
+    """The byte at which `needle` (large or small) stands next, from `start` on; -1 for nowhere.
+
+    `told` hears of (bytes read, bytes there are) after each block.
+    """
+    wanted = needle.encode().lower()
+    with opened() as file:
+        size = file.seek(0, 2)
+        file.seek(start)
+        kept, at = b"", start
+        while (block := file.read(BLOCK)) and not stop.is_set():
+            data = kept + block.lower()
+            found = data.find(wanted)
+            if found >= 0:
+                return at - len(kept) + found
+            at += len(block)
+            kept = data[len(data) - len(wanted) + 1 :] if len(wanted) > 1 else b""
+            told(at, size)
+    return -1

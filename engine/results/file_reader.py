@@ -1,0 +1,286 @@
+"""What stands in the folder of one task, for eyes: units, files and pictures. Nothing is written.
+
+Everything is read on a thread and in parts, so that a result larger than memory can be looked
+at; who is cancelled leaves no thread reading behind for longer than one part takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeVar
+
+import msgspec
+
+from engine.ledger.reader import LedgerLook
+from engine.model.blocked_places import Refusals, refusal
+from engine.model.errors import TaskUnreadable
+from engine.model.records import ARTIFACTS_NAME
+from engine.results.differences import Differences, differences
+from engine.results.file_parts import FileFacts, FilePart, find_in, read_part
+from engine.results.json_scan import BLOCK, Broken, Read, Scan, unescaped
+from engine.results.json_search import Hit, Search
+from engine.results.json_tree import Kind, Node, Rest, members
+from engine.results.unit_rows import UnitPart, UnitReader, whole_unit
+from engine.results.units import Unit
+
+T = TypeVar("T")
+PART_S, LONGEST_S = 0.05, 0.4
+MOST_VALUE: Final = 8 * 1024 * 1024  # bytes of one value that is taken whole
+MOST_INNER: Final = 64 * 1024 * 1024  # of a text that holds JSON itself
+Told = Callable[[int, int], None]
+
+
+class HitPart(msgspec.Struct, frozen=True):
+    """What a search has found since the last part; `done` of `size` bytes are looked through."""
+
+    hits: tuple[Hit, ...]
+    done: int
+    size: int
+    passed_over: int = 0
+
+
+class Reading:
+    """The folders of one ledger's tasks. Calls raise NotATaskId, TaskNotFound, TaskUnreadable."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._inner: OrderedDict[tuple[str, str, tuple[int, ...]], bytes] = OrderedDict()
+
+    async def units(
+        self, task_id: str, since: int = 0, number: int = 0
+    ) -> AsyncGenerator[UnitPart, None]:
+        """The units from the first one on, or those behind `since` (a part's `resume`)."""
+        reader = await asyncio.to_thread(lambda: UnitReader(self._look(), task_id, since, number))
+        part = UnitPart(())
+        while not part.last:
+            part = await asyncio.to_thread(reader.part)
+            yield part
+
+    async def unit(self, task_id: str, unit: Unit) -> dict[str, Any] | None:
+        """All that one unit says; None where it is there no more."""
+        return await _stopping(lambda stop: whole_unit(self._look(), task_id, unit, stop))
+
+    async def refusals(self, task_id: str) -> Refusals:
+        """Every place that the task's browser was refused, from all of its events."""
+        found, at = Refusals(), -1
+        behind = 0
+        while behind != at:
+            at = behind
+            part = await asyncio.to_thread(self._look().read_events, task_id, at)
+            found.add(filter(None, map(refusal, part.events)))
+            behind = part.next_offset
+        return found
+
+    async def differences(
+        self,
+        before: str,
+        after: str,
+        told: Callable[[int], None],
+        *,
+        earlier: Reading | None = None,
+    ) -> Differences:
+        """What differs between two runs; `told` hears, on the thread, how many were read.
+
+        `earlier` has the run `before`, where that is in another ledger.
+        """
+        there = earlier or self
+
+        def work(stop: threading.Event) -> Differences:
+            runs = (there._look(), before), (self._look(), after)
+            return differences(*runs, told, stop)
+
+        return await _stopping(work)
+
+    async def files(self, task_id: str) -> tuple[FileFacts, ...]:
+        """The task's files, those in `artifacts/` last."""
+        found = await asyncio.to_thread(lambda: self._look().files(task_id))
+        return tuple(FileFacts(*one) for one in found)
+
+    async def place(self, task_id: str, name: str) -> Path | None:
+        """Where a file of the task stands, to be handed to another program; None where it is none
+        of the task's own: a link, a folder, or not there."""
+        return await asyncio.to_thread(lambda: self._look().place(task_id, name))
+
+    async def part(self, task_id: str, name: str, start: int, most: int) -> FilePart:
+        """Some bytes of a file."""
+        return await asyncio.to_thread(lambda: read_part(self._look(), task_id, name, start, most))
+
+    async def find(self, task_id: str, name: str, needle: str, start: int, told: Told) -> int:
+        """The byte at which `needle` stands next in a file; -1 for nowhere."""
+        return await _stopping(
+            lambda stop: find_in(lambda: self.open(task_id, name), needle, start, told, stop)
+        )
+
+    async def picture(self, task_id: str, name: str) -> bytes | None:
+        """A file under `artifacts/` by its plain name; None where there is none."""
+        given = name.removeprefix(f"{ARTIFACTS_NAME}/")
+        return await asyncio.to_thread(lambda: self._look().read_artifact(task_id, given))
+
+    async def members(
+        self, task_id: str, name: str, node: Node, rest: Rest | None = None, most: int = 500
+    ) -> AsyncGenerator[list[Node | Rest], None]:
+        """The members of `node` in a JSON file, some at a time; those behind `rest` if given."""
+
+        def begin() -> Iterator[Node | Rest | None]:
+            inside = (*node.inside, node.start) if node.kind == "json" else node.inside
+            with self._bytes(task_id, name, inside) as read:
+                scan = Scan(read, node.start if node.kind != "json" else 0)
+                kind = _enter(scan, node.kind, rest is None)
+                if rest is not None:
+                    scan = Scan(read, rest.start)
+                number = 0 if rest is None else rest.number
+                yield from members(scan, kind, number, most, inside)
+
+        parts: AsyncIterator[list[Node | Rest]] = _in_parts(begin(), self._broken(task_id, name))
+        async for part in parts:
+            yield part
+
+    async def search(self, task_id: str, name: str, needle: str) -> AsyncGenerator[HitPart, None]:
+        """Every name and value in a JSON file that holds `needle`, large or small."""
+        size = await asyncio.to_thread(self._size, task_id, name)
+        where: list[Search] = []
+
+        def begin() -> Iterator[Hit | None]:
+            with self._bytes(task_id, name, ()) as read:
+                where.append(Search(Scan(read), needle, lines=name.endswith(".jsonl")))
+                yield from where[0].hits()
+
+        async for hits in _in_parts(begin(), self._broken(task_id, name)):
+            at = where[0]
+            yield HitPart(tuple(hits), min(at.place, size), size, at.passed_over)
+
+    async def value(self, task_id: str, name: str, node: Node) -> bytes | None:
+        """One value as it is written, whole; None where it is larger than 8 MiB."""
+
+        def work() -> bytes | None:
+            with self._bytes(task_id, name, node.inside) as read:
+                return _whole(read, node.start, MOST_VALUE)
+
+        try:
+            return await asyncio.to_thread(work)
+        except Broken as error:
+            raise self._broken(task_id, name)(error) from error
+
+    def _size(self, task_id: str, name: str) -> int:
+        with self.open(task_id, name) as file:
+            return file.seek(0, 2)
+
+    def _look(self) -> LedgerLook:
+        return LedgerLook(self._root)
+
+    def _bytes(self, task_id: str, name: str, inside: tuple[int, ...]) -> _Source:
+        return _Source(self, task_id, name, inside)
+
+    def open(self, task_id: str, name: str) -> BinaryIO:
+        """One of the task's files; the result with its units in it, wherever they stand."""
+        return self._look().open_whole(task_id, name)
+
+    def inner(self, task_id: str, name: str, inside: tuple[int, ...]) -> bytes:
+        """The text that begins at `inside[-1]`, its escapes undone. Raises Broken."""
+        key = (task_id, name, inside)
+        found = self._inner.get(key)
+        if found is None:
+            with self._bytes(task_id, name, inside[:-1]) as read:
+                raw = _whole(read, inside[-1], MOST_INNER)
+            if raw is None:
+                raise Broken(inside[-1])
+            found = self._inner[key] = unescaped(raw[1:-1]).encode("utf-8", "replace")
+            while len(self._inner) > 1:
+                self._inner.popitem(last=False)
+        return found
+
+    def _broken(self, task_id: str, name: str) -> Callable[[Broken], TaskUnreadable]:
+        path = str(self._root / task_id / name)
+        return lambda error: TaskUnreadable(task_id=task_id, reason=f"{name}: {error}", path=path)
+
+
+class _Source:
+    """The bytes of a file, or of a text in it that holds JSON, while the block lasts."""
+
+    def __init__(self, desk: Reading, task_id: str, name: str, inside: tuple[int, ...]) -> None:
+        self._desk, self._at = desk, (task_id, name)
+        self._inside = inside
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Read:
+        if self._inside:
+            data = self._desk.inner(*self._at, self._inside)
+            return lambda at: data[at : at + BLOCK]
+        file = self._file = self._desk.open(*self._at)
+
+        def read(at: int) -> bytes:
+            file.seek(at)
+            return file.read(BLOCK)
+
+        return read
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _enter(scan: Scan, kind: Kind, step: bool) -> Kind:
+    """Stand behind the bracket that opens `kind`; what a text holds is judged by its bracket."""
+    if kind == "lines":
+        return kind
+    first = scan.peek()
+    if first not in (b"{", b"["):
+        raise Broken(scan.place)
+    if step:
+        scan.step()
+    return "object" if first == b"{" else "array"
+
+
+def _whole(read: Read, start: int, most: int) -> bytes | None:
+    scan = Scan(read, start)
+    for _ in scan.skip():
+        if scan.place - start > most:
+            return None
+    size, at, parts = scan.place - start, start, []
+    while size > 0 and (block := read(at)):
+        parts.append(block[:size])
+        at += len(block)
+        size -= len(block)
+    return b"".join(parts) if scan.place - start <= most else None
+
+
+async def _in_parts(
+    found: Iterator[T | None], broken: Callable[[Broken], TaskUnreadable]
+) -> AsyncIterator[list[T]]:
+    """Take from `found` on a thread: the first part after 50 ms, later ones up to 400 ms long,
+    because each costs a change of threads. Pauses count, so that no part takes for ever.
+    """
+
+    def take(some: list[T], part_s: float) -> bool:
+        until = time.perf_counter() + part_s
+        for one in found:
+            if one is not None:
+                some.append(one)
+            if time.perf_counter() > until:
+                return False
+        return True
+
+    ended, part_s = False, PART_S
+    while not ended:
+        some: list[T] = []
+        try:
+            ended = await asyncio.to_thread(take, some, part_s)
+        except Broken as error:
+            yield some  # what stands before the place where it breaks off
+            raise broken(error) from error
+        part_s = min(2 * part_s, LONGEST_S)
+        yield some
+
+
+async def _stopping(work: Callable[[threading.Event], T]) -> T:
+    """Run `work` on a thread; who is cancelled meanwhile stops it."""
+    stop = threading.Event()
+    try:
+        return await asyncio.to_thread(work, stop)
+    finally:
+        stop.set()

@@ -1,0 +1,186 @@
+"""What a task found, unit by unit, wherever it stands: nothing here is ever whole in memory.
+
+`pages.jsonl` comes first (a running task has it, and a killed one), then `result.json`, as we
+write it or as OpenChrome does: JSON inside a text at `content[0].text`. An envelope has no
+units, only what was called: its events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final
+
+import msgspec
+
+from engine.ledger import journal
+from engine.ledger.json_stream import Damaged, JsonText, decoded
+from engine.ledger.meta import shown
+from engine.ledger.reader import LedgerLook
+from engine.model.records import ENVELOPE, EVENTS_NAME, PAGES_NAME, RESULT_NAME
+from engine.model.tally import UNITS_KEY
+
+Row = dict[str, Any]
+
+BLOCK: Final = 256 * 1024
+TEXT_CHARS: Final = 256 * 1024  # of a result that is plain text
+
+
+class Findings:
+    """The units of one task as rows, and how far they have been read.
+
+    `place` is the file that they come from, empty while the task has kept nothing; `size` of
+    it in bytes and `done` of these read tell how far `rows` is.
+    """
+
+    def __init__(self, ledger: LedgerLook, task_id: str, kind: str) -> None:
+        self._ledger = ledger
+        self._task_id = task_id
+        self._key = UNITS_KEY.get(kind)
+        self.key = self._key or "units"
+        self.place = self._find(kind)
+        self.size = ledger.file_size(task_id, self.place) if self.place else 0
+        self.done = 0
+
+    def _find(self, kind: str) -> str:
+        if next(self._ledger.raw_pages(self._task_id), None) is not None:
+            return PAGES_NAME
+        if self._ledger.has_result(self._task_id):
+            return RESULT_NAME
+        return EVENTS_NAME if kind == ENVELOPE else ""
+
+    def rows(self) -> Iterator[Row]:
+        """Each unit, fit to be shown. Raises TaskUnreadable; Damaged for a broken result."""
+        self.done = 0
+        match self.place:
+            case name if name == PAGES_NAME:
+                return self._pages()
+            case name if name == RESULT_NAME:
+                return self._result()
+            case name if name == EVENTS_NAME:
+                return self._events()
+        return iter(())
+
+    def head(self) -> Row:
+        """What result.json says before its units (a summary); nothing if it cannot be read."""
+        found: Row = {}
+        if not self._ledger.has_result(self._task_id):
+            return found
+        with self._ledger.open_result(self._task_id) as file:
+            try:
+                for name, text in _members(JsonText(decoded(_blocks(file)))):
+                    if text.peek() == "[" and name in (self._key, ""):
+                        break
+                    _note(found, name, text)
+            except Damaged:
+                pass  # a head is a courtesy; the rows say what is wrong
+        # `shown` keeps the shape: an object stays one.
+        return shown(found)  # type: ignore[no-any-return]
+
+    def _pages(self) -> Iterator[Row]:
+        for line in self._ledger.raw_pages(self._task_id):
+            self.done += len(line) + 1
+            yield journal.page(line)
+
+    def _result(self) -> Iterator[Row]:
+        with self._ledger.open_result(self._task_id) as file:
+            for row in unit_rows(self._counted(file), self._key):
+                yield shown(row)
+
+    def _counted(self, file: BinaryIO) -> Iterator[bytes]:
+        for block in _blocks(file):
+            self.done += len(block)
+            yield block
+
+    def _events(self) -> Iterator[Row]:
+        while True:
+            part = self._ledger.read_events(self._task_id, self.done)
+            for event in part.events:
+                yield shown(msgspec.to_builtins(event))
+            if part.next_offset == self.done:
+                return
+            self.done = part.next_offset
+
+
+def unit_rows(blocks: Iterator[bytes], key: str | None) -> Iterator[Row]:
+    """The rows in a result: what stands under `key` (None: in its first array), else itself.
+
+    Raises Damaged.
+    """
+    rest: Row = {}
+    found = False
+    for name, text in _members(JsonText(decoded(blocks))):
+        if text.peek() == "[" and not found and (key is None or name in (key, "")):
+            found = True
+            yield from _objects(text)
+        elif found:
+            text.skip()
+        else:
+            _note(rest, name, text)
+    if rest and not found:
+        yield rest
+
+
+def is_json(file: BinaryIO) -> bool:
+    """Is the whole of `file` one JSON value? Read from its beginning, piece by piece."""
+    text = JsonText(decoded(_blocks(file), strict=True))
+    try:
+        text.skip()
+        text.end()
+    except Damaged:
+        return False
+    return True
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    while block := file.read(BLOCK):
+        yield block
+
+
+def _members(text: JsonText) -> Iterator[tuple[str, JsonText]]:
+    """Each member of a result, unwrapped: its name, and the cursor at its value."""
+    if text.peek() != "{":
+        if text.peek():
+            yield "", text
+        return
+    for name in text.members():
+        if name == "content" and text.peek() == "[":
+            yield from _wrapped(text)
+        else:
+            yield name, text
+
+
+def _wrapped(text: JsonText) -> Iterator[tuple[str, JsonText]]:
+    for _ in text.items():
+        if text.peek() != "{":
+            text.skip()
+            continue
+        for name in text.members():
+            if name == "text" and text.peek() == '"':
+                yield from _unwrapped(text.string())
+            else:
+                text.skip()
+
+
+def _unwrapped(pieces: Iterator[str]) -> Iterator[tuple[str, JsonText]]:
+    inner = JsonText(pieces)
+    if inner.peek() in ("{", "["):
+        yield from _members(inner)
+    elif inner.peek():  # words for people: they become a text of their own
+        said = msgspec.json.encode(shown(inner.rest(TEXT_CHARS))).decode()
+        yield "text", JsonText(iter([said]))
+    for _ in pieces:
+        pass
+
+
+def _objects(text: JsonText) -> Iterator[Row]:
+    for _ in text.items():
+        value = text.value()
+        yield value if isinstance(value, dict) else {"value": value}
+
+
+def _note(found: Row, name: str, text: JsonText) -> None:
+    """Keep a member that is small; pass over a list, which may be of any length."""
+    if text.peek() == "[":
+        text.skip()
+        return
+    found[name or "value"] = text.value()

@@ -1,0 +1,206 @@
+"""One finished unit of a task (a page, an action, a part) as a row: what became of it, in brief.
+
+Pure rules over what units say; of long texts only the start, so that 100,000 rows fit into
+memory. The unit itself is read again when somebody opens it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+from engine.model.display import display
+from engine.text.catalogue import say
+
+ROBOTS: Final = "Blocked by robots.txt"  # as a crawl words it: the site said no, nothing failed
+_NAMES: Final = ("url", "intention", "part", "name", "selector", "file", "kind")
+_TITLES: Final = ("title", "tool_name", "type", "role")
+_CHARS: Final = 300
+_MOST_EARLIER: Final = 20  # attempts
+_STATES: Final[Mapping[str, str]] = {
+    "success": "done",
+    "error": "failed",
+    "skipped": "skipped",
+    "pending": "waiting",
+    "running": "running",
+}
+
+
+class UnitState(StrEnum):
+    """What became of it. REFUSED is what the site or our own rules did not allow."""
+
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    REFUSED = "refused"
+    WAITING = "waiting"
+    RUNNING = "running"
+
+
+class Unit(msgspec.Struct, frozen=True, gc=False):
+    """`number` counts from 0; `at` is the byte where its line begins, -1 in a result.
+
+    `failure` tells two sorts of failed pages apart, where it is known: `http` (the site answered
+    with an error) and `not_loaded`. `remark` is a word for a page that was kept and may not be
+    what it should: `empty` or `unsettled`. `attempts` is how often a page was requested, where it
+    was more than once, and `earlier` tells what the attempts before failed of; `redacted` counts
+    the places that its content lost, `links_over` the links beyond the limit of a page. Times in
+    ms, sizes in bytes; None is what it does not say. All texts are safe to show.
+    """
+
+    number: int
+    state: str
+    name: str
+    title: str = ""
+    reason: str = ""
+    code: int | None = None
+    failure: str = ""
+    depth: int | None = None
+    response_ms: float | None = None
+    render_ms: float | None = None
+    size_bytes: int | None = None
+    shot: str = ""
+    remark: str = ""
+    attempts: int = 0
+    earlier: tuple[str, ...] = ()
+    redacted: int = 0
+    links_over: int = 0
+    at: int = -1
+
+    @property
+    def answer(self) -> str:
+        """`2xx` to `5xx` for what a server answered, else its state."""
+        if self.code is not None and 100 <= self.code < 600:
+            return f"{self.code // 100}xx"
+        return self.state
+
+    @property
+    def remark_words(self) -> str:
+        """The remark as a person reads it; empty without one."""
+        return say(f"page.{self.remark}") if self.remark else ""
+
+
+def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:
+    """The brief row of one unit, whoever wrote it."""
+    reason = _reason(row.get("error"))
+    return Unit(
+        number=number,
+        state=_state(row, reason),
+        name=_first(row, _NAMES),
+        title=_first(row, _TITLES),
+        reason=reason,
+        code=_whole(row.get("status")),
+        failure=_failure(row, reason),
+        depth=_whole(row.get("depth")),
+        response_ms=_number(row.get("response_ms")),
+        render_ms=_number(row.get("render_ms")),
+        size_bytes=_whole(row.get("bytes")),
+        shot=_shot(row),
+        remark="" if reason else _remark(row),
+        attempts=_whole(row.get("attempts")) or 0,
+        earlier=_earlier(row.get("earlier_errors")),
+        redacted=_whole(row.get("redacted")) or 0,
+        links_over=_whole(row.get("links_over_limit")) or 0,
+        at=at,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class UnitFilter:
+    """Which units are wanted: those with one of `kinds` (none: all) that hold every word.
+
+    `by_answer` asks for `Unit.answer` instead of the state.
+    """
+
+    kinds: frozenset[str] = frozenset()
+    words: tuple[str, ...] = ()
+    by_answer: bool = False
+
+    @classmethod
+    def of(cls, kinds: frozenset[str], text: str, *, by_answer: bool = False) -> UnitFilter:
+        """A filter of what a person typed: words in any order, large or small."""
+        return cls(kinds, tuple(text.casefold().split()), by_answer)
+
+    @property
+    def lets_all_pass(self) -> bool:
+        return not self.kinds and not self.words
+
+    def passes(self, unit: Unit) -> bool:
+        """Is this unit wanted?"""
+        if self.kinds and (unit.answer if self.by_answer else unit.state) not in self.kinds:
+            return False
+        if not self.words:
+            return True
+        told = (unit.name, unit.title, unit.reason, str(unit.code or ""), unit.remark_words)
+        text = " ".join((*told, *unit.earlier)).casefold()
+        return all(word in text for word in self.words)
+
+    def wants(self, row: Mapping[str, Any]) -> bool:
+        """As `passes`, of the unit itself."""
+        return self.passes(unit_of(row, 0))
+
+
+def _state(row: Mapping[str, Any], reason: str) -> str:
+    if reason.startswith(ROBOTS):
+        return UnitState.REFUSED
+    if "error" in row and row["error"] is not None:
+        return UnitState.FAILED
+    status = row.get("status")
+    return _STATES.get(status, UnitState.DONE) if isinstance(status, str) else UnitState.DONE
+
+
+def _remark(row: Mapping[str, Any]) -> str:
+    if row.get("empty") is True:
+        return "empty"
+    return "unsettled" if row.get("settled") is False else ""
+
+
+def _failure(row: Mapping[str, Any], reason: str) -> str:
+    code = row.get("error_code")
+    if not isinstance(code, str):  # of an older record only the sentence tells
+        return "http" if reason.startswith("HTTP ") else ""
+    return "http" if code == "http" else "not_loaded"
+
+
+def _reason(error: object) -> str:
+    if isinstance(error, Mapping):
+        said = [error.get("message"), error.get("code")]
+        error = next((one for one in said if isinstance(one, str) and one), "")
+    return display(error, _CHARS) if isinstance(error, str) else ""
+
+
+def _earlier(errors: object) -> tuple[str, ...]:
+    given = errors[:_MOST_EARLIER] if isinstance(errors, list) else ()
+    return tuple(display(one, _CHARS) for one in given if isinstance(one, str) and one)
+
+
+def _first(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    for name in names:
+        value = row.get(name)
+        if isinstance(value, str) and value:
+            return display(value, _CHARS)
+    return ""
+
+
+def _shot(row: Mapping[str, Any]) -> str:
+    """The picture's name among the task's artifacts, without its folder."""
+    given = row.get("screenshot")
+    if not isinstance(given, str):
+        result = row.get("result")
+        named = result if isinstance(result, Mapping) else {}
+        given = named.get("screenshot") or named.get("path")
+    return given.rpartition("/")[2] if isinstance(given, str) else ""
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if abs(value) < 1e15 else None

@@ -1,0 +1,83 @@
+"""Where a page shows again what was typed: the texts that a picture must not show.
+
+Pages write it differently from how it was typed: in capitals, over several elements, a card's
+number in groups, or in another spelling (`value_search`). Looked for are values of three
+characters and more, in memory only.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Final
+
+from engine.secrets.value_search import Search
+
+SHORTEST: Final = 3
+_WORD: Final = 4  # shorter ones are only found as a word: "the" stands in half of all texts
+_DIGITS: Final = 6  # so many digits are one number, however they are grouped
+_GAPS: Final = re.compile(r"[\s\u00ad\u200b-\u200d\u2060\ufeff]+")
+_GROUPS: Final = re.compile(r"[-./()+]+")
+
+
+class Echoes:
+    """What to look for: `values` anywhere in a text, `whole` only where nothing stands beside."""
+
+    def __init__(self, values: Iterable[str], whole: Iterable[str] = ()) -> None:
+        values = list(dict.fromkeys(values))
+        self._search = Search([value for value in values if len(value.strip()) >= _WORD])
+        found = {level for value in values if len(level := _level(value)) >= SHORTEST}
+        self._values = [value for value in found if len(value) >= _WORD]
+        words = "|".join(re.escape(value) for value in found if len(value) < _WORD)
+        self._words = re.compile(rf"(?<!\w)(?:{words})(?!\w)") if words else None
+        ungrouped = (_GROUPS.sub("", value) for value in self._values)
+        self._numbers = [one for one in ungrouped if one.isdigit() and len(one) >= _DIGITS]
+        self._whole = {level for one in whole if len(level := _level(one)) >= SHORTEST}
+
+    def __bool__(self) -> bool:
+        return bool(self._values or self._words or self._whole)
+
+    def within(self, texts: Sequence[str]) -> set[int]:
+        """Which of the texts show one of the values, alone or together with their neighbours."""
+        levels = [_level(text) for text in texts]
+        found = {at for at, level in enumerate(levels) if self._is_one(texts[at], level)}
+        found |= _found(levels, self._values)
+        found |= self._spelt(texts)
+        if self._numbers:
+            found |= _found([_GROUPS.sub("", level) for level in levels], self._numbers)
+        return found
+
+    def _spelt(self, texts: Sequence[str]) -> set[int]:
+        """Those that show a value in another spelling, one by one and as one text."""
+        found = {at for at, text in enumerate(texts) if self._search.spans(text)}
+        starts = list(accumulate(map(len, texts), initial=0))[:-1]
+        for begin, end, _ in self._search.spans("".join(texts)):
+            found |= _reached(starts, begin, end)
+        return found
+
+    def _is_one(self, text: str, level: str) -> bool:
+        return level in self._whole or bool(self._words and self._words.search(text.casefold()))
+
+
+def _level(text: str) -> str:
+    return _GAPS.sub("", text.casefold())
+
+
+def _found(texts: Sequence[str], values: Iterable[str]) -> set[int]:
+    """Which texts a value reaches into, when all of them are read in one go."""
+    whole = "".join(texts)
+    starts = list(accumulate(map(len, texts), initial=0))[:-1]
+    found: set[int] = set()
+    for value in values:
+        at = whole.find(value)
+        while at >= 0:
+            found |= _reached(starts, at, at + len(value))
+            at = whole.find(value, at + 1)
+    return found
+
+
+def _reached(starts: Sequence[int], begin: int, end: int) -> set[int]:
+    """Which texts the part from `begin` to `end` of all of them reaches into."""
+    return set(range(bisect_right(starts, begin) - 1, bisect_right(starts, end - 1)))

@@ -1,0 +1,209 @@
+"""From an untrusted request to a job: every mistake is named, and nothing is started before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import to_builtins
+
+from engine import budgets
+from engine.budgets.envelopes import PHASES, EnvelopeRequest, envelope_request
+from engine.contracts import lifecycle
+from engine.contracts.crawl_contract import contract_problems
+from engine.kinds.commands.command_values import is_reference, reference_name
+from engine.kinds.credential_args import CREDENTIALS
+from engine.kinds.registry import kind_of
+from engine.kinds.spec import Kind, Tools
+from engine.model import redact
+from engine.model.errors import InvalidArguments, Problem
+from engine.model.records import ENVELOPE, EngineFields
+
+MAX_REQUEST_BYTES = 1024 * 1024  # the cap of everything that is parsed (a task file, too)
+COMMANDS_KIND = "commands"
+ADDRESSES = ("url", "urls", "sitemap_url", "tabs")
+BY_REFERENCE = (*ADDRESSES, *CREDENTIALS)
+UNKNOWN_ADDRESS = "https://address.invalid/"
+MAX_NAME = 200  # characters of a task's own name
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What a task is started under, beside its arguments.
+
+    `policy` are budgets (seed 004) and `contract` a bulk progress contract (seed 001), both
+    as they were given; `metadata` comes back untouched.
+    """
+
+    objective: str | None = None
+    phase: str | None = None
+    policy: Mapping[str, Any] | None = None
+    enforce: bool = False
+    contract: Mapping[str, Any] | None = None
+    task_run_id: str | None = None
+    task_thread_id: str | None = None
+    workflow_id: str | None = None
+    agent_id: str | None = None
+    metadata: Any = None
+
+
+NO_TERMS = Terms()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request that passed: `args` as given (for the ledger to redact), `parsed` for the body."""
+
+    kind: Kind
+    args: dict[str, Any]
+    parsed: Any
+    name: str | None
+    terms: Terms = NO_TERMS
+
+
+def admit(
+    kind: str,
+    args: object,
+    name: str | None = None,
+    terms: Terms = NO_TERMS,
+    tools: Tools | None = None,
+) -> Request:
+    """Check a request whole; with `tools` also whether what it asks for is there right now.
+
+    Raises:
+        InvalidArguments: with every mistake, each with the name of its argument.
+    """
+    spec = kind_of(kind)
+    problems: list[Problem] = []
+    parsed: Any = None
+    named: dict[str, Any] = {}  # where credentials are: that may be written down
+    if not isinstance(args, Mapping):
+        problems.append(Problem("args", "wrong_type", "must be an object of named arguments"))
+    else:
+        problems.extend(_size_problem(args))
+        if kind != COMMANDS_KIND:  # which reads its own, wherever a text may stand
+            environ = tools.settings.environ if tools is not None else None
+            named = {name: args[name] for name in CREDENTIALS if is_reference(args.get(name))}
+            args = resolved(args, environ, problems)
+        try:
+            here = spec.parse_here if tools is not None else None
+            parsed = here(args, tools) if here and tools is not None else spec.parse(args)
+        except InvalidArguments as error:
+            problems.extend(error.problems)
+    problems.extend([*terms_problems(terms), *contract_problems(kind, terms.contract)])
+    problems.extend(_name_problems(name))
+    if problems or not isinstance(args, Mapping):
+        raise InvalidArguments(tuple(problems))
+    return Request(spec, {**args, **named}, parsed, name, terms)
+
+
+def resolved(
+    args: Mapping[str, Any], environ: Mapping[str, str] | None, problems: list[Problem]
+) -> dict[str, Any]:
+    """The arguments with the addresses and credentials given as `{"secret": "env:NAME"}`.
+
+    Without `environ` each is taken for some text: only its form is checked.
+    """
+
+    def one(name: str, given: Any) -> Any:
+        if not is_reference(given):
+            return given
+        try:
+            variable = reference_name(given)
+        except ValueError as wrong:
+            problems.append(Problem(name, "invalid_value", str(wrong)))
+            return UNKNOWN_ADDRESS
+        if environ is not None and not environ.get(variable):
+            message = f"the environment holds no {variable}"
+            problems.append(Problem(name, "missing_secret", message))
+        return (environ or {}).get(variable) or UNKNOWN_ADDRESS
+
+    found = dict(args)
+    for name in BY_REFERENCE:
+        given = args.get(name)
+        if isinstance(given, list | tuple):
+            found[name] = [one(f"{name}[{at}]", each) for at, each in enumerate(given)]
+        elif name in args:
+            found[name] = one(name, given)
+    return found
+
+
+def check_envelope(
+    args: object, name: str | None = None, terms: Terms = NO_TERMS
+) -> EnvelopeRequest:
+    """Check the request for an envelope, which has no body and so is no `Kind`.
+
+    Raises:
+        InvalidArguments: with every mistake.
+    """
+    problems = [*terms_problems(terms, policy=False), *_name_problems(name)]
+    problems += contract_problems(ENVELOPE, terms.contract)
+    if terms.enforce:
+        why = "has no effect: nothing of ours runs that could be ended"
+        problems.append(Problem("enforce", "not_allowed", why))
+    try:
+        request = envelope_request(args, to_builtins(terms))
+    except InvalidArguments as error:
+        raise InvalidArguments((*error.problems, *problems)) from None
+    if problems:
+        raise InvalidArguments(tuple(problems))
+    return request
+
+
+def engine_fields(terms: Terms, name: str | None, parent: str | None, run_id: str) -> EngineFields:
+    """What the record of a new task says of its terms under `engine`."""
+    return EngineFields(
+        name=redact.text(name) if name is not None else None,
+        parent_task_id=parent,
+        task_run_id=terms.task_run_id,
+        run_id=run_id,
+        metadata=terms.metadata,
+        enforce=terms.enforce,
+    )
+
+
+def run_facts(terms: Terms) -> dict[str, Any]:
+    """What the run of a new task is told of its terms."""
+    names = ("task_thread_id", "agent_id", "workflow_id")
+    return {name: getattr(terms, name) for name in names}
+
+
+def opening_fields(terms: Terms) -> dict[str, Any]:
+    """What a task with a body says of its terms in its record, redacted."""
+    fields: dict[str, Any] = {}
+    if terms.objective:
+        fields["objective"] = redact.text(terms.objective)
+    if terms.phase:
+        fields["phase"] = terms.phase
+    if terms.policy:
+        fields["policy"] = budgets.defaulted(terms.policy, envelope=False)
+        fields["counters"] = budgets.no_calls()
+        fields["budget_status"] = "ok"
+    return fields
+
+
+def terms_problems(terms: Terms, *, policy: bool = True) -> list[Problem]:
+    """Every mistake in what a task is to be started under."""
+    found = budgets.problems(terms.policy) if policy else []
+    if policy and terms.phase is not None and terms.phase not in PHASES:
+        found.append(Problem("phase", "wrong_value", f"must be one of {', '.join(PHASES)}"))
+    if terms.enforce and not terms.policy:
+        found.append(Problem("enforce", "needs_policy", "needs a policy with budgets to enforce"))
+    return [*found, *lifecycle.problems(run_facts(terms))]
+
+
+def _name_problems(name: str | None) -> list[Problem]:
+    if name is None or len(name) <= MAX_NAME:
+        return []
+    return [Problem("name", "too_long", f"must be at most {MAX_NAME} characters")]
+
+
+def _size_problem(args: Mapping[str, Any]) -> list[Problem]:
+    try:
+        size = len(msgspec.json.encode(args))
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return [Problem("args", "not_json", "must be plain JSON values")]
+    if size > MAX_REQUEST_BYTES:
+        return [Problem("args", "too_large", f"must be under 1 MiB, this is {size:,} bytes")]
+    return []

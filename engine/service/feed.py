@@ -1,0 +1,205 @@
+"""The live list: every task in bundles, newest first, and then whatever changes.
+
+All reading happens in worker threads (`store.picture`); `store.watch` says when.
+Drawn in docs/architecture.md, "From a changed folder to a repainted cell".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
+
+import msgspec
+
+from engine.ledger.change_queue import Changes
+from engine.ledger.meta import lighter, shared
+from engine.ledger.ownership import Runs
+from engine.ledger.reader import LedgerLook
+from engine.ledger.snapshot import Difference, Picture
+from engine.ledger.watch import Watch
+from engine.model.errors import LedgerUnusable
+from engine.model.records import TaskId, TaskRecord, TaskView, Unreadable
+
+log = logging.getLogger(__name__)
+
+FIRST = 100  # a screen or two, at once
+PART = 500
+MANY_AT_ONCE = 2_000  # of a ledger that is so large: each part costs a change of threads
+MANY = 20_000
+PULSE_S = 0.25  # progress of live tasks: 4 Hz is as fast as eyes read numbers
+NOTHING = Difference()
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """Tasks that are new or look other than before, and tasks that went.
+
+    `loaded` of `total` tasks were told so far; `complete` once all were. An empty batch
+    tells that the watch's `state` changed, that there is nothing, or that it was asked for.
+    """
+
+    views: tuple[TaskView, ...] = ()
+    gone: tuple[TaskId, ...] = ()
+    loaded: int = 0
+    total: int = 0
+    complete: bool = False
+
+    def tells_of(self, ids: Collection[str]) -> bool:
+        """Is there news of any of these tasks, be it that it is gone?"""
+        found = [view.entry.task_id for view in self.views if view.entry.task_id in ids]
+        return bool(found) or any(task_id in ids for task_id in self.gone)
+
+
+class Feed:
+    """One reader's live picture of a ledger. Without a watch it can only `look`.
+
+    `ours` tells whether this very process runs a task, and `runs` what it knows of one of its
+    own (see `store.ownership`); both are called in worker threads. A
+    `light` one leaves out of the records what only matters to who looks at a single task.
+    """
+
+    def __init__(
+        self,
+        ledger: LedgerLook,
+        watch: Watch | None,
+        *,
+        ours: Callable[[TaskId], bool],
+        light: bool = False,
+        runs: Runs | None = None,
+    ) -> None:
+        self.watch = watch
+        self._ledger = ledger
+        self._picture = Picture(ledger, ours, lighter if light else shared, runs)
+        self._todo: Sequence[TaskId] = ()
+        self._done = 0
+        self._read: Callable[[Sequence[TaskId]], Difference] = self._picture.load
+        self._loading = True
+        self._called = False
+        self._closed = threading.Event()
+
+    def look(self, task_ids: Iterable[str]) -> list[TaskView]:
+        """These tasks as the list shows them, in this order; for a worker thread.
+
+        Raises:
+            NotATaskId, TaskNotFound.
+        """
+        return [self._picture.of(self._ledger.read(task_id)) for task_id in task_ids]
+
+    def show(self, entries: Iterable[TaskRecord | Unreadable]) -> list[TaskView]:
+        """These records, just read, as the list shows them; for a worker thread."""
+        return [self._picture.of(entry) for entry in entries]
+
+    def ended(self) -> Iterator[TaskId]:
+        """The tasks that were read so far and have ended. From any thread."""
+        for task_id, view in self._picture.seen().items():
+            if isinstance(view.entry, TaskRecord) and view.entry.is_terminal:
+                yield task_id
+
+    def nudge(self, task_id: TaskId) -> None:
+        """Tell of a change made by this very process, at once. From any thread."""
+        if self.watch is not None:
+            self.watch.nudge(task_id)
+
+    def rescan(self) -> None:
+        """Look at every folder again, now."""
+        if self.watch is not None:
+            self.watch.rescan()
+
+    def call(self) -> None:
+        """Have `batches` tell something soon, if only an empty batch. From any thread."""
+        self._called = True
+        if self.watch is not None:
+            self.watch.wake()
+
+    async def close(self) -> None:
+        """End `batches`. Harmless when called twice."""
+        self._closed.set()
+        if self.watch is not None:
+            self.watch.rescan()  # whoever waits for changes looks up and finds it closed
+            await self.watch.stop()
+
+    async def batches(self) -> AsyncGenerator[Batch, None]:
+        """All tasks, newest-changed first, then changes, until `close`. For one reader."""
+        watch = self.watch
+        if watch is None:
+            return
+        await watch.start()
+        told, pulse_at = "", time.monotonic()
+        try:
+            while not self._closed.is_set():
+                changes = await watch.changes(self._patience_s(pulse_at))
+                if pulse := time.monotonic() >= pulse_at:
+                    pulse_at = time.monotonic() + PULSE_S
+                for look in self._looks(changes, pulse):
+                    difference = await self._looked(look, watch)
+                    if difference.views or difference.gone:
+                        yield self._batch(difference)
+                    if self._closed.is_set():
+                        return
+                if watch.state != told or self._called:
+                    told, self._called = watch.state, False
+                    yield self._batch(NOTHING)
+                watch.follow(self._picture.restless)
+        finally:
+            await watch.stop()
+
+    def _looks(self, changes: Changes, pulse: bool) -> Iterator[Callable[[], Difference]]:
+        """What to do in a worker thread, step by step; each step waits for the one before."""
+        if changes.ids:
+            yield partial(self._picture.look, changes.ids)
+        if changes.rescan:
+            self._loading = not len(self._picture)
+            yield self._survey
+            size, most = FIRST, MANY_AT_ONCE if self._read == self._picture.meet else PART
+            while part := self._todo[self._done : self._done + size]:
+                self._done += len(part)
+                size = most
+                yield partial(self._read, part)
+        if pulse:
+            yield self._picture.pulse
+
+    def _survey(self) -> Difference:
+        """Compare all stamps; what differs is read in the next steps.
+
+        The newest first, but in a ledger so large that only looking who is the newest would
+        keep all rows waiting.
+        """
+        gone: tuple[TaskId, ...] = ()
+        self._done = 0
+        if not len(self._picture) and len(names := self._picture.names()) > MANY:
+            self._todo, self._read = names, self._picture.meet
+        else:
+            self._todo, gone = self._picture.survey()
+            self._read = self._picture.load
+        return Difference(gone=gone)
+
+    async def _looked(self, look: Callable[[], Difference], watch: Watch) -> Difference:
+        try:
+            return await asyncio.to_thread(look)
+        except LedgerUnusable:
+            # With no descriptor left, say, nothing is known: the next rescan will tell.
+            self._todo, self._done = (), 0
+            return Difference(gone=self._picture.clear()) if watch.state == "gone" else NOTHING
+        except OSError as error:  # of one task: the steps behind this one go on
+            log.warning("a part of the ledger could not be looked at: %s", error)
+            return NOTHING
+
+    def _batch(self, difference: Difference) -> Batch:
+        loaded = len(self._picture)
+        left = len(self._todo) - self._done if self._loading else 0
+        return Batch(
+            views=difference.views,
+            gone=difference.gone,
+            loaded=loaded,
+            total=loaded + left,
+            complete=not left,
+        )
+
+    def _patience_s(self, pulse_at: float) -> float | None:
+        """How long to wait for a hint: with nothing live there is no pulse to keep."""
+        if not self._picture.restless:
+            return None
+        return max(0.0, pulse_at - time.monotonic())

@@ -1,0 +1,222 @@
+"""This process' place in a ledger: its lease, and the ending of what dead processes left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from engine.contracts.lifecycle import LinkedRuns
+from engine.ledger.cleanup import Tidier
+from engine.ledger.lease import Lease
+from engine.ledger.ledger import Ledger
+from engine.ledger.opening import check_writable
+from engine.ledger.ownership import Runs
+from engine.ledger.reaper import BUSY_LOOK_S, SETTLE_S, Reaper
+from engine.model.errors import EngineError, LedgerReadOnly, LedgerWriteFailed
+from engine.model.records import TaskId, TaskRecord
+
+log = logging.getLogger(__name__)
+
+LEASE_S = 1.0  # a lease that was removed is made again within that time
+AGAIN_S = 1.0  # between two rounds, however many orphans are seen
+FEW = 2_000  # tasks: to look at all of these keeps no list waiting that anybody would notice
+
+
+class Keeper:
+    """Holds the lease of an engine that accepts tasks, and reaps now and then.
+
+    `read_only` says why nothing may be written, `failures` what could not be reaped and why.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        reap_s: float,
+        linked: LinkedRuns | None = None,
+        shelves: Iterable[Path] = (),
+    ) -> None:
+        self._root = root
+        self._linked = linked
+        self._reap_s = reap_s
+        self._tidier = Tidier(root, shelves)
+        self._reaper: Reaper | None = None
+        self._upkeep: asyncio.Task[None] | None = None
+        self._holding: asyncio.Task[None] | None = None
+        self._settling: asyncio.Task[None] | None = None  # while orphans are locked by others
+        self._first_reap: asyncio.Task[list[TaskRecord]] | None = None
+        self._turn = asyncio.Lock()  # of the reaper: one call at a time
+        self._settled: list[TaskRecord] = []
+        self._soon, self._first = asyncio.Event(), asyncio.Lock()
+        self._wanted = asyncio.Event()
+        self._has_reaped = False
+        self.known_ended: Callable[[], Iterable[TaskId]] = tuple  # asked in a thread
+        self.runs: Runs | None = None  # what this process knows of runs of its own
+        self.settle_lost: Callable[[], Awaitable[object]] = _nothing
+        self.lease: Lease | None = None
+        self.read_only = ""
+        self.refusal: EngineError | None = None  # as an error, of `read_only`
+        self.failures: tuple[EngineError, ...] = ()
+
+    async def open(self, *, only_look: bool = False) -> Ledger:
+        """Take a lease, sweep, and end orphans; the ledger to work with, read-only if need be.
+
+        With `only_look` a disk that takes no lease (a full one) leaves the ledger read-only, too;
+        `open` may then be called again.
+
+        Raises:
+            LedgerUnusable: the root is no folder, or cannot be read or made.
+            LedgerWriteFailed: there is no room for a lease (a full disk).
+        """
+        try:
+            self.lease = await asyncio.to_thread(self._take_lease)
+        except (LedgerReadOnly, LedgerWriteFailed) as error:
+            if isinstance(error, LedgerWriteFailed) and not only_look:
+                raise
+            self.read_only, self.refusal = str(error), error
+            return await asyncio.to_thread(Ledger, self._root)
+        self.read_only, self.refusal = "", None
+        try:
+            ledger = await asyncio.to_thread(self._leased)
+            self._reaper = Reaper(ledger, self.runs)
+        except BaseException:
+            await self.close()
+            raise
+        self._upkeep = asyncio.create_task(self._keep_up(), name="reap now and then")
+        self._holding = asyncio.create_task(self._hold_lease(), name="hold the lease")
+        return ledger
+
+    async def _hold_lease(self) -> None:
+        """Make the lease again where a cleaner removed it, or the ledger came back as a copy.
+
+        Other programs may not see this process, and judge by the lease alone.
+        """
+        while self.lease is not None:
+            await asyncio.sleep(LEASE_S)
+            if self.lease is not None:
+                await asyncio.to_thread(self.lease.renew)
+            await self._or_later(self.settle_lost)
+
+    def _take_lease(self) -> Lease:
+        check_writable(self._root)
+        return Lease.acquire(self._root)
+
+    def _leased(self) -> Ledger:
+        ledger = Ledger(self._root, lease=self.lease)
+        if self._linked is not None:
+            ledger.told = self._linked.follow
+        return ledger
+
+    async def reap(self) -> list[TaskRecord]:
+        """End what dead processes left behind; what could not be ended is in `failures`."""
+        if self._reaper is None:
+            raise LedgerReadOnly(path=str(self._root))
+        async with self._turn:
+            ended = await asyncio.to_thread(self._reaper.reap)
+            await self._follow_up(self._reaper)
+        self._has_reaped = True
+        self._soon.set()
+        if self._reaper.busy and (self._settling is None or self._settling.done()):
+            self._settling = asyncio.create_task(self._settle(self._reaper), name="reap the busy")
+        return ended
+
+    async def settled(self) -> list[TaskRecord]:
+        """Wait for orphans that are locked by others, but not for ever; those ended since asked."""
+        if self._settling is not None:
+            await asyncio.wait({self._settling}, timeout=SETTLE_S)
+        found, self._settled = self._settled, []
+        return found
+
+    async def _settle(self, reaper: Reaper) -> None:
+        while reaper.busy:
+            await asyncio.sleep(BUSY_LOOK_S)
+            async with self._turn:
+                if ended := await asyncio.to_thread(reaper.retry):
+                    self._settled += ended
+                    await self._follow_up(reaper)
+                self.failures = tuple(reaper.failures.values())
+
+    async def _follow_up(self, reaper: Reaper) -> None:
+        """A run may lag behind, or its task have been ended by others."""
+        if self._linked is not None:
+            await asyncio.to_thread(self._linked.heal, reaper.ledger)
+        self.failures = tuple(reaper.failures.values())
+
+    @property
+    def unjudged(self) -> dict[TaskId, str]:
+        """Live tasks whose owner could not be judged by the last reaping, and why."""
+        return dict(self._reaper.unjudged) if self._reaper is not None else {}
+
+    async def has_many(self) -> bool:
+        """Are there so many tasks that a first list should not wait for the reaping?"""
+        assert self._reaper is not None
+        return await asyncio.to_thread(_holds_more, self._reaper.ledger, FEW)
+
+    async def reap_within(self, limit_s: float) -> list[TaskRecord]:
+        """As `reap_first`, but go on after `limit_s`: a list need not wait for all of it."""
+        self._first_reap = asyncio.create_task(self.reap_first(), name="reap before the first list")
+        done, _ = await asyncio.wait({self._first_reap}, timeout=limit_s)
+        return [record for reaping in done for record in reaping.result()]
+
+    async def reap_first(self) -> list[TaskRecord]:
+        """Reap, if that was not done yet; what is known to have ended is not read for it.
+
+        Nothing is accepted before this has returned. Raises LedgerUnusable.
+        """
+        async with self._first:
+            if (reaper := self._reaper) is not None and not self._has_reaped:
+                await asyncio.to_thread(lambda: reaper.pass_over(self.known_ended()))
+                return await self.reap()
+        return []
+
+    def reap_soon(self) -> None:
+        """A list is complete, so it is known who has ended: time for the first reaping."""
+        self._soon.set()
+
+    def orphan_seen(self) -> None:
+        """A list found an orphan: it need not wait for the next round."""
+        if self._has_reaped:
+            self._wanted.set()
+
+    async def close(self) -> None:
+        """Let go of the lease: whatever this process still owns counts as orphaned."""
+        running = (self._upkeep, self._holding, self._settling, self._first_reap)
+        tasks = {task for task in running if task is not None}
+        self._upkeep = self._holding = self._settling = self._first_reap = None
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        lease, self.lease = self.lease, None
+        if lease is not None:
+            await asyncio.to_thread(lease.release)
+
+    async def _keep_up(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._reap_s):
+                await self._soon.wait()
+        await self._or_later(self.reap_first)
+        while True:
+            await asyncio.sleep(min(AGAIN_S, self._reap_s))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, self._reap_s - AGAIN_S)):
+                    await self._wanted.wait()
+            self._wanted.clear()
+            await self._or_later(self.reap)
+            await asyncio.to_thread(self._tidier.tidy)
+
+    async def _or_later(self, reap: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await reap()
+        except EngineError as error:
+            log.warning("reaping failed, trying again later: %s", error)
+
+
+async def _nothing() -> None:
+    """There are no runs whose folder went for good."""
+
+
+def _holds_more(ledger: Ledger, tasks: int) -> bool:
+    return len(next(ledger.folders(tasks + 1), ())) > tasks

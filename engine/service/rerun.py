@@ -1,0 +1,366 @@
+"""What a task was asked to do, where that is known whole: to ask it once more.
+
+Source: the ledger keeps a request only if nothing in it had to be hidden; a repeated task
+that silently lacks a password would be another task.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from engine.kinds.commands.command_values import placeholders
+from engine.kinds.registry import KINDS
+from engine.model.errors import EngineError, InvalidArguments, Problem
+from engine.model.ledger_ids import plain_id
+from engine.model.records import ENVELOPE, TASK_RUN, TaskId, TaskRecord, TaskView
+from engine.model.redact import MARK
+from engine.service.admission import NO_TERMS, Terms
+
+COMMANDS: Final = "commands"
+LENGTHS: Final = ("text_length", "key_length")  # what a kept command says of what it typed
+NO_VARIABLES: Final = "are for command tasks only"
+_LEFT_OUT: Final = ("variables", "commands")  # parts of a command task that marks may stand in
+STARTABLE: Final = frozenset({*KINDS, ENVELOPE})
+
+
+class CannotRepeat(EngineError):
+    """A task's request is not known whole, so the same task cannot be started again."""
+
+    code = "cannot_repeat"
+    title = "The task cannot be repeated as it was"
+    sentence = "Task {task_id} cannot be repeated: {reason}."
+    advice_text = "Start it anew with `{command}` and give what is missing."
+
+    def __init__(self, record: TaskRecord, reason: str) -> None:
+        anew = "octask run FILE" if record.kind == COMMANDS else f"octask start {record.kind}"
+        super().__init__(task_id=record.task_id, kind=record.kind, reason=reason, command=anew)
+
+
+class RequestHidden(CannotRepeat):
+    """Something in the request was secret and was not written down."""
+
+    code = "request_hidden"
+
+
+class RequestCut(CannotRepeat):
+    """The request was too long to be kept."""
+
+    code = "request_cut"
+
+
+class RequestUnknown(CannotRepeat):
+    """Another program made the task; of its request there is a summary only."""
+
+    code = "request_unknown"
+
+
+class VariablesMissing(CannotRepeat):
+    """Commands need variables whose values were given once and are kept nowhere."""
+
+    code = "variables_missing"
+    sentence = (
+        "Task {task_id} cannot be repeated: values of variables are not kept, "
+        "and these are missing: {names}."
+    )
+    advice_text = "Give them in a JSON file: `{command}`."
+
+    def __init__(self, record: TaskRecord, names: Iterable[str], command: str) -> None:
+        EngineError.__init__(
+            self, task_id=record.task_id, kind=record.kind, names=", ".join(names), command=command
+        )
+
+
+class TypedTextMissing(CannotRepeat):
+    """Commands type texts that were given literally, and so are kept nowhere."""
+
+    code = "typed_text_missing"
+    sentence = "Task {task_id} cannot be repeated: the texts that it types are not kept."
+    advice_text = (
+        "Run its file again: `{command}`. A variable in the place of a text can be given once more."
+    )
+
+    def __init__(self, record: TaskRecord, command: str) -> None:
+        EngineError.__init__(self, task_id=record.task_id, kind=record.kind, command=command)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as it was made: what `start` takes."""
+
+    kind: str
+    args: dict[str, Any]
+    name: str | None = None
+    terms: Terms = NO_TERMS
+
+
+def asked(
+    record: TaskRecord,
+    contract: Mapping[str, Any] | None = None,
+    variables: Mapping[str, Any] | None = None,
+) -> Asked:
+    """What this task was asked to do; `contract` are the terms of the one that it carries.
+
+    Args:
+        variables: values for the variables of a command task; they are kept nowhere.
+
+    Raises:
+        RequestHidden, RequestCut, RequestUnknown, VariablesMissing, TypedTextMissing: it is not
+            known whole.
+        InvalidArguments: variables were given for a task that has none.
+    """
+    return completed(record, recorded(record, contract), variables)
+
+
+def recorded(record: TaskRecord, contract: Mapping[str, Any] | None = None) -> Asked:
+    """The request as the ledger holds it: commands may lack variables and what they type.
+
+    Raises:
+        RequestHidden, RequestCut, RequestUnknown: more than these is missing.
+    """
+    engine = record.engine
+    if engine is None or engine.host is None:
+        raise RequestUnknown(record, "another program made it and kept only a summary")
+    args = record.args_summary if engine.args is None else engine.args
+    rest = [record.policy, record.objective, engine.metadata]
+    if record.kind == COMMANDS:
+        rest += [value for name, value in args.items() if name not in _LEFT_OUT]
+    else:
+        rest.append(args)
+    if engine.withheld or holds_mark(rest):
+        raise RequestHidden(record, "something in it was secret and was not written down")
+    if args.get("_truncated") is True:
+        raise RequestCut(record, "its arguments were too long to be kept")
+    if record.kind == COMMANDS and engine.metadata is not None:
+        args = {**args, "metadata": engine.metadata}  # it is a part of the task's own document
+    if record.kind == ENVELOPE:
+        args = {}  # the rest of its summary is what became of it
+    terms = Terms(
+        objective=record.objective,
+        phase=_first_phase(record),
+        policy=record.policy,
+        enforce=engine.enforce,
+        contract=contract,
+        metadata=engine.metadata,
+    )
+    return Asked(record.kind, dict(args), engine.name, terms)
+
+
+def completed(
+    record: TaskRecord,
+    request: Asked,
+    variables: Mapping[str, Any] | None = None,
+    verb: str = "rerun",
+) -> Asked:
+    """`request`, which is a recorded one or a part of it, with the variables that it lacks.
+
+    Raises:
+        VariablesMissing, TypedTextMissing: it needs values that are kept nowhere.
+        InvalidArguments: variables were given for a task that has none.
+    """
+    if request.kind != COMMANDS:
+        if variables:
+            raise InvalidArguments((Problem("variables", "unknown_argument", NO_VARIABLES),))
+        return request
+    commands = request.args.get("commands", ())
+    values = {**request.args.get("variables", {}), **(variables or {})}
+    missing = [name for name in _names_in(commands) if holds_mark(values.get(name))]
+    if holds_mark(commands):
+        raise TypedTextMissing(record, _command("run FILE", bool(missing), commands))
+    if missing:
+        again = f"{verb} {plain_id(record.task_id)}"
+        raise VariablesMissing(record, missing, _command(again, True, commands))
+    needed = {name: value for name, value in values.items() if not holds_mark(value)}
+    given = {"variables": needed} if "variables" in request.args or variables else {}
+    return replace(request, args={**request.args, **given})
+
+
+def _names_in(given: Any) -> list[str]:
+    """The variables that commands use, each once."""
+    if isinstance(given, str):
+        return placeholders(given)
+    inner = given.values() if isinstance(given, Mapping) else given
+    several = inner if isinstance(given, Mapping | list | tuple) else ()
+    return list(dict.fromkeys(name for each in several for name in _names_in(each)))
+
+
+def _command(verb: str, variables: bool, commands: Iterable[Any]) -> str:
+    """What to type so that nothing is missing."""
+    more = " --variables VALUES.json" if variables else ""
+    uploads = any("files" in (each.get("args") or {}) for each in commands)
+    return f"octask {verb}{more}{' --allow-files DIR' if uploads else ''}"
+
+
+def known(record: TaskRecord) -> Asked:
+    """As much of a request as the record tells, for a person to complete.
+
+    What was taken out as secret is left out whole: its mark must never be typed into a page.
+    Of commands the marks stay, which the start dialog asks to be replaced.
+    """
+    engine = record.engine
+    whole = engine.args if engine is not None and engine.args is not None else record.args_summary
+    cut = whole.get("_truncated") is True
+    marked = _LEFT_OUT if record.kind == COMMANDS else ()
+    told = whole.items() if not cut else ()
+    args = {name: given for name, given in told if name in marked or not holds_mark(given)}
+    if record.kind == COMMANDS and engine is not None and engine.metadata is not None:
+        args["metadata"] = engine.metadata
+    objective = None if holds_mark(record.objective) else record.objective
+    policy = None if holds_mark(record.policy) else record.policy
+    terms = Terms(
+        objective=objective,
+        phase=_first_phase(record),
+        policy=policy,
+        enforce=engine.enforce if engine is not None else False,
+    )
+    found = Asked(record.kind, args, engine.name if engine is not None else None, terms)
+    return to_complete(found) if record.kind == COMMANDS else found
+
+
+def to_complete(request: Asked) -> Asked:
+    """Commands as they are recorded, without the lengths of what they typed."""
+    commands = [_without_lengths(each) for each in request.args.get("commands", ())]
+    return replace(request, args={**request.args, "commands": commands})
+
+
+def _without_lengths(command: Any) -> Any:
+    if not isinstance(command, Mapping) or not isinstance(command.get("args"), Mapping):
+        return command
+    kept = {name: value for name, value in command["args"].items() if name not in LENGTHS}
+    return {**command, "args": kept}
+
+
+def repeatable(record: TaskRecord) -> bool:
+    """Is the request of this task known whole, as far as its own record tells?"""
+    try:
+        asked(record)
+    except CannotRepeat:
+        return False
+    return True
+
+
+class Chance(StrEnum):
+    """What asking a task once more comes to, as far as its own record tells.
+
+    Whoever counts what can be re-run counts the ones that are in `STARTING`.
+    """
+
+    STARTS = "starts"
+    LED = "led"  # starts, and then waits for an agent to drive it
+    ASKS = "asks"  # not known whole: what is missing must be given by hand
+    LIVE = "live"  # has not ended
+    COPY = "copy"  # would start, as its copy in another ledger does: it is the same request
+    GOAL = "goal"  # a task run: a goal that others work for, nothing that could be started
+    STRANGE = "strange"  # of a kind that another program knows how to run, not this one
+    LOST = "lost"  # unreadable, or in a state that we do not know
+
+
+STARTING: Final = (Chance.STARTS, Chance.LED)  # as they were, without being asked anything
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """A set of tasks sorted by what asking each once more comes to; nothing was started.
+
+    `whys` counts what keeps the ones that ask from starting, by the code of the error.
+    """
+
+    chances: Mapping[Chance, tuple[TaskView, ...]]
+    whys: Mapping[str, int]
+
+    @property
+    def with_copies(self) -> tuple[TaskId, ...]:
+        """As `ids`, and each copy in another ledger of its own accord."""
+        return tuple(view.task_id for view in self.of(*STARTING, Chance.COPY))
+
+    def of(self, *chances: Chance) -> tuple[TaskView, ...]:
+        return tuple(view for each in chances for view in self.chances.get(each, ()))
+
+    @property
+    def ids(self) -> tuple[TaskId, ...]:
+        """Those that can be started as they were, in the order they were given."""
+        return tuple(view.task_id for view in self.of(*STARTING))
+
+
+def repeats(
+    views: Iterable[TaskView], remembers: Callable[[str], bool] = lambda _: False
+) -> Repeats:
+    """A dry run: what would be started, and what keeps the others from it.
+
+    `remembers` tells which requests the asking process still knows whole, secrets included.
+    """
+    groups: dict[Chance, list[TaskView]] = {}
+    whys: Counter[str] = Counter()
+    for view in views:
+        found, why = chance(view, remembers)
+        groups.setdefault(found, []).append(view)
+        if why:
+            whys[why] += 1
+    _set_aside_copies(groups)
+    return Repeats({each: tuple(found) for each, found in groups.items()}, whys)
+
+
+class Copies:
+    """Counts the tasks that another ledger has, too: of equal ids only one is to start."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._first: set[str] = set()
+
+    def note(self, view: TaskView) -> None:
+        known = len(self._first)
+        self._first.add(plain_id(view.task_id))
+        self.number += len(self._first) == known
+
+
+def _set_aside_copies(groups: dict[Chance, list[TaskView]]) -> None:
+    """Of one task in two ledgers the own one starts, or else the first: equal ids, equal tasks."""
+    starting = [view for each in STARTING for view in groups.get(each, ())]
+    starting.sort(key=lambda view: view.ledger != "")
+    first = {plain_id(view.task_id): view.task_id for view in reversed(starting)}
+    if len(first) == len(starting):
+        return
+    for each in STARTING:
+        found = groups.pop(each, [])
+        for view in found:
+            copy = first[plain_id(view.task_id)] != view.task_id
+            groups.setdefault(Chance.COPY if copy else each, []).append(view)
+
+
+def chance(
+    view: TaskView, remembers: Callable[[str], bool] = lambda _: False
+) -> tuple[Chance, str]:
+    """What asking this task once more comes to, and the code of what keeps one that asks."""
+    record = view.entry
+    if not isinstance(record, TaskRecord):
+        return Chance.LOST, ""
+    if record.kind == TASK_RUN:
+        return Chance.GOAL, ""
+    if not record.is_terminal:
+        return (Chance.LIVE if record.is_live else Chance.LOST), ""
+    if record.kind not in STARTABLE:
+        return Chance.STRANGE, ""
+    if not remembers(record.task_id):
+        try:
+            asked(record)
+        except CannotRepeat as error:
+            return Chance.ASKS, error.code
+    return (Chance.LED if record.kind == ENVELOPE else Chance.STARTS), ""
+
+
+def _first_phase(record: TaskRecord) -> str | None:
+    """The phase that it began in: an envelope's own has moved on since."""
+    first = record.args_summary.get("phase") if record.kind == ENVELOPE else record.phase
+    return first if isinstance(first, str) else None
+
+
+def holds_mark(given: Any) -> bool:
+    """Was something in here taken out by the redactor?"""
+    if isinstance(given, str):
+        return MARK in given
+    if isinstance(given, Mapping):
+        return any(holds_mark(name) or holds_mark(item) for name, item in given.items())
+    return isinstance(given, list | tuple) and any(map(holds_mark, given))

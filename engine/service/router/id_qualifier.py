@@ -1,0 +1,75 @@
+"""What a ledger beside gives back, with its label on every id; and ids as they stand there.
+
+Not marked is what a document says that is handed on as it stands (meta.json, a command
+task's own), and the sentence of an error: these are for eyes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.contracts.contract_views import ContractView, RunView
+from engine.contracts.forcing import Prospect
+from engine.export.exporter import Exported
+from engine.model.ledger_ids import qualified
+from engine.model.records import EngineFields, TaskId, TaskRecord, TaskView, Unreadable
+from engine.service.feed import Batch
+
+_LINKS: Final = ("parent_task_id", "command_task_id", "contract_id", "task_run_id", "run_id")
+_OF_CONTRACT: Final = ("contract_id", "run_id", "task_id")
+_S = TypeVar("_S", bound=Struct)
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Marks with one ledger's label; nothing here is slow, or touches a disk."""
+
+    label: str
+
+    def id(self, plain: str) -> TaskId:
+        return qualified(plain, self.label)
+
+    def record(self, record: TaskRecord) -> TaskRecord:
+        engine = record.engine and self._linked(record.engine)
+        return replace(record, task_id=self.id(record.task_id), engine=engine)
+
+    def entry(self, entry: TaskRecord | Unreadable) -> TaskRecord | Unreadable:
+        if isinstance(entry, TaskRecord):
+            return self.record(entry)
+        return replace(entry, task_id=self.id(entry.task_id))
+
+    def view(self, view: TaskView) -> TaskView:
+        """Nothing is this process' own there: it takes no task of that ledger."""
+        return replace(view, entry=self.entry(view.entry), ledger=self.label)
+
+    def batch(self, batch: Batch) -> Batch:
+        views = tuple(map(self.view, batch.views))
+        return replace(batch, views=views, gone=tuple(map(self.id, batch.gone)))
+
+    def prospect(self, prospect: Prospect) -> Prospect:
+        return replace(prospect, subject=self.id(prospect.subject))
+
+    def contract(self, view: ContractView) -> ContractView:
+        return replace(view, contract=self._marked(view.contract, _OF_CONTRACT))
+
+    def run(self, view: RunView) -> RunView:
+        raw = {**view.raw, "run_id": self.id(view.run_id)}
+        return replace(view, raw=raw, progress=view.progress and self.contract(view.progress))
+
+    def ended(self, ended: RunView | TaskRecord) -> RunView | TaskRecord:
+        return self.record(ended) if isinstance(ended, TaskRecord) else self.run(ended)
+
+    def exported(self, exported: Exported) -> Exported:
+        return replace(exported, task_id=self.id(exported.task_id))
+
+    def _linked(self, engine: EngineFields) -> EngineFields:
+        return self._marked(engine, _LINKS)
+
+    def _marked(self, one: _S, names: Sequence[str]) -> _S:
+        found = {name: getattr(one, name) for name in names}
+        return replace(one, **{name: self.id(value) for name, value in found.items() if value})

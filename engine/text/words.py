@@ -1,0 +1,287 @@
+"""What a user reads: messages by id, and the small phrases that every face shows alike.
+
+The sentences stand in `messages`; here ages, counts, rates and progress are put into words.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from engine.model import redact
+from engine.model.display import display
+from engine.model.ledger_ids import plain_id
+from engine.model.records import ENVELOPE, TASK_RUN, TaskRecord, TaskView, Units, Unreadable
+from engine.model.status import NEEDS_HELP, Reason, Standing, moment, standing, updated_at
+from engine.text.catalogue import count as count
+from engine.text.catalogue import decimal as decimal
+from engine.text.catalogue import retold as retold
+from engine.text.catalogue import say as say
+from engine.text.contract_words import why_open
+from engine.text.unit_words import failures_text as failures_text
+from engine.text.unit_words import progress as progress
+from engine.text.unit_words import progress_spoken as progress_spoken
+from engine.text.unit_words import remarks as remarks
+from engine.text.unit_words import unit_word as unit_word
+
+NONE: Final = "–"
+_NAME_LIMIT = 300
+_REASON_LIMIT = 200
+_SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
+
+
+def status_word(view: TaskView) -> str:
+    """The state in a word; a status that we do not know is shown as it is on disk."""
+    state = standing(view)
+    if state is not Standing.UNKNOWN or isinstance(view.entry, Unreadable):
+        return say(f"status.{state.value}")
+    if view.entry.status == NEEDS_HELP:
+        return say("status.needs_help")
+    return display(view.entry.status, 40) or say("status.nameless")
+
+
+def span(ms: float) -> str:
+    """A length of time, coarse and short: `8 s`, `4 min`, `2 h`, `3 d`."""
+    if ms < _MINUTE:
+        return f"{max(0, int(ms // _SECOND))} s"
+    if ms < _HOUR:
+        return f"{int(ms // _MINUTE)} min"
+    if ms < 2 * _DAY:
+        return f"{int(ms // _HOUR)} h"
+    return f"{count(int(ms // _DAY))} d"
+
+
+def took(ms: float) -> str:
+    """A length of time, the one way to say it: `240 ms`, `1.3 s`, `4 min 05 s`, `2 h 10 min`.
+
+    Nothing takes no time at all: below what a clock tells apart it says so.
+    """
+    if round(ms) < 1:
+        return say("took.under")
+    if round(ms) < _SECOND:
+        return f"{round(ms)} ms"
+    if ms < 10 * _SECOND:
+        return f"{decimal(ms / _SECOND, 1)} s"
+    if ms < _MINUTE:
+        return span(ms)
+    if ms < _HOUR:
+        return f"{int(ms // _MINUTE)} min {int(ms % _MINUTE // _SECOND):02d} s"
+    if ms < _DAY:
+        return f"{int(ms // _HOUR)} h {int(ms % _HOUR // _MINUTE):02d} min"
+    return f"{count(int(ms // _DAY))} d {int(ms % _DAY // _HOUR)} h"
+
+
+def ago(at_ms: float | None, now_ms: float) -> str:
+    """How long ago, as `span`; a clock that runs ahead of ours reads as now."""
+    return NONE if at_ms is None else span(max(0.0, now_ms - at_ms))
+
+
+def age(at_ms: float | None, now_ms: float) -> str:
+    """`ago` for a list, where a time that is still to come says so: `in 3 h`."""
+    ahead = ahead_of(at_ms, now_ms)
+    return say("age.ahead", span=ahead) if ahead else ago(at_ms, now_ms)
+
+
+def ahead_of(at_ms: float | None, now_ms: float) -> str:
+    """How far a time is ahead of this clock; empty below a minute, as two clocks may differ."""
+    return "" if at_ms is None or at_ms - now_ms <= _MINUTE else span(at_ms - now_ms)
+
+
+def time_left(ms: float) -> str:
+    """An estimate, rounded so that it does not flicker: `~10 s`, `~4 min`, `~2 h`."""
+    if ms < _MINUTE:
+        return f"~{max(5, round(ms / 5000) * 5)} s" if ms < 57_500 else "~1 min"
+    if ms < 90 * _MINUTE:
+        return f"~{round(ms / _MINUTE)} min"
+    return f"~{round(ms / _HOUR)} h" if ms < 2 * _DAY else f"~{count(round(ms / _DAY))} d"
+
+
+def clock(at_ms: float | None, now_ms: float | None = None) -> str:
+    """Local time; the date is left out when it is the day of `now_ms`."""
+    if at_ms is None:
+        return NONE
+    try:
+        at = time.localtime(at_ms / 1000)
+        today = now_ms is not None and time.localtime(now_ms / 1000)[:3] == at[:3]
+    except (
+        OverflowError,
+        OSError,
+        ValueError,
+    ):  # beyond what the platform's clock knows
+        return NONE
+    return time.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S", at)
+
+
+def rate(per_second: float | None) -> str:
+    """`1.3/s`, `24/s`, `12/min`; nothing while it is unknown."""
+    if per_second is None or per_second <= 0:
+        return ""
+    if per_second < 0.1:
+        return say("rate.per_minute", rate=decimal(per_second * 60, 1))
+    digits = 0 if per_second >= 10 else 1
+    return say("rate.per_second", rate=decimal(per_second, digits))
+
+
+def attention(reason: Reason, silence_ms: float = 0) -> str:
+    """Why a task needs a person, in a sentence without its stop."""
+    return say(f"attention.{reason.value}", silence=span(silence_ms))
+
+
+def showing(shown: int, total: int, selected: int = 0) -> str:
+    """`Showing 214 of 12,480 · 3 selected`."""
+    if total == 0:
+        return say("filter.none")
+    if shown == total:
+        words = say("filter.all.one") if total == 1 else say("filter.all", total=count(total))
+    else:
+        words = say("filter.showing", shown=count(shown), total=count(total))
+    return f"{words} · {say('filter.selected', selected=count(selected))}" if selected else words
+
+
+def task_name(view: TaskView) -> str:
+    """What a task is about, in one line: its name, address or objective; else kind and id."""
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return say("task.unreadable", task_id=plain_id(entry.task_id))
+    name = entry.engine.name if entry.engine else None
+    found = name or _given(entry, "label") or bare_address(entry.url) or entry.objective
+    found = found or bare_address(_given(entry, "sitemap_url")) or _given(entry, "objective")
+    shown = display(found, _NAME_LIMIT).strip()
+    kind = display(entry.kind, 40)
+    return shown or say("task.unnamed", kind=kind, task_id=plain_id(entry.task_id)).strip()
+
+
+def _given(record: TaskRecord, name: str) -> str:
+    found = record.args_summary.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def bare_address(url: str) -> str:
+    """An address as people say it: `https://example.com/` → `example.com`; without tokens."""
+    bare = redact.url(url).removeprefix("https://")
+    return bare.removesuffix("/") if bare.count("/") == 1 else bare
+
+
+def row_sentence(view: TaskView, status: str) -> str:
+    """One task for ears: `crawl example.com, running, 41 of 120 pages`."""
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return f"{task_name(view)}, {status}"
+    name = task_name(view)
+    kind = display(entry.kind, 40)
+    said = name if name.startswith(kind) else f"{kind} {name}"
+    parts = [said.strip(), status.removesuffix("…").lower()]
+    if view.units is not None:
+        parts.append(progress_spoken(entry.kind, view.units))
+    if view.foreign:
+        parts.append(say("row.sentence.foreign"))
+    return ", ".join([*parts, *marks(view)])
+
+
+def marks(view: TaskView) -> list[str]:
+    """What is said beside a task's state for now: it is locked, or its file is being rewritten."""
+    found = [say("badge.locked")] if view.locked else []
+    return [*found, say("badge.stale")] if view.stale else found
+
+
+def why(view: TaskView, now_ms: float, stalled: bool = False) -> str:
+    """One sentence on why the task stands where it stands right now."""
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return say("why.unreadable", reason=display(retold(entry.reason), 500))
+    state = standing(view)
+    if entry.kind == TASK_RUN and not entry.is_terminal:
+        return why_open(entry)
+    if state is Standing.UNKNOWN:
+        return say("why.unknown", status=display(entry.status, 40))
+    if entry.is_terminal:
+        return _why_ended(view, entry, state)
+    foreign = ".foreign" if view.foreign else ""
+    if state is Standing.CANCELLING:
+        asked = ago(moment(entry.cancel_requested_at), now_ms)
+        unit = unit_word(entry.kind, 1)
+        if entry.kind == "recording" and not foreign:
+            return say("why.cancelling.recording", ago=asked)
+        return say(f"why.cancelling{foreign}", ago=asked, unit=unit)
+    if state is Standing.RUNNING:
+        return _why_running(view, now_ms, stalled)
+    if state is Standing.ORPHANED and view.locked:
+        return say("why.orphaned.locked")
+    return say(f"why.{state.value}{foreign if state is Standing.PENDING else ''}")
+
+
+def _why_running(view: TaskView, now_ms: float, stalled: bool) -> str:
+    engine = view.entry.engine if isinstance(view.entry, TaskRecord) else None
+    if engine is not None and engine.stop_requested_at is not None:
+        return say("why.stopping", ago=ago(moment(engine.stop_requested_at), now_ms))
+    if view.away:
+        return say("why.running.away")
+    at = updated_at(view)
+    message = display(retold(view.units.message or ""), 300) if view.units is not None else ""
+    if isinstance(view.entry, TaskRecord) and view.entry.kind == ENVELOPE:
+        said = [say("why.running.outside", owner=owner(view))]
+    elif view.foreign:
+        said = [say("why.running.foreign", owner=owner(view))]
+    else:
+        said = [say("why.running" if view.ours else "why.running.unknown")]
+    if message:
+        said = [say("why.running.doing", message=message)]
+    if stalled and at is not None:
+        said.insert(0, say("why.stalled", silence=span(now_ms - at)))
+    return " ".join(said)
+
+
+def _why_ended(view: TaskView, record: TaskRecord, state: Standing) -> str:
+    started, ended = moment(record.started_at), moment(record.ended_at)
+    if state is Standing.CANCELLED and started is None:
+        return say("why.cancelled.early")
+    lasted = took(ended - started) if started is not None and ended is not None else NONE
+    if state is Standing.COMPLETED and record.engine and record.engine.forced_at is not None:
+        return _why_forced(record.kind, view.units, lasted)
+    if state is Standing.COMPLETED and view.units is not None and view.units.failed > 0:
+        return _why_partly(record.kind, view.units, lasted)
+    if state is not Standing.FAILED:
+        return say(f"why.{state.value}", took=lasted)
+    reason = display(retold(record.error.message), _REASON_LIMIT) if record.error else ""
+    return (
+        say("why.failed", took=lasted, reason=reason)
+        if reason
+        else say("why.failed.plain", took=lasted)
+    )
+
+
+def _why_forced(kind: str, units: Units | None, lasted: str) -> str:
+    """Where it stood when a person called it complete, if that was before its end."""
+    if units is None or units.total is None or units.done >= units.total:
+        return say("why.completed.forced", took=lasted)
+    at = progress_spoken(kind, Units(done=units.done, total=units.total))
+    return say("why.completed.forced.at", took=lasted, progress=at)
+
+
+def _why_partly(kind: str, units: Units, lasted: str) -> str:
+    failed, done = count(units.failed), count(max(units.done, units.failed))
+    unit = unit_word(kind, 2)  # `1 of 1 pages`: some of a number of them
+    return say("why.completed.partly", took=lasted, failed=failed, done=done, unit=unit)
+
+
+def error_text(record: TaskRecord) -> str:
+    """The error with its code; empty when the task has none."""
+    if record.error is None:
+        return ""
+    message = display(retold(record.error.message), 2000)
+    if not record.error.code:
+        return message
+    return say("error.with_code", message=message, code=display(record.error.code, 80)).strip()
+
+
+def owner(view: TaskView) -> str:
+    """Who runs it: `process 4312 on crawler-1`."""
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return say("owner.unknown")
+    parts = []
+    if entry.pid is not None:
+        parts.append(say("owner.pid", pid=display(f"{entry.pid}", 24)))
+    if entry.engine is not None and entry.engine.host:
+        parts.append(say("owner.host", host=display(entry.engine.host, 80)))
+    return " ".join(parts) or say("owner.unknown")

@@ -1,0 +1,137 @@
+"""The bar below the list while several tasks are chosen: how many, and what could be done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QToolButton, QWidget
+
+from engine.text.words import count
+from gui.style.announcements import announce
+from gui.style.icons import icon
+from gui.style.link_button import LinkButton
+from gui.style.theme import plain_label, plain_tip
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+KEYS = ("cancel", "rerun", "acknowledge", "export_tasks")
+FROM = 2  # tasks; of one the toolbar says enough
+
+
+def attach(window: MainWindow) -> BulkBar:
+    """Put the bar below the list. Its buttons are the window's actions, with numbers."""
+    bar = BulkBar(window)
+    window.middle.insertWidget(window.middle.indexOf(window.area) + 1, bar)
+    return bar
+
+
+class BulkBar(QWidget):
+    """`42 selected tasks · Select all 214 that match │ Cancel 30 │ Re-run 12 │ Export…`"""
+
+    _whole = ""  # what it says where there is room for it
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._scope, self._model = window.scope, window.model
+        self.setAccessibleName(self.tr("What to do with the selected tasks"))
+        self._said = plain_label(parent=self)
+        self._said.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.all = LinkButton("", self)
+        self.all.clicked.connect(window.table.selectAll)
+        self.buttons: dict[str, QPushButton] = {}
+        self._none = QToolButton(self)
+        self._none.setAutoRaise(True)
+        self._none.setIcon(icon("close"))
+        self._none.setAccessibleName(self.tr("Select nothing"))
+        self._none.setToolTip(self._none.accessibleName())
+        self._none.clicked.connect(window.table.clearSelection)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(4, 0, 0, 0)
+        self._row.setSpacing(6)
+        self._row.addWidget(self._said, 1)
+        self._row.addWidget(self.all)
+        self._row.addWidget(self._none)
+        self._scope.changed.connect(self._show)
+        self._model.shown_changed.connect(lambda *_: self._show())
+        window.copying.copied.connect(self._tell_copied)
+        self.setVisible(False)
+
+    def _show(self) -> None:
+        several = len(self._scope) >= FROM
+        if several:
+            self._make_buttons()
+            self._name()
+        if several == self.isHidden():
+            self.setVisible(several)
+
+    def _name(self) -> None:
+        said = self._scope.describes()
+        if said != self._whole:
+            self._whole = said
+            self._fit()
+            # a selection of single rows is told by the list itself
+            if self._scope.matching:
+                announce(self, said)
+        shown = self._model.rowCount()
+        self.all.setVisible(not self._scope.matching)
+        whole = self.tr("Select all {0} that match")
+        text = whole if self._model.is_filtered else self.tr("Select all {0}")
+        self.all.setText(text.format(count(shown)))
+        for key, button in self.buttons.items():
+            button.setText(self._text(key))
+            button.setEnabled(self._window.acts[key].isEnabled())
+
+    def _fit(self) -> None:
+        """Say as much as there is room for, and all of it to whoever points or listens."""
+        metrics, room = self._said.fontMetrics(), self._said.width()
+        shown = metrics.elidedText(self._whole, Qt.TextElideMode.ElideRight, room)
+        self._said.show_text(shown)
+        self._said.setAccessibleName(self._whole)
+        self._said.setToolTip(plain_tip(self._whole) if shown != self._whole else "")
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._row.activate()  # the label has its new width only then
+        self._fit()
+
+    def _tell_copied(self, rows: int) -> None:
+        """Thousands are not on the clipboard at once: say when they are."""
+        if rows >= FROM:
+            self._window.reports.say(self.tr("{0} rows copied.").format(count(rows)))
+
+    def _text(self, key: str) -> str:
+        counts = self._scope.counts
+        if key == "cancel":
+            return self.tr("Cancel {0}").format(count(counts.cancellable))
+        if key == "rerun":
+            # Of what starts by itself none: the dry run says why, and what to do about it.
+            number = counts.repeatable
+            return self.tr("Re-run {0}").format(count(number)) if number else self.tr("Re-run…")
+        return self._window.acts[key].iconText()
+
+    def _make_buttons(self) -> None:
+        """The actions that there are, when the bar is first seen: all parts are attached then."""
+        if self.buttons:
+            return
+        for key in (key for key in KEYS if key in set(self._window.acts)):
+            action = self._window.acts[key]
+            button = self.buttons[key] = QPushButton(self)
+            button.clicked.connect(action.trigger)
+            action.changed.connect(lambda: self._name() if self.isVisible() else None)
+            self._row.insertWidget(self._row.count() - 1, button)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._none.setIcon(icon("close"))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Esc leads back to the list."""
+        if event.key() == Qt.Key.Key_Escape:
+            self._window.table.setFocus()
+        else:
+            super().keyPressEvent(event)

@@ -1,0 +1,107 @@
+"""What came of something that was done to many tasks: a line below the list, and the refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, QTimer
+
+from engine.model.errors import EngineError
+from engine.text.words import count
+from gui.commands.bulk_work import Outcome, Refusal
+from gui.i18n import language
+from gui.style.banners import Banner, Choice
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+NEWS_MS = 8000
+MOST_LISTED = 3
+
+
+class Reports(QObject):
+    """Good news goes by itself; what was refused stays until it is closed, or refused anew.
+
+    While a refusal stands in `bar`, good news has a line of its own below it, `aside`.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self.bar, self.aside = Banner(window), Banner(window)
+        window.middle.addWidget(self.bar)
+        window.middle.addWidget(self.aside)
+        self._refused = False
+        self.bar.closed.connect(self._close)
+        self._over = QTimer(self, singleShot=True, interval=NEWS_MS)
+        self._over.timeout.connect(self._end_news)
+
+    def say(self, words: str) -> None:
+        """All went well; the line goes after a while."""
+        bar = self.aside if self._refused else self.bar
+        bar.tell(words, "", tone_name="good")
+        self._over.start()
+
+    def tell(
+        self, title: str, refused: Sequence[Refusal], outcome: Outcome[Any] | None = None
+    ) -> None:
+        """`title` says how many; below it stands how many were done, by the `outcome`, and the
+        commonest reasons. All refusals are in a list."""
+        if not self._refused:
+            self._over.stop()  # good news stood here
+        self._refused = True
+        lines = self._reasons(refused)
+        if outcome is not None and (outcome.done or outcome.left):
+            lines.insert(0, self._tally(len(outcome.done), len(refused), len(outcome.left)))
+        show = Choice(self.tr("Show which…"), lambda: self._show(title, refused))
+        self.bar.tell(title, "\n".join(lines), (show,), "bad")
+
+    def _tally(self, done: int, refused: int, left: int) -> str:
+        if not left:
+            return self.tr("{0} done, {1} refused:").format(count(done), count(refused))
+        text = self.tr("{0} done, {1} refused, {2} not tried:")
+        return text.format(count(done), count(refused), count(left))
+
+    def _reasons(self, refused: Sequence[Refusal]) -> list[str]:
+        """Each reason with how many tasks it kept, the commonest first."""
+        alike: dict[str, list[EngineError]] = {}
+        for one in refused:
+            alike.setdefault(one.error.code, []).append(one.error)
+        groups = sorted(alike.values(), key=len, reverse=True)
+        if len(refused) == 1:
+            return [_reason(groups[0])]
+        lines = [self._counted(len(group), _reason(group)) for group in groups[:MOST_LISTED]]
+        if more := len(groups) - len(lines):
+            lines.append(
+                self.tr("…and 1 more reason.")
+                if more == 1
+                else self.tr("…and {0} more reasons.").format(count(more))
+            )
+        return lines
+
+    def _counted(self, number: int, reason: str) -> str:
+        if number == 1:
+            return self.tr("1 task: {0}").format(reason)
+        return self.tr("{0} tasks: {1}").format(count(number), reason)
+
+    def _end_news(self) -> None:
+        self.aside.hide()
+        if not self._refused:
+            self.bar.hide()
+
+    def _close(self) -> None:
+        self._refused = False
+
+    def _show(self, title: str, refused: Sequence[Refusal]) -> None:
+        from gui.commands.refusals_dialog import Refusals  # seldom needed
+
+        dialog = Refusals(title, refused, self._window.model.view_of, self._window)
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+
+def _reason(alike: Sequence[EngineError]) -> str:
+    """What refusals of one kind have in common: the sentence, else what they are called."""
+    sentences = {language.sentence(one) for one in alike}
+    return sentences.pop() if len(sentences) == 1 else language.title(alike[0])

@@ -1,0 +1,138 @@
+"""Ending more than what is chosen: all that are listed; and recordings in good order."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer
+
+from engine.model.records import Status, TaskRecord, TaskView
+from engine.text.words import count, task_name
+from gui.commands.bulk_work import Outcome
+from gui.style.question import Question
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+RECORDING = "recording"
+PATIENCE_MS = 10_000  # as the engine: a healthy task stops within 2 s
+MOST_LOOKED_AT = 500  # tasks to enable an action; beyond that it tells when it is used
+
+
+def attach(window: MainWindow) -> Stopping:
+    """Add the actions, and enable them by what is listed and chosen."""
+    return Stopping(window)
+
+
+def can_be_stopped(view: TaskView | None) -> bool:
+    """Is it a recording that runs, and that nobody has asked to end yet?"""
+    entry = view.entry if view is not None else None
+    if not isinstance(entry, TaskRecord) or entry.kind != RECORDING:
+        return False
+    asked = entry.cancel_requested_at or (entry.engine and entry.engine.stop_requested_at)
+    return entry.status == Status.RUNNING and not asked
+
+
+def _waits_ms(view: TaskView | None) -> int | None:
+    """How long until a task of another process of ours that was asked to stop may be forced.
+
+    One of a ledger beside never may: its worker is ended in a window of its own.
+    """
+    entry = view.entry if view is not None else None
+    if view is None or not isinstance(entry, TaskRecord):
+        return None
+    if view.ledger or view.ours or view.orphaned:
+        return None
+    asked = entry.cancel_requested_at
+    ours = entry.engine is not None and entry.engine.runner is not None
+    if asked is None or not ours or entry.status != Status.RUNNING:
+        return None
+    return max(0, int(asked + PATIENCE_MS - time.time() * 1000))
+
+
+class Stopping(QObject):
+    """See the module. What is asked before, and Undo, are `Requests`'."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        acts = window.acts
+        self._all = acts.add("cancel_matching", self.tr("Cancel all that are l&isted…"))
+        self._stop = acts.add("stop", self.tr("S&top recording"), ["Ctrl+."], "stop_recording")
+        self._force = acts.add("force_stop", self.tr("Force st&op…"))
+        self._force.triggered.connect(self.ask_to_force)
+        self._due = QTimer(self, singleShot=True)
+        self._due.timeout.connect(self._show_ability)
+        self._all.triggered.connect(self.cancel_listed)
+        self._stop.triggered.connect(self.stop_chosen)
+        window.scope.changed.connect(self._show_ability)
+        window.model.shown_changed.connect(lambda *_: self._show_ability())
+        self._show_ability()
+
+    def _may_be_stopped(self, view: TaskView | None) -> bool:
+        return can_be_stopped(view) and self._window.scope.may_change(view)
+
+    def cancel_listed(self) -> None:
+        """Ask about every task that the list shows now, also out of sight."""
+        model = self._window.model
+        found = [view for view in map(model.view_of, model.ids) if view is not None]
+        if len(found) == 1:
+            whom = ""  # it has a name
+        elif model.is_filtered:
+            whom = self.tr("All {0} tasks that match the filter").format(count(len(found)))
+        elif self._window.beside.states:
+            whom = self.tr("All {0} tasks of these ledgers").format(count(len(found)))
+        else:
+            whom = self.tr("All {0} tasks of this ledger").format(count(len(found)))
+        self._window.requests.cancel(found, whom)
+
+    def stop_chosen(self) -> None:
+        """End the chosen recordings as if their time were over: they will be completed."""
+        views = filter(self._may_be_stopped, self._window.scope.views())
+        chosen = [view.task_id for view in views]
+        said = self.tr("Ending recordings: {0} of {1}")
+        self._window.bulk.run(chosen, lambda engine, one: engine.stop(one), self._tell, said)
+
+    def ask_to_force(self) -> None:
+        """Ask before the worker of the first chosen task that does not stop is ended."""
+        view = next((one for one in self._window.scope.views() if _waits_ms(one) == 0), None)
+        if view is None:
+            return
+        question = Question(self._window)
+        headline = self.tr("Stop “{0}” by force?").format(task_name(view))
+        question.ask(self.tr("Force stop"), headline)
+        question.add_text(self.tr("It was asked to stop and has not. Its process is ended."))
+        question.add_text(self.tr("It will stand as failed; its finished steps are kept."))
+        question.add_button("force", self.tr("Force stop"))
+        question.add_button("wait", self.tr("Keep waiting"), default=True)
+
+        def act(answer: str) -> None:
+            question.deleteLater()
+            if answer == "force":
+                said = self.tr("Stopping by force: {0} of {1}")
+                end = self._window.bulk.run
+                end([view.task_id], lambda engine, one: engine.force_stop(one), self._tell, said)
+
+        question.when_answered(act)
+        question.open()
+
+    def _tell(self, outcome: Outcome[TaskRecord]) -> None:
+        refused = outcome.refused
+        if refused:
+            title = (
+                self.tr("1 task could not be ended")
+                if len(refused) == 1
+                else self.tr("{0} tasks could not be ended").format(count(len(refused)))
+            )
+            self._window.reports.tell(title, refused, outcome)
+
+    def _show_ability(self) -> None:
+        scope, model = self._window.scope, self._window.model
+        chosen = [model.view_of(one) for one in scope.ids()[:MOST_LOOKED_AT]]
+        self._stop.setEnabled(any(map(self._may_be_stopped, chosen)) or len(scope) > MOST_LOOKED_AT)
+        waits = [wait for wait in map(_waits_ms, chosen) if wait is not None]
+        self._force.setEnabled(0 in waits)
+        if waits and 0 not in waits:
+            self._due.start(min(waits))
+        self._all.setEnabled(model.rowCount() > 0)

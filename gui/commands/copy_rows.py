@@ -1,0 +1,82 @@
+"""Selected tasks as text for the clipboard."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtGui import QGuiApplication
+
+from engine.model.display import clipboard_cell
+from engine.model.ledger_ids import plain_id
+from gui.commands.scope import Scope
+from gui.tasks.columns import Column, columns_there
+from gui.tasks.row import Row
+from gui.tasks.task_model import TaskModel
+
+_SLICE_S = 0.004
+_AT_ONCE = 50  # rows: ten milliseconds
+
+
+class Copying(QObject):
+    """Copies what a scope means. Thousands of rows are written down in slices; `copied` then
+    tells how many there were."""
+
+    copied = Signal(int)
+
+    def __init__(self, scope: Scope, model: TaskModel, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._scope, self._model = scope, model
+        self._columns = columns_there(several=False)
+        self._left: Iterator[str] = iter(())
+        self._lines: list[str] = []
+        self._slices = QTimer(self, interval=0)
+        self._slices.timeout.connect(self._go_on)
+
+    def show_several(self, several: bool) -> None:
+        """With `several` ledgers a row says which one it is of."""
+        self._columns = columns_there(several=several)
+
+    def ids(self) -> None:
+        """Put the ids on the clipboard, one a line, as their folders are called."""
+        self._slices.stop()
+        QGuiApplication.clipboard().setText("\n".join(map(plain_id, self._scope.ids())))
+
+    def rows(self) -> None:
+        """Put the rows on the clipboard as a table, as soon as they are written down."""
+        ids = self._scope.ids()
+        self._left, self._lines = iter(ids), [_titles(self._columns)]
+        if len(ids) <= _AT_ONCE:
+            self._write(float("inf"))
+        else:
+            self._slices.start()
+
+    def _go_on(self) -> None:
+        self._write(time.perf_counter() + _SLICE_S)
+
+    def _write(self, until: float) -> None:
+        now_ms = self._model.now_ms()
+        for task_id in self._left:
+            row = self._model.row_by_id(task_id)
+            if row is not None:
+                self._lines.append(_line(self._columns, row, now_ms))
+            if time.perf_counter() >= until:
+                return
+        self._slices.stop()
+        lines, self._lines = self._lines, []
+        QGuiApplication.clipboard().setText("\n".join(lines))
+        self.copied.emit(len(lines) - 1)
+
+
+def _titles(columns: Sequence[Column]) -> str:
+    return "\t".join(column.long_title for column in columns)
+
+
+def _line(columns: Sequence[Column], row: Row, now_ms: float) -> str:
+    """One row of a table for a spreadsheet.
+
+    A cell that a spreadsheet would take for a formula gets an apostrophe in front, and no
+    sign in it breaks a line or speaks to a terminal: addresses and titles come from strangers.
+    """
+    return "\t".join(clipboard_cell(column.text(row, now_ms)) for column in columns)

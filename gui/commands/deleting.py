@@ -1,0 +1,214 @@
+"""Letting go of ended tasks: out of sight at once, in the trash after the time for an Undo."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtGui import QKeySequence
+
+from engine.model.errors import EngineError
+from engine.model.records import TASK_RUN, TaskRecord, TaskView
+from engine.service.engine import Engine
+from engine.service.feed import Batch
+from engine.text.words import count
+from gui.commands.bulk_work import Outcome
+from gui.style.banners import Banner, Choice
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+UNDO_MS = 8000
+MANY = 20  # more than these are asked about first, although it can be undone
+MOST_LOOKED_AT = 500
+NO_TRASH = "no_trash"
+NOT_FOUND = "task_not_found"  # another program let it go first: that is what was wanted
+
+
+def attach(window: MainWindow) -> Deleting:
+    """Add the actions, and enable them by what is chosen."""
+    return Deleting(window)
+
+
+def can_go(view: TaskView | None) -> bool:
+    """Has it ended, or can it not be read? Task runs stay: they are a record of what was done."""
+    entry = view.entry if view is not None else None
+    if isinstance(entry, TaskRecord):
+        return entry.is_terminal and entry.kind != TASK_RUN
+    return entry is not None
+
+
+class Deleting(QObject):
+    """Nothing is touched before the time for an Undo is over, or the window closes."""
+
+    undo_offered = Signal(str)  # in words for a menu; empty when it is over
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window, self._bridge = window, window.bridge
+        self._leaving: dict[str, TaskView] = {}
+        self.bar = Banner(window)
+        window.middle.addWidget(self.bar)
+        self._over = QTimer(self, singleShot=True, interval=UNDO_MS)
+        acts = window.acts
+        self._act = acts.add("delete", self.tr("&Move to the trash"), [], "trash")
+        self._for_good = acts.add("delete_for_good", self.tr("D&elete for good…"), ["Shift+Del"])
+        acts.keep_to(window.table, "delete", "delete_for_good")
+        self._connect()
+        self._show_ability()
+
+    def _connect(self) -> None:
+        window = self._window
+        self._act.triggered.connect(lambda: self.ask(window.scope.views()))
+        self._for_good.triggered.connect(lambda: self._ask_for_good(window.scope.views()))
+        self._over.timeout.connect(self._carry_out)
+        self.bar.closed.connect(self._carry_out)
+        self._bridge.batch.connect(self._keep_out_of_sight)
+        self._bridge.promise(self._at_the_end)
+        window.scope.changed.connect(self._show_ability)
+
+    def ask(self, views: Sequence[TaskView]) -> None:
+        """Let go of those that have ended; many of them after a question."""
+        chosen = [view for view in views if self._may_go(view)]
+        if len(chosen) <= MANY:
+            self._take(chosen)
+            return
+        title = self.tr("Move {0} tasks to the trash?").format(count(len(chosen)))
+        verb = self.tr("Move to the trash")
+        self._question(title, verb, chosen, lambda: self._take(chosen))
+
+    def _may_go(self, view: TaskView | None) -> bool:
+        return can_go(view) and self._window.scope.may_change(view)
+
+    def undo(self) -> None:
+        """Show again what was to go; nothing has happened to it."""
+        self._over.stop()
+        self.bar.setVisible(False)
+        back, self._leaving = self._leaving, {}
+        self._tell_undo()
+        self._window.model.put_many(back.values())
+        self._window.table.select_ids(back)
+
+    def _take(self, views: Iterable[TaskView]) -> None:
+        self._leaving |= {str(view.task_id): view for view in views}
+        number = len(self._leaving)
+        if not number:
+            return
+        self._window.model.drop_many(self._leaving)
+        words = (
+            self.tr("1 task goes to the trash.")
+            if number == 1
+            else self.tr("{0} tasks go to the trash.").format(count(number))
+        )
+        self.bar.tell(words, "", (Choice(self.tr("Undo"), self.undo),), "accent")
+        self._tell_undo()
+        self._over.start()
+
+    def _tell_undo(self) -> None:
+        number = len(self._leaving)
+        words = (
+            self.tr("Und&o moving 1 task to the trash")
+            if number == 1
+            else self.tr("Und&o moving {0} tasks to the trash").format(count(number))
+        )
+        self.undo_offered.emit(words if number else "")
+
+    def _carry_out(self) -> None:
+        self._over.stop()
+        self.bar.setVisible(False)
+        leaving, self._leaving = self._leaving, {}
+        self._tell_undo()
+        if leaving:
+            self._discard(leaving, delete=False)
+
+    def _discard(self, views: dict[str, TaskView], *, delete: bool) -> None:
+        async def act(engine: Engine, one: str) -> str:
+            await engine.discard(one, delete=delete)
+            return one
+
+        def then(outcome: Outcome[str]) -> None:
+            gone = [one for one in outcome.refused if one.error.code == NOT_FOUND]
+            outcome.done += [one.task_id for one in gone]
+            outcome.refused = [one for one in outcome.refused if one not in gone]
+            back = [one.task_id for one in outcome.refused] + outcome.left
+            self._window.model.put_many(views[one] for one in back)
+            self._tell(outcome, views)
+
+        said = self.tr("Letting go: {0} of {1} tasks")
+        self._window.bulk.run(views, act, then, said)
+
+    def _tell(self, outcome: Outcome[str], views: dict[str, TaskView]) -> None:
+        without = [one.task_id for one in outcome.refused if one.error.code == NO_TRASH]
+        if without:
+            self._ask_for_good([views[one] for one in without], self.tr("There is no trash here."))
+        refused = [one for one in outcome.refused if one.error.code != NO_TRASH]
+        if refused:
+            number = len(refused)
+            title = (
+                self.tr("1 task could not be let go")
+                if number == 1
+                else self.tr("{0} tasks could not be let go").format(count(number))
+            )
+            self._window.reports.tell(title, refused, outcome)
+
+    def _ask_for_good(self, views: Sequence[TaskView], why: str = "") -> None:
+        chosen = [view for view in views if self._may_go(view)]
+        if not chosen:
+            return
+        title = (
+            self.tr("Delete 1 task for good?")
+            if len(chosen) == 1
+            else self.tr("Delete {0} tasks for good?").format(count(len(chosen)))
+        )
+        gone = {str(view.task_id): view for view in chosen}
+        sentences = (why, self.tr("Their folders are removed. This cannot be undone."))
+        verb = self.tr("Delete for good")
+        self._question(title, verb, chosen, lambda: self._discard(gone, delete=True), *sentences)
+
+    def _question(
+        self, title: str, verb: str, views: Sequence[TaskView], act: object, *sentences: str
+    ) -> None:
+        from gui.commands.delete_dialog import LettingGo  # seldom needed
+
+        dialog = LettingGo(title, verb, views, sentences, self._window)
+        assert callable(act)
+
+        def answered(answer: str) -> None:
+            if answer == "go":
+                act()
+            dialog.deleteLater()
+
+        dialog.when_answered(answered)
+        dialog.open()
+
+    def _keep_out_of_sight(self, batch: Batch) -> None:
+        """News of them is kept for an Undo, which must not show what has gone meanwhile."""
+        if not self._leaving or not batch.tells_of(self._leaving):
+            return
+        for one in batch.gone:
+            self._leaving.pop(one, None)
+        self._tell_undo()
+        again = {str(one.task_id): one for one in batch.views if one.task_id in self._leaving}
+        self._leaving |= again
+        self._window.model.drop_many(again)
+
+    async def _at_the_end(self, engine: Engine) -> None:
+        """The window closes before the time for an Undo is over: nobody can undo any more."""
+        leaving, self._leaving = self._leaving, {}
+        for one in leaving:
+            try:
+                await engine.discard(one)
+            except EngineError as error:
+                self._bridge.failed.emit(error)
+
+    def _show_ability(self) -> None:
+        """Del means the trash only where there is nothing that it could cancel."""
+        window = self._window
+        chosen = map(window.model.view_of, window.scope.ids()[:MOST_LOOKED_AT])
+        able = any(map(self._may_go, chosen)) or len(window.scope) > MOST_LOOKED_AT
+        self._act.setEnabled(able)
+        self._for_good.setEnabled(able)
+        cancel = window.acts["cancel"]
+        keys = [] if window.scope.counts.cancellable else cancel.shortcuts()
+        self._act.setShortcuts(keys or [QKeySequence()])

@@ -1,0 +1,114 @@
+"""Tasks taken out of the list into other programs: their ids, and their results as files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject, QPoint, QTimer
+from PySide6.QtGui import QGuiApplication
+
+from engine.model.errors import EngineError
+from engine.model.ledger_ids import plain_id
+from engine.model.records import PAGES_NAME, RESULT_NAME, TaskRecord
+from engine.service.engine import Engine
+from engine.text.words import count
+from gui.style.drag_source import Grip, carried, carry
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+MOST: Final = 500  # tasks whose files are carried; who wants more exports them
+_ASK: Final = "files to carry"
+
+
+def attach(window: MainWindow) -> Carrying:
+    """Let chosen rows be pulled out of the table, and add the action that copies their files."""
+    return Carrying(window)
+
+
+class Carrying(QObject):
+    """Finds out what there is to carry on a thread, and then begins: never on the loop."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        table = window.table
+        self._grip = Grip(table.viewport(), table.is_chosen_at, keeps=True)
+        self._grip.gripped.connect(window.model.hold)
+        self._grip.pulled.connect(self._pull)
+        self._act = window.acts.add("copy_files", self.tr("Copy res&ult files"), ["Ctrl+Alt+F"])
+        self._act.triggered.connect(self.copy_files)
+        window.scope.changed.connect(self._allow)
+        self._allow()
+
+    def copy_files(self) -> None:
+        """The results of what is chosen on the clipboard, to be pasted into a folder."""
+        self._find(self._copy)
+
+    def _pull(self, _at: QPoint) -> None:
+        self._find(lambda files: QTimer.singleShot(0, self, lambda: self._carry(files)))
+
+    def _find(self, then: Callable[[Sequence[Path]], object]) -> None:
+        ended = self._ended()
+        self._window.bridge.ask(
+            lambda engine: _results(engine, ended), then, lambda _: then(()), name=_ASK
+        )
+
+    def _ended(self) -> list[str]:
+        """Those that have ended, of a choice that is small enough to be carried as files."""
+        scope, view_of = self._window.scope, self._window.model.view_of
+        if len(scope) > MOST:
+            return []
+        entries = ((one, view) for one in scope.ids() if (view := view_of(one)) is not None)
+        return [one for one, view in entries if _has_ended(view.entry)]
+
+    def _carry(self, files: Sequence[Path]) -> None:
+        ids = [plain_id(one) for one in self._window.scope.ids()]
+        if self._grip.is_pulled and ids:  # nobody has let go meanwhile
+            carry(self._window.table, carried("\n".join(ids), files), self._said(len(ids), files))
+        self._grip.let_go()
+
+    def _said(self, tasks: int, files: Sequence[Path]) -> str:
+        said = self.tr("1 task") if tasks == 1 else self.tr("{0} tasks").format(count(tasks))
+        if not files:
+            return said
+        number = count(len(files))
+        with_files = self.tr("{0}, 1 file") if len(files) == 1 else self.tr("{0}, {1} files")
+        return with_files.format(said, number)
+
+    def _copy(self, files: Sequence[Path]) -> None:
+        if files:
+            QGuiApplication.clipboard().setMimeData(carried("\n".join(map(str, files)), files))
+            one = self.tr("1 file was copied; it can be pasted into a folder.")
+            many = self.tr("{0} files were copied; they can be pasted into a folder.")
+            said = one if len(files) == 1 else many.format(count(len(files)))
+        elif len(self._window.scope) > MOST:
+            said = self.tr("More than {0} tasks: export them instead.").format(count(MOST))
+        else:
+            said = self.tr("There is no result file yet.")
+        self._window.reports.say(said)
+
+    def _allow(self) -> None:
+        self._act.setEnabled(len(self._window.scope) > 0)
+
+
+def _has_ended(entry: object) -> bool:
+    return isinstance(entry, TaskRecord) and entry.is_terminal and entry.kind != "task_run"
+
+
+async def _results(engine: Engine, task_ids: Sequence[str]) -> list[Path]:
+    """The result files there are; what cannot be looked at has none."""
+    found: list[Path] = []
+    for one in task_ids:
+        try:
+            place = await engine.reading.place(one, RESULT_NAME)
+        except EngineError:
+            continue
+        if place is not None:
+            found.append(place)
+            if "pages_file" in await engine.head(one):  # that result is the head alone
+                pages = await engine.reading.place(one, PAGES_NAME)
+                found += [] if pages is None else [pages]
+    return found

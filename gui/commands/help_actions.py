@@ -1,0 +1,143 @@
+"""What is behind the list: settings, doctor, shortcuts, numbers, help. Dialogs on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import QDialog
+
+from engine.model.config import Settings
+from gui.state.preferences import Preferences
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+
+def as_chosen(settings: Settings, preferences: Preferences) -> Settings:
+    """The engine's settings with what a person chose; what was asked for at the start wins."""
+    slots = preferences.get("engine.slots", int)
+    path = settings.browser_path or preferences.get("browser.path", str) or None
+    files = preferences.get("commands.allow_files", str)
+    return replace(
+        settings,
+        away_s=float(preferences.get("engine.away_s", int)),
+        slots=slots if slots > 0 else settings.slots,
+        browser_path=path,
+        allow_files=settings.allow_files or (Path(files) if files else None),
+    )
+
+
+def attach(window: MainWindow) -> Backstage:
+    """Add the actions."""
+    return Backstage(window)
+
+
+class Backstage(QObject):
+    """Opens each dialog once; a second wish brings the open one forward."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._open: dict[str, QDialog] = {}
+        app = QGuiApplication.instance()
+        assert isinstance(app, QGuiApplication)
+        app.applicationStateChanged.connect(self._look_at_settings)
+        settings = self._add(
+            "settings", self.tr("&Settings…"), ["Ctrl+,"], "settings", self.tr("Settings")
+        )
+        settings.setMenuRole(QAction.MenuRole.PreferencesRole)
+        self._add("doctor", self.tr("&Doctor…"), [])
+        self._add("statistics", self.tr("&Statistics…"), [])
+        self._add("help", self.tr("&Help"), ["F1"])
+        debug = window.acts.add("debug_info", self.tr("&Copy what to tell about a problem"))
+        debug.triggered.connect(self._copy_facts)
+        window.beside.page_wanted.connect(lambda: self._show_page("ledgers"))
+        window.trouble.browser_wanted.connect(lambda: self._show_page("browser."))
+        self._add("shortcuts", self.tr("&Keyboard shortcuts…"), ["Ctrl+/"])
+
+    def show(self, key: str) -> None:
+        """Open the dialog of this action."""
+        if key in self._open:
+            self._open[key].raise_()
+            self._open[key].activateWindow()
+            return
+        dialog = self._open[key] = self._make(key)()
+        dialog.finished.connect(lambda _: self._forget(key))
+        dialog.open()
+
+    def _add(
+        self, key: str, text: str, keys: list[str], sign: str = "", short: str = ""
+    ) -> QAction:
+        action = self._window.acts.add(key, text, keys, sign, short)
+        action.triggered.connect(lambda: self.show(key))
+        return action
+
+    def _make(self, key: str) -> Callable[[], QDialog]:
+        makers = {
+            "settings": self._settings,
+            "doctor": self._doctor,
+            "shortcuts": self._shortcuts,
+            "help": self._help,
+            "statistics": self._statistics,
+        }
+        return makers[key]
+
+    def _settings(self) -> QDialog:
+        from gui.settings.settings_dialog import SettingsDialog
+
+        return SettingsDialog(self._window)
+
+    def _doctor(self) -> QDialog:
+        from gui.commands.doctor_dialog import DoctorDialog
+
+        return DoctorDialog(self._window)
+
+    def _shortcuts(self) -> QDialog:
+        from gui.settings.shortcut_sheet import ShortcutSheet
+
+        sheet = ShortcutSheet(self._window.acts, self._window)
+        sheet.change_wanted.connect(self.change_shortcuts)
+        return sheet
+
+    def _statistics(self) -> QDialog:
+        from gui.commands.statistics_dialog import StatisticsDialog
+
+        return StatisticsDialog(self._window)
+
+    def _help(self) -> QDialog:
+        from gui.commands.help_dialog import HelpDialog
+
+        return HelpDialog(self._window)
+
+    def _copy_facts(self) -> None:
+        from gui.commands.about_dialog import facts
+
+        window = self._window
+        told = facts(window.bridge.look_at_health(), window.beside.states)
+        QGuiApplication.clipboard().setText(told)
+        self._window.reports.say(self.tr("Versions and places were copied: paste them anywhere."))
+
+    def change_shortcuts(self) -> None:
+        """Open the settings where keys are chosen."""
+        self._show_page("shortcuts.")
+
+    def _show_page(self, name: str) -> None:
+        from gui.settings.settings_dialog import SettingsDialog
+
+        self.show("settings")
+        dialog = self._open["settings"]
+        if isinstance(dialog, SettingsDialog):
+            dialog.show_page(name)
+
+    def _look_at_settings(self, state: Qt.ApplicationState) -> None:
+        """Whoever comes from another window of ours finds what was chosen there."""
+        if state == Qt.ApplicationState.ApplicationActive:
+            self._window.desk.preferences.refresh()
+
+    def _forget(self, key: str) -> None:
+        self._open.pop(key).deleteLater()

@@ -1,0 +1,115 @@
+"""Opening the result viewer: by key, by a double click on what has ended, from the details."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from engine.model.records import TaskRecord, TaskView
+from engine.results.units import Unit, UnitFilter
+from gui.commands.exporting import Wanted
+from gui.style.folders import show_folder
+from gui.tasks.row import Row
+
+if TYPE_CHECKING:
+    from gui.results.result_window import ResultWindow
+    from gui.window.main_window import MainWindow
+
+
+class Viewing(QObject):
+    """Owns the one viewer of a window; made when it is first asked for."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._viewer: ResultWindow | None = None
+        text = self.tr("O&pen the result")
+        self._action = window.acts.add("open_result", text, ["Ctrl+Return"])
+        self._action.triggered.connect(self._open_chosen)
+        window.scope.changed.connect(self._allow)
+        window.table.activated_task.connect(self._open_ended)
+        window.desk.wishes.result.connect(self.open)
+        self._allow()
+
+    def open(self, task_id: str, unit: Unit | None = None) -> None:
+        """Show the result of this task, at this unit; the first time after its code was read."""
+        if self._viewer is None:
+            self._window.bridge.ask(
+                lambda _: asyncio.to_thread(import_module, "gui.results.result_window"),
+                lambda _: self._show(task_id, unit),
+                name="read the viewer",
+            )
+        else:
+            self._show(task_id, unit)
+
+    def _show(self, task_id: str, unit: Unit | None) -> None:
+        view = self._window.model.view_of(task_id)
+        if view is None:
+            return
+        viewer = self._viewer = self._viewer or self._made()
+        viewer.show_task(view, unit)
+        viewer.show()
+        viewer.raise_()
+        viewer.activateWindow()
+
+    def _made(self) -> ResultWindow:
+        from gui.results.result_window import Around, ResultWindow
+
+        around = Around(self._neighbour, self._known, self._export, self._show_folder)
+        return ResultWindow(self._window.desk, around, self._window)
+
+    def _open_chosen(self) -> None:
+        views = self._window.scope.views()
+        if len(views) == 1:
+            self.open(views[0].task_id)
+
+    def _open_ended(self, task_id: str) -> None:
+        """Enter on a task that goes on leads to its details, on one that ended to its result."""
+        view = self._window.model.view_of(task_id)
+        if view is not None and has_result(view):
+            self.open(task_id)
+
+    def _allow(self) -> None:
+        views = self._window.scope.views() if len(self._window.scope) == 1 else []
+        self._action.setEnabled(bool(views) and is_task(views[0]))
+
+    def _neighbour(self, task_id: str, way: int) -> TaskView | None:
+        """The task above (-1) or below (1) this one in the list as it is now."""
+        model = self._window.model
+        (row,) = model.rows_of([task_id]) or (-1,)
+        if row < 0 or not 0 <= row + way < model.rowCount():
+            return None
+        return model.view_of(model.id_at(row + way))
+
+    def _known(self) -> Sequence[Row]:
+        return self._window.model.all_rows()
+
+    def _export(self, view: TaskView, kept: UnitFilter | None) -> None:
+        from gui.commands.export_dialog import ExportDialog
+
+        words = self.tr("Only the rows that are shown") if kept is not None else ""
+        wanted = Wanted((view,), words, keep=kept.wants if kept is not None else None)
+        ExportDialog(self._window.desk, wanted, self._viewer).show()
+
+    def _show_folder(self, task_id: str) -> None:
+        show_folder(self._window.bridge.engine.folder_of(task_id))
+
+
+def is_task(view: TaskView) -> bool:
+    """Is it a task with a folder? Runs have none, and an unreadable one has nothing to show."""
+    return isinstance(view.entry, TaskRecord) and view.entry.kind != "task_run"
+
+
+def has_result(view: TaskView) -> bool:
+    """Has it ended, so that there may be something to look through?"""
+    entry = view.entry
+    return isinstance(entry, TaskRecord) and is_task(view) and entry.is_terminal
+
+
+def attach(window: MainWindow) -> Viewing:
+    """Add the action and hear who wants to see a result."""
+    return Viewing(window)

@@ -1,0 +1,258 @@
+"""Ctrl+K: every action, menu entry, kind and task by its name, what was used last first."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtGui import QAction, QIcon, QKeySequence
+from PySide6.QtWidgets import QMenu
+
+from engine.service.rerun import Asked
+from engine.text import words
+from gui.i18n import language
+from gui.style.fuzzy_match import score
+from gui.tasks.row import Row
+from gui.window.actions import NAME
+
+if TYPE_CHECKING:
+    from gui.commands.palette_dialog import PaletteDialog
+    from gui.window.main_window import MainWindow
+
+RECENT = 8
+MOST = 40  # of each: nobody reads on
+MOST_TASKS = 12
+BY_ITS_MENU = 60  # points less for what answers by the name of its menu only
+LEAST_LETTERS = 2  # one letter finds tasks by the thousand
+SLICE_S = 0.002
+MEMORY = "palette"
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the palette. `hint` says what it is: a shortcut, a menu, a task's state."""
+
+    key: str
+    text: str
+    hint: str
+    run: Callable[[], object]
+    icon: QIcon | None = None
+    enabled: bool = True
+    name: str = ""  # without the menu it stands in, which alone finds too much
+    also: tuple[str, ...] = ()  # what else it answers to: its names in other languages
+
+
+def attach(window: MainWindow) -> Palette:
+    """Add `palette`; the list is made when it is opened."""
+    return Palette(window)
+
+
+class Palette(QObject):
+    """Opens the dialog, and remembers what was chosen in it."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._dialog: PaletteDialog | None = None
+        words_, short = self.tr("Command &palette…"), self.tr("Command…")
+        window.acts.add("palette", words_, ["Ctrl+K"], "search", short).triggered.connect(self.open)
+
+    def open(self) -> None:
+        """Show every command; what is typed then narrows them."""
+        if self._dialog is not None:
+            return
+        from gui.commands.palette_dialog import PaletteDialog  # few first paints need it
+
+        recent = self._window.memory.names(MEMORY)
+        finder = TaskFinder(self._window)
+        dialog = self._dialog = PaletteDialog(self.entries(), recent, finder, self._window)
+        dialog.chosen.connect(self._run)
+        dialog.finished.connect(self._forget)
+        dialog.open()
+
+    def entries(self) -> list[Entry]:
+        """All there is to do now, in the order of the menus."""
+        acts = self._window.acts
+        found = [self._of(key, acts[key]) for key in acts if key != "palette"]
+        for name, menu in acts.menus.items():
+            found += self._within(name, menu)
+        return found + self._kinds()
+
+    def _of(self, key: str, act: QAction, menu: str = "") -> Entry:
+        keys = act.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+        name = _plain(act.text())
+        text = self.tr("{0}: {1}").format(_plain(menu), name) if menu else name
+        hint = self.tr("on") if act.isCheckable() and act.isChecked() else ""
+        icon = None if act.icon().isNull() else act.icon()
+        more = self._other_words().get(key, "")
+        also = (*self._names(act, menu), *filter(None, [more]), *language.elsewhere(more))
+        return Entry(key, text, keys or hint, act.trigger, icon, act.isEnabled(), name, also)
+
+    def _names(self, act: QAction, menu: str) -> Iterator[str]:
+        """What it is called in other languages, and what it was called before it said more."""
+        texts = (act.text(), act.property(NAME), act.text().partition(" (")[0])
+        known = dict.fromkeys(text for text in texts if isinstance(text, str))
+        names = [_plain(name) for text in known for name in _elsewhere(text)]
+        yield from names
+        titles = map(_plain, language.elsewhere(menu)) if menu else ()
+        yield from (f"{title}: {name}" for title in titles for name in (_plain(act.text()), *names))
+
+    def _other_words(self) -> dict[str, str]:
+        """Words that people look for, where the menu has another one."""
+        return {
+            "doctor": self.tr("doctor, diagnosis, check"),
+            "settings": self.tr("preferences, options"),
+            "quit": self.tr("exit, close the window"),
+            "delete": self.tr("delete, remove"),
+            "find": self.tr("search, look for"),
+            "rerun": self.tr("repeat, start again"),
+            "statistics": self.tr("numbers, figures"),
+        }
+
+    def _within(self, name: str, menu: QMenu) -> Iterator[Entry]:
+        menu.aboutToShow.emit()  # some are filled when they open
+        for act in menu.actions():
+            if act.isSeparator() or act.menu() is not None:
+                continue
+            key = f"{name}:{_plain(act.text())}".replace(" ", "_")
+            yield self._of(key, act, menu.title())
+
+    def _kinds(self) -> list[Entry]:
+        from engine.service.forms import STARTABLE
+        from gui.start.kind_forms import FormWords
+
+        acts, starting = self._window.acts, self._window.requests.starting
+        can, icon = acts["new"].isEnabled(), acts["new"].icon()
+        kinds = FormWords(self).kinds()
+        named = {one.kind: (one.title, *language.elsewhere(one.title)) for one in kinds}
+
+        def entry(kind: str) -> Entry:
+            def start() -> None:
+                starting.open(Asked(kind, {}))
+
+            text = self.tr("New task: {0}")
+            others = (other.format(kind) for other in language.elsewhere(text))
+            also = (*others, *(text.format(one) for one in named.get(kind, ())))
+            key = f"new:{kind}"
+            return Entry(key, text.format(kind), "", start, icon, can, also=also)
+
+        return [entry(kind) for kind in STARTABLE]
+
+    def _run(self, entry: Entry) -> None:
+        if not entry.key.startswith("task:"):
+            others = [key for key in self._window.memory.names(MEMORY) if key != entry.key]
+            self._window.memory.keep_names(MEMORY, (entry.key, *others[: RECENT - 1]))
+        # the palette is gone first: what opens next must not stand behind it
+        QTimer.singleShot(0, self, entry.run)
+
+    def _forget(self) -> None:
+        if self._dialog is not None:
+            self._dialog.deleteLater()
+            self._dialog = None
+
+
+def _elsewhere(text: str) -> Iterator[str]:
+    """The names of a text in other languages; a number in it is filled in."""
+    yield from language.elsewhere(text)
+    number = _NUMBER.search(text)
+    if number is not None:
+        template = _NUMBER.sub("{0}", text, count=1)
+        yield from (one.replace("{0}", number[0]) for one in language.elsewhere(template))
+
+
+def ranked(entries: Sequence[Entry], typed: str, recent: Sequence[str]) -> list[Entry]:
+    """What answers to `typed`, best first; of equals what was used last, then the menus' order.
+
+    What cannot be done now comes at the end.
+    """
+    places = {key: at for at, key in enumerate(recent)}
+    found = []
+    for at, entry in enumerate(entries):
+        points = _points(entry, typed)
+        if points is not None:
+            place = places.get(entry.key, len(places))
+            found.append((not entry.enabled, -points, place, at))
+    return [entries[at] for *_, at in sorted(found)][:MOST]
+
+
+def _points(entry: Entry, typed: str) -> int | None:
+    """The best of all its names; of equals its name in the language of the window."""
+    others = (score(typed, one) for one in entry.also)
+    found = [points - 1 for points in others if points is not None]
+    own = _own_points(entry, typed)
+    return max(found if own is None else [*found, own], default=None)
+
+
+def _own_points(entry: Entry, typed: str) -> int | None:
+    whole = score(typed, entry.text)
+    if not entry.name or entry.name == entry.text or whole is None:
+        return whole
+    own = score(typed, entry.name)
+    return whole - BY_ITS_MENU if own is None else own
+
+
+class TaskFinder(QObject):
+    """Looks for tasks by what a filter would find, newest arrivals first, in small slices."""
+
+    found = Signal(list)
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._left: Iterator[Row] = iter(())
+        self._wanted: list[str] = []
+        self._hits: list[Entry] = []
+        self._slices = QTimer(self, interval=0)
+        self._slices.timeout.connect(self._look_on)
+
+    def look_for(self, typed: str) -> None:
+        """`found` tells, as often as there is more; what was looked for before is called off."""
+        self._hits, self._wanted = [], typed.casefold().split()
+        self._slices.stop()
+        if len(typed.strip()) >= LEAST_LETTERS:
+            self._left = iter(list(self._window.model.rows.values()))
+            self._slices.start()
+
+    def stop(self) -> None:
+        self._slices.stop()
+
+    def _look_on(self) -> None:
+        until = time.monotonic() + SLICE_S
+        known = len(self._hits)
+        for row in self._left:
+            if all(word in row.haystack for word in self._wanted):
+                self._hits.append(self._entry(row))
+            if len(self._hits) >= MOST_TASKS:
+                break
+            if time.monotonic() > until:
+                self._tell(known)
+                return
+        self._slices.stop()
+        self._tell(known)
+
+    def _tell(self, known: int) -> None:
+        if len(self._hits) > known:
+            self.found.emit(list(self._hits))
+
+    def _entry(self, row: Row) -> Entry:
+        task_id, table = row.task_id, self._window.table
+
+        def show() -> None:
+            if self._window.model.row_of(task_id) < 0:
+                self._window.clear_filter()
+            table.select_ids([task_id])
+            table.setFocus()
+
+        told = (words.status_word(row.view), row.kind, row.about.ledger)
+        hint = " · ".join(filter(None, told))
+        return Entry(f"task:{task_id}", words.task_name(row.view), hint, show)
+
+
+def _plain(text: str) -> str:
+    """A menu's words without the sign for its letter, and without the dots of a dialog."""
+    return text.replace("&&", "\0").replace("&", "").replace("\0", "&").removesuffix("…")

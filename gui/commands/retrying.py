@@ -1,0 +1,132 @@
+"""Trying again only what failed in a task: looked at first, started after a question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from engine.model.errors import EngineError
+from engine.model.ledger_ids import ledger_label
+from engine.model.records import TaskRecord, TaskView
+from engine.service.engine import Engine
+from engine.service.rerun import Asked
+from engine.service.retry_failed import CRAWLS, Remainder
+from engine.text.words import count
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+
+class Retrying(QObject):
+    """Owns the action and the question before it."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window, self._bridge = window, window.bridge
+        self._action = window.acts.add("retry_failed", self.tr("Retr&y failed only…"))
+        self._action.triggered.connect(self._ask_chosen)
+        window.desk.wishes.retry.connect(self.ask)
+        window.scope.changed.connect(self._allow)
+        self._allow()
+
+    def ask(self, task_id: str) -> None:
+        """Look at what failed in this task, and ask before anything is started."""
+        self._bridge.ask(
+            lambda engine: engine.remainder(task_id), self._decide, name="look at failed"
+        )
+
+    def _ask_chosen(self) -> None:
+        views = self._window.scope.views()
+        if len(views) == 1:
+            self.ask(views[0].task_id)
+
+    def _allow(self) -> None:
+        views = self._window.scope.views() if len(self._window.scope) == 1 else []
+        self._action.setEnabled(bool(views) and can_be_retried(views[0]))
+
+    def _decide(self, found: Remainder) -> None:
+        from gui.style.question import Question
+
+        if found.refusal is not None and found.request is not None:
+            self._complete_by_hand(found.task_id, found.request)
+            return
+        dialog = Question(self._window)
+        dialog.ask(self.tr("Retry what failed"), self._headline(found))
+        elsewhere = self._window.beside.starts_here(bool(ledger_label(found.task_id)))
+        for text in (*self._sentences(found), elsewhere):
+            if text:
+                dialog.add_text(text)
+        if found.request:
+            dialog.add_button("start", self.tr("Start"))
+            dialog.add_button("keep", self.tr("Leave it"), default=True)
+        else:
+            dialog.add_button("keep", self.tr("Close"), default=True)
+
+        def act(answer: str) -> None:
+            if answer == "start":
+                self._start(found.task_id)
+            dialog.deleteLater()
+
+        dialog.when_answered(act)
+        dialog.open()
+
+    def _complete_by_hand(self, task_id: str, request: Asked) -> None:
+        note = self.tr(
+            "These are the commands from the failed one on. Variables and typed texts are not "
+            "kept: they have to be given again."
+        )
+        parent = None if ledger_label(task_id) else task_id  # a parent is in the same ledger
+        self._window.requests.starting.open(request, parent, note=note)
+
+    def _headline(self, found: Remainder) -> str:
+        number = found.taken
+        if not found.request:
+            return self.tr("There is nothing to retry")
+        if found.kind == "commands":
+            return self.tr("Run the failed command and those behind it again?")
+        if number == 1:
+            return self.tr("Try the failed page again?")
+        return self.tr("Try {0} failed pages again?").format(count(number))
+
+    def _sentences(self, found: Remainder) -> Sequence[str]:
+        if not found.request:
+            none = self.tr("Nothing of this task failed that could be tried again on its own.")
+            kinds = self.tr("Only pages of a crawl and commands can be retried on their own.")
+            return (none if found.kind in CRAWLS or found.kind == "commands" else kinds,)
+        if found.kind == "commands":
+            last = self.tr("It begins with the last page that was opened before the failed one.")
+            return (last, self.tr("It becomes a new task; this one stays as it is."))
+        new = self.tr("It becomes a new task; this one stays as it is.")
+        if found.failed > found.taken:
+            text = self.tr("{0} pages failed; only the first {1} are retried at a time.")
+            return (new, text.format(count(found.failed), count(found.taken)))
+        return (new,)
+
+    def _start(self, task_id: str) -> None:
+        async def start(engine: Engine) -> list[EngineError]:
+            try:
+                await engine.retry(task_id)
+            except EngineError as error:
+                return [error]
+            return []
+
+        self._bridge.ask(start, self._tell, name=f"retry {task_id}")
+
+    def _tell(self, refused: list[EngineError]) -> None:
+        if refused:
+            self._window.requests.refused.emit(tuple(refused))
+
+
+def can_be_retried(view: TaskView) -> bool:
+    """Has it ended, and is it of a kind whose parts can be tried on their own?"""
+    entry = view.entry
+    if not isinstance(entry, TaskRecord) or not entry.is_terminal:
+        return False
+    return entry.kind in CRAWLS or entry.kind == "commands"
+
+
+def attach(window: MainWindow) -> Retrying:
+    """Add the action and hear the wishes of the details."""
+    return Retrying(window)

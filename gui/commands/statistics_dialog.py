@@ -1,0 +1,233 @@
+"""The numbers of a ledger: what ended when, how well, how long it took; to look at and to copy."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QHeaderView,
+    QPushButton,
+    QSizePolicy,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.model.display import display
+from engine.text import words
+from gui.commands.statistics import SPANS, Numbers, Share, count_up
+from gui.style.tab_order import InOrder
+from gui.style.theme import plain_label, tones
+
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
+    from gui.window.main_window import MainWindow
+
+SIZE = QSize(720, 560)
+CHART_HEIGHT = 120
+ROOTS_HEIGHT = 110
+ERRAND = "statistics"
+_TONES = ("completed", "failed", "cancelled")
+
+
+class StatisticsDialog(InOrder, QDialog):
+    """Counts on a thread, as the tasks stand when a span is chosen."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._text = ""
+        self.setWindowTitle(self.tr("Statistics"))
+        self.resize(SIZE)
+        self._span = QComboBox(self)
+        self._span.setAccessibleName(self.tr("Span of time"))
+        names = {
+            "day": self.tr("Last 24 hours"),
+            "week": self.tr("Last 7 days"),
+            "month": self.tr("Last 30 days"),
+            "all": self.tr("Everything"),
+        }
+        for span in SPANS:
+            self._span.addItem(names[span.key], span)
+        self._chart = _Chart(self)
+        self._facts = QFormLayout()
+        self._titles = self._made_titles()
+        self._values = [plain_label("", self) for _ in self._titles]
+        self._kinds, self._hosts = self._table(self.tr("Kind")), self._table(self.tr("Host"))
+        self._roots = self._table(words.say("field.ledger"))
+        self._lay_out()
+        self._span.currentIndexChanged.connect(lambda _: self.count())
+        self.finished.connect(lambda _: window.bridge.call_off(ERRAND))
+        self.count()
+
+    def _lay_out(self) -> None:
+        for title, value in zip(self._titles, self._values, strict=True):
+            value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            self._facts.addRow(plain_label(title, self, tone="muted"), value)
+        self._several = bool(self._window.beside.states)
+        self._roots.setVisible(self._several)
+        tables = QHBoxLayout()
+        tables.addWidget(self._kinds)
+        tables.addWidget(self._hosts)
+        self._roots.setMaximumHeight(ROOTS_HEIGHT)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 14, 16, 14)
+        column.setSpacing(10)
+        column.addWidget(self._span)
+        column.addWidget(self._chart)
+        column.addLayout(self._facts)
+        column.addLayout(tables, 1)
+        column.addWidget(self._roots)
+        column.addLayout(self._buttons())
+
+    def _made_titles(self) -> tuple[str, ...]:
+        tr = self.tr
+        return (
+            tr("Tasks made"),
+            tr("Completed, failed, cancelled"),
+            tr("Of those that ended by themselves"),
+            tr("Parts done"),
+            tr("Half of them took at most"),
+            tr("One of twenty took longer than"),
+        )
+
+    def _buttons(self) -> QHBoxLayout:
+        copy, close = QPushButton(self.tr("Copy"), self), QPushButton(self.tr("Close"), self)
+        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._text))
+        close.clicked.connect(self.accept)
+        close.setDefault(True)
+        end = QHBoxLayout()
+        end.addWidget(copy)
+        end.addStretch(1)
+        end.addWidget(close)
+        return end
+
+    def _table(self, title: str) -> QTreeWidget:
+        table = QTreeWidget(self)
+        table.setRootIsDecorated(False)
+        table.setUniformRowHeights(True)
+        table.setHeaderLabels([title, self.tr("Tasks"), self.tr("Failed")])
+        table.setAccessibleName(title)
+        for column in (1, 2):  # above their numbers
+            table.headerItem().setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
+        table.header().setStretchLastSection(False)
+        table.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        return table
+
+    def count(self) -> None:
+        """Count anew, for the chosen span."""
+        span = self._span.currentData()
+        views = [row.view for row in self._window.model.rows.values()]
+        now_ms = time.time() * 1000
+
+        async def work(_: Engine) -> Numbers:
+            return await asyncio.to_thread(count_up, views, span, now_ms)
+
+        self._window.bridge.ask(work, self._show, name=ERRAND)
+
+    def _show(self, numbers: Numbers) -> None:
+        facts = self._said(numbers)
+        for value, fact in zip(self._values, facts, strict=True):
+            value.show_text(fact)
+        self._chart.setVisible(bool(numbers.bars))
+        self._chart.show_bars(numbers.bars)
+        self._chart.setAccessibleDescription(facts[1])
+        self._fill(self._kinds, numbers.kinds)
+        self._fill(self._hosts, numbers.hosts)
+        self._fill(self._roots, _named(numbers.roots))
+        self._text = self._as_text(facts, numbers)
+
+    def _said(self, numbers: Numbers) -> list[str]:
+        completed, failed, cancelled = map(words.count, numbers.ended)
+        ended = self.tr("✓ {0} completed · ✖ {1} failed · ⊘ {2} cancelled")
+        none = self.tr("none yet")
+        success = self.tr("{0} % completed")
+        share = numbers.success
+        return [
+            words.count(numbers.started),
+            ended.format(completed, failed, cancelled),
+            none if share is None else success.format(round(share * 100)),
+            words.count(numbers.units),
+            none if numbers.median_ms is None else words.took(numbers.median_ms),
+            none if numbers.slow_ms is None else words.took(numbers.slow_ms),
+        ]
+
+    def _as_text(self, facts: Sequence[str], numbers: Numbers) -> str:
+        """Everything as lines of two or three columns, for a table elsewhere."""
+        lines = [self._span.currentText()]
+        lines += [f"{title}\t{fact}" for title, fact in zip(self._titles, facts, strict=True)]
+        shares = (*numbers.kinds, *numbers.hosts, *(_named(numbers.roots) if self._several else ()))
+        lines += [f"{display(one.name)}\t{one.tasks}\t{one.failed}" for one in shares]
+        return "\n".join(lines)
+
+    def _fill(self, table: QTreeWidget, shares: Sequence[Share]) -> None:
+        table.clear()
+        for share in shares:
+            line = [display(share.name), words.count(share.tasks), words.count(share.failed)]
+            item = QTreeWidgetItem(line)
+            for column in (1, 2):
+                item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
+            table.addTopLevelItem(item)
+
+
+def _named(ledgers: Sequence[Share]) -> list[Share]:
+    """The window's own ledger has no name of its own."""
+    return [replace(one, name=one.name or words.say("root.here")) for one in ledgers]
+
+
+class _Chart(QWidget):
+    """A bar for each part of the span: completed below, then failed, then cancelled."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._bars: tuple[tuple[int, int, int], ...] = ()
+        self.setFixedHeight(CHART_HEIGHT)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName(self.tr("What ended when"))
+
+    def show_bars(self, bars: tuple[tuple[int, int, int], ...]) -> None:
+        self._bars = bars
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if not self._bars:
+            return
+        painter = QPainter(self)
+        found = tones(self.palette())
+        room = self.height() - self.fontMetrics().height() - 4
+        most = max(1, *(sum(bar) for bar in self._bars))
+        wide = self.width() / len(self._bars)
+        for at, bar in enumerate(self._bars):
+            self._paint_bar(painter, bar, QRectF(at * wide + 1, 0, max(1.0, wide - 2), room), most)
+        painter.setPen(found["line"])
+        painter.drawLine(0, room, self.width(), room)
+        painter.setPen(found["muted"])
+        stays = Qt.AlignmentFlag.AlignAbsolute  # time goes from left to right in every language
+        below = self.rect().adjusted(0, room + 4, 0, 0)
+        painter.drawText(below, Qt.AlignmentFlag.AlignRight | stays, self.tr("now"))
+        legend = self.tr("Highest bar: {0}. From below: completed, failed, cancelled.")
+        highest = legend.format(words.count(most))
+        painter.drawText(below, Qt.AlignmentFlag.AlignLeft | stays, highest)
+        painter.end()
+
+    def _paint_bar(
+        self, painter: QPainter, bar: tuple[int, int, int], room: QRectF, most: int
+    ) -> None:
+        found = tones(self.palette())
+        bottom = room.bottom()
+        for number, name in zip(bar, _TONES, strict=True):
+            high = room.height() * number / most
+            box = QRectF(room.left(), bottom - high, room.width(), high)
+            painter.fillRect(box, QColor(found[name]))
+            bottom -= high

@@ -1,0 +1,28 @@
+"""Links that open this program at a task: to be pasted into a report or a chat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtGui import QGuiApplication
+
+from engine.model.ledger_ids import plain_id
+from gui.desktop.launch_request import link_to
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+
+def attach(window: MainWindow) -> None:
+    """Add the action; it copies one link a line, for all that is chosen."""
+    text = QCoreApplication.translate("TaskLinks", "Copy &link")
+    act = window.acts.add("copy_link", text, ["Ctrl+Alt+C"])
+
+    def copy() -> None:
+        links = map(link_to, map(plain_id, window.scope.ids()))
+        QGuiApplication.clipboard().setText("\n".join(links))
+
+    act.triggered.connect(copy)
+    window.scope.changed.connect(lambda: act.setEnabled(len(window.scope) > 0))
+    act.setEnabled(False)

@@ -1,0 +1,107 @@
+"""Task runs beside the tasks: followed once the ledger is read, and helped on when they ask."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+from PySide6.QtCore import QObject
+
+from engine.model.errors import EngineError
+from engine.model.records import TaskRecord, TaskView
+from engine.model.status import NEEDS_HELP
+from engine.service.feed import Batch
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+log = logging.getLogger(__name__)
+
+MOST_VIEWS = 200  # in one go: making a row costs about 0.1 ms
+MOST_LOOKED_AT = 500
+AGAIN_S = 5.0
+
+
+def attach(window: MainWindow) -> RunRows:
+    """Follow the task runs, and add the action that lets one go on."""
+    return RunRows(window)
+
+
+def waits_for_help(view: TaskView | None) -> bool:
+    """Has it stopped until a person does something?"""
+    return view is not None and getattr(view.entry, "status", "") == NEEDS_HELP
+
+
+class RunRows(QObject):
+    """Puts the rows into the window's list by the road that the tasks take."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window, self._bridge = window, window.bridge
+        self._following = False
+        text = self.tr("Help is given: &go on…")
+        self._act = window.acts.add("resume", text, ["Ctrl+G"], "sample")
+        self._act.triggered.connect(self.ask)
+        window.loaded.connect(self._begin)
+        window.scope.changed.connect(self._show_ability)
+        self._show_ability()
+
+    def ask(self) -> None:
+        """Show what the first chosen run waits for, and ask what has been done about it."""
+        view = next(filter(self._may_go_on, self._window.scope.views()), None)
+        if view is None or not isinstance(view.entry, TaskRecord):
+            return
+        from gui.commands.resume_dialog import ResumeDialog  # seldom needed
+
+        dialog = ResumeDialog(view, self._window)
+        run_id = view.task_id
+
+        def act(answer: str) -> None:
+            if answer == "resume":
+                self._resume(run_id, dialog.reason)
+            dialog.deleteLater()
+
+        dialog.when_answered(act)
+        dialog.open()
+
+    def _may_go_on(self, view: TaskView | None) -> bool:
+        return waits_for_help(view) and self._window.scope.may_change(view)
+
+    def _resume(self, run_id: str, reason: str) -> None:
+        words = self.tr("It goes on as soon as whoever works for it looks.")
+        self._bridge.ask(
+            lambda engine: engine.resume(run_id, reason),
+            lambda _: self._window.reports.say(words),
+            name=f"resume {run_id}",
+        )
+
+    def _begin(self) -> None:
+        """The tasks come first: there are more of them, and the window waits for them."""
+        if not self._following:
+            self._following = True
+            self._bridge.spawn(self._follow(), name="task runs")
+
+    async def _follow(self) -> None:
+        """Until the window closes; a feed that fails begins anew."""
+        while True:
+            try:
+                async with aclosing(self._bridge.engine.run_changes()) as batches:
+                    async for batch in batches:
+                        await self._hand_on(batch)
+            except EngineError as error:
+                log.warning("the task runs cannot be followed now: %s", error)
+            await asyncio.sleep(AGAIN_S)
+
+    async def _hand_on(self, batch: Batch) -> None:
+        views = batch.views
+        parts = [views[at : at + MOST_VIEWS] for at in range(0, len(views), MOST_VIEWS)] or [()]
+        for part in parts:
+            self._bridge.batch.emit(replace(batch, views=part))
+            await asyncio.sleep(0)
+
+    def _show_ability(self) -> None:
+        ids, view_of = self._window.scope.ids()[:MOST_LOOKED_AT], self._window.model.view_of
+        self._act.setEnabled(any(self._may_go_on(view_of(one)) for one in ids))

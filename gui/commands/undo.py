@@ -1,0 +1,55 @@
+"""Ctrl+Z and “Undo” in the menu: whatever the bars above the list offer to take back.
+
+A field in which somebody types keeps the key for itself: Qt asks it first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QKeySequence
+
+from gui.commands.deleting import Deleting
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+
+def attach(window: MainWindow) -> Undoing:
+    """Add `undo`, and hear of all that can be undone."""
+    return Undoing(window)
+
+
+class Undoing(QObject):
+    """The action is there exactly while something can be undone, and names the last of it."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._name = self.tr("Und&o")
+        self._act = window.acts.add("undo", self._name, [QKeySequence.StandardKey.Undo])
+        self._act.triggered.connect(self._undo)
+        self._offers: dict[str, tuple[str, Callable[[], None]]] = {}
+        requests = window.requests
+        requests.undo_offered.connect(lambda words: self._hear("cancel", words, requests.undo))
+        for one in window.findChildren(Deleting):
+            one.undo_offered.connect(lambda words, one=one: self._hear("delete", words, one.undo))
+        self._show()
+
+    def _hear(self, what: str, words: str, undo: Callable[[], None]) -> None:
+        """`words` say what could be undone; none: nothing of this kind can any more."""
+        self._offers.pop(what, None)
+        if words:
+            self._offers[what] = (words, undo)  # behind the earlier ones: it is undone first
+        self._show()
+
+    def _undo(self) -> None:
+        if self._offers:
+            _, undo = next(reversed(self._offers.values()))
+            undo()
+
+    def _show(self) -> None:
+        words = [words for words, _ in self._offers.values()]
+        self._act.setEnabled(bool(words))
+        self._act.setText(words[-1] if words else self._name)

@@ -1,0 +1,195 @@
+"""Keeps the machine from falling asleep while tasks run. The screen may go dark.
+
+Whatever holds it awake dies with this process: nothing can be left behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+from PySide6.QtCore import QObject, QProcess, QTimer
+from PySide6.QtGui import QGuiApplication
+
+from engine.model.records import Health
+from gui.desktop.bus import BusError, Message, Variant
+from gui.desktop.session_bus import SessionBus, method
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+LINGER_MS = 5000  # between two tasks of a row it stays awake
+_SUSPEND = 4  # of org.gnome.SessionManager and of the portal: not to suspend
+_CONTINUOUS, _SYSTEM = 0x80000000, 0x00000001  # ES_CONTINUOUS, ES_SYSTEM_REQUIRED
+
+
+class Keeper(Protocol):
+    """How one system is kept awake; `hold` twice is like once."""
+
+    def hold(self, reason: str) -> None: ...
+
+    def release(self) -> None: ...
+
+
+class Awake(QObject):
+    """Holds the machine awake from the first running task to a little after the last."""
+
+    def __init__(self, window: MainWindow, keeper: Keeper) -> None:
+        super().__init__(window)
+        self._preferences, self._keeper = window.desk.preferences, keeper
+        self._busy = self._held = False
+        self._linger = QTimer(self, singleShot=True, interval=LINGER_MS)
+        self._linger.timeout.connect(self._look)
+        window.bridge.health.connect(self.show_health)
+        self._preferences.changed.connect(self._follow_preference)
+
+    @property
+    def held(self) -> bool:
+        """Is the machine kept awake now?"""
+        return self._held
+
+    def release(self) -> None:
+        """The window closes: sleep is allowed again."""
+        self._linger.stop()
+        self._busy = False
+        self._look()
+
+    def show_health(self, health: Health) -> None:
+        """How much runs and waits here now."""
+        self._busy = health.running + health.queued > 0
+        if self._busy:
+            self._linger.stop()
+            self._look()
+        elif self._held and not self._linger.isActive():
+            self._linger.start()
+
+    def _follow_preference(self, key: str) -> None:
+        if key == "desktop.keep_awake":
+            self._look()
+
+    def _look(self) -> None:
+        wanted = self._busy and self._preferences.get("desktop.keep_awake", bool)
+        if wanted == self._held:
+            return
+        self._held = wanted
+        if wanted:
+            self._keeper.hold(self.tr("Tasks are running"))
+        else:
+            self._keeper.release()
+
+
+def keeper_for(platform: str, bus: SessionBus) -> Keeper:
+    """The way of this system (a `sys.platform`)."""
+    if platform == "win32":
+        return _Windows()
+    return _MacOS(bus) if platform == "darwin" else _Linux(bus)
+
+
+class _Windows:
+    """The state belongs to the thread that sets it: the window's own, which lives as long."""
+
+    def hold(self, reason: str) -> None:
+        self._tell(_CONTINUOUS | _SYSTEM)
+
+    def release(self) -> None:
+        self._tell(_CONTINUOUS)
+
+    @staticmethod
+    def _tell(state: int) -> None:
+        if sys.platform == "win32":
+            import ctypes
+
+            ctypes.windll.kernel32.SetThreadExecutionState(state)
+
+
+class _MacOS:
+    """`caffeinate` comes with the system; -w ends it with us, however we end."""
+
+    def __init__(self, parent: QObject) -> None:
+        self._process = QProcess(parent)
+
+    def hold(self, reason: str) -> None:
+        self._process.start("/usr/bin/caffeinate", ["-i", "-w", str(os.getpid())])
+
+    def release(self) -> None:
+        self._process.kill()
+
+
+class _Service(msgspec.Struct, frozen=True):
+    """One of the services that desktops offer for this, and how it is let go again."""
+
+    hold: Message
+    signature: str
+    values: Callable[[str, str], tuple[Any, ...]]
+    release: Message | None = None  # without: close what `hold` returned
+
+
+_POWER = "org.freedesktop.PowerManagement"
+_POWER_PATH, _POWER_FACE = "/org/freedesktop/PowerManagement/Inhibit", f"{_POWER}.Inhibit"
+_GNOME, _GNOME_PATH = "org.gnome.SessionManager", "/org/gnome/SessionManager"
+_PORTAL, _PORTAL_PATH = "org.freedesktop.portal.Desktop", "/org/freedesktop/portal/desktop"
+# In this order: KDE, Xfce and others; GNOME, MATE, Cinnamon; a sandbox, and what is left.
+_SERVICES = (
+    _Service(
+        method(_POWER, _POWER_PATH, "Inhibit", _POWER_FACE),
+        "ss",
+        lambda name, reason: (name, reason),
+        method(_POWER, _POWER_PATH, "UnInhibit", _POWER_FACE),
+    ),
+    _Service(
+        method(_GNOME, _GNOME_PATH, "Inhibit"),
+        "susu",
+        lambda name, reason: (name, 0, reason, _SUSPEND),
+        method(_GNOME, _GNOME_PATH, "Uninhibit"),
+    ),
+    _Service(
+        method(_PORTAL, _PORTAL_PATH, "Inhibit", "org.freedesktop.portal.Inhibit"),
+        "sua{sv}",
+        lambda name, reason: ("", _SUSPEND, {"reason": Variant("s", reason)}),
+    ),
+)
+
+
+class _Linux:
+    """Asks the desktop's services one after the other; each forgets us when our line is cut."""
+
+    def __init__(self, bus: SessionBus) -> None:
+        self._bus = bus
+        self._wanted = ""
+        self._let_go: tuple[Message, str, Any] | None = None
+        self._turn = asyncio.Lock()
+
+    def hold(self, reason: str) -> None:
+        self._wanted = reason
+        self._bus.try_to(self._follow, name="no sleep")
+
+    def release(self) -> None:
+        self._wanted = ""
+        self._bus.try_to(self._follow, name="no sleep")
+
+    async def _follow(self) -> None:
+        """Bring what the desktop was told in line with what is wanted by now."""
+        async with self._turn:  # of two that ask at once one would never be taken back
+            if self._wanted and self._let_go is None:
+                self._let_go = await self._ask(self._wanted)
+            if not self._wanted and self._let_go is not None:
+                (target, signature, cookie), self._let_go = self._let_go, None
+                await self._bus.call(target, signature, *([cookie] if signature else []))
+
+    async def _ask(self, reason: str) -> tuple[Message, str, Any]:
+        """Raises BusError: no service does it."""
+        name = QGuiApplication.desktopFileName() or QGuiApplication.applicationName()
+        for service in _SERVICES:
+            values = service.values(name, reason)
+            try:
+                (handle,) = await self._bus.call(service.hold, service.signature, *values)
+            except BusError:
+                continue
+            if service.release is not None:
+                return service.release, "u", handle
+            return method(_PORTAL, handle, "Close", "org.freedesktop.portal.Request"), "", None
+        raise BusError("no service of this desktop keeps it awake")

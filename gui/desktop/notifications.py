@@ -1,0 +1,227 @@
+"""What happened while nobody looked: a list in the window, and pop-ups for what was chosen."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtWidgets import QApplication, QDialog
+
+from engine.model.records import TaskView
+from engine.service.feed import Batch
+from engine.text import words
+from engine.text.words import count
+from gui.desktop.notification_bell import Bell
+from gui.desktop.notification_rules import Grouping, Happening, Kind, Popup, Watch, is_quiet
+from gui.i18n.ledger_names import name_with_ledger
+from gui.style.announcements import announce
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+KEPT = 300
+MOST_NAMED = 3
+LOOK_MS = 5000  # how often silence is looked for: nobody tells of a stall
+MOST_LOOKED_AT = 200  # of the running tasks at a time
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One line of the list."""
+
+    at_ms: float
+    kind: Kind
+    title: str
+    body: str
+    task_ids: tuple[str, ...]
+
+
+class News(QObject):
+    """Hears what changes, keeps the last 300 notices, and says which of them may pop up.
+
+    `told` carries what may pop up; `changed` says that the list has another length.
+    """
+
+    told = Signal(Popup)
+    changed = Signal()
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._preferences = window.desk.preferences
+        self._watch = Watch(_now_ms(), window.model.stall_after_ms)
+        self._grouping = Grouping()
+        self.entries: deque[Entry] = deque(maxlen=KEPT)
+        self.unread = 0
+        self._read = False
+        self._known: frozenset[str] = frozenset()  # ledgers beside that were read
+        self._meeting: set[str] = set()  # those that are being read: how they are is no news
+        self._at = 0
+        self._due = QTimer(self, singleShot=True)
+        self._due.timeout.connect(self._tell)
+        self._looking = QTimer(self, interval=LOOK_MS)
+        self._looking.timeout.connect(self._look)
+        self._looking.start()
+        window.bridge.news.connect(self._hear)
+
+    def see(self) -> None:
+        """Somebody looks at the list: nothing in it is new any more."""
+        self.unread = 0
+        self.changed.emit()
+
+    def clear(self) -> None:
+        """Throw the list away."""
+        self.entries.clear()
+        self.see()
+
+    def open(self) -> None:
+        """Show the list."""
+        from gui.desktop.notification_list import NewsList
+
+        NewsList(self, self._window).open()
+
+    def show_tasks(self, entry: Entry) -> None:
+        """Lead to the tasks of a notice."""
+        self._window.arrivals.show_tasks(entry.task_ids)
+
+    def _hear(self, batch: Batch) -> None:
+        self._watch.forget(batch.gone)
+        labels = self._window.beside.labels
+        if self._read and labels <= self._known:
+            self._take(self._watch.hear(batch.views, _now_ms()))
+            return
+        known = {"", *self._known} if self._read else set()
+        new = [view for view in batch.views if view.ledger not in known]
+        self._watch.learn(new)
+        if not self._read:
+            own = (view for view in new if not view.ledger)
+            self._take(self._watch.ended_since(own, _now_ms()))
+        self._meeting |= {view.ledger for view in new}
+        self._take(self._watch.hear([v for v in batch.views if v.ledger in known], _now_ms()))
+        if batch.complete:
+            self._read, self._known = True, (self._known | self._meeting) & labels
+            self._meeting = set()
+
+    def _look(self) -> None:
+        """Look at some of the running tasks, the next ones the next time."""
+        live = self._watch.live
+        if not live or not self._read:
+            return
+        self._at = self._at % len(live)
+        views = map(self._window.model.view_of, live[self._at : self._at + MOST_LOOKED_AT])
+        self._at += MOST_LOOKED_AT
+        known = (view for view in views if view is not None)
+        self._take(self._watch.find_needs(known, _now_ms()))
+
+    def _take(self, news: Sequence[Happening]) -> None:
+        self._grouping.add(one for one in news if self._fate(one.kind) != "none")
+        self._wait()
+
+    def _wait(self) -> None:
+        due = self._grouping.due_in(_now_ms())
+        if due is not None and not self._due.isActive():
+            self._due.start(max(0, round(due)))
+
+    def _tell(self) -> None:
+        groups = self._grouping.take(_now_ms())
+        for group in groups:
+            entry = self._entry_of(group)
+            self.entries.appendleft(entry)
+            self.unread += 1
+            self._announce(entry)
+            loud = [one for one in group if self._fate(one.kind) == "popup"]
+            if loud and self._may_pop_up():
+                self.told.emit(self._popup(self._entry_of(loud)))
+        if groups:
+            self.changed.emit()
+        self._wait()
+
+    def _fate(self, kind: Kind) -> str:
+        return self._preferences.get(f"notify.{kind.value}", str)
+
+    def _may_pop_up(self) -> bool:
+        """Who looks at the window sees it there; at night nobody wants to be told."""
+        get = self._preferences.get
+        start, end = get("notify.quiet_from", str), get("notify.quiet_until", str)
+        if is_quiet(datetime.now().astimezone().time(), start, end):
+            return False
+        return get("notify.while_active", bool) or not self._is_looked_at()
+
+    def _is_looked_at(self) -> bool:
+        """Also by who has a dialog of the window before the eyes."""
+        active = QApplication.activeWindow()
+        while isinstance(active, QDialog):
+            parent = active.parentWidget()
+            active = parent.window() if parent is not None else None
+        return active is self._window
+
+    def _popup(self, entry: Entry) -> Popup:
+        urgent = entry.kind in (Kind.FAILED, Kind.ATTENTION)
+        sound = self._preferences.get("notify.sound", bool)
+        return Popup(entry.title, entry.body, entry.task_ids, urgent, sound)
+
+    def _announce(self, entry: Entry) -> None:
+        """Say it to who uses a screen reader."""
+        announce(self._window, f"{entry.title}. {entry.body}")
+
+    def _entry_of(self, group: Sequence[Happening]) -> Entry:
+        ids = tuple(dict.fromkeys(str(one.view.task_id) for one in group))
+        kind = min((one.kind for one in group), key=list(Kind).index)
+        if len(group) == 1:
+            title, body = self._title(group[0]), name_with_ledger(group[0].view)
+        else:
+            title, body = self._sum_up(group), _names([one.view for one in group])
+        return Entry(group[0].at_ms, kind, title, body, ids)
+
+    def _title(self, news: Happening) -> str:
+        if news.kind is Kind.ATTENTION and news.reason is not None:
+            return words.attention(news.reason, self._silence_of(news.view))
+        return {
+            Kind.FAILED: self.tr("A task failed"),
+            Kind.COMPLETED: self.tr("A task is completed"),
+            Kind.CANCELLED: self.tr("A task was cancelled"),
+        }.get(news.kind, self.tr("A task needs attention"))
+
+    def _silence_of(self, view: TaskView) -> float:
+        return self._window.model.stall_after_ms(view.task_id)
+
+    def _sum_up(self, group: Sequence[Happening]) -> str:
+        """`12 tasks finished, 2 of them failed`; what needs attention has not ended."""
+        failed = sum(one.kind is Kind.FAILED for one in group)
+        ended = sum(one.kind is not Kind.ATTENTION for one in group)
+        needy = len(group) - ended
+        if not ended:
+            return self.tr("{0} tasks need attention").format(count(needy))
+        if failed == len(group):
+            said = self.tr("{0} tasks failed")
+        elif needy:
+            said = self.tr("{0} tasks finished ({1} failed), {2} need attention")
+        elif failed:
+            said = self.tr("{0} tasks finished, {1} failed")
+        else:
+            said = self.tr("{0} tasks finished")
+        return said.format(count(ended), count(failed), count(needy))
+
+
+def _names(views: Iterable[TaskView]) -> str:
+    """A few of the tasks by name, one a line."""
+    names = list(dict.fromkeys(map(name_with_ledger, views)))
+    return "\n".join(names[:MOST_NAMED] + (["…"] if len(names) > MOST_NAMED else []))
+
+
+def _now_ms() -> float:
+    return time.time() * 1000
+
+
+def attach(window: MainWindow) -> None:
+    """Hang the list on the window: an action, and a bell in the status bar."""
+    news = News(window)
+    action = window.acts.add("news", window.tr("&News…"), ["Ctrl+Shift+J"], "bell")
+    action.triggered.connect(news.open)
+    bell = Bell(action, window)
+    news.changed.connect(lambda: bell.show_number(news.unread))
+    window.status.addPermanentWidget(bell)

@@ -1,0 +1,142 @@
+"""How a window is left: closed, quit, or ended with the desktop session. Work is asked about."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QCheckBox
+
+from engine.text.words import count
+from gui.desktop.raise_window import come_forward
+from gui.style.question import Question
+
+if TYPE_CHECKING:
+    from gui.desktop.tray import Tray
+    from gui.window.main_window import MainWindow
+
+SESSION_END_S = 60.0  # between the desktop's "save all" and its "quit"; a log-out can be called off
+KEEP, CANCEL, STAY = "keep", "cancel", "stay"
+
+
+class Leaving(QObject):
+    """Decides what closing and quitting mean. `left` carries the folder to open next, or None.
+
+    Nothing that runs is ended without a question, or without a person having said so for good.
+    """
+
+    left = Signal(object)
+    kept = Signal()
+
+    def __init__(self, window: MainWindow, tray: Callable[[], Tray | None]) -> None:
+        super().__init__(window)
+        self._window, self._tray = window, tray
+        self._preferences = window.desk.preferences
+        self._question: Question | None = None
+        self._always: QCheckBox | None = None
+        self._session_ends_at = 0.0
+
+    def close(self) -> None:
+        """The window's own close button: hide where that was chosen, else quit."""
+        hides = self._preferences.get("desktop.close_to_tray", bool)
+        if self._question is None and hides and self._keep():
+            return
+        if sys.platform == "darwin" and self._question is None:
+            self._window.hide()  # the custom there: the program stays, its sign in the dock too
+            return
+        self.quit()
+
+    def quit(self) -> None:
+        """End the program, after a question if work of this window would end with it."""
+        self._leave(None)
+
+    def open_folder(self, folder: Path) -> None:
+        """Leave for another ledger."""
+        self._leave(folder)
+
+    def end_session(self) -> None:
+        """The desktop session is about to end: what follows asks nothing, nobody could answer.
+
+        What running tasks have finished is on disk already; the rest is cancelled in order.
+        """
+        self._session_ends_at = time.monotonic() + SESSION_END_S
+        self._window.remember()
+        if self._question is not None:
+            self._question.reject()
+
+    def obey(self) -> None:
+        """The desktop tells the program to quit."""
+        if time.monotonic() < self._session_ends_at:
+            self.left.emit(None)
+        else:
+            self.quit()
+
+    def _leave(self, folder: Path | None) -> None:
+        if self._question is not None:
+            come_forward(self._window)
+            return
+        running = len(self._window.bridge.own_tasks)
+        chosen = self._preferences.get("desktop.quit_with_tasks", str)
+        if not running or (chosen == CANCEL and folder is None):
+            self.left.emit(folder)
+        elif chosen == KEEP and folder is None and self._keep():
+            return
+        else:
+            self._ask(running, folder)
+
+    def _ask(self, running: int, folder: Path | None) -> None:
+        come_forward(self._window)
+        question = self._question = Question(self._window)
+        headline = (
+            self.tr("1 task of this window has not ended.")
+            if running == 1
+            else self.tr("{0} tasks of this window have not ended.").format(count(running))
+        )
+        title, leave, stay = self._words_for(folder)
+        question.ask(title, headline)
+        question.add_text(self.tr("Cancelled tasks keep their finished pages."))
+        if folder is None:
+            self._offer_more(question)
+        question.add_button(CANCEL, leave)
+        question.add_button(STAY, stay, default=True)
+        question.when_answered(lambda answer: self._act(answer, folder))
+        question.open()
+
+    def _offer_more(self, question: Question) -> None:
+        """What only quitting has: to go on in the tray, and to be asked no more."""
+        self._always = QCheckBox(self.tr("Do this &every time; the settings can change it"))
+        question.body.addWidget(self._always)
+        tray = self._tray()
+        if tray is not None and tray.available:
+            question.add_button(KEEP, self.tr("Keep running in background"))
+
+    def _words_for(self, folder: Path | None) -> tuple[str, str, str]:
+        """The question's title and its two answers: to quit is not to open another folder."""
+        if folder is None:
+            return self.tr("Quit"), self.tr("Cancel tasks and quit"), self.tr("Don’t quit")
+        leave = self.tr("Cancel tasks and open it")
+        return self.tr("Open another folder"), leave, self.tr("Stay here")
+
+    def _act(self, answer: str, folder: Path | None) -> None:
+        always = self._always is not None and self._always.isChecked()
+        if self._question is not None:
+            self._question.deleteLater()
+        self._question = self._always = None
+        if always and answer in (KEEP, CANCEL):
+            self._preferences.set("desktop.quit_with_tasks", answer)
+        if answer == CANCEL:
+            self.left.emit(folder)
+        elif answer == KEEP:
+            self._keep()
+
+    def _keep(self) -> bool:
+        """Go on in the tray; False where there is none, and so no way back."""
+        tray = self._tray()
+        if tray is None or not tray.hide_window():
+            return False
+        self.kept.emit()
+        return True

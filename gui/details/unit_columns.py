@@ -1,0 +1,198 @@
+"""What a table of units shows: the columns as data, and the words for what became of a unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from PySide6.QtCore import QCoreApplication
+
+from engine.results.units import Unit, UnitState
+from engine.text.catalogue import retold
+from engine.text.sizes import size_words
+from engine.text.words import count, took
+
+TONES: Final = {
+    "done": "good",
+    "failed": "bad",
+    "skipped": "muted",
+    "refused": "warning",
+    "waiting": "muted",
+    "running": "running",
+    "2xx": "good",
+    "3xx": "muted",
+    "4xx": "bad",
+    "5xx": "bad",
+}
+
+
+class UnitColumn(NamedTuple):
+    """`text` is what is seen, `value` what is sorted by; `width` in characters, 0: the rest.
+
+    An `is_rare` column is shown only while some unit has a value in it that is not 0 or empty.
+    """
+
+    key: str
+    text: Callable[[Unit], str]
+    value: Callable[[Unit], Any]
+    width: int = 0
+    is_number: bool = False
+    is_toned: bool = False
+    is_rare: bool = False
+
+
+_SIGN_CHARS = 3  # what its sign is wider than a letter
+
+
+def kind_word(kind: str) -> str:
+    """What a state or a class of answers is called, with its sign."""
+    words = {
+        "done": _tr("✓ Done"),
+        "failed": _tr("✕ Failed"),
+        "skipped": _tr("– Skipped"),
+        "refused": _tr("⊘ Refused"),
+        "waiting": _tr("… Waiting"),
+        "running": _tr("▸ Running"),
+    }
+    return words.get(kind, kind)
+
+
+def state_word(unit: Unit) -> str:
+    """The state, and of a failed page whether the site answered with an error or nothing came."""
+    if unit.state != UnitState.FAILED or not unit.failure:
+        return kind_word(unit.state)
+    return _tr("✕ HTTP error") if unit.failure == "http" else _tr("✕ Not loaded")
+
+
+def longest_state() -> int:
+    """How many characters of room the longest word for a state needs in this language."""
+    words = (*map(kind_word, UnitState), _tr("✕ HTTP error"), _tr("✕ Not loaded"))
+    return max(map(len, words)) + _SIGN_CHARS
+
+
+def title_of(key: str, *, of_steps: bool = False) -> str:
+    """The column's title, over pages or over the commands of a task."""
+    titles = {
+        "number": _tr("#"),
+        "state": _tr("State"),
+        "code": _tr("Status"),
+        "name": _tr("Item"),
+        "url": _tr("URL"),
+        "title": _tr("Title"),
+        "reason": _tr("Reason"),
+        "depth": _tr("Depth"),
+        "response": _tr("Response"),
+        "render": _tr("Render"),
+        "size": _tr("Size"),
+        "attempts": _tr("Attempts"),
+        "earlier": _tr("Earlier errors"),
+        "redacted": _tr("Redacted"),
+        "links_over": _tr("Links over limit"),
+        "error": _tr("Error"),
+    }
+    if of_steps:  # a command has no address and no title: what it is for, and its tool
+        titles.update(url=_tr("What for"), title=_tr("Tool"))
+    return titles[key]
+
+
+def spoken(unit: Unit) -> str:
+    """One unit as a sentence for a screen reader."""
+    parts = (state_word(unit)[2:], unit.name, unit.title, said_of(unit), earlier_of(unit))
+    return ", ".join(part for part in parts if part)
+
+
+def said_of(unit: Unit) -> str:
+    """Why a page failed, or what there is to say of one that was kept."""
+    return retold(unit.reason) or unit.remark_words
+
+
+def earlier_of(unit: Unit) -> str:
+    """What the attempts before the one that counted failed of, oldest first."""
+    return "; ".join(map(retold, unit.earlier))
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Units", text)
+
+
+def _number(value: float | None) -> float:
+    return -1.0 if value is None else value
+
+
+def _code(unit: Unit) -> str:
+    return state_word(unit) if unit.code is None else str(unit.code)
+
+
+def _ms(value: float | None) -> str:
+    return "" if value is None else took(value)
+
+
+_NUMBER = UnitColumn(
+    "number", lambda unit: count(unit.number + 1), lambda unit: unit.number, 6, is_number=True
+)
+
+
+def _rare(key: str, value: Callable[[Unit], int], width: int) -> UnitColumn:
+    """A count that most units do not have."""
+    return UnitColumn(
+        key,
+        lambda unit: count(value(unit)) if value(unit) else "",
+        value,
+        width,
+        is_number=True,
+        is_rare=True,
+    )
+
+
+_EARLIER = UnitColumn("earlier", earlier_of, lambda unit: unit.earlier, 30, is_rare=True)
+_RARE: Final = (
+    _rare("attempts", lambda unit: unit.attempts, 9),
+    _EARLIER,
+    _rare("redacted", lambda unit: unit.redacted, 10),
+    _rare("links_over", lambda unit: unit.links_over, 18),
+)
+_TITLE = UnitColumn("title", lambda unit: unit.title, lambda unit: unit.title.casefold(), 24)
+ITEM_COLUMNS: Final = (
+    _NUMBER,
+    UnitColumn("state", state_word, lambda unit: (unit.state, unit.failure), 12, is_toned=True),
+    UnitColumn("name", lambda unit: unit.name, lambda unit: unit.name, 56),
+    _TITLE,
+    *_RARE,
+    UnitColumn("reason", said_of, lambda unit: (unit.reason.casefold(), unit.remark)),
+)
+PAGE_COLUMNS: Final = (
+    _NUMBER,
+    UnitColumn("code", _code, lambda unit: (_number(unit.code), unit.state), 10, is_toned=True),
+    UnitColumn("url", lambda unit: unit.name, lambda unit: unit.name, 42),
+    _TITLE,
+    UnitColumn(
+        "depth",
+        lambda unit: "" if unit.depth is None else str(unit.depth),
+        lambda unit: _number(unit.depth),
+        6,
+        is_number=True,
+    ),
+    UnitColumn(
+        "response",
+        lambda unit: _ms(unit.response_ms),
+        lambda unit: _number(unit.response_ms),
+        10,
+        is_number=True,
+    ),
+    UnitColumn(
+        "render",
+        lambda unit: _ms(unit.render_ms),
+        lambda unit: _number(unit.render_ms),
+        10,
+        is_number=True,
+    ),
+    UnitColumn(
+        "size",
+        lambda unit: "" if unit.size_bytes is None else size_words(unit.size_bytes),
+        lambda unit: _number(unit.size_bytes),
+        9,
+        is_number=True,
+    ),
+    *_RARE,
+    UnitColumn("error", said_of, lambda unit: (unit.reason.casefold(), unit.remark)),
+)

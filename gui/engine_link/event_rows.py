@@ -1,0 +1,245 @@
+"""Events as the table of events shows them. Knows no Qt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from engine.model.blocked_places import Refusal, refusal
+from engine.model.display import ELLIPSIS, clipboard_cell, display
+from engine.model.records import TaskEvent
+from engine.model.status import moment
+from engine.text import words
+from engine.text.catalogue import retold
+from engine.text.host_waits import Wait, wait_of, wait_words
+from engine.text.messages import ENGLISH
+from engine.text.sizes import size_words
+from gui.details.budget_facts import advice_words, budget_names
+
+_TEXT_CHARS = 600
+_HEAD_CHARS = 300
+_UNIT_CHARS = 400
+_CLIPPED = "_clipped"  # `engine.ledger.event_tail` names it so
+REFUSED = "refused"  # the switch of what a browser was refused; in the file it is a `log`
+TONES = {
+    "failed": "bad",
+    "completed": "good",
+    "cancelled": "cancelled",
+    "cancel_requested": "warning",
+    "guard": "warning",
+    "started": "running",
+    REFUSED: "warning",
+}
+
+
+class EventRow(msgspec.Struct, frozen=True, gc=False):
+    """One event, ready to be shown. `guarded` is its line for the clipboard where that differs.
+
+    `refused` and `wait` are what it tells of an address that was refused and of a wait.
+    `place` is the byte at which its line begins, `ts` its time (ms since 1970; 0: not known),
+    `took_ms` what it says itself of how long it took, `unit` the unit that it ended.
+    """
+
+    at: str
+    kind: str
+    name: str
+    text: str
+    tone: str
+    guarded: str = ""
+    refused: Refusal | None = None
+    wait: Wait | None = None
+    place: int = -1
+    ts: float = 0
+    took_ms: float | None = None
+    unit: str = ""
+
+    @property
+    def line(self) -> str:
+        """The event as tab-separated text that no spreadsheet calculates."""
+        return self.guarded or f"{self.at}\t{self.name}\t{self.text}"
+
+
+class EventPart(msgspec.Struct, frozen=True):
+    """A part of a task's events, ready to be shown.
+
+    `older` ones stand before those that were told so far; `earlier` is how many lines of the
+    file stand before them, None where nobody counted.
+    """
+
+    rows: tuple[EventRow, ...]
+    skipped: int = 0
+    older: bool = False
+    earlier: int | None = None
+
+
+def event_row(event: TaskEvent, place: int = -1) -> EventRow:
+    """What one line of events.jsonl says, in words; unknown kinds and fields are shown too."""
+    refused, wait, data = refusal(event), wait_of(event), event.data or {}
+    kind = REFUSED if refused else event.kind
+    row = EventRow(
+        at=_clock(event.ts),
+        kind=kind,
+        name=kind_name(kind),
+        text=_told(refused, wait) or display(_text(event), _TEXT_CHARS),
+        tone="warning" if refused or wait else _tone(event),
+        refused=refused,
+        wait=wait,
+        place=place,
+        ts=moment(event.ts) or 0,
+        took_ms=moment(data.get("durationMs")) if event.kind == "tool_call" else None,
+        unit=display(_str(data.get("message")), _UNIT_CHARS) if event.kind == "progress" else "",
+    )
+    # Here, where a thread has the time for it: all of them may be copied at once.
+    guarded = "\t".join(map(clipboard_cell, (row.at, row.name, row.text)))
+    return row if guarded == row.line else msgspec.structs.replace(row, guarded=guarded)
+
+
+def _told(refused: Refusal | None, wait: Wait | None) -> str:
+    if refused is not None:
+        return refusal_words(refused)
+    return wait_words(wait) if wait is not None else ""
+
+
+def refusal_words(refused: Refusal, times: int = 1) -> str:
+    """`169.254.169.254:80: link-local address`, and how often where it was more than once."""
+    message = "refused.line" if times == 1 else "refused.line.times"
+    told = refused._asdict() | {"reason": retold(refused.reason) or words.NONE}
+    return words.say(message, count=words.count(times), **told)
+
+
+def _tone(event: TaskEvent) -> str:
+    data = event.data or {}
+    if event.kind == "tool_call":
+        return "bad" if data.get("ok") is False else ""
+    if event.kind == "budget":
+        return {"exceeded": "bad", "warning": "warning"}.get(str(data.get("to")), "")
+    if event.kind == "guard" and data.get("allowed") is True:
+        return "good"
+    return TONES.get(event.kind, "")
+
+
+def kind_name(kind: str) -> str:
+    """A kind of event in words; one that we do not know as it stands in the file."""
+    message = f"event.{kind}"
+    return words.say(message) if message in ENGLISH else display(kind, 40)
+
+
+def _clock(ts: object) -> str:
+    at = moment(ts)
+    if at is None:
+        return words.NONE
+    return f"{words.clock(at, at)}.{int(at % 1000):03d}"
+
+
+def _text(event: TaskEvent) -> str:
+    data = dict(event.data or {})
+    if _CLIPPED in data:
+        return _clipped(data)
+    if event.kind == "progress":
+        return _progress(data)
+    if event.kind == "log":
+        phase, note = data.pop("phase", ""), data.pop("note", "")
+        said = ": ".join(str(part) for part in (phase, note) if part)
+        return _join(said, data)
+    if event.kind in _TOLD:
+        return _TOLD[event.kind](data)
+    if event.kind == "failed":
+        error = data.get("error")
+        if isinstance(error, dict):
+            del data["error"]
+            data = {**data, "code": error.get("code"), "message": error.get("message")}
+        return _join(retold(_str(data.pop("message", None))), data)
+    return _join("", data)
+
+
+def _clipped(data: dict[str, Any]) -> str:
+    """The head of a line that is too long to be read whole, and how long it is."""
+    head, size = display(_str(data[_CLIPPED]), _HEAD_CHARS), data.get("_bytes")
+    told = size_words(size) if isinstance(size, int) else words.NONE
+    return f"{head.removesuffix(ELLIPSIS)}{ELLIPSIS} ({told})"
+
+
+def _tool_call(data: dict[str, Any]) -> str:
+    tool, ok, lasted = data.pop("tool", ""), data.pop("ok", None), moment(data.get("durationMs"))
+    parts = [str(tool), words.say("said.call.failed") if ok is False else ""]
+    if lasted is not None:
+        del data["durationMs"]
+        parts.append(words.took(lasted))
+    said, more = ", ".join(filter(None, parts)), data.pop("summary", None)
+    return _join(f"{said}: {more}" if more else said, data)
+
+
+def _budget(data: dict[str, Any]) -> str:
+    before, after = str(data.pop("from", "")), str(data.pop("to", ""))
+    names = budget_names(map(str, _items(data.pop(after, None))))
+    advice = advice_words(_str(data.pop("recommended_next", None)))
+    near = budget_names(map(str, _items(data.get("warning"))))
+    kept = {key: value for key, value in data.items() if value != [] and key != "warning"}
+    if near:
+        kept["near"] = near
+    message = f"said.budget.{after}"
+    if message not in ENGLISH:
+        return _join(f"{before} → {after}", kept)
+    said = words.say(message, names=names).strip(" :")
+    return _join(f"{said}. {advice}." if advice else said, kept)
+
+
+def _guard(data: dict[str, Any]) -> str:
+    """Refused, passed or forced; the counts stand in the contract, and in the file."""
+    allowed, forced = data.get("allowed"), data.get("forced")
+    reason, advice = (
+        retold(_str(data.get("reason"))),
+        retold(_str(data.get("suggested_next_action"))),
+    )
+    if isinstance(forced, dict):
+        by, why = _str(forced.get("by")), _str(forced.get("reason"))
+        return words.say("said.guard.forced", by=by, why=why, reason=reason)
+    if not isinstance(allowed, bool):
+        return _join("", data)
+    said = words.say(f"said.guard.{'allowed' if allowed else 'refused'}")
+    return " ".join(filter(None, [f"{said}:" if reason else said, reason, advice]))
+
+
+def _items(given: object) -> list[object]:
+    return given if isinstance(given, list) else []
+
+
+def _str(given: object) -> str:
+    return given if isinstance(given, str) else ""
+
+
+def _progress(data: dict[str, Any]) -> str:
+    done, total = data.pop("unitsDone", None), data.pop("unitsTotal", None)
+    message, failed = data.pop("message", ""), data.pop("unitsFailed", None)
+    said = "" if done is None else str(done) if total is None else f"{done}/{total}"
+    if failed is not None:
+        said = words.say("progress.failed", progress=said, failed=_value(failed))
+    return _join("  ".join(str(part) for part in (said, message) if part), data)
+
+
+def _join(said: str, rest: dict[str, Any]) -> str:
+    kept = {key: value for key, value in rest.items() if value is not None}
+    if not kept:
+        return said
+    if said == "" and len(kept) == 1:
+        (only,) = kept.values()
+        if isinstance(only, str):
+            return only
+    more = ", ".join(f"{key} {_value(value)}" for key, value in kept.items())
+    return f"{said} ({more})" if said else more
+
+
+def _value(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+_TOLD: dict[str, Callable[[dict[str, Any]], str]] = {
+    "tool_call": _tool_call,
+    "budget": _budget,
+    "guard": _guard,
+}

@@ -1,0 +1,78 @@
+"""When the filter hides everything: how many tasks each single condition keeps out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from engine.model.display import elide_right
+from engine.query import Filter
+from engine.text.words import count
+from gui.filters.filter_chips import Condition
+from gui.filters.match_counts import Counting
+from gui.style.banners import Choice
+from gui.style.theme import plain_keys
+from gui.tasks.facets import query_of
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+MOST = 2  # buttons beside the one that clears the filter
+_CHARS = 16
+
+
+def attach(window: MainWindow) -> None:
+    Nearest(window)
+
+
+class Nearest(QObject):
+    """Counts what the list would show without each of its conditions, once it shows nothing."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._asked = ""
+        self._found: dict[str, int] = {}
+        self._conditions: dict[str, Condition] = {}
+        self._counting = Counting(window.model, self)
+        self._counting.counted.connect(self._found.__setitem__)
+        self._counting.done.connect(self._tell)
+        window.narrowing.changed.connect(self._look)
+        window.model.shown_changed.connect(lambda *_: self._look())
+
+    def _look(self) -> None:
+        model = self._window.model
+        if model.rowCount() or not model.total or not model.is_filtered:
+            self._asked = ""
+            self._counting.stop()
+            return
+        if model.filter.text == self._asked:
+            return
+        self._asked = model.filter.text
+        self._window.area.show_nearest(())
+        conditions = self._window.narrowing.conditions
+        self._conditions = {one.query: one for one in conditions}
+        self._found.clear()
+        if len(conditions) > 1:
+            queries = {one.query: self._without(one) for one in conditions}
+            self._counting.count(queries)
+
+    def _without(self, one: Condition) -> Filter:
+        """What is left of the filter when this condition is taken away."""
+        narrowing = self._window.narrowing
+        facets = [facet for facet in narrowing.facets if query_of([facet]) != one.query]
+        typed = " ".join(part for part in narrowing.parts if part != one.query)
+        return Filter.of(f"{query_of(facets)} {typed}")
+
+    def _tell(self) -> None:
+        best = sorted(self._found, key=lambda query: -self._found[query])[:MOST]
+        self._window.area.show_nearest(
+            tuple(self._choice(query) for query in best if self._found[query])
+        )
+
+    def _choice(self, query: str) -> Choice:
+        one = self._conditions[query]
+        words = self.tr("{1} without ‘{0}’")
+        name = plain_keys(elide_right(one.name, _CHARS))
+        return Choice(words.format(name, count(self._found[query])), one.remove)

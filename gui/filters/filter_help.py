@@ -1,0 +1,94 @@
+"""What can be written into the filter: its fields with an example each, and how they are joined."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from PySide6.QtCore import QSize
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QHeaderView,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.query import FIELDS
+from engine.text.catalogue import retold
+from gui.style.completion_popup import Roomy
+from gui.style.tab_order import InOrder
+from gui.style.theme import heading, plain_label
+from gui.tasks.facets import ROOT
+
+_SIZE = QSize(620, 560)
+_EXAMPLE_WIDTH = 260
+_ALT = "⌥" if sys.platform == "darwin" else "Alt"
+
+
+class FilterHelp(InOrder, QDialog):
+    """Stays open beside the window; a double click or Enter puts an example into the filter."""
+
+    def __init__(
+        self, put: Callable[[str], object], parent: QWidget, *, several: bool = False
+    ) -> None:
+        super().__init__(parent)
+        self._put, self._several = put, several
+        self.setWindowTitle(self.tr("What can be filtered by"))
+        self.resize(_SIZE)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 14, 16, 12)
+        column.setSpacing(8)
+        column.addWidget(heading(self.tr("Words, and conditions of fields"), self))
+        lead = self.tr(
+            "Every word must occur in the task's id, name, address, kind, state or error. A field "
+            "with a value asks for more. Double-click an example to use it."
+        )
+        column.addWidget(plain_label(lead, self, wrap=True))
+        self.table = self._table()
+        column.addWidget(self.table, 1)
+        close = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        close.rejected.connect(self.close)
+        column.addWidget(close)
+
+    def _table(self) -> QTreeWidget:
+        table = QTreeWidget(self)
+        table.setAccessibleName(self.windowTitle())
+        table.setColumnCount(2)
+        table.setHeaderLabels([self.tr("Write"), self.tr("Finds")])
+        table.setRootIsDecorated(False)
+        table.setUniformRowHeights(True)
+        table.setAlternatingRowColors(True)
+        table.setTabKeyNavigation(False)
+        table.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)
+        table.header().resizeSection(0, _EXAMPLE_WIDTH)
+        by_hand = self.tr("{0}+click on a cell").format(_ALT)
+        rows = (*self._joining(), (by_hand, self.tr("the value of that cell")), *self._fields())
+        for example, meaning in rows:
+            QTreeWidgetItem(table, [example, meaning])
+        table.setCurrentIndex(table.model().index(0, 0))
+        table.setItemDelegate(Roomy(table))
+        table.itemActivated.connect(lambda item, _: self._use(item.text(0)))
+        return table
+
+    def _joining(self) -> tuple[tuple[str, str], ...]:
+        return (
+            ("shop timeout", self.tr("both words, in any order")),
+            ('"page timeout"', self.tr("these words together, as they stand")),
+            ("status:failed kind:crawl", self.tr("both conditions")),
+            ("status:failed OR status:orphaned", self.tr("one of them")),
+            ("-host:example.com", self.tr("all but these")),
+            ("(status:failed OR budget:exceeded) age:<1d", self.tr("brackets join")),
+            ("host:*.example.com", self.tr("* stands for any text")),
+        )
+
+    def _fields(self) -> list[tuple[str, str]]:
+        """Of a single ledger nobody asks which it is."""
+        fields = ((name, one) for name, one in FIELDS.items() if self._several or name != ROOT)
+        return [(f"{name}:{one.example}", retold(one.help)) for name, one in fields]
+
+    def _use(self, example: str) -> None:
+        if _ALT + "+" not in example:  # that one is done with the mouse
+            self._put(example)

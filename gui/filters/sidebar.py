@@ -1,0 +1,280 @@
+"""The facets of the list with their live counts: click replaces, Ctrl+click adds or takes away."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from PySide6.QtCore import QPoint, QTimer, Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QApplication, QTreeWidgetItem, QVBoxLayout, QWidget
+
+from engine.model.status import Facet
+from engine.text import words
+from gui.filters.facet_items import VIEW, FacetItems, Lost
+from gui.filters.facet_names import VIEWS, facet_name
+from gui.filters.facet_tree import NO_UPDATE, FacetTree, children, hide, is_facet, key_of
+from gui.tasks.facets import (
+    AGE,
+    AGES,
+    BUDGET,
+    HOST,
+    KIND,
+    OLDER,
+    ROOT,
+    STATUS,
+    FacetCounts,
+    group_of,
+)
+
+MORE = "more:"
+FEW, MANY = 8, 200
+_PAD = 8
+# Kinds, hosts and ages are shown anew at most so often while tasks keep changing.
+_REFRESH_MS = 300
+_AGEING_MS = 30_000
+_EVERYTHING = Facet.ALL.value
+# These few are always offered; the others only while a task has them or they are chosen.
+_ALWAYS = frozenset(
+    {Facet.ALL, Facet.ATTENTION, Facet.PENDING, Facet.RUNNING, Facet.COMPLETED, Facet.FAILED}
+)
+
+
+class Sidebar(QWidget):
+    """Emits `facet_changed` with the chosen facets' keys; an empty tuple means all tasks.
+
+    `view_chosen` carries the name of a view; `menu_wanted` an item's key and where.
+    """
+
+    facet_changed = Signal(object)
+    view_chosen = Signal(str)
+    menu_wanted = Signal(str, QPoint)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._counts: Mapping[str, int] = {}
+        self._facets = FacetCounts()
+        self._now_ms: Callable[[], float] = lambda: 0.0
+        self._chosen: tuple[str, ...] = ()
+        self._shows_empty = False
+        self._lost: Mapping[str, Lost] = {}
+        self._open: set[str] = set()  # groups of which more than a few are shown
+        self._soon = QTimer(self, singleShot=True)
+        self._soon.timeout.connect(self._refresh)
+        self._ageing = QTimer(self, interval=_AGEING_MS)
+        self._ageing.timeout.connect(self._refresh)
+        self._tree = FacetTree(self)
+        self._tree.setAccessibleName(words.say("sidebar.name"))
+        control = "⌘" if QApplication.platformName() == "cocoa" else "Ctrl"
+        self._items = FacetItems(self._tree, words.say("facet.hint", modifier=control))
+        self._heads = self._items.heads
+        self._lay_out()
+        self._tree.itemSelectionChanged.connect(self._choose)
+        self._tree.pressed_item.connect(self._press)
+        self._tree.menu_for.connect(lambda item, at: self.menu_wanted.emit(key_of(item), at))
+        self._tree.itemExpanded.connect(lambda _: self._soon.start(0))
+        self.show_counts({})
+        self._mark(())
+
+    def _lay_out(self) -> None:
+        for facet in Facet:
+            name = words.say(f"facet.{facet.value}")
+            self._items.add(STATUS, facet.value, name, sign=facet.value)
+        for key in (*AGES, OLDER):
+            self._items.add(AGE, key, self.name_of(key))
+        everything = self._tree.indexFromItem(self._items.by_key[_EVERYTHING])
+        self._tree.selectionModel().setCurrentIndex(everything, NO_UPDATE)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(_PAD, _PAD, 0, _PAD)
+        column.addWidget(self._tree, 1)
+
+    def follow(self, facets: FacetCounts, now_ms: Callable[[], float]) -> None:
+        """Show these counts from now on, whenever `show_counts` is told."""
+        self._facets, self._now_ms = facets, now_ms
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The chosen facets' keys, to be kept and given to `select` at the next start."""
+        return self._chosen
+
+    def select(self, keys: Iterable[str]) -> None:
+        """Choose these facets and say so; unknown ones are left out, none means all."""
+        wanted = tuple(key for key in dict.fromkeys(keys) if group_of(key))
+        if wanted != self._chosen:
+            self._mark(wanted)
+            self.facet_changed.emit(wanted)
+
+    def name_of(self, facet: str) -> str:
+        """What a facet is called."""
+        return facet_name(facet, self._facets)
+
+    def show_counts(self, counts: Mapping[str, int]) -> None:
+        """Show how many tasks each state has; the other groups follow in a moment."""
+        self._counts = dict(counts)
+        for facet in Facet:
+            if self._items.count(facet.value, self._counts.get(facet.value, 0)):
+                self._hide_empty_one(facet.value)
+        if not self._soon.isActive():
+            self._soon.start(_REFRESH_MS)
+
+    def show_lost(self, lost: Mapping[str, Lost]) -> None:
+        """What is said of these facets, by key, instead of a number; of no other from now on."""
+        if lost != self._lost:
+            self._lost = lost
+            self._refresh()
+
+    def show_views(self, views: Sequence[tuple[str, str, str]], current: str) -> None:
+        """The views to choose from, as key, name and what each says; `current` is in force."""
+        self._items.show_views(views, current)
+
+    def count_view(self, key: str, number: int) -> None:
+        """How many tasks a view has now."""
+        self._items.count_view(key, number)
+
+    @property
+    def shows_views(self) -> bool:
+        """Can the counts of the views be seen now?"""
+        return self.isVisible() and self._heads[VIEWS].isExpanded()
+
+    @property
+    def shows_empty(self) -> bool:
+        return self._shows_empty
+
+    def show_empty(self, shown: bool) -> None:
+        """Offer also the states that no task is in."""
+        self._shows_empty = shown
+        self._hide_empty()
+
+    def save_state(self) -> str:
+        """What is chosen and how the groups stand, for `restore_state`."""
+        state = {"chosen": self._chosen, "folded": self.folded, "empty": self._shows_empty}
+        return json.dumps(state)
+
+    def restore_state(self, text: str) -> bool:
+        """Stand as `save_state` told; anything else changes nothing."""
+        try:
+            state = json.loads(text)
+            chosen, folded = map(str, state["chosen"]), [str(each) for each in state["folded"]]
+            empty = bool(state["empty"])
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return False
+        self.fold(folded)
+        self.show_empty(empty)
+        self.select(chosen)
+        return True
+
+    @property
+    def folded(self) -> tuple[str, ...]:
+        """The groups of which only the heading is shown."""
+        return tuple(group for group, head in self._heads.items() if not head.isExpanded())
+
+    def fold(self, groups: Iterable[str]) -> None:
+        """Show only the headings of these groups."""
+        folded = set(groups)
+        for group, head in self._heads.items():
+            head.setExpanded(group not in folded)
+
+    # what changes with the tasks
+
+    def _refresh(self) -> None:
+        if not self.isVisible():
+            return
+        now_ms = self._now_ms()
+        for group in (ROOT, KIND, HOST, BUDGET):
+            self._show_group(group)
+        for key in (*AGES, OLDER):
+            self._items.count(key, self._facets.of(key, now_ms))
+
+    def _show_group(self, group: str) -> None:
+        head, size = self._heads[group], self._facets.size(group)
+        kept = [key for key in self._chosen if group_of(key) == group]
+        hide(head, not size and not kept)
+        if not head.isExpanded() and not kept:
+            return
+        limit = MANY if group in self._open else FEW
+        most = self._facets.most(group, limit)
+        wanted = sorted({*most, *kept}) if group == BUDGET else [*most, *(set(kept) - set(most))]
+        self._arrange(group, wanted)
+        for key in wanted:
+            lost = self._lost.get(key)
+            self._items.show_lost(key, self.name_of(key), lost)
+            if lost is None:
+                self._items.count(key, self._facets.of(key, 0))
+        self._show_more(group, size, limit)
+
+    def _arrange(self, group: str, wanted: list[str]) -> None:
+        items = children(self._heads[group])
+        shown = [key_of(item) for item in items if is_facet(item)]
+        if shown == wanted:
+            return
+        blocked = self._tree.blockSignals(True)
+        current = self._tree.currentItem()
+        held = key_of(current) if current is not None else ""
+        for key in shown:
+            self._items.drop(key)
+        for key in wanted:
+            self._items.add(group, key, self.name_of(key))
+        if held in self._items.by_key and held in shown:
+            index = self._tree.indexFromItem(self._items.by_key[held])
+            self._tree.selectionModel().setCurrentIndex(index, NO_UPDATE)
+        self._tree.blockSignals(blocked)
+        self._mark(self._chosen)
+
+    def _show_more(self, group: str, size: int, limit: int) -> None:
+        key = MORE + group
+        if key in self._items.by_key:
+            self._items.drop(key)
+        if size > FEW:
+            more = self.tr("Show more of {0}").format(words.count(size))
+            self._items.add_button(group, key, more if limit == FEW else self.tr("Show fewer"))
+
+    def _hide_empty(self) -> None:
+        for facet in Facet:
+            self._hide_empty_one(facet.value)
+
+    def _hide_empty_one(self, key: str) -> None:
+        if group_of(key) == STATUS:
+            has = self._counts.get(key, 0) > 0 or self._shows_empty
+            hide(self._items.by_key[key], not (key in _ALWAYS or key in self._chosen or has))
+
+    # choosing
+
+    def _press(self, item: QTreeWidgetItem) -> None:
+        key = key_of(item)
+        if key.startswith(VIEW):
+            self.view_chosen.emit(key.removeprefix(VIEW))
+        elif key.startswith(MORE):
+            self._open ^= {key.removeprefix(MORE)}
+            self._soon.start(0)
+
+    def _mark(self, keys: tuple[str, ...]) -> None:
+        self._chosen = keys
+        missing = {group_of(key) for key in keys if key not in self._items.by_key}
+        for group in missing:
+            self._heads[group].setExpanded(True)
+            self._show_group(group)
+        blocked = self._tree.blockSignals(True)
+        for key, item in self._items.by_key.items():
+            item.setSelected(key in keys or (not keys and key == _EVERYTHING))
+        self._tree.blockSignals(blocked)
+        self._hide_empty()
+        self._tree.viewport().update()
+
+    def _choose(self) -> None:
+        keys = tuple(key_of(item) for item in self._tree.selectedItems())
+        # "All" beside another facet gives way to it, unless it is what was clicked last.
+        latest = self._tree.currentItem()
+        last_key = key_of(latest) if latest is not None else ""
+        if not keys or keys == (_EVERYTHING,) or (_EVERYTHING in keys and last_key == _EVERYTHING):
+            wanted: tuple[str, ...] = ()
+        else:
+            wanted = tuple(key for key in keys if key != _EVERYTHING)
+        changed = wanted != self._chosen
+        self._mark(wanted)
+        if changed:
+            self.facet_changed.emit(wanted)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._ageing.start()
+        self._soon.start(0)

@@ -1,0 +1,247 @@
+"""Saved views in the window: in a menu and at the side, with counts; saving, renaming, removing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QByteArray, QObject, QPoint, Qt, QTimer
+from PySide6.QtWidgets import QMenu
+
+from engine.query import Filter, QueryError, term
+from gui.filters.active_filter import joined
+from gui.filters.facet_items import VIEW
+from gui.filters.match_counts import Counting
+from gui.filters.saved_views import SavedView, SavedViews, clean_name, own_key
+from gui.style.theme import plain_keys
+from gui.tasks.facets import ROOT, group_of, query_of
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+# Views are counted anew at most so often while tasks change, in at most a fiftieth of the time.
+_COUNT_MS = 2000
+_COUNT_SHARE = 50
+_AGEING_MS = 60_000
+
+
+def attach(window: MainWindow) -> None:
+    Views(window)
+
+
+class Views(QObject):
+    """Offers the views, and keeps the one in force marked."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self.saved = SavedViews(window.desk.preferences, self)
+        window.beside.renamed.connect(self._rename_ledger)
+        self._counting = Counting(window.model, self)
+        self._missed = False
+        self._soon = QTimer(self, singleShot=True, interval=_COUNT_MS)
+        self._soon.timeout.connect(self._count)
+        self._ageing = QTimer(self, interval=_AGEING_MS)
+        self._ageing.timeout.connect(self._soon.start)
+        self._ageing.start()
+        acts = window.acts
+        save = acts.add("save_view", self.tr("Sa&ve view…"), ["Ctrl+Alt+S"])
+        save.triggered.connect(lambda _=False: self.save())
+        clear = acts.add("clear_filter", self.tr("Cl&ear the filter"), ["Ctrl+Shift+X"])
+        clear.triggered.connect(lambda _=False: window.narrowing.clear())
+        self._menu = acts.add_menu("views", self.tr("&Views"))
+        self._menu.aboutToShow.connect(self._fill)
+        self._connect()
+        self._show()
+
+    def _connect(self) -> None:
+        window = self._window
+        self.saved.changed.connect(self._show)
+        window.narrowing.changed.connect(self._show)
+        window.filter_bar.chips.save_wanted.connect(self.save)
+        window.sidebar.view_chosen.connect(self._choose)
+        window.sidebar.menu_wanted.connect(self._menu_for)
+        window.model.counts_changed.connect(lambda _: self._count_soon())
+        window.loaded.connect(self._count_first)
+        self._counting.counted.connect(window.sidebar.count_view)
+        self._counting.done.connect(self._counted)
+
+    # what is in force
+
+    @property
+    def current(self) -> SavedView | None:
+        """The view that the list shows now, if it is one."""
+        narrowing = self._window.narrowing
+        facets, text = frozenset(narrowing.facets), narrowing.typed
+        for view in self.saved.all:
+            if frozenset(view.facets) == facets and _plainly(view.query) == text:
+                return view
+        return None
+
+    def show_view(self, view: SavedView) -> None:
+        """Narrow and arrange the list as `view` says."""
+        window = self._window
+        if view.columns:
+            window.table.restore_header(QByteArray(view.columns.encode()))
+        if view.sort:
+            window.model.set_sort(list(view.sort))
+        window.narrowing.show(view.query, view.facets)
+        self.saved.use(view)
+
+    def _choose(self, key: str) -> None:
+        view = self.saved.find(key)
+        if view is None:
+            return
+        current = self.current
+        if current is not None and current.key == key:  # once more: back to all
+            self._window.narrowing.clear()
+        else:
+            self.show_view(view)
+
+    def _show(self) -> None:
+        current = self.current
+        views = [(view.key, view.name, view_query(view)) for view in self.saved.all]
+        self._window.sidebar.show_views(views, current.key if current is not None else "")
+        self._count_soon()
+
+    # counts
+
+    def _count_soon(self) -> None:
+        if self._counting.is_busy:  # what is new now is not among what is being counted
+            self._missed = True
+        elif not self._soon.isActive():
+            self._soon.start()
+
+    def _count_first(self) -> None:
+        """The list is whole: nobody need wait for the first numbers."""
+        self._window.loaded.disconnect(self._count_first)
+        self._count()
+
+    def _count(self) -> None:
+        if not self._window.sidebar.shows_views or self._counting.is_busy:
+            return
+        self._counting.count(
+            {view.key: wanted for view in self.saved.all if (wanted := _filter(view)) is not None}
+        )
+
+    def _counted(self) -> None:
+        self._soon.setInterval(max(_COUNT_MS, self._counting.took_ms * _COUNT_SHARE))
+        if self._missed:
+            self._missed = False
+            self._soon.start()
+
+    # saving
+
+    def save(self) -> None:
+        """Ask for a name and keep what the list shows now."""
+        from gui.filters.save_view import SaveView, opened
+
+        taken = {view.key for view in self.saved.own}
+        dialog = SaveView(taken, self._save, self._window)
+        current = self.current
+        dialog.start_with(current.name if current is not None and current.is_own else "")
+        opened(dialog)
+
+    def _save(self, name: str, with_layout: bool) -> None:
+        window = self._window
+        header = bytes(window.table.header().saveState().data()).decode() if with_layout else ""
+        view = SavedView(
+            key=own_key(name),
+            name=clean_name(name),
+            query=window.narrowing.typed,
+            facets=window.narrowing.facets,
+            sort=tuple(window.model.sort_keys) if with_layout else (),
+            columns=header,
+        )
+        self.saved.save(view)
+        self.saved.use(view)
+
+    def _rename_ledger(self, label: str, wanted: str) -> None:
+        self.saved.rename_facet(term(ROOT, label), term(ROOT, wanted))
+
+    def _rename(self, view: SavedView) -> None:
+        from gui.filters.save_view import RenameView, opened
+
+        taken = {each.key for each in self.saved.own if each.key != view.key}
+        dialog = RenameView(taken, lambda name, _: self.saved.rename(view.key, name), self._window)
+        dialog.start_with(view.name)
+        opened(dialog)
+
+    # menus
+
+    def _fill(self) -> None:
+        menu, current, last = self._menu, self.current, self.saved.last
+        menu.clear()
+        if last is not None and (current is None or current.key != last.key):
+            again = menu.addAction(self.tr("&Back to {0}").format(plain_keys(last.name)))
+            again.triggered.connect(lambda _=False: self.show_view(last))
+            menu.addSeparator()
+        own = True
+        for view in self.saved.all:
+            if own and not view.is_own and self.saved.own:
+                menu.addSeparator()
+            own = view.is_own
+            action = menu.addAction(plain_keys(view.name))
+            action.setCheckable(True)
+            action.setChecked(current is not None and view.key == current.key)
+            action.triggered.connect(lambda _=False, view=view: self.show_view(view))
+
+    def _menu_for(self, key: str, at: QPoint) -> None:
+        """What can be done with everything in a facet or a view."""
+        window = self._window
+        menu = QMenu(window.sidebar)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        view = self.saved.find(key.removeprefix(VIEW)) if key.startswith(VIEW) else None
+        if view is not None:
+            self.show_view(view)
+        elif group_of(key) and key not in window.sidebar.chosen:
+            window.sidebar.select((key,))
+        elif key == "all":
+            window.narrowing.clear()
+        if view is not None or group_of(key) or key == "all":
+            self._fill_for_all(menu)
+        if view is not None:
+            self._fill_for_view(menu, view)
+        else:
+            menu.addSeparator()
+            empty = menu.addAction(self.tr("Show &empty states"))
+            empty.setCheckable(True)
+            empty.setChecked(window.sidebar.shows_empty)
+            empty.toggled.connect(window.sidebar.show_empty)
+        menu.popup(at)
+
+    def _fill_for_view(self, menu: QMenu, view: SavedView) -> None:
+        if view.is_own:
+            menu.addSeparator()
+            rename = menu.addAction(self.tr("Re&name the view…"))
+            rename.triggered.connect(lambda _=False: self._rename(view))
+            remove = menu.addAction(self.tr("&Remove the view"))
+            remove.triggered.connect(lambda _=False: self.saved.remove(view.key))
+
+    def _fill_for_all(self, menu: QMenu) -> None:
+        """The menu of a row, for every task that the list shows now."""
+        window = self._window
+        window.table.selectAll()
+        title = menu.addAction(plain_keys(window.scope.describes()))
+        title.setEnabled(False)
+        menu.addSeparator()
+        if len(window.scope):
+            window.acts.fill_context_menu(menu)
+
+
+def view_query(view: SavedView) -> str:
+    """All that a view narrows the list by, as one query."""
+    return " ".join(each for each in (query_of(view.facets), view.query) if each)
+
+
+def _filter(view: SavedView) -> Filter | None:
+    try:
+        return joined(query_of(view.facets), view.query)
+    except QueryError:  # kept by another version, whose fields we do not know
+        return None
+
+
+def _plainly(query: str) -> str:
+    try:
+        return Filter.of(query).text
+    except QueryError:
+        return query

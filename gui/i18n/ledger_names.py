@@ -1,0 +1,105 @@
+"""How the ledgers beside the window's own are called and how they stand, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from PySide6.QtCore import QCoreApplication
+
+from engine.model.display import display
+from engine.model.records import TaskView
+from engine.service.router.connection_state import LedgerState
+from engine.text.catalogue import retold
+from engine.text.words import count, task_name
+
+LOST: Final = ("gone", "unusable")
+TONES: Final = {
+    "opening": "muted",
+    "live": "good",
+    "polling": "warning",
+    "gone": "bad",
+    "unusable": "bad",
+}
+_WORST: Final = ("gone", "unusable", "polling", "opening", "live")  # the most pressing first
+_MOST_NAMED: Final = 3
+
+
+def state_word(state: LedgerState) -> str:
+    """How it is now, in a word or two."""
+    words = {
+        "opening": QCoreApplication.translate("Ledgers", "Opening…"),
+        "live": QCoreApplication.translate("Ledgers", "Live"),
+        "polling": QCoreApplication.translate("Ledgers", "Polling"),
+        "gone": QCoreApplication.translate("Ledgers", "Folder gone"),
+        "unusable": QCoreApplication.translate("Ledgers", "Cannot be used"),
+    }
+    return words[state.state]
+
+
+def number_of_tasks(number: int) -> str:
+    if number == 1:
+        return QCoreApplication.translate("Ledgers", "1 task")
+    return QCoreApplication.translate("Ledgers", "{0} tasks").format(count(number))
+
+
+def lost_words(state: LedgerState, known: int) -> tuple[str, str]:
+    """Of a ledger that cannot be looked at now, for the side of the list: its name with a word,
+    and what is true of its `known` tasks."""
+    name = QCoreApplication.translate("Ledgers", "{0}: {1}")
+    name, reason = name.format(state.label, state_word(state)), retold(state.reason)
+    if not known:
+        return name, reason
+    said = QCoreApplication.translate(
+        "Ledgers", "It had {0} when it was last seen; they are not listed now."
+    )
+    told = (reason, said.format(number_of_tasks(known)))
+    return name, "\n".join(filter(None, told))
+
+
+def line_of(state: LedgerState) -> str:
+    """One ledger in one line: what it is called, where, how it is, how many tasks."""
+    path, word = display(str(state.path)), state_word(state)
+    line = QCoreApplication.translate("Ledgers", "{0} at {1}: {2}, {3}")
+    if state.watch_only:
+        line = QCoreApplication.translate("Ledgers", "{0} at {1}: {2}, {3}, only watched")
+    return line.format(state.label, path, word.rstrip("…"), number_of_tasks(state.tasks))
+
+
+def name_with_ledger(view: TaskView) -> str:
+    """Which task, and in which ledger if that is not the window's own: names alone may be alike."""
+    name = task_name(view)
+    words = QCoreApplication.translate("Ledgers", "{0} at {1}")
+    return words.format(name, view.ledger) if view.ledger else name
+
+
+def place_of(state: LedgerState) -> str:
+    """Where the tasks of a ledger beside are, for their details."""
+    words = QCoreApplication.translate("Ledgers", "{0}: {1}")
+    if state.watch_only:
+        words = QCoreApplication.translate("Ledgers", "{0}: {1} (only watched)")
+    return words.format(state.label, display(str(state.path)))
+
+
+def summed_up(states: Sequence[LedgerState]) -> tuple[str, str, str]:
+    """All of them for the status bar: tone, a few words, and a line for each."""
+    number = len(states)
+    lost = sum(one.state in LOST for one in states)
+    worst = min((one.state for one in states), key=_WORST.index, default="live")
+    if lost:
+        words = QCoreApplication.translate("Ledgers", "{0} beside, {1} lost")
+    else:
+        words = QCoreApplication.translate("Ledgers", "{0} beside")
+    hint = "\n".join(f"{line_of(one)}\n{retold(one.reason)}".strip() for one in states)
+    return TONES[worst], words.format(count(number), count(lost)), hint
+
+
+def title_of(root: str, states: Sequence[LedgerState]) -> str:
+    """What the window's title says: its own ledger, and those beside it."""
+    if not states:
+        return root
+    if len(states) > _MOST_NAMED:
+        words = QCoreApplication.translate("Ledgers", "{0} and {1} more ledgers")
+        return words.format(root, count(len(states)))
+    labels = ", ".join(one.label for one in states)
+    return QCoreApplication.translate("Ledgers", "{0} and {1}").format(root, labels)

@@ -1,0 +1,120 @@
+"""The line above the list that tells of a ledger that cannot be read now, and of the ways out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from engine.model.errors import EngineError
+from engine.service.router.connection_state import LedgerState
+from engine.text.catalogue import retold
+from engine.text.words import count
+from gui.i18n import language
+from gui.i18n.ledger_names import LOST
+from gui.style.banners import Banner, Choice
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+_Told = frozenset[tuple[str, str]]
+
+
+def attach(window: MainWindow) -> LedgerTrouble:
+    """Hang the line into the window."""
+    return LedgerTrouble(window)
+
+
+class LedgerTrouble(QObject):
+    """What was closed by hand is not told again until another ledger is lost, or the same anew."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window, self._beside = window, window.beside
+        self._closed: _Told = frozenset()
+        self.bar = Banner(window)
+        window.middle.insertWidget(window.middle.indexOf(window.banner) + 1, self.bar)
+        self.bar.closed.connect(self._close)
+        self._beside.changed.connect(self._tell)
+        window.bridge.health.connect(lambda _: self._tell())
+
+    @property
+    def _lost(self) -> list[LedgerState]:
+        return [one for one in self._beside.states if one.state in LOST]
+
+    @property
+    def _told(self) -> _Told:
+        """What there is to tell of now."""
+        if self._waits:
+            return frozenset({("", "closed")})
+        lost = frozenset((one.label, one.state) for one in self._lost)
+        return lost | {("", "gone")} if self._own_lost() else lost
+
+    @property
+    def _waits(self) -> bool:
+        """Is the window's own ledger not open yet, so that those beside cannot be shown?"""
+        return self._window.bridge.trouble is not None and bool(self._beside.states)
+
+    def _tell(self) -> None:
+        """Say which ledgers cannot be read now; hide the line when all are there again."""
+        lost, own, told = self._lost, self._own_lost(), self._told
+        self._closed &= told
+        if not told or told == self._closed:
+            self.bar.hide()
+            return
+        title, sentence = self._words(lost, own)
+        if self.bar.title != title:
+            self.bar.tell(title, sentence, self._choices(lost))
+
+    def _own_lost(self) -> str:
+        """Why the window's own folder is not there; its card would hide what stands beside."""
+        health = self._window.bridge.look_at_health()
+        gone = health.watcher == "gone" and self._beside.states
+        return retold(health.watcher_reason) or health.root if gone else ""
+
+    def _waiting(self) -> tuple[str, str]:
+        """Its card says why it cannot be opened, here stands what that means for the others."""
+        labels = ", ".join(one.label for one in self._beside.states)
+        words = self.tr("Not shown until then: {0}. It is tried again every few seconds.")
+        way = self.tr("With another folder as the window’s own they are shown at once.")
+        title = self.tr("The window’s own ledger cannot be opened")
+        return title, f"{words.format(labels)}\n{way}"
+
+    def _words(self, lost: Sequence[LedgerState], own: str) -> tuple[str, str]:
+        if self._waits:
+            return self._waiting()
+        goes_on = self.tr("The others go on; what is gone is looked for again every few seconds.")
+        reasons = [self._reason(one) for one in lost] + ([own] if own else [])
+        if len(lost) == 1 and not own:
+            title = self.tr("The folder of “{0}” is gone")
+            if lost[0].state == "unusable":
+                title = self.tr("The ledger “{0}” cannot be used")
+            title = title.format(lost[0].label)
+        elif own and not lost:
+            title = self.tr("The window’s own ledger folder is gone")
+        else:
+            title = self.tr("{0} ledgers cannot be used").format(count(len(lost) + bool(own)))
+        return title, "\n".join([*reasons, goes_on])
+
+    @staticmethod
+    def _reason(state: LedgerState) -> str:
+        error = state.error
+        told = isinstance(error, EngineError) and language.sentence(error)
+        said = told or retold(state.reason)
+        return said or str(state.path)
+
+    def _choices(self, lost: Sequence[LedgerState]) -> tuple[Choice, ...]:
+        again = Choice(self.tr("Look again"), self._window.bridge.rescan)
+        page = Choice(self.tr("Ledgers…"), self._beside.page_wanted.emit)
+        if self._waits:
+            other = Choice(self.tr("Open another folder…"), self._window.choose_folder)
+            return again, other, page
+        if len(lost) != 1:
+            return again, page
+        label = lost[0].label
+        remove = Choice(self.tr("Take it out of this window"), lambda: self._beside.remove(label))
+        return again, remove, page
+
+    def _close(self) -> None:
+        self._closed = self._told

@@ -1,0 +1,286 @@
+"""The window in which a result is looked through: pages, pictures, JSON, text, log and more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QMenu,
+    QPushButton,
+    QTabWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.model.display import elide_right
+from engine.model.records import ENVELOPE, RESULT_NAME, TaskView
+from engine.model.status import look
+from engine.results.units import Unit, UnitFilter
+from engine.service.feed import Batch
+from engine.text import words
+from gui.details.file_handle import FileHandle
+from gui.details.json_view import JsonView
+from gui.details.unit_columns import PAGE_COLUMNS
+from gui.details.unit_list import UnitList
+from gui.engine_link.services import Desk
+from gui.results.contract_tab import ContractTab
+from gui.results.differences_tab import Diff
+from gui.results.log_tab import Log
+from gui.results.preview_tab import Preview
+from gui.results.source_tab import Source
+from gui.results.viewer_tab import ViewerTab
+from gui.style.tab_order import InOrder
+from gui.style.theme import TonedLabel, heading, plain_tip, plain_title
+from gui.tasks.row import Row
+
+SIZE = (1080, 720)
+SMALLEST = (760, 460)
+_HEAD_CHARS = 110
+_OF_PAGES = ("depth", "response", "render", "size")
+
+
+class Around(NamedTuple):
+    """What the viewer asks of the window that it belongs to."""
+
+    neighbour: Callable[[str, int], TaskView | None]
+    known: Callable[[], Sequence[Row]]
+    export: Callable[[TaskView, UnitFilter | None], object]
+    show_folder: Callable[[str], object]
+
+
+class ResultWindow(InOrder, QWidget):
+    """Stands beside the main window; `show_task` puts another result into it."""
+
+    def __init__(self, desk: Desk, around: Around, parent: QWidget | None = None) -> None:
+        super().__init__(parent, Qt.WindowType.Window)
+        self._desk, self._around = desk, around
+        self._view: TaskView | None = None
+        self._wanted: int | None = None
+        self._aside = False
+        self.setMinimumSize(*SMALLEST)
+        self.resize(*SIZE)
+        self._name = heading("", self, grow=1.1)
+        self._state = TonedLabel("", "muted", self)
+        self.back, self.on = QToolButton(self), QToolButton(self)
+        self.export = QPushButton(self.tr("Export"), self)
+        self.folder = QPushButton(self.tr("Show in folder"), self)
+        self.pages = UnitList(desk, PAGE_COLUMNS, self)
+        self.handle = FileHandle(desk, self._name, lambda _: (self.task_id, RESULT_NAME))
+        self._name.setCursor(Qt.CursorShape.OpenHandCursor)
+        self._name.setToolTip(plain_tip(self.tr("Pull this out to copy the result file")))
+        self.tabs = QTabWidget(self)
+        self._soon = QTimer(self, singleShot=True, interval=0)
+        self._lay_out()
+        self._connect()
+
+    def _lay_out(self) -> None:
+        for button, sign, name in (
+            (self.back, "◀", self.tr("The result above in the list")),
+            (self.on, "▶", self.tr("The result below in the list")),
+        ):
+            button.setText(sign)
+            button.setAccessibleName(name)
+            button.setToolTip(plain_tip(name))
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        menu = QMenu(self.export)
+        self.this_view = menu.addAction(self.tr("This view…"))
+        self.everything = menu.addAction(self.tr("Everything…"))
+        self.export.setMenu(menu)
+        row = QHBoxLayout()
+        for widget in (self.back, self.on, self._name, self._state):
+            row.addWidget(widget, 1 if widget is self._name else 0)
+        row.addWidget(self.export)
+        row.addWidget(self.folder)
+        self._fill_tabs()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(10, 8, 10, 10)
+        column.addLayout(row)
+        column.addWidget(self.tabs, 1)
+
+    def _fill_tabs(self) -> None:
+        desk = self._desk
+        self.json = JsonTab(desk, self)
+        self.preview, self.source, self.log = Preview(desk), Source(desk), Log(desk)
+        self.contract, self.diff = ContractTab(desk), Diff(desk, self._around.known)
+        self.tabs.setDocumentMode(True)
+        for tab, title in (
+            (self.pages, self.tr("Pages")),
+            (self.preview, self.tr("Preview")),
+            (self.json, self.tr("JSON")),
+            (self.source, self.tr("Source")),
+            (self.log, self.tr("Log")),
+            (self.diff, self.tr("Diff")),
+            (self.contract, self.tr("Contract")),
+        ):
+            self.tabs.addTab(tab, title)
+
+    def _connect(self) -> None:
+        self.tabs.currentChanged.connect(lambda _: self._soon.start())
+        self.pages.chosen.connect(lambda _: self._soon.start())
+        self.pages.activated.connect(self._open_unit)
+        self.pages.counted.connect(self._stand_on_wanted)
+        self._soon.timeout.connect(self._tell_tabs)
+        self.back.clicked.connect(lambda: self._walk(-1))
+        self.on.clicked.connect(lambda: self._walk(1))
+        self.this_view.triggered.connect(lambda: self._export(self.pages.model.filter))
+        self.everything.triggered.connect(lambda: self._export(None))
+        self.folder.clicked.connect(lambda: self._around.show_folder(self.task_id))
+        self._desk.bridge.batch.connect(self._hear)
+        for keys, act in (
+            ("Alt+Left", lambda: self._walk(-1)),
+            ("Alt+Right", lambda: self._walk(1)),
+            ("Ctrl+E", lambda: self._export(None)),
+            ("Esc", self.close),
+        ):
+            QShortcut(QKeySequence(keys), self, act)
+        QShortcut(QKeySequence.StandardKey.Close, self, self.close)
+        QShortcut(QKeySequence.StandardKey.Find, self, self._find)
+
+    @property
+    def task_id(self) -> str:
+        """The task whose result is shown."""
+        return self._view.task_id if self._view is not None else ""
+
+    def show_task(self, view: TaskView, unit: Unit | None = None) -> None:
+        """Show this task's result, and stand on this unit of it."""
+        other = view.task_id != self.task_id
+        self._view, self._wanted = view, unit.number if unit is not None else None
+        name = elide_right(words.task_name(view), _HEAD_CHARS)
+        self._name.show_text(name)
+        self.setWindowTitle(plain_title(self.tr("Result of {0}").format(name)))
+        self._show_state(view)
+        for button, way in ((self.back, -1), (self.on, 1)):
+            button.setEnabled(self._around.neighbour(view.task_id, way) is not None)
+        if other:
+            self._leave()
+        self._tell_tabs()
+        if not other:
+            self._stand_on_wanted()
+
+    def show_tab(self, tab: QWidget) -> None:
+        self.tabs.setCurrentWidget(tab)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self._leave()
+        self._view = None
+        super().closeEvent(event)
+
+    def _tell_tabs(self) -> None:
+        """Pages are read whatever is in sight: the other tabs are about one of them."""
+        if self._view is None:
+            return
+        self._suit_kind(self._view)
+        has_units = not self._has_calls
+        if has_units:
+            self.pages.show_task(self._view)
+        current = self.tabs.currentWidget()
+        if isinstance(current, ViewerTab):
+            current.show_task(self._view, self.pages.current if has_units else None)
+
+    @property
+    def _has_calls(self) -> bool:
+        """Is it an agent's? What was called stands among its events, and none of that is a unit."""
+        return self._view is not None and getattr(self._view.entry, "kind", "") == ENVELOPE
+
+    def _suit_units(self) -> None:
+        """Without units the events are in sight instead, until a task has units again."""
+        calls, of_units = self._has_calls, (self.pages, self.source)
+        goes_aside = calls and self.tabs.currentWidget() in of_units
+        for tab in of_units:
+            self.tabs.setTabVisible(self.tabs.indexOf(tab), not calls)
+        self.this_view.setVisible(not calls)
+        if goes_aside:
+            self.show_tab(self.log)
+            self._aside = True
+        elif self._aside and not calls:
+            self._aside = False
+            if self.tabs.currentWidget() is self.log:
+                self.show_tab(self.pages)
+
+    def _suit_kind(self, view: TaskView) -> None:
+        """Steps have no depth and no size; what they are called is no page either."""
+        self._suit_units()
+        steps = getattr(view.entry, "kind", "") not in ("crawl", "crawl_sitemap")
+        self.tabs.setTabText(0, self.tr("Items") if steps else self.tr("Pages"))
+        self.pages.model.name_columns(of_steps=getattr(view.entry, "kind", "") == "commands")
+        for at, column in enumerate(PAGE_COLUMNS):
+            if column.key in _OF_PAGES:
+                self.pages.table.setColumnHidden(at, steps)
+
+    def _leave(self) -> None:
+        self.pages.leave()
+        for tab in map(self.tabs.widget, range(self.tabs.count())):
+            if isinstance(tab, ViewerTab):
+                tab.leave()
+
+    def _hear(self, batch: Batch) -> None:
+        view = next((one for one in batch.views if one.task_id == self.task_id), None)
+        if view is not None and self.isVisible():
+            self._view = view
+            self._show_state(view)
+            self._tell_tabs()
+
+    def _show_state(self, view: TaskView) -> None:
+        self._state.show_text(words.status_word(view))
+        self._state.show_tone(look(view))
+
+    def _walk(self, way: int) -> None:
+        view = self._around.neighbour(self.task_id, way)
+        if view is not None:
+            self.show_task(view)
+
+    def _stand_on_wanted(self) -> None:
+        """Once it was read; `counted` comes with the end of reading."""
+        if self._wanted is None:
+            return
+        model = self.pages.model
+        for row in range(model.rowCount()):
+            if model.unit_at(row).number == self._wanted:
+                self._wanted = None
+                self.pages.table.selectRow(row)
+                self.pages.table.scrollTo(model.index(row, 0))
+                return
+
+    def _open_unit(self, unit: Unit) -> None:
+        self.show_tab(self.preview if unit.shot else self.source)
+
+    def _export(self, kept: UnitFilter | None) -> None:
+        if self._view is not None:
+            self._around.export(self._view, None if kept and kept.lets_all_pass else kept)
+
+    def _find(self) -> None:
+        current = self.tabs.currentWidget()
+        if self._has_calls and not isinstance(current, JsonTab):
+            self.show_tab(self.log)
+            current = self.log
+        if current is self.log:
+            self.log.events.finding.begin()
+            return
+        box = current.view.search if isinstance(current, JsonTab) else self.pages.search
+        if not isinstance(current, JsonTab):
+            self.show_tab(self.pages)
+        box.setFocus()
+        box.selectAll()
+
+
+class JsonTab(ViewerTab):
+    """The result as a tree."""
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(desk, parent)
+        self.view = JsonView(desk, self)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 6, 0, 0)
+        column.addWidget(self.view)
+        self.setFocusProxy(self.view)
+
+    def show_task(self, view: TaskView, unit: Unit | None) -> None:
+        self.view.show_file(view.task_id, RESULT_NAME)
+
+    def leave(self) -> None:
+        self.view.leave()

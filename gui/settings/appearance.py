@@ -1,0 +1,75 @@
+"""Theme, size of the letters and height of the rows, as they are chosen: at once, and for good."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtWidgets import QApplication
+
+from gui.style.fonts import choose_size
+from gui.style.theme import DISTINCT, Theme, apply_theme
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+THEME, LETTERS, DENSITY = "appearance.theme", "appearance.letters", "appearance.density"
+DENSITIES: Final = {"compact": -5, "normal": 0, "roomy": 8}  # pixels of a row more or less
+
+
+def attach(window: MainWindow) -> Appearance:
+    """Let the window look as it was chosen, now and whenever something else is chosen."""
+    return Appearance(window)
+
+
+class Appearance(QObject):
+    """Applies what the preferences say; the menu of themes writes into them."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window, self._preferences = window, window.desk.preferences
+        if window.memory.text("theme"):  # chosen before there were preferences, or elsewhere
+            self._preferences.set(THEME, window.memory.theme.value)
+        else:
+            self._show_theme()
+        for theme, act in window.acts.themes.items():
+            act.triggered.connect(lambda _=False, theme=theme: self._choose(theme))
+        self._preferences.changed.connect(self._apply)
+        for key in (DISTINCT, LETTERS, DENSITY):
+            self._apply(key)
+
+    def _choose(self, theme: Theme) -> None:
+        self._preferences.set(THEME, theme.value)
+
+    def _apply(self, key: str) -> None:
+        if key == THEME:
+            self._show_theme()
+        elif key == DISTINCT:
+            self._show_colours()
+        elif key == LETTERS:
+            self._size_letters()
+        if key in (LETTERS, DENSITY):
+            QTimer.singleShot(0, self, self._size_rows)  # after the table took its new letters
+
+    def _show_theme(self) -> None:
+        try:
+            theme = Theme(self._preferences.get(THEME, str))
+        except ValueError:
+            return  # of another version
+        self._window.acts.themes[theme].setChecked(True)
+        if self._window.memory.theme is not theme:
+            self._window.choose_theme(theme)
+
+    def _show_colours(self) -> None:
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        wanted = self._preferences.get(DISTINCT, bool)
+        if wanted != bool(app.property(DISTINCT)):
+            app.setProperty(DISTINCT, wanted)
+            apply_theme(app, self._window.memory.theme)
+
+    def _size_letters(self) -> None:
+        choose_size(self._preferences.get(LETTERS, int))
+
+    def _size_rows(self) -> None:
+        self._window.table.space_rows(DENSITIES.get(self._preferences.get(DENSITY, str), 0))

@@ -1,0 +1,68 @@
+"""Which language the window speaks: a menu, and the offer to open the window again in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QActionGroup
+
+from gui.i18n.language import NAMES, chosen, spoken_now
+from gui.style.banners import Choice
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+LANGUAGE: Final = "general.language"
+
+
+def attach(window: MainWindow) -> Speaking:
+    """Add the menu of languages."""
+    return Speaking(window)
+
+
+class Speaking(QObject):
+    """Keeps the choice. Words that are on the screen already stay: it counts from the next
+    window on, and whoever has chosen is offered to open that one at once."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window, self._preferences = window, window.desk.preferences
+        menu = window.acts.add_menu("language", self.tr("&Language"))
+        group = QActionGroup(self)
+        self._actions = {}
+        for code, name in (("system", self.tr("As the &system")), *NAMES.items()):
+            self._actions[code] = action = group.addAction(name)
+            action.setCheckable(True)
+            action.triggered.connect(lambda _=False, code=code: self._choose(code))
+            menu.addAction(action)
+        self._preferences.changed.connect(self._hear)
+        self._show()
+
+    def open_again(self) -> None:
+        """Leave this window for another one on the same ledger."""
+        self._window.folder_wanted.emit(Path(self._window.bridge.look_at_health().root))
+
+    def _choose(self, code: str) -> None:
+        self._preferences.set(LANGUAGE, code)
+
+    def _hear(self, key: str) -> None:
+        if key == LANGUAGE:
+            self._show()
+            self._offer()
+
+    def _show(self) -> None:
+        action = self._actions.get(self._preferences.get(LANGUAGE, str))
+        if action is not None:
+            action.setChecked(True)
+
+    def _offer(self) -> None:
+        """Say when it counts; take that back when the language of now is chosen again."""
+        wanted, bar = chosen(self._preferences.get(LANGUAGE, str)), self._window.news_bar
+        if wanted != spoken_now():
+            again = Choice(self.tr("Open it again now"), self.open_again)
+            words = self.tr("The window speaks {0} when it is opened again.")
+            bar.tell(self.tr("Language"), words.format(NAMES.get(wanted, wanted)), (again,))
+        elif bar.title == self.tr("Language"):
+            bar.hide()

@@ -1,0 +1,211 @@
+"""Settings: everything takes effect at once; what is typed on top finds it on every page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import (
+    QDialog,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLineEdit,
+    QListWidget,
+    QPushButton,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gui.settings.setting_controls import (
+    FIELD_WIDTH,
+    Choice,
+    Clock,
+    File,
+    Number,
+    Switch,
+    control_for,
+)
+from gui.settings.setting_pages import Item, Page, SettingPages
+from gui.settings.setting_parts import WidePart
+from gui.style.clearable import clearable
+from gui.style.fuzzy_match import score
+from gui.style.tab_order import InOrder
+from gui.style.theme import heading, plain_label
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+SIZE = QSize(780, 520)
+NAME_HEIGHT = 26
+LIST_WIDTH = 180
+LABEL_WIDTH = 150
+
+
+class SettingsDialog(InOrder, QDialog):
+    """One page for each subject; Esc closes, there is nothing to confirm."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self.setWindowTitle(self.tr("Settings"))
+        self.resize(SIZE)
+        self._pages = SettingPages(self).pages()
+        self._search = self._field()
+        self._names = QListWidget(self)
+        self._names.setAccessibleName(self.tr("Pages"))
+        self._names.setFixedWidth(LIST_WIDTH)
+        self._nothing = plain_label(self.tr("No setting is called so."), self, tone="muted")
+        self._stack = QStackedWidget(self)
+        self._sheets = [_Sheet(page, window, self) for page in self._pages]
+        for sheet in self._sheets:
+            self._names.addItem(sheet.page.title)
+            self._names.item(self._names.count() - 1).setSizeHint(QSize(0, NAME_HEIGHT))
+            self._stack.addWidget(sheet)
+        self._restore = QPushButton(self.tr("Restore this page’s defaults"), self)
+        self._lay_out()
+        self._names.currentRowChanged.connect(self._turn_to)
+        self._search.textChanged.connect(self._find)
+        self._restore.clicked.connect(self._restore_page)
+        self._names.setCurrentRow(0)
+        self._find("")
+        self._search.setFocus()
+
+    def _field(self) -> QLineEdit:
+        field = QLineEdit(self)
+        field.setPlaceholderText(self.tr("Search the settings"))
+        field.setAccessibleName(self.tr("Search the settings"))
+        clearable(field)
+        return field
+
+    def _lay_out(self) -> None:
+        middle = QHBoxLayout()
+        middle.setSpacing(12)
+        middle.addWidget(self._names)
+        middle.addWidget(self._stack, 1)
+        end = QHBoxLayout()
+        close = QPushButton(self.tr("Close"), self)
+        close.clicked.connect(self.accept)
+        for button in (self._restore, close):
+            button.setAutoDefault(False)
+        end.addWidget(self._restore)
+        end.addStretch(1)
+        end.addWidget(close)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 14, 16, 14)
+        column.setSpacing(10)
+        column.addWidget(self._search)
+        column.addWidget(self._nothing)
+        column.addLayout(middle, 1)
+        column.addLayout(end)
+
+    def show_page(self, name: str) -> None:
+        """Turn to the page called so, or of the preferences whose keys begin so."""
+        for at, page in enumerate(self._pages):
+            if name in (page.name, *page.prefixes):
+                self._names.setCurrentRow(at)
+
+    def _turn_to(self, at: int) -> None:
+        if at >= 0:
+            self._stack.setCurrentIndex(at)
+            self._restore.setVisible(bool(self._pages[at].prefixes))
+
+    def _restore_page(self) -> None:
+        for prefix in self._pages[self._stack.currentIndex()].prefixes:
+            self._window.desk.preferences.restore(prefix)
+
+    def _find(self, typed: str) -> None:
+        """Show what answers to it, and turn to the first page that has some of that."""
+        found = [at for at, sheet in enumerate(self._sheets) if sheet.narrow(typed)]
+        for at in range(len(self._sheets)):
+            self._names.item(at).setHidden(at not in found)
+        self._nothing.setVisible(not found)
+        self._stack.setVisible(bool(found))
+        self._names.setVisible(bool(found))
+        page = self._pages[self._stack.currentIndex()]
+        self._restore.setVisible(bool(found and page.prefixes))
+        if found and self._names.currentRow() not in found:
+            self._names.setCurrentRow(found[0])
+
+
+class _Sheet(QScrollArea):
+    """One page: a label, a control, and a hint below, line by line."""
+
+    def __init__(self, page: Page, window: MainWindow, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.page = page
+        self.setAccessibleName(page.title)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        sheet = QWidget(self)
+        column = QVBoxLayout(sheet)
+        column.setContentsMargins(4, 0, 12, 0)
+        column.setSpacing(10)
+        column.addWidget(heading(page.title, sheet))
+        self._lines = [_Line(item, window, sheet) for item in page.items]
+        for line in self._lines:
+            column.addWidget(line)
+        column.addStretch(1)
+        self.setWidget(sheet)
+        # words of a language may be long: nothing is scrolled sideways to be read
+        self.setMinimumWidth(
+            sheet.minimumSizeHint().width() + self.verticalScrollBar().sizeHint().width()
+        )
+
+    def narrow(self, typed: str) -> int:
+        """Show the lines that answer to `typed`, or all when the page's name does; how many."""
+        whole = not typed.strip() or score(typed, self.page.title) is not None
+        shown = [line for line in self._lines if whole or line.answers(typed)]
+        for line in self._lines:
+            line.setVisible(line in shown)
+        return len(shown)
+
+
+class _Line(QWidget):
+    """One setting."""
+
+    def __init__(self, item: Item, window: MainWindow, parent: QWidget) -> None:
+        super().__init__(parent)
+        control, preferences = item.control, window.desk.preferences
+        if isinstance(control, Switch | Choice | Number | Clock | File):
+            self._editor = control_for(control, item.key, preferences, self)
+            field = self._editor.focusProxy() or self._editor
+            field.setAccessibleName(item.label or getattr(control, "words", ""))
+            field.setAccessibleDescription(item.hint)
+            self._editor.setEnabled(item.needs())
+        else:
+            self._editor = control(window)
+        self._lay_out(item)
+        self._words = " ".join(self._terms(item))
+
+    def _lay_out(self, item: Item) -> None:
+        label = plain_label(item.label, self)
+        label.setBuddy(self._editor)
+        label.setFixedWidth(LABEL_WIDTH)
+        label.setWordWrap(True)
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setVerticalSpacing(2)
+        if isinstance(self._editor, WidePart):
+            label.hide()
+            grid.addWidget(self._editor, 0, 0, 1, 2)
+        else:
+            grid.addWidget(label, 0, 0, Qt.AlignmentFlag.AlignVCenter)
+            grid.addWidget(self._editor, 0, 1)
+        grid.setColumnStretch(1, 1)
+        grid.setColumnStretch(2, 0 if self._editor.maximumWidth() > FIELD_WIDTH else 1)
+        if item.hint:
+            grid.addWidget(plain_label(item.hint, self, tone="muted", wrap=True), 1, 1)
+
+    def _terms(self, item: Item) -> list[str]:
+        """Everything that a search finds it by."""
+        control = item.control
+        words = [item.label, item.hint, getattr(control, "words", "")]
+        words += [said for _, said in getattr(control, "values", ())]
+        words += [button.text() for button in self.findChildren(QPushButton)]
+        return words + (self._editor.terms() if isinstance(self._editor, WidePart) else [])
+
+    def answers(self, typed: str) -> bool:
+        return all(word in self._words.casefold() for word in typed.casefold().split())

@@ -1,0 +1,206 @@
+"""One command as a form: its tool, why, and the arguments that this tool takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QVBoxLayout, QWidget
+
+from engine.model.errors import Problem
+from engine.service.forms import Input, actions
+from engine.text.words import count
+from gui.start.command_rows import tool_of
+from gui.start.field import Field, number_or_none
+from gui.start.fold import grid_of
+from gui.style.editors import Patterns, Prose, SecretLine
+
+ACTIONS: Final = {(tool, action): args for tool, action, args in actions()}
+FLAGS: Final = ("keep_text", "append", "headed", "windows")
+LONG: Final = ("script",)
+SEVERAL: Final = ("files", "alternatives", "target_alternatives")
+
+
+class CommandFields(QWidget):
+    """Shows one command; `edited` carries what it has become, `rebuilt` tells of new fields."""
+
+    edited = Signal(object)
+    rebuilt = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._command: dict[str, Any] = {}
+        self._fields: dict[str, Field] = {}
+        self._showing = False
+        tools = QComboBox()
+        for tool, action in ACTIONS:
+            tools.addItem(f"{tool} {action}", f"{tool} {action}")
+        self.tool = Field("tool_name", self.tr("Tool"), tools)
+        self.intention = Field("intention", self.tr("Intention"), QLineEdit())
+        self._rest = QWidget(self)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(10)
+        self._column.addLayout(grid_of(self.tool, self.intention))
+        self._column.addWidget(self._rest)
+        self.tool.changed.connect(self._choose_tool)
+        self.intention.changed.connect(self._write_intention)
+
+    def __getitem__(self, key: str) -> Field:
+        return self._fields[key]
+
+    def field_of(self, path: str) -> Field:
+        """The field of this argument; its path begins behind `commands[3].`."""
+        key = path.removeprefix("args.").split("[")[0].split(".")[0]
+        return self.intention if key == "intention" else self._fields.get(key, self.tool)
+
+    def show_command(self, command: Any) -> None:
+        """Show this one; nothing is told of what was shown before."""
+        self._showing = True
+        self._command = dict(command) if isinstance(command, Mapping) else {}
+        combo = self.tool.editor
+        assert isinstance(combo, QComboBox)
+        combo.setCurrentIndex(combo.findData(" ".join(tool_of(self._command))))
+        words = self._command.get("intention")
+        self.intention.value = words if isinstance(words, str) else ""
+        self._build()
+        self._showing = False
+
+    def show_problems(self, problems: Iterable[Problem]) -> None:
+        """Show each mistake under its field; their paths begin behind `commands[3].`."""
+        found: dict[str, list[str]] = {}
+        for problem in problems:
+            key = problem.path.removeprefix("args.").split("[")[0].split(".")[0]
+            key = "tool_name" if key == "action" else key
+            found.setdefault(key, []).append(problem.message)
+        known = {"tool_name": self.tool, "intention": self.intention, **self._fields}
+        rest = [said for key, all_said in found.items() if key not in known for said in all_said]
+        for key, field in known.items():
+            said = found.get(key, []) + (rest if key == "tool_name" else [])
+            field.show_mistake("; ".join(said))
+
+    @property
+    def _args(self) -> dict[str, Any]:
+        args = self._command.get("args")
+        return dict(args) if isinstance(args, Mapping) else {}
+
+    def _build(self) -> None:
+        """The fields of the tool that is chosen, filled from the command."""
+        old, self._rest = self._rest, QWidget(self)
+        self._fields = {}
+        for name, facts in ACTIONS.get(tool_of(self._command), {}).items():
+            self._fields[name] = self._field(name, facts)
+        layout = grid_of(*self._fields.values())
+        layout.setContentsMargins(0, 0, 0, 0)
+        self._rest.setLayout(layout)
+        self._column.replaceWidget(old, self._rest)
+        old.hide()
+        old.deleteLater()
+        self.rebuilt.emit()
+
+    def _field(self, name: str, facts: Input) -> Field:
+        words = self._words(name)
+        label = "" if name in FLAGS else words
+        field = Field(name, label, self._editor(name, facts, words))
+        field.editor.setAccessibleName(words)
+        if name in self._args:
+            field.hold(self._args[name])
+        field.changed.connect(lambda: self._write(name, facts))
+        return field
+
+    def _editor(self, name: str, facts: Input, words: str) -> QWidget:
+        if name in FLAGS:
+            return QCheckBox(words)
+        if facts.choices:
+            box = QComboBox()
+            for value in facts.choices if facts.required else ("", *facts.choices):
+                box.addItem(value, value)
+            return box
+        if facts.low is not None and facts.high is not None:
+            usual = self.tr("not given")
+            if facts.default is not None:
+                usual = self.tr("{0} ms (as usual)").format(count(facts.default))
+            return number_or_none(facts.low, facts.high, usual)
+        if name in SEVERAL:
+            return Patterns(2)
+        if name in LONG:
+            return Prose(4)
+        edit = SecretLine() if facts.secret else QLineEdit()
+        if facts.secret and name in ("text", "value"):
+            edit.setPlaceholderText('{"secret": "env:NAME"}')
+        return edit
+
+    def _choose_tool(self) -> None:
+        if self._showing or not self.tool.value:
+            return
+        tool, _, action = str(self.tool.value).partition(" ")
+        takes = ACTIONS[tool, action]
+        kept = {name: value for name, value in self._args.items() if name in takes}
+        for name, facts in takes.items():
+            if facts.required and facts.choices:
+                kept.setdefault(name, facts.choices[0])
+        self._command = {
+            **self._command,
+            "tool_name": tool,
+            "args": {"action": action, **kept},
+        }
+        self._build()
+        self.edited.emit(self._command)
+
+    def _write_intention(self) -> None:
+        if not self._showing:
+            self._command = {**self._command, "intention": self.intention.value}
+            self.edited.emit(self._command)
+
+    def _write(self, name: str, facts: Input) -> None:
+        if self._showing:
+            return
+        args, value = self._args, self._fields[name].value
+        args[name] = value
+        if not facts.required and value in ("", None, False, []):
+            del args[name]
+        self._command = {**self._command, "args": args}
+        self.edited.emit(self._command)
+
+    def _words(self, name: str) -> str:
+        _, action = tool_of(self._command)
+        types, opens = action == "type", action == "goto"
+        words = {
+            "url": self.tr("Address") if opens else self.tr("Address (** for anything)"),
+            "selector": self.tr("Element (CSS selector)"),
+            "text": self.tr("Text to type") if types else self.tr("Text"),
+            "key": self.tr("Key, such as Enter or Control+A"),
+            "direction": self.tr("Direction"),
+            "amount": self.tr("Pixels"),
+            "state": self.tr("State"),
+            "contains": self.tr("Text that it contains"),
+            "title": self.tr("Title of the page"),
+            "gone": self.tr("Element that must disappear (CSS selector)"),
+            "load_state": self.tr("State of loading"),
+            "label": self.tr("Label to select"),
+            "index": self.tr("Place in the list, from 0"),
+            "target": self.tr("Target (CSS selector)"),
+            "target_alternatives": self.tr("Other selectors of the target, one a line"),
+            "x": self.tr("Pixels to the right"),
+            "y": self.tr("Pixels down"),
+            "frame": self.tr("Frame (CSS selector of the iframe)"),
+            "count": self.tr("Clicks") if action == "click" else self.tr("Number of elements"),
+            "button": self.tr("Mouse button"),
+            "modifiers": self.tr("Keys held, such as Control+Shift"),
+            "value": self.tr("Value"),
+            "script": self.tr("Script"),
+            "instanceId": self.tr("Instance"),
+            "alternatives": self.tr("Other selectors, one a line"),
+            "append": self.tr("Append to what the field holds"),
+            "keep_text": self.tr("Keep what is typed"),
+            "headed": self.tr("With a visible window"),
+            "windows": self.tr("Keep windows that pages open, as tabs"),
+            "tab": self.tr("Tab: number from 0, title or address"),
+            "files": self.tr("Files in the allowed folder, one a line"),
+            "answer": self.tr("Answer to dialogs"),
+            "width": self.tr("Width"),
+            "height": self.tr("Height"),
+            "timeout": self.tr("Time for it"),
+        }
+        return words.get(name, name)

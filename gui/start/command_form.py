@@ -1,0 +1,287 @@
+"""A command task as a form: its words, the table of its commands, and the one that is edited."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from PySide6.QtCore import QItemSelectionModel, Qt, Signal
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QCheckBox,
+    QHBoxLayout,
+    QHeaderView,
+    QLineEdit,
+    QPushButton,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.model.errors import Problem
+from gui.start.command_fields import CommandFields
+from gui.start.command_rows import INTENTION, NUMBER, TOOL, CommandRows
+from gui.start.field import Field
+from gui.start.fold import Fold, grid_of
+from gui.start.variable_table import PATH, VariableTable
+from gui.style.editors import Rows
+from gui.style.themed_icons import wear
+
+FIRST: Final = {
+    "tool_name": "browser_navigate",
+    "intention": "",
+    "args": {"action": "goto", "url": ""},
+}
+TABLE_HEIGHT: Final = 170
+_PLACE: Final = re.compile(r"commands\[(\d+)\](?:\.(.*))?", re.DOTALL)
+_WORDS: Final = ("task_name", "task_intention")
+REDACT: Final = "redact_content"
+
+
+class CommandForm(QWidget):
+    """Everything that nobody edits stays as it was given."""
+
+    changed = Signal()
+    left = Signal(str)
+    kind = "commands"
+    others = ()
+    is_unfolded = False
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._given: dict[str, Any] = {}
+        self._problems: tuple[Problem, ...] = ()
+        self._fields = {
+            "task_name": Field("task_name", self.tr("Task"), QLineEdit()),
+            "task_intention": Field("task_intention", self.tr("What it is for"), QLineEdit()),
+            REDACT: self._make_redact(),
+        }
+        self.rows = CommandRows(self)
+        self.table = self._make_table()
+        self.one = CommandFields(self)
+        self.variables = VariableTable(self)
+        self._fold = Fold(self.tr("Variables"), self)
+        self._fold.column.addWidget(self.variables)
+        self.under_first = QVBoxLayout()
+        self._lay_out()
+        self._connect()
+        self._show_one()
+        self.needed = self._fields["task_name"].editor
+
+    def _lay_out(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(12)
+        column.addLayout(grid_of(*(self._fields[key] for key in _WORDS)))
+        column.addLayout(self.under_first)
+        column.addWidget(self.table)
+        column.addLayout(self._make_buttons())
+        column.addWidget(self.one)
+        column.addWidget(self._fold)
+        column.addLayout(grid_of(self._fields[REDACT], columns=1))
+
+    def _make_redact(self) -> Field:
+        hint = self.tr("Private keys, signed tokens and keys of well-known services.")
+        box = QCheckBox(self.tr("Redact keys in page content"))
+        field = Field(REDACT, "", box, hint)
+        field.value = True
+        box.setAccessibleName(box.text())
+        return field
+
+    def _connect(self) -> None:
+        for field in self._fields.values():
+            field.changed.connect(self.changed)
+            field.left.connect(lambda key=field.key: self.left.emit(key))
+        self.one.edited.connect(self._write)
+        self.variables.edited.connect(self.changed)
+
+    def __getitem__(self, key: str) -> Field:
+        return self._fields[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._fields
+
+    @property
+    def args(self) -> dict[str, Any]:
+        """The task's document as it stands."""
+        words = {key: self._fields[key].value for key in _WORDS}
+        kept = {key: value for key, value in words.items() if value or key in self._given}
+        redact = self._fields[REDACT].value
+        if redact is not True or REDACT in self._given:
+            kept[REDACT] = redact
+        values = self.variables.values
+        known = {PATH: values} if values or self._given.get(PATH) == {} else {}
+        rest = {key: value for key, value in self._given.items() if key != PATH or self._is_odd}
+        return {**rest, **kept, **known, "commands": list(self.rows.commands)}
+
+    @property
+    def _is_odd(self) -> bool:
+        """Are the variables that were given no names and values, and so kept as they came?"""
+        return not isinstance(self._given.get(PATH, {}), Mapping)
+
+    def fill(self, args: Mapping[str, Any], *, whole: bool = False) -> None:
+        """Show a task's document."""
+        self._given = dict(args) if whole or "commands" in args else {}
+        for key in _WORDS:
+            self._fields[key].hold(args.get(key) or "")
+        self._fields[REDACT].hold(args.get(REDACT, True))
+        commands = args.get("commands")
+        self.rows.show(commands if isinstance(commands, list | tuple) else ())
+        values = self._given.get(PATH)
+        self.variables.fill(values if isinstance(values, Mapping) else {})
+        if self.variables.lines:
+            self._fold.unfold()
+        self._select(0)
+        self.changed.emit()
+
+    def problem_fields(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Show each mistake in its row and under its field; returns those that belong to none."""
+        self._problems = tuple(problems)
+        by_row: dict[int, list[str]] = {}
+        rest: list[Problem] = []
+        ours = [one for one in self._problems if one.path.startswith(PATH)]
+        self.variables.show_problems(ours)
+        if ours:
+            self._fold.unfold()
+        for problem in self._problems:
+            found = _PLACE.fullmatch(problem.path)
+            if found:
+                by_row.setdefault(int(found[1]), []).append(f"{found[2] or ''} {problem.message}")
+            elif problem.path not in self._fields and problem not in ours:
+                rest.append(problem)
+        for key, field in self._fields.items():
+            said = [one.message for one in self._problems if one.path == key]
+            field.show_mistake("; ".join(said))
+        self.rows.show_mistakes({at: "; ".join(said) for at, said in by_row.items()})
+        self._show_problems_of_one()
+        return rest
+
+    def field_of(self, path: str) -> QWidget | None:
+        """What shows a mistake with this path: a field, the table of commands, the variables."""
+        found = _PLACE.fullmatch(path)
+        if found and int(found[1]) == self.current:
+            return self.one.field_of(found[2] or "")
+        if path.startswith("commands"):
+            return self.table
+        return self.variables if path.startswith(PATH) else self._fields.get(path)
+
+    def reveal(self, path: str) -> QWidget | None:
+        """The same, unfolded, with the command of the mistake being edited."""
+        found = _PLACE.fullmatch(path)
+        if found:
+            self._select(int(found[1]))
+        if path.startswith(PATH):
+            self._fold.unfold()
+        return self.field_of(path)
+
+    @property
+    def current(self) -> int:
+        """The row that is edited; -1 without one."""
+        index = self.table.currentIndex()
+        return index.row() if index.isValid() else -1
+
+    def add(self) -> None:
+        """A new command behind the one that is edited."""
+        at = self.current + 1
+        self.rows.insert(at, FIRST)
+        self._select(at)
+        self.one.intention.editor.setFocus()
+        self.changed.emit()
+
+    def duplicate(self) -> None:
+        at = self.current
+        if at >= 0 and isinstance(self.rows.commands[at], Mapping):
+            self.rows.insert(at + 1, self.rows.commands[at])
+            self._select(at + 1)
+            self.changed.emit()
+
+    def remove(self) -> None:
+        at = self.current
+        if at >= 0:
+            self.rows.remove(at)
+            self._select(min(at, self.rows.rowCount() - 1))
+            self.changed.emit()
+
+    def shift(self, by: int) -> None:
+        """The command that is edited, up or down."""
+        at = self.current
+        if at >= 0:
+            self._select(self.rows.move(at, by))
+            self.changed.emit()
+
+    def _make_table(self) -> QTableView:
+        table = Rows(self)
+        table.setModel(self.rows)
+        table.setAccessibleName(self.tr("Commands, in the order in which they run"))
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        table.setTabKeyNavigation(False)
+        table.verticalHeader().hide()
+        table.setWordWrap(False)
+        header = table.horizontalHeader()
+        header.setStretchLastSection(True)
+        header.setHighlightSections(False)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        header.setSectionResizeMode(NUMBER, QHeaderView.ResizeMode.Fixed)
+        table.setColumnWidth(NUMBER, 52)
+        table.setColumnWidth(TOOL, 190)
+        table.setColumnWidth(INTENTION, 150)
+        table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        table.setMinimumHeight(TABLE_HEIGHT)
+        table.selectionModel().currentRowChanged.connect(lambda *_: self._show_one())
+        return table
+
+    def _make_buttons(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        wanted = (
+            (self.tr("Add command"), "new", self.add, ""),
+            (self.tr("Duplicate"), "", self.duplicate, ""),
+            (self.tr("Remove"), "", self.remove, "Del"),
+            (self.tr("Up"), "up", lambda: self.shift(-1), "Alt+Up"),
+            (self.tr("Down"), "down", lambda: self.shift(1), "Alt+Down"),
+        )
+        for words, sign, act, keys in wanted:
+            button = QPushButton(words, self)
+            button.setAutoDefault(False)
+            if sign:
+                wear(button, sign)
+            button.clicked.connect(lambda _=False, act=act: act())
+            row.addWidget(button)
+            if keys:
+                sequence = QKeySequence(keys)
+                button.setToolTip(sequence.toString(QKeySequence.SequenceFormat.NativeText))
+                shortcut = QShortcut(sequence, self.table, act)
+                shortcut.setContext(Qt.ShortcutContext.WidgetShortcut)
+        row.addStretch()
+        return row
+
+    def _select(self, at: int) -> None:
+        flags = QItemSelectionModel.SelectionFlag
+        index = self.rows.index(at, 0) if 0 <= at < self.rows.rowCount() else self.rows.index(-1, 0)
+        self.table.selectionModel().setCurrentIndex(
+            index, flags.ClearAndSelect | flags.Rows if index.isValid() else flags.Clear
+        )
+        self._show_one()
+
+    def _show_one(self) -> None:
+        at = self.current
+        self.one.setVisible(at >= 0)
+        if at >= 0:
+            self.one.show_command(self.rows.commands[at])
+            self._show_problems_of_one()
+
+    def _show_problems_of_one(self) -> None:
+        mine = []
+        for problem in self._problems:
+            found = _PLACE.fullmatch(problem.path)
+            if found and int(found[1]) == self.current:
+                mine.append(Problem(found[2] or "tool_name", problem.code, problem.message))
+        self.one.show_problems(mine)
+
+    def _write(self, command: Mapping[str, Any]) -> None:
+        at = self.current
+        if at >= 0:
+            self.rows.replace(at, command)
+            self.changed.emit()

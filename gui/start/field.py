@@ -1,0 +1,240 @@
+"""One line of a form: its name, its editor, a hint, and its mistake right below it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QLineEdit,
+    QPlainTextEdit,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.model.display import display, display_lines
+from gui.style.editors import OwnEditor, Patterns, SecretLine
+from gui.style.given_text import show_given
+from gui.style.theme import MOST_CHARS, plain_label
+
+EDITOR_HEIGHT = 28
+MOST_LINES = 500
+MOST_PROSE = 1_000_000  # a script is shown whole
+MOST_NUMBER = 2_000_000_000  # what a spin box can hold
+
+
+class Field(QWidget):
+    """An editor with a key of the request; `mistake` shows what is wrong with it."""
+
+    changed = Signal()
+    left = Signal()
+
+    def __init__(self, key: str, name: str, editor: QWidget, hint: str = "") -> None:
+        super().__init__()
+        self.key, self.editor = key, editor
+        self._given: tuple[Any, ...] = ()  # what the editor has no place for
+        self._hint = plain_label(hint, tone="muted", wrap=True)
+        self._hint.setVisible(bool(hint))
+        self._mistake = plain_label(tone="bad", wrap=True)
+        self._mistake.setVisible(False)
+        self.name = plain_label(name)
+        self.name.setBuddy(editor.target if isinstance(editor, OwnEditor) else editor)
+        editor.setAccessibleName(name)
+        editor.setAccessibleDescription(hint)
+        editor.installEventFilter(self)
+        if isinstance(editor, QSpinBox | QComboBox):
+            editor.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        if not isinstance(editor, QPlainTextEdit | QCheckBox | OwnEditor):
+            editor.setMinimumHeight(EDITOR_HEIGHT)
+        if isinstance(editor, QLineEdit):
+            editor.setTextMargins(3, 0, 3, 0)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(3)
+        for part in (editor, self._hint, self._mistake):
+            column.addWidget(part)
+        self._filling = False
+        _changes(editor).connect(lambda *_: self._hear_edit())
+
+    @property
+    def label(self) -> str:
+        """What it is called in the form."""
+        own = self.editor.text() if isinstance(self.editor, QCheckBox) else ""
+        return self.name.text() or own
+
+    @property
+    def value(self) -> Any:
+        """What stands in the editor, as the request wants it."""
+        return self._given[0] if self._given else _read(self.editor)
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self._given = ()
+        _write(self.editor, value)
+
+    @property
+    def is_strange(self) -> bool:
+        """Does it hold what its editor has no place for?"""
+        return bool(self._given)
+
+    def hold(self, value: Any) -> None:
+        """Show what was given, also what is none of this field's values: it is kept as it came,
+        and shown as it was written, until something else is put there."""
+        self.value = value
+        shown = _read(self.editor)
+        exact = isinstance(self.editor, QComboBox)
+        if shown == value if exact else _is_shown(shown, value):
+            return
+        self._filling = True
+        if not (isinstance(shown, list) and isinstance(value, list | tuple)):
+            self._show_strange(value)
+        self._filling = False
+        self._given = (value,)
+        self.changed.emit()
+
+    def _show_strange(self, value: Any) -> None:
+        if isinstance(self.editor, OwnEditor):
+            given = self.editor.show_given(value)
+        else:
+            given = show_given(self.editor, value)
+        if given is not None:
+            given.over.connect(self._hear_edit)
+
+    def _hear_edit(self) -> None:
+        if self._filling:
+            return
+        self._given = ()
+        if isinstance(self.editor, QCheckBox):
+            self.editor.setTristate(False)
+        self.changed.emit()
+
+    @property
+    def mistake(self) -> str:
+        return self._mistake.text()
+
+    def show_mistake(self, sentence: str) -> None:
+        """Show what is wrong, or nothing."""
+        self._mistake.show_text(sentence)
+        self.editor.setAccessibleDescription(sentence or self._hint.text())
+        self._mistake.setVisible(bool(sentence))
+        self._hint.setVisible(bool(self._hint.text()) and not sentence)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.FocusOut:
+            self.left.emit()
+        if event.type() == QEvent.Type.Wheel and not self.editor.hasFocus():
+            event.ignore()  # who scrolls the form must not turn its numbers
+            return True
+        return False
+
+
+def number(least: int, most: int, value: int, suffix: str = "") -> QSpinBox:
+    """A spin box; the mouse wheel changes it only when it has the focus."""
+    box = QSpinBox()
+    box.setRange(least, min(most, MOST_NUMBER))
+    box.setValue(value)
+    box.setSuffix(suffix)
+    box.setGroupSeparatorShown(True)
+    box.setMinimumWidth(120)
+    return box
+
+
+def number_or_none(least: int, most: int, none: str, suffix: str = "") -> QSpinBox:
+    """As `number`, but at its lowest step it says `none` and means that nothing is set."""
+    box = number(least - 1, most, least - 1, suffix)
+    box.setSpecialValueText(none)
+    return box
+
+
+def choice(options: tuple[tuple[str, str], ...]) -> QComboBox:
+    """A drop-down of (value, words)."""
+    box = QComboBox()
+    for value, words in options:
+        box.addItem(words, value)
+    return box
+
+
+def _changes(editor: QWidget) -> Any:
+    """The signal that says: something else stands there now."""
+    if isinstance(editor, OwnEditor):
+        return editor.edited
+    if isinstance(editor, QSpinBox):
+        return editor.valueChanged
+    if isinstance(editor, QComboBox):
+        return editor.currentIndexChanged
+    if isinstance(editor, QCheckBox):
+        return editor.checkStateChanged
+    assert isinstance(editor, QLineEdit | QPlainTextEdit)
+    return editor.textChanged
+
+
+def _read(editor: QWidget) -> Any:
+    if isinstance(editor, OwnEditor):
+        return editor.read()
+    if isinstance(editor, QSpinBox):
+        nothing = editor.specialValueText() and editor.value() == editor.minimum()
+        return None if nothing else editor.value()
+    if isinstance(editor, QComboBox):
+        return editor.currentData()
+    if isinstance(editor, QCheckBox):
+        return editor.isChecked()  # a box that is ticked in part holds something else: `hold`
+    if isinstance(editor, Patterns):
+        return editor.lines()
+    if isinstance(editor, QPlainTextEdit):
+        return editor.toPlainText().strip()
+    assert isinstance(editor, QLineEdit)
+    if isinstance(editor, SecretLine):
+        return editor.reference() or editor.text()
+    return editor.text().strip()
+
+
+def _write(editor: QWidget, value: Any) -> None:
+    """Show `value`; one of another shape (it may come from a folder) changes nothing.
+
+    Signs that lie (a direction override in an address) are replaced here too, in sight: what
+    stands in the field is what is asked for.
+    """
+    if isinstance(editor, OwnEditor):
+        editor.put(value)
+    elif isinstance(editor, QSpinBox):
+        _write_number(editor, value)
+    elif isinstance(editor, QComboBox):
+        at = editor.findData(value) if isinstance(value, str) else -1
+        editor.setCurrentIndex(at if at >= 0 else editor.currentIndex())
+    elif isinstance(editor, QCheckBox) and isinstance(value, bool):
+        editor.setChecked(value)
+    else:
+        _write_text(editor, value)
+
+
+def _is_shown(shown: Any, value: Any) -> bool:
+    """Is `value` what stands there, or (a text) what of it can be looked at?"""
+    if isinstance(shown, str):
+        return isinstance(value, str)
+    if isinstance(shown, list):
+        return isinstance(value, list | tuple) and len(shown) == len(value)
+    return bool(shown == value and type(shown) is type(value))
+
+
+def _write_text(editor: QWidget, value: Any) -> None:
+    if isinstance(editor, Patterns):
+        lines = value[:MOST_LINES] if isinstance(value, list | tuple) else ()
+        shown = [display(line, MOST_CHARS) for line in lines if isinstance(line, str)]
+        editor.setPlainText("\n".join(shown) if lines or value == [] else editor.toPlainText())
+    elif isinstance(editor, SecretLine) and isinstance(value, Mapping):
+        editor.show_reference(value)
+    elif isinstance(editor, QPlainTextEdit) and isinstance(value, str):
+        editor.setPlainText(display_lines(value, MOST_PROSE))
+    elif isinstance(editor, QLineEdit) and isinstance(value, str):
+        editor.setText(display(value, MOST_CHARS))
+
+
+def _write_number(editor: QSpinBox, value: Any) -> None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        editor.setValue(max(editor.minimum(), min(value, editor.maximum())))
+    elif value is None and editor.specialValueText():
+        editor.setValue(editor.minimum())

@@ -1,0 +1,169 @@
+"""The arguments of one kind as a form, made from its table: first what is needed, then limits,
+and the rest folded away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QCheckBox, QLineEdit, QVBoxLayout, QWidget
+
+from engine.model.errors import Problem
+from engine.service.forms import Input, inputs
+from gui.start.address import complete
+from gui.start.field import Field, choice, number, number_or_none
+from gui.start.fold import Fold, grid_of
+from gui.start.kind_forms import FormWords, Line
+from gui.style.editors import Patterns, Prose, Seconds, SecretLine, Several
+
+ADDRESSES = ("url", "sitemap_url")
+NOTHING = ("", None)
+
+
+def editor_of(line: Line, facts: Input) -> QWidget:
+    """The editor for one line of a form, at its default."""
+    low, high = facts.low or 0, facts.high or 0
+    if line.editor == "number" and line.none:
+        return number_or_none(low, high, line.none, line.suffix)
+    if line.editor == "number":
+        return number(low, high, facts.default or low, line.suffix)
+    if line.editor == "seconds":
+        return Seconds(low, high, facts.default, line.none)
+    if line.editor == "choice":
+        return choice(line.options)
+    if line.editor == "several":
+        return Several(line.options, facts.default or ())
+    return _text_editor(line, facts)
+
+
+def _text_editor(line: Line, facts: Input) -> QWidget:
+    if line.editor == "check":
+        box = QCheckBox(line.name)
+        box.setChecked(bool(facts.default))
+        return box
+    if line.editor == "lines":
+        return Patterns()
+    if line.editor == "prose":
+        return Prose()
+    edit = SecretLine() if facts.secret else QLineEdit()
+    if facts.secret:
+        edit.setEchoMode(QLineEdit.EchoMode.Password)
+    edit.setPlaceholderText(line.shade)
+    return edit
+
+
+class KindForm(QWidget):
+    """Holds one `Field` for each argument; knows no rule about them, the engine does."""
+
+    changed = Signal()
+    left = Signal(str)
+
+    def __init__(self, kind: str, words: FormWords, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.kind = kind
+        self._fields: dict[str, Field] = {}
+        self._more: Fold | None = None
+        self._others: dict[str, Any] = {}  # what no field here can show: it is kept as it came
+        facts = inputs(kind)
+        lines = words.lines(kind)
+        for line in lines:
+            self._add(line, facts.get(line.key, Input()))
+        self.under_first = QVBoxLayout()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(12)
+        column.addLayout(grid_of(*self._of(lines, "first"), columns=1))
+        column.addLayout(self.under_first)
+        column.addLayout(grid_of(*self._of(lines, "limits")))
+        self._add_more(column, self._of(lines, "more"), words)
+        self.needed = self._fields[lines[0].key].editor
+
+    def __getitem__(self, key: str) -> Field:
+        return self._fields[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._fields
+
+    @property
+    def is_unfolded(self) -> bool:
+        return self._more is not None and self._more.is_unfolded
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """What the request holds beside what the form shows."""
+        return tuple(self._others)
+
+    @property
+    def args(self) -> dict[str, Any]:
+        """The arguments as they stand, addresses completed; only those that say something."""
+        fields = self._fields.items()
+        found = {key: field.value for key, field in fields if self._says(field)}
+        for key in ADDRESSES:
+            if isinstance(found.get(key), str):
+                found[key] = complete(found[key])
+        return {**found, **self._others}
+
+    def fill(self, args: Mapping[str, Any], *, whole: bool = False) -> None:
+        """Show these arguments. What the form cannot show is left out, or kept if `whole`."""
+        for key, value in args.items():
+            field = self._fields.get(key)
+            if field is None and whole:
+                self._others[key] = value
+            elif field is not None and whole:
+                field.hold(value)
+            elif field is not None:
+                field.value = value
+
+    def problem_fields(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Show each mistake under its field; returns those that belong to none."""
+        rest: list[Problem] = []
+        by_key: dict[str, list[str]] = {}
+        for problem in problems:
+            key = problem.path.split("[")[0].split(".")[0]
+            if key in self._fields:
+                by_key.setdefault(key, []).append(problem.message)
+            else:
+                rest.append(problem)
+        for key, field in self._fields.items():
+            field.show_mistake("; ".join(by_key.get(key, ())))
+        if self._more is not None and any(self._more.holds(self._fields[key]) for key in by_key):
+            self._more.unfold()
+        return rest
+
+    def field_of(self, path: str) -> Field | None:
+        """The field that a mistake with this path belongs to."""
+        return self._fields.get(path.split("[")[0].split(".")[0])
+
+    def reveal(self, path: str) -> Field | None:
+        """The same, unfolded."""
+        field = self.field_of(path)
+        if field is not None and self._more is not None and self._more.holds(field):
+            self._more.unfold()
+        return field
+
+    def _says(self, field: Field) -> bool:
+        """An empty list says nothing, but where the form itself begins with a chosen few."""
+        value = field.value
+        if field.is_strange:
+            return True
+        return value not in NOTHING and (value != [] or field.key == "include")
+
+    def _of(self, lines: Iterable[Line], place: str) -> list[Field]:
+        return [self._fields[line.key] for line in lines if line.place == place]
+
+    def _add(self, line: Line, facts: Input) -> None:
+        name = "" if line.editor == "check" else line.name
+        field = self._fields[line.key] = Field(line.key, name, editor_of(line, facts), line.hint)
+        if facts.choices and isinstance(facts.default, str):
+            field.value = facts.default
+        field.editor.setAccessibleName(line.name)
+        field.changed.connect(self.changed)
+        field.left.connect(lambda key=line.key: self.left.emit(key))
+
+    def _add_more(self, column: QVBoxLayout, fields: list[Field], words: FormWords) -> None:
+        if not fields:
+            return
+        self._more = Fold(words.tr("Advanced"), self)
+        self._more.column.addLayout(grid_of(*fields))
+        column.addWidget(self._more)

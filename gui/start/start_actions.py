@@ -1,0 +1,76 @@
+"""The ways to a new task beside the button: a file, a list, a drop, a task that is there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QMimeData, QObject, QTimer
+from PySide6.QtGui import QKeySequence
+
+from engine.model.records import Health, TaskRecord
+from gui.ledgers.ledger_actions import LedgerActions
+from gui.style.drop_target import Dropping
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+WARM_AFTER_MS = 1500  # the list, and the browser's own imports, come first
+
+
+def attach(window: MainWindow) -> StartActions:
+    """Add the actions, and let the window take drops."""
+    return StartActions(window)
+
+
+class StartActions(QObject):
+    """Nothing can be begun where the engine takes nothing."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window, self._starting = window, window.requests.starting
+        self._accepts = False
+        open_key = QKeySequence.StandardKey.Open
+        acts = window.acts
+        acts["open"].setShortcuts([])  # the key is a file's, as everywhere
+        self._file = acts.add("open_file", self.tr("Open a &task file…"), [open_key])
+        self._list = acts.add("list_mode", self.tr("New tasks from a &list…"), ["Ctrl+Shift+L"])
+        self._duplicate = acts.add("duplicate", self.tr("&Duplicate…"), ["Ctrl+Shift+N"])
+        self._file.triggered.connect(self._starting.open_file)
+        self._list.triggered.connect(lambda _=False: self._starting.open_list())
+        self._duplicate.triggered.connect(self._duplicate_chosen)
+        dropping = Dropping(window)
+        dropping.dropped.connect(self._take_drop)
+        window.bridge.health.connect(self._hear)
+        window.scope.changed.connect(self._show_ability)
+        self._warming = QTimer(self, singleShot=True, interval=WARM_AFTER_MS)
+        self._warming.timeout.connect(self._starting.warm)
+        window.loaded.connect(self._warming.start)
+        self._show_ability()
+
+    def _hear(self, health: Health) -> None:
+        self._accepts = health.engine == "ready" and not health.read_only
+        self._show_ability()
+
+    def _show_ability(self) -> None:
+        for action in (self._file, self._list):
+            action.setEnabled(self._accepts)
+        self._duplicate.setEnabled(self._accepts and self._chosen() is not None)
+
+    def _chosen(self) -> TaskRecord | None:
+        if len(self._window.scope) != 1:
+            return None
+        view = next(iter(self._window.scope.views()), None)
+        return view.entry if view is not None and isinstance(view.entry, TaskRecord) else None
+
+    def _duplicate_chosen(self) -> None:
+        if self._chosen() is not None:
+            self._starting.duplicate(self._window.scope.views()[0])
+
+    def _take_drop(self, mime: QMimeData) -> None:
+        ledgers = self._window.findChild(LedgerActions)
+        assert ledgers is not None
+        ledgers.take_drop(mime, lambda: self._start_from(mime))
+
+    def _start_from(self, mime: QMimeData) -> None:
+        if self._accepts:
+            self._starting.take_drop(mime)

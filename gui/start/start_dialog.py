@@ -1,0 +1,343 @@
+"""The dialog that starts tasks of every kind: as a form or as JSON, the same request in both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QShortcut
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
+
+from engine.model.errors import EngineError, InvalidArguments, Problem
+from engine.model.records import TaskRecord
+from engine.service.drafts import lacks
+from engine.service.forms import COMMANDS
+from engine.service.rerun import Asked
+from gui.i18n import language
+from gui.start.address import complete
+from gui.start.addresses_part import AddressesPart
+from gui.start.field import Field
+from gui.start.kind_forms import FormWords
+from gui.start.preset_list import Shelf
+from gui.start.presets import Kept, Presets
+from gui.start.request_tabs import FORM, RequestTabs
+from gui.start.start_footer import StartFooter
+from gui.style.banners import Banner
+from gui.style.dialog_tab_order import chain
+from gui.style.drop_target import Dropping
+from gui.style.theme import heading, plain_label, plain_tip
+
+SIZE, MARGIN = QSize(900, 720), 60  # pixels of the screen that stay free
+LONG, PAUSE_MS = 100, 150  # commands; judging a thousand takes 15 ms
+SAID_MS = 800  # who stopped typing for so long is told what is wrong with the address
+
+
+class Why(NamedTuple):
+    """What keeps a request from being started, and the path of the argument that it is about."""
+
+    reason: str = ""
+    path: str = ""
+
+
+Check = Callable[[Asked], tuple[Problem, ...]]
+
+
+class StartDialog(QDialog):
+    """Asks for a task. `wanted` carries the request, `many_wanted` several; the answer comes by
+    `accept_task`, `show_refusal` or `show_error`, and only the first closes it."""
+
+    wanted, many_wanted = Signal(object), Signal(object)
+    stop_wanted, file_wanted = Signal(), Signal()
+    about_changed = Signal(object)
+    dropped = Signal(object)
+
+    def __init__(self, check: Check, presets: Presets, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._check, self._presets = check, presets
+        self._why = Why()
+        self._judging = self._waiting = self._again = self._filling = False
+        self._words = FormWords(self)
+        self.setWindowTitle(self.tr("New task"))
+        self.setModal(True)
+        self._heading = heading("", grow=1.3)
+        self.banner = Banner(self)
+        self._note = plain_label(tone="muted", wrap=True)
+        self.tabs = RequestTabs(self._words, self)
+        self.form, self.json = self.tabs.form, self.tabs.json
+        self.addresses = AddressesPart(self.form, self)
+        self.shelf = Shelf(presets, self._words, self)
+        self.footer = StartFooter(self)
+        self.start, self.offer = self.footer.start, self.addresses.offer
+        self._lay_out()
+        self.resize(self.sizeHint())  # Qt itself takes at most two thirds of the screen
+        self._connect()
+        self._show_kind()
+        self.form.focus()
+        self._judge()
+
+    # filling it
+
+    def show_request(self, asked: Asked, note: str = "", *, whole: bool = False) -> None:
+        """Show a request; `note` is what a person should know of it before it starts.
+
+        What the form cannot show is left out, or kept (and seen in the JSON) if `whole`.
+        """
+        self._filling = True
+        self.tabs.show_request(asked, whole=whole)
+        self._filling = False
+        self.show_note(note)
+        self.form.focus()
+        self._judging |= whole and not self.addresses.lacks_address  # nobody is typing it
+        self._judge()
+
+    def show_note(self, note: str) -> None:
+        """What a person should know of this request; nothing for none."""
+        self._note.show_text(note)
+        self._note.setVisible(bool(note))
+
+    # the answer
+
+    def accept_task(self, record: TaskRecord) -> None:
+        """The task is on disk: done, or ready for another one."""
+        if not self._again:
+            self.accept()
+            return
+        self._again = False
+        self._busy(False)
+        self.form.clear_need()
+        self._judging = False
+        self._judge()
+        self.footer.tell(self.tr("Started. The form is ready for another one."))
+        self.form.focus()
+
+    def show_refusal(self, mistakes: InvalidArguments) -> None:
+        """Show each mistake under its field, those of no field above; nothing was started."""
+        self._busy(False)
+        self._judging = True
+        self._place(mistakes.problems)
+
+    def show_error(self, error: EngineError) -> None:
+        """Something else went wrong; what was typed stays."""
+        self._busy(False)
+        self.banner.tell(language.title(error), language.told(error), tone_name="bad")
+
+    def end_list(self, started: int, error: EngineError | None) -> None:
+        """The list is started, or as far as it went; the rest stays in the form."""
+        self._busy(False)
+        total = len(self.addresses.many.found.urls)
+        if error is None and started >= self.footer.expected:
+            self.accept()
+            return
+        self.addresses.many.drop_first(started)
+        if error is not None:
+            self.show_error(error)
+        words = self.tr("{0} of {1} were started; the rest is still here.")
+        self.footer.tell(words.format(started, total))
+
+    def ask(self, *, again: bool = False) -> None:
+        """Start it, once, or show what is still wrong."""
+        if self._waiting:
+            return
+        self._said.stop()
+        self._judging, self._again = True, again
+        self.json.settle()
+        self._judge()
+        if not self.start.isEnabled():
+            return
+        asked = self.tabs.asked
+        many = self.addresses.requests(asked) if asked and not self.tabs.in_json else []
+        self._busy(True, len(many))
+        if len(many) > 1:
+            self.many_wanted.emit(many)
+        else:
+            self.wanted.emit(many[0] if many else asked)
+
+    @property
+    def is_locked(self) -> bool:
+        """Is a list being started? What stands there is what is being started then."""
+        return self._waiting and self.footer.expected > 1
+
+    def reject(self) -> None:
+        """Esc and Cancel: stop starting a list, or close."""
+        if self.is_locked:
+            self.stop_wanted.emit()
+        else:
+            super().reject()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter on a request that cannot be started yet says what is wrong with it."""
+        enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if enter and not self.start.isEnabled():
+            self.ask()
+        else:
+            super().keyPressEvent(event)
+
+    def sizeHint(self) -> QSize:
+        screen = QGuiApplication.primaryScreen().availableSize()
+        return SIZE.boundedTo(QSize(screen.width(), screen.height() - MARGIN))
+
+    # how it is made
+
+    def _lay_out(self) -> None:
+        right = QVBoxLayout()
+        right.setSpacing(10)
+        for part in (self._heading, self.banner, self._note):
+            right.addWidget(part)
+        right.addWidget(self.tabs, 1)
+        both = QHBoxLayout()
+        both.setSpacing(16)
+        both.addWidget(self.shelf)
+        both.addLayout(right, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 18, 20, 16)
+        column.setSpacing(12)
+        column.addLayout(both, 1)
+        column.addWidget(self.footer)
+        self._note.setVisible(False)
+
+    def _connect(self) -> None:
+        self.form.changed.connect(self._hear)
+        self._later = QTimer(self, singleShot=True, interval=PAUSE_MS)
+        self._later.timeout.connect(self._judge)
+        self._said = QTimer(self, singleShot=True, interval=SAID_MS)
+        self._said.timeout.connect(self._speak_up)
+        self.form.left.connect(self._leave)
+        self.form.grown.connect(lambda: chain(self.tabs, self.footer, self.shelf))
+        self.form.grown.connect(self._show_reason)
+        self.form.moved.connect(self._show_reason)
+        self.footer.reason.clicked.connect(self._go_to_reason)
+        self.form.kind_changed.connect(lambda _: self._show_kind())
+        self.addresses.changed.connect(self._judge)
+        self.json.changed.connect(self._judge)
+        self.tabs.turned.connect(self._turn)
+        self.tabs.stuck.connect(lambda: self._place(self.json.refusal))
+        self.shelf.chosen.connect(self._take)
+        self.shelf.file_wanted.connect(self.file_wanted)
+        self.footer.start.clicked.connect(self.ask)
+        self.footer.another.clicked.connect(lambda: self.ask(again=True))
+        self.footer.cancel.clicked.connect(self.reject)
+        self.footer.keep_wanted.connect(self._keep)
+        Dropping(self).dropped.connect(self.dropped)
+        for keys in ("Ctrl+Return", "Ctrl+Enter"):
+            QShortcut(QKeySequence(keys), self, self.ask).setAutoRepeat(False)
+
+    def _show_kind(self) -> None:
+        self._heading.show_text(self._words.doing(self.form.kind))
+        self.addresses.move_to(self.form.body)
+        chain(self.tabs, self.footer, self.shelf)
+
+    def _turn(self) -> None:
+        # what was written as JSON was written whole: nobody is in the middle of typing it
+        self._judging |= not self.tabs.in_json and not self.addresses.lacks_address
+        self._judge()
+
+    def _take(self, kept: Kept) -> None:
+        """A preset or a recent request was chosen."""
+        self.tabs.setCurrentIndex(FORM)
+        self.addresses.switch.setChecked(False)
+        self.show_request(kept.asked, self._words.lacking(kept), whole=True)
+        if kept.urls:
+            self.addresses.start_list("\n".join(kept.urls))
+
+    def _keep(self, title: str) -> None:
+        self.json.settle()  # what is typed there is read after a pause only
+        asked = self.tabs.asked
+        self.footer.tell_kept(self._presets.keep(title, asked) if asked is not None else None)
+
+    def _leave(self, key: str) -> None:
+        if key in self.form.typed_addresses:
+            self.form[key].value = complete(self.form[key].value)
+            self._speak_up()
+
+    # what is wrong
+
+    def _hear(self) -> None:
+        """Something was typed; a long list of commands is judged in a pause."""
+        rows = len(self.form.body.args.get("commands", ())) if self.form.kind == COMMANDS else 0
+        self._later.start() if rows > LONG else self._judge()
+        self._said.start()
+
+    def _speak_up(self) -> None:
+        """An address was typed: say what is wrong, instead of waiting for more."""
+        self._said.stop()
+        if self.form.typed_addresses:
+            self._judging = True
+            self._judge()
+
+    def _judge(self) -> None:
+        """Ask the engine what it would say, and show it without getting in the way of typing."""
+        if self._filling or self._waiting:
+            return
+        self._later.stop()
+        asked, in_json = self.tabs.asked, self.tabs.in_json
+        problems = self.tabs.refusal if asked is None else self._check(asked)
+        problems = problems if in_json else self.addresses.less_address(problems)
+        reason = self._reason(asked, problems)
+        self.footer.allow(not reason, plain_tip(reason))
+        self._place(problems if self._judging or in_json else ())
+        obstacle = not in_json and bool(self.addresses.obstacle)
+        self._why = Why(reason, "url" if obstacle else problems[0].path if problems else "")
+        self._show_reason()
+        self.footer.show_list(0 if in_json else self.addresses.number)
+        self.about_changed.emit(None if problems else asked)
+
+    def _reason(self, asked: Asked | None, problems: tuple[Problem, ...]) -> str:
+        """Why it cannot be started now; empty when it can."""
+        if not self.tabs.in_json and self.addresses.obstacle:
+            return self.addresses.obstacle
+        if problems:
+            field = self.form.field_of(problems[0].path)
+            said = language.translated(problems[0])
+            label = field.label if isinstance(field, Field) else ""
+            return f"{label}: {said.message}" if label else str(said)
+        if asked is not None and lacks(asked):
+            return self.tr("A secret was not kept here: type it in where it says [redacted].")
+        return ""
+
+    def _show_reason(self) -> None:
+        """Name in the footer why it cannot be started, unless the field is in sight and is still
+        being filled in; the JSON names its mistakes itself."""
+        widget = self._widget_of(self._why.path)
+        unseen = self.isVisible() and widget is not None and not self.form.is_in_sight(widget)
+        told = (self._judging or unseen) and not self.tabs.in_json
+        self.footer.show_reason(self._why.reason if told and not self._waiting else "")
+
+    def _go_to_reason(self) -> None:
+        """Show the mistake where it is: unfolded, scrolled to, and told at its field."""
+        self._judging = True
+        self._judge()
+        if self.addresses.obstacle:
+            self.form.show_widget(self._widget_of("url"))
+        elif self._why.path:
+            self.form.reveal(self._why.path)
+        self._show_reason()
+
+    def _widget_of(self, path: str) -> QWidget | None:
+        """What shows a mistake with this path; a list of addresses has a place of its own."""
+        if path == "url" and self.addresses.is_many:
+            return self.addresses.many.text
+        return self.form.field_of(path) if path else None
+
+    def _place(self, problems: tuple[Problem, ...]) -> None:
+        problems = tuple(map(language.translated, problems))
+        if self.tabs.in_json:
+            self.json.show_problems(problems)
+            self.banner.setVisible(False)
+            return
+        rest = self.form.show_problems(problems)
+        if rest:
+            self.banner.tell(self.tr("This cannot be started"), "; ".join(rest), tone_name="bad")
+        else:
+            self.banner.setVisible(False)
+
+    def _busy(self, busy: bool, number: int = 0) -> None:
+        was_locked = self.is_locked
+        self._waiting = busy
+        self.footer.busy(busy, number)
+        for part in (self.tabs, self.shelf, self.footer.star):
+            part.setEnabled(not self.is_locked)
+        if self.is_locked:
+            self.footer.cancel.setFocus()
+        elif was_locked:
+            self.addresses.many.text.setFocus()

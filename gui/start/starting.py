@@ -1,0 +1,285 @@
+"""From a wish to a task: the start dialog, what it is filled with, and the engine's answer."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from PySide6.QtCore import QMimeData, QObject, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from engine.model.display import display
+from engine.model.errors import EngineError, InvalidArguments, Problem
+from engine.model.records import TaskRecord, TaskView
+from engine.service.engine import Engine
+from engine.service.rerun import Asked, CannotRepeat, known
+from gui.engine_link.bridge import Bridge
+from gui.start.address import address_in
+from gui.start.bulk_start import Volley
+from gui.start.estimate import Estimate
+from gui.state.preferences import Preferences
+from gui.style.folders import documents
+from gui.window.frame import Frame
+
+if TYPE_CHECKING:
+    from gui.start.presets import Presets
+    from gui.start.start_dialog import StartDialog
+
+FIRST_KIND: Final = "crawl"
+FILES: Final = "(*.json *.txt *.csv);;(*)"
+
+
+class Starting(QObject):
+    """Owns the one start dialog of a window. `failed` is what came after it was closed."""
+
+    failed = Signal(EngineError)
+
+    def __init__(self, bridge: Bridge, window: QWidget) -> None:
+        super().__init__(window)
+        self._bridge, self._window = bridge, window
+        self._dialog: StartDialog | None = None
+        self._token = 0  # of the request that the open dialog made: it hears of no other
+        self._wanted: Asked | None = None
+        self._listed: list[Asked] = []  # the list that is being started
+        self._wish: Callable[[], None] | None = None  # what is to be shown after that
+        self._presets: Presets | None = None
+        self._estimate = Estimate(bridge, self)
+        self._volley = Volley(bridge, self)
+        self._volley.progress.connect(self._show_progress)
+        self._volley.ended.connect(self._end_list)
+        bridge.answered.connect(self._show_answer)
+
+    @property
+    def presets(self) -> Presets:
+        """The requests that are kept; few first paints need them."""
+        if self._presets is None:
+            from gui.start.presets import Presets
+
+            window = self._window
+            known = window.desk.preferences if isinstance(window, Frame) else Preferences()
+            self._presets = Presets(known, self)
+        return self._presets
+
+    def warm(self) -> None:
+        """Import the dialog ahead of time, in a thread: 0.2 s that no click need wait for."""
+        work = asyncio.to_thread(importlib.import_module, "gui.start.start_dialog")
+        self._bridge.spawn(work, name="warm the start dialog")
+
+    # ways to begin
+
+    def new_task(self, args: Mapping[str, Any] | None = None, parent: str | None = None) -> None:
+        """Open the start dialog for a crawl with `args`; `parent` is the task that it repeats."""
+        self.open(Asked(FIRST_KIND, dict(args or {})), parent)
+
+    def open(
+        self, asked: Asked, parent: str | None = None, *, note: str = "", whole: bool = False
+    ) -> None:
+        """Open the start dialog filled with `asked`; `note` says what a person should know of it.
+
+        What its form cannot show is left out, or kept if `whole`. Nothing is started before a
+        person says so.
+        """
+        if self._holds_back(lambda: self.open(asked, parent, note=note, whole=whole)):
+            return
+        if self._dialog is not None:
+            self._dialog.show_request(asked, note, whole=whole)
+            self._dialog.raise_()
+            return
+        from gui.start.start_dialog import StartDialog  # few first paints need it
+
+        dialog = self._dialog = StartDialog(self._bridge.problems, self.presets, self._window)
+        dialog.about_changed.connect(self._tell_estimate)
+        if isinstance(self._window, Frame):
+            dialog.footer.show_place(self._window.beside.starts_here())
+        dialog.show_request(asked, note, whole=whole)
+        dialog.addresses.offer_text(QGuiApplication.clipboard().text())
+        dialog.wanted.connect(lambda wanted: self._begin(wanted, parent))
+        dialog.many_wanted.connect(self._begin_list)
+        dialog.stop_wanted.connect(self._volley.stop)
+        dialog.file_wanted.connect(self.open_file)
+        dialog.dropped.connect(self.take_drop)
+        dialog.finished.connect(self._forget_dialog)
+        dialog.open()
+
+    def open_list(self, text: str = "") -> None:
+        """Open the start dialog for many addresses at once."""
+        if self._holds_back(lambda: self.open_list(text)):
+            return
+        self.new_task()
+        if self._dialog is not None:
+            self._dialog.addresses.start_list(text)
+
+    def paste(self) -> None:
+        """Open the start dialog with what was copied: an address, many, a task, or nothing."""
+        mime = QGuiApplication.clipboard().mimeData()
+        if mime is None or not self.take(mime):
+            self.new_task()
+
+    def take(self, mime: QMimeData) -> bool:
+        """Show what was copied or dropped; False if there is nothing to start in it."""
+        files = [Path(url.toLocalFile()) for url in mime.urls() if url.isLocalFile()]
+        if files:
+            self.open_path(files[0])
+            return True
+        links = "\n".join(url.toString() for url in mime.urls())
+        return self._take_text((links or mime.text()).strip())
+
+    def take_drop(self, mime: QMimeData) -> None:
+        """As `take`; what cannot be started is said."""
+        if not self.take(mime):
+            message = "holds no address, no list of addresses and no task"
+            name = self.tr("What was dropped")
+            self._refuse(InvalidArguments((Problem(name, "nothing_to_start", message),)))
+
+    def open_file(self) -> None:
+        """Ask for a file with a task, or with addresses."""
+        asking = self._dialog or self._window
+        dialog = QFileDialog(asking, self.tr("Open a task file"), documents())
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.setNameFilter(self.tr("Tasks and lists of addresses {0}").format(FILES))
+        dialog.fileSelected.connect(lambda name: self.open_path(Path(name)))
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def open_path(self, path: Path) -> None:
+        """Read a file and show what is in it; nothing of it runs."""
+
+        from engine.service.drafts import file_content
+
+        async def read(_: Engine) -> Asked | str:
+            return await asyncio.to_thread(file_content, path)
+
+        self._bridge.ask(
+            read,
+            lambda found: self._show_found(found, path.name),
+            self._refuse,
+            name="read a task file",
+        )
+
+    def duplicate(self, view: TaskView) -> None:
+        """Open the start dialog with what this task was asked to do."""
+        record = view.entry
+        if not isinstance(record, TaskRecord):
+            return
+
+        def complete(error: EngineError) -> None:
+            if not isinstance(error, CannotRepeat):
+                self._refuse(error)
+                return
+            note = self.tr("What was secret, or too long to be kept, has to be given again.")
+            self.open(known(record), note=note)
+
+        async def ask(engine: Engine) -> Asked:
+            return await engine.asked(record.task_id)
+
+        self._bridge.ask(
+            ask, lambda asked: self.open(asked, whole=True), complete, name="duplicate"
+        )
+
+    # what was found
+
+    def _take_text(self, text: str) -> bool:
+        """An address, several, or a task in JSON; False for anything else."""
+        if address_in(text):
+            self.new_task({"url": address_in(text)})
+            return True
+        if not text.startswith(("{", "[")) and not any(map(address_in, text.split("\n")[:50])):
+            return False
+        from engine.service.drafts import content
+
+        name = self.tr("The text")
+        try:
+            self._show_found(content(text.encode("utf-8", "replace"), name))
+        except InvalidArguments as error:
+            self._refuse(error)
+        return True
+
+    def _show_found(self, found: Asked | str, name: str = "") -> None:
+        if isinstance(found, str):
+            self.open_list(found)
+            return
+        from engine.service.abilities import abilities
+        from gui.start.abilities_text import MayDo
+
+        head = self.tr("From the text that was given. Nothing of it has run yet.")
+        if name:
+            head = self.tr("From {0}. Nothing of it has run yet.").format(display(name, 80))
+        lines = MayDo(self).lines(abilities(found))
+        self.open(found, note="\n".join([head, *lines]), whole=True)
+
+    def _refuse(self, error: EngineError) -> None:
+        if self._dialog is not None:
+            self._dialog.show_error(error)
+        else:
+            self.failed.emit(error)
+
+    # the answer
+
+    def _begin(self, wanted: Asked, parent: str | None) -> None:
+        self._token += 1
+        self._wanted = wanted
+        self._bridge.begin(wanted, parent, self._token)
+
+    def _show_answer(self, token: int, answer: TaskRecord | EngineError) -> None:
+        if isinstance(answer, TaskRecord) and token == self._token and self._wanted is not None:
+            self.presets.remember(self._wanted)
+        if self._dialog is None or token != self._token:
+            if isinstance(answer, EngineError):  # its dialog was closed meanwhile
+                self.failed.emit(answer)
+        elif isinstance(answer, TaskRecord):
+            self._dialog.accept_task(answer)
+        elif isinstance(answer, InvalidArguments):
+            self._dialog.show_refusal(answer)
+        else:
+            self._dialog.show_error(answer)
+
+    def _show_progress(self, done: int, total: int) -> None:
+        if self._dialog is not None:
+            self._dialog.footer.show_progress(done, total)
+
+    def _begin_list(self, requests: list[Asked]) -> None:
+        self._listed = requests
+        self._volley.start(requests)
+
+    def _end_list(self, started: int, error: EngineError | None) -> None:
+        self._remember_list(self._listed[:started])
+        if self._dialog is not None:
+            self._dialog.end_list(started, error)
+        elif error is not None:
+            self.failed.emit(error)
+        wish, self._wish = self._wish, None
+        if wish is not None:
+            wish()
+
+    def _remember_list(self, started: list[Asked]) -> None:
+        """What of a list was started is one of the recent ones."""
+        if not started:
+            return
+        from gui.start.presets import list_entry
+
+        async def work(_: Engine) -> dict[str, Any]:
+            return await asyncio.to_thread(list_entry, started)
+
+        self._bridge.ask(work, self.presets.put, self.failed.emit, name="remember the list")
+
+    def _holds_back(self, wish: Callable[[], None]) -> bool:
+        """While a list is being started, what comes from outside waits until it is."""
+        busy = self._dialog is not None and self._dialog.is_locked
+        if busy:
+            self._wish = wish
+        return busy
+
+    def _tell_estimate(self, asked: Asked | None) -> None:
+        if self._dialog is not None:
+            number = self._dialog.addresses.number
+            self._dialog.footer.tell(self._estimate.words(asked, number) if asked else "")
+
+    def _forget_dialog(self) -> None:
+        self._token += 1
+        if self._dialog is not None:
+            self._dialog.deleteLater()
+            self._dialog = None

@@ -1,0 +1,297 @@
+"""The asyncio loop that runs on Qt's: timers that are never early, cheap callbacks, an honest end.
+
+qasync lends the sockets, the subprocesses and `exec()`. Callbacks and timers are kept here,
+because qasync makes one coarse Qt timer for each: up to 5 % early, about 80 us a callback,
+and not able to wait for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import heapq
+import math
+import os
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+os.environ["QT_API"] = "pyside6"  # before qasync looks for a binding of its own choice
+
+import qasync
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtWidgets import QApplication
+
+from engine.service.router.isolated_executor import Lanes
+
+T = TypeVar("T")
+
+IO_THREADS = 4
+SLICE_S = 0.008  # callbacks run at most this long before Qt may paint and read the mouse again
+LONGEST_SLEEP_MS = 24 * 3600 * 1000  # a Qt timer counts in 31 bits of ms; later ones are re-armed
+# Qt lets go of Python between any two cells that it paints: beside a thread that reads, each
+# would wait for as long as Python lets that thread run on (5 ms; 20 to 150 ms for a table).
+SWITCH_S = 0.0005
+STALE_TIMERS = 100  # cancelled timers kept before the heap is made anew
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM) + (
+    # the terminal it was started from is closed; unless it was told to outlive that (nohup)
+    (signal.SIGHUP,)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    else ()
+)
+PRECISE = 0  # Qt.TimerType.PreciseTimer, whose name alone costs the first paint 45 ms
+PYTHON_TURN_MS = 200  # Windows: how often Python gets a turn to notice a signal
+
+
+class _Alarm(QObject):
+    """Two Qt timers and a signal that other threads may emit; all of them end in `wake`."""
+
+    rung = Signal()
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        super().__init__()
+        self._soon = QTimer(self, singleShot=True, interval=0)
+        self._later = QTimer(self, singleShot=True)
+        self._later.setProperty("timerType", PRECISE)
+        self._soon.timeout.connect(wake)
+        self._later.timeout.connect(wake)
+        self.rung.connect(self._soon.start)  # from another thread it is queued
+
+    def soon(self) -> None:
+        if not self._soon.isActive():
+            self._soon.start()
+
+    def after(self, delay_ms: int) -> None:
+        self._later.start(delay_ms)
+
+    def silence(self) -> None:
+        self._soon.stop()
+        self._later.stop()
+
+
+class Loop(qasync.QEventLoop):  # type: ignore[misc]  # qasync has no types
+    """asyncio's contract on Qt's event loop: callbacks in order, timers at or after their time."""
+
+    def __init__(self, app: QApplication) -> None:
+        self._callbacks: deque[asyncio.Handle] = deque()
+        self._timers: list[asyncio.TimerHandle] = []
+        self._stale = 0
+        self._alarm = _Alarm(self._turn)
+        super().__init__(app)
+        self.set_default_executor(Lanes(IO_THREADS, thread_name_prefix="oc-io"))
+
+    # asyncio's side
+
+    def call_soon(
+        self,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.Handle:
+        """Run `callback` in one of the next turns, in the order of the calls."""
+        self._check_closed()
+        handle = asyncio.Handle(callback, args, self, context=context)
+        self._add_callback(handle)
+        return handle
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Run `callback` after at least `delay` seconds; `inf` waits for ever."""
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Run `callback` at `when` (seconds of `time()`) or a little later, never before."""
+        self._check_closed()
+        handle = asyncio.TimerHandle(when, callback, args, self, context=context)
+        heapq.heappush(self._timers, handle)
+        handle._scheduled = True  # type: ignore[attr-defined]  # then a cancel is told to us
+        if self._timers[0] is handle:
+            self._arm()
+        return handle
+
+    def call_soon_threadsafe(
+        self,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.Handle:
+        """Run `callback` on the loop's thread.
+
+        Raises:
+            RuntimeError: the loop is closed (qasync would drop the call without a word).
+        """
+        self._check_closed()
+        handle = asyncio.Handle(callback, args, self, context=context)
+        self._callbacks.append(handle)
+        self._alarm.rung.emit()
+        return handle
+
+    def time(self) -> float:
+        return time.monotonic()
+
+    def close(self) -> None:
+        """Free what the loop holds; later calls raise `RuntimeError`."""
+        self._alarm.silence()
+        super().close()
+        self._callbacks.clear()
+        self._timers.clear()
+
+    # Qt's side
+
+    def run_forever(self) -> int:
+        self._alarm.soon()  # callbacks that came before the loop ran
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_S)
+        try:
+            return int(super().run_forever())
+        finally:
+            sys.setswitchinterval(usual)
+
+    def run_until_complete(self, future: asyncio.Future[T] | Coroutine[Any, Any, T]) -> T:
+        """Run until `future` is done.
+
+        qasync processes events once more after it has unset the running loop, which steps
+        tasks outside of any loop (its issue 176); here nothing is.
+
+        Raises:
+            RuntimeError: Qt's loop ended before the future did.
+        """
+        work: asyncio.Future[T] = asyncio.ensure_future(future, loop=self)
+        ended = _stopper(self)
+        work.add_done_callback(ended)
+        try:
+            self.run_forever()
+        finally:
+            work.remove_done_callback(ended)
+        if not work.done():
+            raise RuntimeError("Event loop stopped before Future completed.")
+        return work.result()
+
+    def _add_callback(self, handle: asyncio.Handle, delay: float = 0) -> asyncio.Handle:
+        # asyncio hands signals in here, and qasync its sockets
+        if delay > 0:
+            return self.call_later(delay, handle._run)
+        self._callbacks.append(handle)
+        self._alarm.soon()
+        return handle
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        self._stale += 1
+        if self._stale > STALE_TIMERS and self._stale * 2 > len(self._timers):
+            self._timers = [timer for timer in self._timers if not timer.cancelled()]
+            heapq.heapify(self._timers)
+            self._stale = 0
+
+    def _turn(self) -> None:
+        """Run what is due: the callbacks that were here when the turn began, for one slice."""
+        if not self.is_running():
+            return
+        now = self.time()
+        self._collect_due(now)
+        for _ in range(len(self._callbacks)):
+            handle = self._callbacks.popleft()
+            if not handle.cancelled():
+                handle._run()
+            if not self.is_running() or self.time() - now > SLICE_S:
+                break
+        if self._callbacks:
+            self._alarm.soon()
+        self._arm()
+
+    def _collect_due(self, now: float) -> None:
+        while self._timers and (self._timers[0].cancelled() or self._timers[0].when() <= now):
+            timer = heapq.heappop(self._timers)
+            timer._scheduled = False  # type: ignore[attr-defined]  # as asyncio's own loop does
+            if timer.cancelled():
+                self._stale = max(0, self._stale - 1)
+            else:
+                self._callbacks.append(timer)
+
+    def _arm(self) -> None:
+        if self._timers:
+            wait_s = min(self._timers[0].when() - self.time(), LONGEST_SLEEP_MS / 1000)
+            self._alarm.after(max(0, math.ceil(wait_s * 1000)))
+
+
+def _stopper(loop: Loop) -> Callable[[object], None]:
+    return lambda _: loop.stop()
+
+
+def run(app: QApplication, main: Coroutine[Any, Any, T]) -> T:
+    """Run `main` to its end on a fresh loop; its `finally` blocks always finish.
+
+    That holds also when Qt quits under it, and for SIGINT, SIGTERM and SIGHUP, which cancel `main`.
+
+    Raises:
+        asyncio.CancelledError: `main` was cancelled from outside and let it pass.
+    """
+    app.setQuitOnLastWindowClosed(False)
+    loop = Loop(app)
+    asyncio.set_event_loop(loop)
+    try:
+        with loop:
+            work: asyncio.Task[T] = loop.create_task(main, name="main")
+            ended = _stopper(loop)
+            work.add_done_callback(ended)
+            with _cancelled_by_signals(loop, work):
+                loop.run_forever()  # comes back also when Qt quits
+                work.remove_done_callback(ended)
+                if not work.done():
+                    work.cancel()
+                loop.run_until_complete(asyncio.wait([work]))
+                loop.run_until_complete(_cancel_the_rest())
+                loop.run_until_complete(loop.shutdown_asyncgens())
+            return work.result()
+    finally:
+        asyncio.set_event_loop(None)
+
+
+async def _cancel_the_rest() -> None:
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    await asyncio.gather(*rest, return_exceptions=True)
+
+
+@contextmanager
+def _cancelled_by_signals(loop: Loop, work: asyncio.Task[Any]) -> Iterator[None]:
+    """Inside, SIGINT and SIGTERM cancel `work`."""
+    # mypy judges a platform test by the machine it runs on and would skip the other branch
+    windows: bool = os.name == "nt"
+    old = [(name, signal.getsignal(name)) for name in ENDING_SIGNALS]
+    turn = QTimer(interval=PYTHON_TURN_MS)
+    turn.timeout.connect(_let_python_look)
+    for name in ENDING_SIGNALS:
+        if windows:
+            signal.signal(name, lambda *_: loop.call_soon_threadsafe(work.cancel))
+        else:
+            loop.add_signal_handler(name, work.cancel)
+    if windows:
+        turn.start()
+    try:
+        yield
+    finally:
+        turn.stop()
+        for name, handler in old:
+            if not windows:
+                loop.remove_signal_handler(name)
+            signal.signal(name, handler)
+
+
+def _let_python_look() -> None:
+    """Nothing to do: Python notices a signal whenever it runs."""

@@ -1,0 +1,149 @@
+"""One window per ledger: a second start hands over what it was asked for to the first and ends.
+
+The lock lies outside the ledger (a ledger may be on a read-only or shared disk) and dies with
+its process. What is handed over is one JSON line over a socket that only this user may use.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import platformdirs
+from PySide6.QtCore import QCryptographicHash, QLockFile, QObject, Signal
+
+from engine.logging.private_files import private_file, private_folder
+from gui.state.window_state import APP_FOLDER
+
+if TYPE_CHECKING:
+    from PySide6.QtNetwork import QLocalServer, QLocalSocket
+
+ANSWER_MS = 2000
+AGAIN_S = 0.05  # between two tries to reach a window that does not listen yet
+ANY_PROCESS = -1  # ASFW_ANY
+MAX_BYTES = 8 * 1024 * 1024  # of one message: a command line holds a quarter of it at most
+
+
+def _key(root: Path) -> str:
+    place = os.path.realpath(root).encode("utf-8", "surrogatepass")
+    # hashlib would be 8 ms more until the first paint
+    digest = QCryptographicHash.hash(place, QCryptographicHash.Algorithm.Sha256)
+    return bytes(digest.data()).hex()[:16]
+
+
+class Instance(QObject):
+    """The claim of this process to be the window of one ledger; `called` is another start."""
+
+    called = Signal(object)
+
+    def __init__(self, root: Path, folder: Path | None = None) -> None:
+        super().__init__()
+        place = folder or Path(platformdirs.user_cache_dir(APP_FOLDER, appauthor=False))
+        self._place = place
+        self._name = f"{APP_FOLDER}-{_user()}-{_key(root)}"
+        self._lock: QLockFile | None = None
+        self._server: QLocalServer | None = None
+
+    def claim(self) -> bool:
+        """Become the ledger's window; False when another process is it. A place that cannot
+        be written is no reason not to open. Whoever claims listens soon: others wait for that.
+        """
+        try:
+            private_folder(self._place)
+        except OSError:
+            return True
+        lock = QLockFile(str(self._place / f"{self._name}.lock"))
+        lock.setStaleLockTime(0)  # only a dead process loses it, never a slow one
+        if not lock.tryLock(0):
+            return lock.error() != QLockFile.LockError.LockFailedError
+        with suppress(OSError):  # Qt leaves its mode to the umask
+            private_file(self._place / f"{self._name}.lock")
+        self._lock = lock
+        return True
+
+    def listen(self) -> None:
+        """Hear other starts from now on; the first paint does not wait for this."""
+        if self._lock is None:
+            return
+        from PySide6.QtNetwork import QLocalServer
+
+        QLocalServer.removeServer(self._name)  # of a process that was killed: the lock is ours
+        self._server = QLocalServer(self)
+        self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
+        self._server.newConnection.connect(self._take_call)
+        self._server.listen(self._name)
+
+    def hand_over(self, message: dict[str, Any]) -> bool:
+        """Ask the ledger's window to do this; False when it does not answer in 2 s."""
+        import json
+
+        from PySide6.QtNetwork import QLocalSocket
+
+        _let_others_come_forward()
+        socket = QLocalSocket()
+        if not self._reaches(socket):
+            return False
+        socket.write(json.dumps(message).encode() + b"\n")
+        return socket.waitForBytesWritten(ANSWER_MS) and socket.waitForReadyRead(ANSWER_MS)
+
+    def release(self) -> None:
+        """Let go, for the next one."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        if self._lock is not None:
+            self._lock.unlock()
+            self._lock = None
+
+    def _reaches(self, socket: QLocalSocket) -> bool:
+        """Connect; a window that was started a moment ago may not listen yet."""
+        until = time.monotonic() + ANSWER_MS / 1000
+        while True:
+            socket.connectToServer(self._name)
+            if socket.waitForConnected(ANSWER_MS):
+                return True
+            if time.monotonic() > until:
+                return False
+            time.sleep(AGAIN_S)  # no window and no loop is there yet that could be kept waiting
+
+    def _take_call(self) -> None:
+        if self._server is None:
+            return
+        socket = self._server.nextPendingConnection()
+        socket.setParent(self)
+        socket.readyRead.connect(lambda: self._read(socket))
+        socket.disconnected.connect(socket.deleteLater)
+
+    def _read(self, socket: QLocalSocket) -> None:
+        import json
+
+        if not socket.canReadLine():
+            if socket.bytesAvailable() > MAX_BYTES:
+                socket.abort()
+            return
+        try:
+            message = json.loads(bytes(socket.readLine(MAX_BYTES).data()))
+        except ValueError:
+            message = None
+        if isinstance(message, dict):
+            self.called.emit(message)
+            socket.write(b"ok\n")
+            socket.flush()
+        socket.disconnectFromServer()
+
+
+def _let_others_come_forward() -> None:
+    """On Windows only who has the focus may pass it on; the window it goes to is not known."""
+    if sys.platform == "win32":
+        import ctypes
+
+        ctypes.windll.user32.AllowSetForegroundWindow(ANY_PROCESS)
+
+
+def _user() -> str:
+    """Two users of one machine share the names of sockets in some systems."""
+    return str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")

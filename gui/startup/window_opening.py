@@ -1,0 +1,152 @@
+"""One window from its first paint until it is left: furnished meanwhile, and heard all the time.
+
+The rooms behind the window take far longer to import than it takes to paint. They come in a
+thread, and the parts are made in steps, so that the window can be moved and closed meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from engine.model.config import Settings
+from gui.desktop.launch_request import Wish, here, wish_in, wish_of
+from gui.desktop.raise_window import come_forward
+from gui.engine_link.background import TaskSet
+from gui.startup.crash_handler import Alarm
+from gui.window.main_window import MainWindow
+
+if TYPE_CHECKING:
+    from gui.startup.session import Session
+
+PAINT_S = 0.5  # a window that nobody can see is never painted, and must not wait for it
+
+
+class Doorway(QObject):
+    """Takes what is asked of the window, from its first moment on; `broken` if it has no inside."""
+
+    def __init__(self, window: MainWindow, settings: Settings, alarm: Alarm) -> None:
+        super().__init__()
+        self._window, self._settings, self._alarm = window, settings, alarm
+        self._session: Session | None = None
+        self._wish: Wish | None = None
+        self._settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._painted = asyncio.Event()
+        self._first: list[Callable[[], object]] = []
+        self._next: list[Callable[[], object]] = []
+        self._work = TaskSet(self._fail)
+        window.painted.connect(self._painted.set)
+        window.close_wanted.connect(self._settle)
+        alarm.window, alarm.quit_wanted = window, self._settle
+        self.broken = False
+
+    def show(self) -> None:
+        """Show the window, unless it was chosen that it begins out of sight."""
+        if not self._window.preferences.get("desktop.start_hidden", bool):
+            self._window.show()
+
+    def when_painted(self, act: Callable[[], object]) -> None:
+        """Do this once the window can be seen, before its rooms are imported."""
+        self._first.append(act)
+
+    def when_imported(self, act: Callable[[], object]) -> None:
+        """Do this before the first part is made: on the loop, but what it imports is there."""
+        self._next.append(act)
+
+    async def ended(self, wish: Wish, *, crashed: bool) -> Path | None:
+        """Furnish the window, grant `wish`, and wait until it is left; the folder to open next,
+        if that is why. `crashed` is told to the user: the program died the last time."""
+        session = await self._furnished()
+        if session is None:
+            return None
+        if crashed:
+            session.tell_of_crash()
+        session.open(wish)
+        if self._wish is not None:
+            session.take(self._wish)
+        return await session.ended()
+
+    async def close(self) -> None:
+        """Keep how the window was left, and end what is behind it."""
+        self._window.remember()
+        if self._session is not None:
+            await self._session.close()
+            return
+        self._alarm.window = None
+        self._window.hide()
+        self._window.deleteLater()
+
+    def called(self, message: object = None) -> None:
+        """Another start of the program handed over to this window."""
+        self._take(wish_in(message))
+
+    def open_address(self, address: str) -> None:
+        """The desktop asks a program that runs already (macOS does it this way)."""
+        self._take(wish_of([address], here()))
+
+    def obey(self) -> None:
+        """The desktop tells the program to quit."""
+        if self._session is not None:
+            self._session.leaving.obey()
+        else:
+            self._settle()
+
+    def _take(self, wish: Wish) -> None:
+        if self._session is not None:
+            self._session.take(wish)
+        else:
+            come_forward(self._window, wish.token)
+            self._wish = wish
+
+    async def _furnished(self) -> Session | None:
+        """The session; None when the window was left before it had one, or cannot have one."""
+        self._work.spawn(self._furnish(), name="furnish the window")
+        try:
+            await self._settled
+        finally:
+            await self._work.close()
+        return self._session
+
+    def _fail(self, error: Exception) -> None:
+        """Tell of it; the window stays for a look at that, until it is closed."""
+        self.broken = True
+        self._alarm.ring(error)
+        from gui.startup.broken_parts import show_broken
+
+        if not self._window.furnished:
+            show_broken(self._window, error, self._settle)
+
+    async def _furnish(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PAINT_S if self._window.isVisible() else 0):
+                await self._painted.wait()
+        for act in self._first:
+            act()
+        await asyncio.to_thread(import_module, "gui.startup.session")
+        from gui.commands.help_actions import as_chosen
+        from gui.engine_link.bridge import Bridge
+        from gui.startup.broken_parts import BrokenParts
+        from gui.startup.session import Session
+        from gui.startup.window_builder import furnishing
+
+        window = self._window
+        for act in self._next:
+            act()
+        settings = as_chosen(self._settings, window.preferences)
+        parts = BrokenParts(window)
+        for _ in furnishing(window, Bridge(settings), parts.note):
+            await asyncio.sleep(0)  # Qt has its turn
+        parts.tell()
+        window.close_wanted.disconnect(self._settle)
+        self._session = Session(settings, window.memory, self._alarm, window=window)
+        self._settle()
+
+    def _settle(self) -> None:
+        if not self._settled.done():
+            self._settled.set_result(None)

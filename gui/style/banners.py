@@ -1,0 +1,280 @@
+"""What stands in the table's place when there is nothing to list, and the banner above it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QBoxLayout,
+    QFrame,
+    QHBoxLayout,
+    QPushButton,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.model.display import display
+from gui.style.announcements import announce
+from gui.style.distinct_sentence import said_once
+from gui.style.icons import glyph, icon
+from gui.style.theme import heading, plain_label, tone
+
+CARD_WIDTH = 460
+PICTURE = 44
+TITLE_CHARS, SENTENCE_CHARS, SENTENCE_LINES = 200, 900, 8  # what a path or a reason may take up
+BUTTON_HEIGHT = 32
+WORDS_CHARS = 50  # of room that a banner's words have beside its buttons; with less above them
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One button: what it says and what it does. The first one of a card is the default."""
+
+    text: str
+    act: Callable[[], object]
+
+
+class Card(QWidget):
+    """A sign, a headline, a sentence and a way on, in the middle of an empty place."""
+
+    _picture_gap = 10
+
+    def __init__(self, sign: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._sign = sign
+        self._picture = plain_label(parent=self)
+        self._headline = heading("", grow=1.35)
+        self._sentence = plain_label(tone="muted", wrap=True)
+        self._detail = plain_label(tone="muted", wrap=True)
+        self._buttons = QHBoxLayout()
+        self._buttons.setSpacing(8)
+        self._default: QPushButton | None = None
+        self._lay_out()
+        self._draw()
+
+    def _lay_out(self) -> None:
+        column = QVBoxLayout()
+        column.setSpacing(self._picture_gap)
+        for label in (self._picture, self._headline, self._sentence):
+            label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+            column.addWidget(label)
+        column.addSpacing(6)
+        column.addLayout(self._buttons)
+        column.addSpacing(6)
+        self._detail.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self._detail.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        column.addWidget(self._detail)
+        box = self._box = QWidget(self)
+        box.setFixedWidth(CARD_WIDTH)
+        box.setLayout(column)
+        around = self._around = QVBoxLayout(self)
+        middle = QHBoxLayout()  # with an alignment Qt would ask how high it is in the whole width
+        middle.addStretch()
+        middle.addWidget(box)
+        middle.addStretch()
+        around.addStretch(2)
+        around.addLayout(middle)
+        around.addStretch(3)
+        self.setAutoFillBackground(True)
+        self.setBackgroundRole(QPalette.ColorRole.Base)
+
+    def show_words(self, headline: str, sentence: str, detail: str = "") -> None:
+        headline, sentence = said_once(headline, sentence)
+        self._headline.show_text(display(headline, TITLE_CHARS))
+        self._headline.setVisible(bool(headline))
+        self._sentence.show_text(_few_lines(sentence))
+        self._detail.show_text(display(detail, SENTENCE_CHARS))
+        self._detail.setVisible(bool(detail))
+
+    def show_choices(self, choices: tuple[Choice, ...]) -> None:
+        """Replace the buttons; the first is the one that Enter presses."""
+        while (item := self._buttons.takeAt(0)) is not None:
+            if (old := item.widget()) is not None:
+                old.deleteLater()
+        self._buttons.addStretch()
+        self._default = None
+        buttons = []
+        for choice in choices:
+            button = QPushButton(choice.text, self)
+            button.setAutoDefault(True)  # outside of a dialog Enter presses only such a one
+            button.setMinimumHeight(BUTTON_HEIGHT)
+            button.clicked.connect(lambda _=False, act=choice.act: act())
+            self._buttons.addWidget(button)
+            buttons.append(button)
+            self._default = self._default or button
+        self._buttons.addStretch()
+        # words of a language may be long: none of them is cut off
+        beside = self._buttons.spacing() * (len(choices) + 1)
+        wide = sum(max(one.sizeHint().width(), one.minimumWidth()) for one in buttons)
+        self._box.setFixedWidth(max(CARD_WIDTH, wide + beside + BUTTON_HEIGHT))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where there is little room the picture gives way to the words."""
+        super().resizeEvent(event)
+        margins = self._around.contentsMargins()
+        words = self._box.heightForWidth(self._box.maximumWidth())
+        words += margins.top() + margins.bottom()
+        if not self._picture.isHidden():
+            words -= PICTURE + self._picture_gap
+        self._picture.setVisible(event.size().height() >= words + PICTURE + self._picture_gap)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        # taking it from whoever types (the filter, say) would be rude
+        focus = self.window().focusWidget()
+        if self._default is not None and (focus is None or not focus.isVisible()):
+            self._default.setFocus()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._draw()
+
+    def _draw(self) -> None:
+        colour = tone("muted", QApplication.palette())
+        self._picture.setPixmap(glyph(self._sign, PICTURE, colour, self.devicePixelRatioF()))
+
+
+def _few_lines(text: str) -> str:
+    """A sentence, or one a line, that cannot push everything else out of the window."""
+    lines = text.split("\n", SENTENCE_LINES)
+    return "\n".join(display(line, SENTENCE_CHARS) for line in lines)
+
+
+class Banner(QFrame):
+    """One line above the table: something is wrong, and this is the way out.
+
+    Where the words have too little room beside the buttons, the buttons stand below them.
+    """
+
+    closed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._tone, self._told = "warning", ""
+        self._picture = plain_label(parent=self)
+        self._title = heading("", grow=1.0)
+        self._title.setWordWrap(True)
+        self._sentence = plain_label(wrap=True)
+        self._sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._sentence.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self._buttons = QHBoxLayout()
+        self._close = QToolButton(self)
+        self._close.setAutoRaise(True)
+        self._close.setAccessibleName(self.tr("Close this message"))
+        self._close.setToolTip(self._close.accessibleName())
+        self._close.clicked.connect(self._dismiss)
+        self._lay_out()
+        self.setVisible(False)
+        self._draw()
+
+    def _lay_out(self) -> None:
+        words = QVBoxLayout()
+        words.setSpacing(1)
+        words.addWidget(self._title)
+        words.addWidget(self._sentence)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 8, 8, 8)
+        row.setSpacing(10)
+        row.addWidget(self._picture, 0, Qt.AlignmentFlag.AlignTop)
+        self._both = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._both.addLayout(words, 1)
+        self._both.addLayout(self._buttons)
+        self._both.setAlignment(self._buttons, Qt.AlignmentFlag.AlignLeft)
+        row.addLayout(self._both, 1)
+        row.addWidget(self._close, 0, Qt.AlignmentFlag.AlignTop)
+
+    def tell(
+        self,
+        title: str,
+        sentence: str,
+        choices: tuple[Choice, ...] = (),
+        tone_name: str = "warning",
+    ) -> None:
+        """Show it; whoever listens to a screen reader hears it too."""
+        self._tone, self._told = tone_name, title
+        title, sentence = said_once(title, sentence)
+        for label, text in (
+            (self._title, display(title, TITLE_CHARS)),
+            (self._sentence, _few_lines(sentence)),
+        ):
+            label.show_text(text)
+            label.setVisible(bool(text))
+        parts = (self._title.text().removesuffix("."), self._sentence.text())
+        self.setAccessibleName(". ".join(part for part in parts if part))
+        while (item := self._buttons.takeAt(0)) is not None:
+            if (old := item.widget()) is not None:
+                old.deleteLater()
+        for choice in choices:
+            button = QPushButton(choice.text, self)
+            button.clicked.connect(lambda _=False, act=choice.act: act())
+            self._buttons.addWidget(button)
+        self._arrange()
+        self._draw()
+        self.setVisible(True)
+        announce(self, self.accessibleName())
+
+    @property
+    def title(self) -> str:
+        """What it is about now; empty when it is not shown."""
+        return "" if self.isHidden() else display(self._told, TITLE_CHARS)
+
+    def minimumSizeHint(self) -> QSize:
+        """As narrow as the buttons alone: words are broken, and nothing beside is squeezed."""
+        return QSize(self._beside_words(), super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _beside_words(self) -> int:
+        """Pixels that everything takes up but the words."""
+        margins, row = self.contentsMargins(), self.layout()
+        assert row is not None
+        edges, signs = row.contentsMargins(), (self._picture, self._close)
+        fixed = sum(one.sizeHint().width() + row.spacing() for one in signs)
+        fixed += margins.left() + margins.right() + edges.left() + edges.right()
+        return fixed + self._buttons.sizeHint().width()
+
+    def _arrange(self) -> None:
+        metrics = self.fontMetrics()
+        texts = (self._title.text(), *self._sentence.text().splitlines())
+        longest = max(map(metrics.horizontalAdvance, texts), default=0)
+        wanted = min(longest, WORDS_CHARS * metrics.averageCharWidth())
+        fits = self.width() >= self._beside_words() + self._both.spacing() + wanted
+        way = QBoxLayout.Direction.LeftToRight if fits else QBoxLayout.Direction.TopToBottom
+        if self._both.direction() != way:
+            self._both.setDirection(way)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._draw()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        colour = QColor(tone(self._tone, QApplication.palette()))
+        edge = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
+        colour.setAlphaF(0.55)
+        painter.setPen(colour)
+        colour.setAlphaF(0.10)
+        painter.setBrush(colour)
+        painter.drawRoundedRect(edge, 6, 6)
+        painter.end()
+
+    def _dismiss(self) -> None:
+        self.setVisible(False)
+        self.closed.emit()
+
+    def _draw(self) -> None:
+        colour = tone(self._tone, QApplication.palette())
+        sign = "info" if self._tone in ("accent", "muted", "good") else "warning"
+        self._picture.setPixmap(glyph(sign, 20, colour, self.devicePixelRatioF()))
+        self._close.setIcon(icon("close"))

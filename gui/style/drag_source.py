@@ -1,0 +1,142 @@
+"""Pulling something out of the window into another program: the gesture, and what is carried.
+
+Files are only ever offered to be copied: whoever takes them away from a task's folder would
+make an unreadable task of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import (
+    QByteArray,
+    QCoreApplication,
+    QEvent,
+    QMimeData,
+    QObject,
+    QPoint,
+    QRectF,
+    QSize,
+    Qt,
+    QUrl,
+    Signal,
+)
+from PySide6.QtGui import QDrag, QMouseEvent, QPainter, QPalette, QPixmap
+from PySide6.QtWidgets import QApplication, QWidget
+
+from engine.model.display import display
+
+_LEFT: Final = Qt.MouseButton.LeftButton
+_NOTHING_HELD: Final = Qt.KeyboardModifier.NoModifier
+_GNOME: Final = "x-special/gnome-copied-files"  # without it some file managers paste nothing
+_PAD: Final = 8
+_LABEL_CHARS: Final = 60
+
+
+class Grip(QObject):
+    """Tells of a pull (`pulled`) that begins where `holds` says that there is something.
+
+    With `keeps` the press itself is held back until it is no pull: it would choose one row
+    of all that are to be carried. `gripped` tells when the button goes down there, and up.
+    """
+
+    pulled = Signal(QPoint)
+    gripped = Signal(bool)
+
+    def __init__(
+        self, place: QWidget, holds: Callable[[QPoint], bool], *, keeps: bool = False
+    ) -> None:
+        super().__init__(place)
+        self._place, self._holds, self._keeps = place, holds, keeps
+        self._press: QMouseEvent | None = None
+        self._again = self.is_pulled = False
+        place.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if self._again or not isinstance(event, QMouseEvent):
+            return False
+        if event.type() == QEvent.Type.MouseButtonPress:
+            return self._begin(event)
+        if event.type() == QEvent.Type.MouseMove:
+            return self._move(event)
+        return self._end() if event.type() == QEvent.Type.MouseButtonRelease else False
+
+    def let_go(self) -> None:
+        """What was pulled has been dropped, or nothing came of it."""
+        self._press, self.is_pulled = None, False
+        self.gripped.emit(False)
+
+    def _begin(self, event: QMouseEvent) -> bool:
+        plain = event.button() == _LEFT and event.modifiers() == _NOTHING_HELD
+        if not plain or not self._holds(event.position().toPoint()):
+            return False
+        self._press = event.clone()
+        self.gripped.emit(True)
+        return self._keeps
+
+    def _move(self, event: QMouseEvent) -> bool:
+        if self._press is None:
+            return False
+        start = self._press.position().toPoint()
+        far = (event.position().toPoint() - start).manhattanLength()
+        if not self.is_pulled and far >= QApplication.startDragDistance():
+            self.is_pulled = True
+            self.pulled.emit(start)
+        return self.is_pulled or self._keeps
+
+    def _end(self) -> bool:
+        press, pulled = self._press, self.is_pulled
+        if press is None:
+            return False
+        self.let_go()
+        if self._keeps and not pulled:  # it was a click after all
+            self._again = True
+            QCoreApplication.sendEvent(self._place, press)
+            self._again = False
+        return pulled
+
+
+def carried(text: str, files: Sequence[Path] = ()) -> QMimeData:
+    """What another program is offered: a text, and files to be copied."""
+    mime = QMimeData()
+    mime.setText(text)
+    if files:
+        urls = [QUrl.fromLocalFile(str(file)) for file in files]
+        mime.setUrls(urls)
+        said = "\n".join(
+            ["copy", *(url.toString(QUrl.ComponentFormattingOption.FullyEncoded) for url in urls)]
+        )
+        mime.setData(_GNOME, QByteArray(said.encode()))
+    return mime
+
+
+def carry(source: QWidget, mime: QMimeData, label: str) -> None:
+    """Let the desktop carry `mime` to wherever it is dropped; returns when it was.
+
+    Never from a coroutine: the desktop turns a loop of its own meanwhile.
+    """
+    drag = QDrag(source)
+    drag.setMimeData(mime)
+    drag.setPixmap(_tag(source, label))
+    drag.setHotSpot(QPoint(-_PAD, -_PAD))
+    drag.exec(Qt.DropAction.CopyAction)
+
+
+def _tag(source: QWidget, label: str) -> QPixmap:
+    """What goes along with the pointer: a few words."""
+    text, metrics = display(label, _LABEL_CHARS), source.fontMetrics()
+    size = QSize(metrics.horizontalAdvance(text) + 2 * _PAD, metrics.height() + _PAD)
+    ratio, palette = source.devicePixelRatioF(), QApplication.palette()
+    picture = QPixmap(size * ratio)
+    picture.setDevicePixelRatio(ratio)
+    picture.fill(palette.color(QPalette.ColorRole.Highlight))
+    painter = QPainter(picture)
+    painter.setFont(source.font())
+    painter.setPen(palette.color(QPalette.ColorRole.HighlightedText))
+    painter.drawText(
+        QRectF(0, 0, size.width(), size.height()), int(Qt.AlignmentFlag.AlignCenter), text
+    )
+    painter.end()
+    return picture

@@ -1,0 +1,209 @@
+"""Editors that Qt does not have: lists of lines, free text, seconds, several of a few, secrets."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent, QWheelEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDoubleSpinBox,
+    QHBoxLayout,
+    QLineEdit,
+    QListWidget,
+    QPlainTextEdit,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.model.display import display
+from gui.style.given_text import GivenText, show_given
+from gui.style.theme import MOST_CHARS
+
+SECOND = 1000
+
+
+class Patterns(QPlainTextEdit):
+    """Several texts, one a line; Tab goes on to the next field."""
+
+    LINES = 3
+
+    def __init__(self, lines: int = LINES) -> None:
+        super().__init__()
+        self.setTabChangesFocus(True)
+        frame = 2 * self.frameWidth() + 8
+        self.setFixedHeight(self.fontMetrics().lineSpacing() * lines + frame)
+
+    def lines(self) -> list[str]:
+        """What stands there, without blank lines."""
+        return [line.strip() for line in self.toPlainText().splitlines() if line.strip()]
+
+
+class Prose(QPlainTextEdit):
+    """One text of several lines; Tab goes on to the next field."""
+
+    def __init__(self, lines: int = 3) -> None:
+        super().__init__()
+        self.setTabChangesFocus(True)
+        frame = 2 * self.frameWidth() + 8
+        self.setMinimumHeight(self.fontMetrics().lineSpacing() * lines + frame)
+        self.setMaximumHeight(self.fontMetrics().lineSpacing() * max(lines, 5) + frame)
+
+
+class OwnEditor(QWidget):
+    """An editor that reads and shows its value itself."""
+
+    edited = Signal()
+    target: QWidget  # what takes the focus; a focus proxy would take Tab out of its order
+
+    # the type checker holds both: Qt's classes have a metaclass of their own
+    @abstractmethod
+    def read(self) -> Any:
+        """What stands there, as a request wants it."""
+
+    @abstractmethod
+    def put(self, value: Any) -> None:
+        """Show `value`; one of another shape changes nothing."""
+
+    @abstractmethod
+    def show_given(self, value: Any) -> GivenText | None:
+        """Show what it cannot hold as it was written, or nothing at all."""
+
+
+class Seconds(OwnEditor):
+    """A length of time: seconds for eyes, milliseconds in the request, None at the lowest step."""
+
+    def __init__(self, least_ms: int, most_ms: int, value_ms: int | None, none: str = "") -> None:
+        super().__init__()
+        self._box = _SecondsBox(self)
+        self._none = none
+        least = 0.0 if none else least_ms / SECOND
+        self._box.setRange(least, most_ms / SECOND)
+        self._box.setSpecialValueText(none)
+        self._box.setSuffix(self.tr(" s", "seconds"))
+        self.put(value_ms)
+        self._box.valueChanged.connect(lambda _: self.edited.emit())
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self._box)
+        self.target = self._box
+
+    def setAccessibleName(self, name: str) -> None:
+        super().setAccessibleName(name)
+        self._box.setAccessibleName(name)
+
+    def read(self) -> int | None:
+        if self._none and self._box.value() == self._box.minimum():
+            return None
+        return round(self._box.value() * SECOND)
+
+    def put(self, value: Any) -> None:
+        if isinstance(value, int) and not isinstance(value, bool):
+            self._box.setValue(value / SECOND)
+        elif value is None and self._none:
+            self._box.setValue(self._box.minimum())
+
+    def show_given(self, value: Any) -> GivenText | None:
+        return show_given(self._box, value)
+
+
+class _SecondsBox(QDoubleSpinBox):
+    """Shows no zeros that say nothing."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setDecimals(3)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMinimumHeight(28)
+        self.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        if self.hasFocus():
+            super().wheelEvent(event)
+        else:
+            event.ignore()
+
+    def textFromValue(self, value: float) -> str:
+        whole = self.locale().toString(value, "f", 3)
+        point = self.locale().decimalPoint()
+        return whole.rstrip("0").rstrip(point) if point in whole else whole
+
+
+class Several(OwnEditor):
+    """Any of a few: a box to tick for each."""
+
+    def __init__(self, options: Sequence[tuple[str, str]], chosen: Sequence[str]) -> None:
+        super().__init__()
+        self._boxes = {value: QCheckBox(words, self) for value, words in options}
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        for value, box in self._boxes.items():
+            box.setChecked(value in chosen)
+            box.toggled.connect(lambda _: self.edited.emit())
+            column.addWidget(box)
+        self.target = next(iter(self._boxes.values()))
+
+    def read(self) -> list[str]:
+        return [value for value, box in self._boxes.items() if box.isChecked()]
+
+    def put(self, value: Any) -> None:
+        if isinstance(value, list | tuple):
+            for name, box in self._boxes.items():
+                box.setChecked(name in value)
+
+    def show_given(self, value: Any) -> GivenText | None:
+        self.put(())
+        return None
+
+
+class NameLine(QLineEdit):
+    """A line whose Enter is its own: it must not press the dialog's default button."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        super().keyPressEvent(event)
+        _keep_enter(event)
+
+
+class Choices(QListWidget):
+    """A list whose Enter chooses, and presses nothing else."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        super().keyPressEvent(event)
+        _keep_enter(event)
+
+
+class Rows(QTableView):
+    """A table whose Enter presses nothing else."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        super().keyPressEvent(event)
+        _keep_enter(event)
+
+
+def _keep_enter(event: QKeyEvent) -> None:
+    if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and not event.modifiers():
+        event.accept()
+
+
+class SecretLine(QLineEdit):
+    """A text, or the name of a place where it is kept: `{"secret": "env:NAME"}`."""
+
+    def reference(self) -> dict[str, Any] | None:
+        """The name of the place, where that is what stands here."""
+        text = self.text().strip()
+        if not text.startswith("{") or "secret" not in text:
+            return None
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return None
+        return found if isinstance(found, dict) and "secret" in found else None
+
+    def show_reference(self, value: Mapping[str, Any]) -> None:
+        self.setText(display(json.dumps(dict(value), ensure_ascii=False), MOST_CHARS))

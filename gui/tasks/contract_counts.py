@@ -1,0 +1,76 @@
+"""Keeps the counts of contracts true for the rows in sight: asked for on a thread, now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject, QTimer
+
+from engine.contracts.forcing import Guard
+from gui.tasks.columns import COLUMN_AT
+from gui.tasks.contract_cache import known, learn
+from gui.tasks.row import Row
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
+LOOK_MS: Final = 1500
+_ASK: Final = "what contracts say"
+
+
+def attach(window: MainWindow) -> ContractCounts:
+    """Ask for the contracts of what can be seen, while their column is shown."""
+    return ContractCounts(window)
+
+
+class ContractCounts(QObject):
+    """Only tasks with a contract, in sight, that go on or were never asked for."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window, self._busy = window, False
+        self._clock = QTimer(self, interval=LOOK_MS)
+        self._clock.timeout.connect(self.look)
+        window.loaded.connect(self._begin)
+
+    def look(self) -> None:
+        """Ask now, unless an answer is still awaited."""
+        wanted = sorted({link for row in self._rows() if (link := link_of(row)) and _asks(row)})
+        if wanted and not self._busy:
+            self._busy = True
+            ask = self._window.bridge.ask
+            ask(lambda engine: engine.contract_counts(wanted), self._show, self._fail, name=_ASK)
+
+    def _begin(self) -> None:
+        self._clock.start()
+
+    def _rows(self) -> list[Row]:
+        table, model = self._window.table, self._window.model
+        if not table.header().is_wanted("contract"):
+            return []
+        first, last = table.rows_in_sight()
+        return [model.row_at(at) for at in range(first, last + 1)]
+
+    def _show(self, found: Mapping[str, Guard]) -> None:
+        self._busy = False
+        news, model, column = learn(found), self._window.model, COLUMN_AT["contract"]
+        if not news:
+            return
+        for row in self._rows():
+            at = model.row_of(row.task_id) if link_of(row) in news else -1
+            if at >= 0:
+                model.dataChanged.emit(model.index(at, column), model.index(at, column))
+
+    def _fail(self, _error: object) -> None:
+        self._busy = False  # nothing is said where nothing is known
+
+
+def link_of(row: Row) -> str:
+    """The contract of a task, with its ledger's label if that is another; empty without one."""
+    ours = getattr(row.view.entry, "engine", None)
+    return getattr(ours, "contract_id", None) or ""
+
+
+def _asks(row: Row) -> bool:
+    return row.live or known(link_of(row)) is None

@@ -1,0 +1,192 @@
+"""What the list can be narrowed to by a click, and how many tasks have it. Knows no Qt.
+
+A facet is a state by its bare name, or else a condition of the filter language, such as
+`kind:crawl`. Facets of one group widen each other, those of two groups narrow each other.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from heapq import nlargest
+from itertools import islice
+from operator import itemgetter
+from typing import Final
+
+from engine.model.ledger_ids import HERE
+from engine.model.status import Facet
+from engine.query import term
+from gui.tasks.row import Row
+from gui.tasks.shared_traits import NONE, Traits
+
+STATUS, KIND, HOST, BUDGET, AGE = "status", "kind", "host", "budget", "age"
+ROOT: Final = "root"  # which ledger; there only while several are shown
+OWN: Final = f"{ROOT}:{HERE}"
+GROUPS: Final = (STATUS, ROOT, KIND, HOST, BUDGET, AGE)
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+AGES: Final[Mapping[str, float]] = {
+    "age:<1h": HOUR_MS,
+    "age:<1d": DAY_MS,
+    "age:<7d": 7 * DAY_MS,
+}
+OLDER: Final = "age:>=7d"
+BUDGETS: Final = {"ok": "ok", "warning": "near", "exceeded": "exceeded"}  # on disk -> as asked
+_STATES: Final = frozenset(facet.value for facet in Facet if facet is not Facet.ALL)
+# A kind or a host longer than this is not offered: no query has room for several of them.
+_LONGEST = 255
+_MOST_VALUES = 3000  # looked through while somebody types
+
+
+def group_of(facet: str) -> str:
+    """The group of a facet; empty for what is none."""
+    if facet in _STATES:
+        return STATUS
+    group, colon, value = facet.partition(":")
+    return group if colon and value and group in GROUPS[1:] else ""
+
+
+def query_of(facets: Iterable[str]) -> str:
+    """The query for these facets; empty for none."""
+    groups: dict[str, list[str]] = {}
+    for facet in facets:
+        group = group_of(facet)
+        if group:
+            groups.setdefault(group, []).append(f"status:{facet}" if group == STATUS else facet)
+    return " ".join(
+        f"({' OR '.join(each)})" if len(each) > 1 else each[0] for each in groups.values()
+    )
+
+
+class FacetCounts:
+    """Kept while tasks come, change and go, never counted anew. `version` tells changes apart.
+
+    `ledgers` are the labels of those beside the window's own, in order: none, usually.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.ledgers: tuple[str, ...] = ()
+        self._total = 0
+        self._news: dict[Traits, int] = {}  # not in the groups yet: few look, many change
+        self._named: dict[tuple[str, str], str] = {}
+        self._groups: dict[str, dict[str, int]] = {KIND: {}, ROOT: {}, HOST: {}, BUDGET: {}}
+        self._made: list[float] = []
+        self._new: list[float] = []
+
+    def move(self, before: Row | None, after: Row | None) -> None:
+        """A row has changed, come (`before` is None) or gone."""
+        was = before.about if before is not None else NONE
+        now = after.about if after is not None else NONE
+        if was is not now:
+            self.version += 1
+            self._news[was] = self._news.get(was, 0) - 1
+            self._news[now] = self._news.get(now, 0) + 1
+        old = before.created_at if before is not None else None
+        new = after.created_at if after is not None else None
+        if old == new:
+            return
+        if old is not None:
+            self._forget(old)
+        if new is not None:
+            self._new.append(new)
+
+    def of(self, facet: str, now_ms: float) -> int:
+        """How many tasks have this facet (no state: those are counted with the rows)."""
+        if group_of(facet) == AGE:
+            return self._aged(facet, now_ms)
+        if facet == OWN:
+            beside = self._counted()[ROOT].values()
+            return self._total - sum(beside)
+        return self._counted().get(group_of(facet), {}).get(facet, 0)
+
+    def most(self, group: str, number: int) -> list[str]:
+        """The facets of the group that most tasks have, most first."""
+        if group == ROOT:  # in the order in which they were put beside, also what is empty
+            roots = [OWN, *(term(ROOT, label) for label in self.ledgers)]
+            return roots[:number] if self.ledgers else []
+        counts = self._counted()[group]
+        # Of equals the earlier ones, so that nothing flickers at the end of a long group.
+        most = nlargest(number, counts, key=counts.__getitem__)
+        return sorted(most, key=lambda facet: (-counts[facet], facet))
+
+    @property
+    def values(self) -> dict[str, list[str]]:
+        """The kinds and hosts that tasks have, and the ledgers, as they may stand in a query."""
+        found: dict[str, list[str]] = {KIND: [], HOST: []}
+        self._counted()
+        for group, value in islice(self._named, _MOST_VALUES):
+            if group in found:
+                found[group].append(value)
+        if self.ledgers:
+            found[ROOT] = [HERE, *self.ledgers]
+        return found
+
+    def value_of(self, facet: str) -> str:
+        """What a facet of a kind or host says, without the field and its quotes."""
+        self._counted()
+        names = {named: value for (_, value), named in self._named.items() if named == facet}
+        return names.get(facet) or facet.partition(":")[2].strip('"')
+
+    def size(self, group: str) -> int:
+        """How many facets of the group there are."""
+        if group == ROOT:
+            return len(self.ledgers) + 1 if self.ledgers else 0
+        return len(self._counted()[group])
+
+    def _counted(self) -> dict[str, dict[str, int]]:
+        """The facets of each group, as they are now."""
+        news, self._news = self._news, {}
+        self._total -= news.pop(NONE, 0)  # who comes is no longer nothing, who goes is it again
+        # What came first: a value that goes and one that is still there may be the same.
+        for about, by in sorted(news.items(), key=itemgetter(1), reverse=True):
+            for mark in _marks(about):
+                self._add(mark, by)
+        return self._groups
+
+    def _add(self, mark: tuple[str, str], by: int) -> None:
+        facet = self._named.get(mark)
+        if facet is None:
+            facet = self._named[mark] = term(*mark)
+        counts = self._groups[mark[0]]
+        counts[facet] = counts.get(facet, 0) + by
+        if not counts[facet]:
+            del counts[facet], self._named[mark]
+
+    def _aged(self, facet: str, now_ms: float) -> int:
+        self._settle()
+        within = AGES.get(facet)
+        if within is None:
+            return bisect_right(self._made, now_ms - AGES["age:<7d"])
+        return len(self._made) - bisect_right(self._made, now_ms - within)
+
+    def _forget(self, made: float) -> None:
+        self._settle()
+        at = bisect_left(self._made, made)
+        if at < len(self._made) and self._made[at] == made:
+            del self._made[at]
+
+    def _settle(self) -> None:
+        if len(self._new) > 8:
+            self._made.extend(self._new)
+            self._made.sort()
+        else:
+            for made in self._new:
+                insort(self._made, made)
+        self._new.clear()
+
+
+@lru_cache(maxsize=4096)
+def _marks(about: Traits) -> tuple[tuple[str, str], ...]:
+    return tuple(_each(about))
+
+
+def _each(about: Traits) -> Iterator[tuple[str, str]]:
+    if 0 < len(about.kind) <= _LONGEST:
+        yield KIND, about.kind
+    if about.ledger:
+        yield ROOT, about.ledger
+    if 0 < len(about.host) <= _LONGEST:
+        yield HOST, about.host
+    if about.budget in BUDGETS:
+        yield BUDGET, BUDGETS[about.budget]

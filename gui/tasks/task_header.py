@@ -1,0 +1,262 @@
+"""The table's header: titles in line with the cells, every sort key with its arrow and rank.
+
+A click sorts and changes no width; the Task column takes what room the others leave, and
+where that is too little, others shrink or give way before a bar to scroll by appears.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QByteArray, QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QMouseEvent, QPainter, QResizeEvent
+from PySide6.QtWidgets import QApplication, QHeaderView, QMenu, QWidget
+
+from engine.query import SortKey
+from gui.style.column_widths import Share, fitted
+from gui.tasks.cell_painting import SIGN_SIZE
+from gui.tasks.columns import COLUMN_AT, COLUMNS, Column, columns_there
+from gui.tasks.header_painting import paint_title
+from gui.tasks.row_delegate import PAD, SIGN_GAP
+
+_TASK = COLUMN_AT["task"]
+_STATE = "columns 2"  # the first line of a kept state; another one is of another version
+_WIDEST_CHARS = 200
+
+
+class TaskHeader(QHeaderView):
+    """Asks for an order by `order_wanted`, and by `contents_wanted` how wide a column's cells
+    in sight are; `rearranged` says that a person moved, sized or chose columns."""
+
+    order_wanted = Signal(list)
+    contents_wanted = Signal(int)
+    rearranged = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent)
+        self._keys: tuple[SortKey, ...] = ()
+        self._fitting = False
+        self._widths: dict[str, int] = {}  # by hand
+        self._hidden = {column.key for column in COLUMNS if column.hidden}
+        self._asked: set[str] = set()  # shown because somebody wants them: never give way
+        self._there = {column.key for column in columns_there(several=False)}
+        self.setSectionsMovable(True)
+        self.setFirstSectionMovable(True)
+        self.setSectionsClickable(True)
+        self.setHighlightSections(False)
+        self.setStretchLastSection(False)
+        self.setMinimumSectionSize(2 * PAD)
+        self.sectionClicked.connect(self._sort_by)
+        self.sectionResized.connect(self._resized)
+        self.sectionMoved.connect(lambda *_: self._tell())
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.customContextMenuRequested.connect(self._open_menu)
+
+    def show_order(self, keys: tuple[SortKey, ...]) -> None:
+        """Mark the columns that the rows are ordered by."""
+        self._keys = keys
+        self.fit()
+        self.viewport().update()
+
+    def set_widths(self) -> None:
+        """Give every column its usual width and place and hide what is usually hidden."""
+        self._widths, self._asked = {}, set()
+        self._hidden = {column.key for column in COLUMNS if column.hidden}
+        self._arrange([column.key for column in COLUMNS])
+        self.fit()
+        self._tell()
+
+    def is_wanted(self, key: str) -> bool:
+        """Is this column one of those to be shown, if there is room?"""
+        return key not in self._hidden and key in self._there
+
+    @property
+    def columns(self) -> list[Column]:
+        """The columns that there are to be shown and sorted by, in their usual order."""
+        return [column for column in COLUMNS if column.key in self._there]
+
+    def show_several(self, several: bool) -> None:
+        """With `several` ledgers there are columns that say nothing with one."""
+        self._there = {column.key for column in columns_there(several=several)}
+        self.fit()
+
+    def show_column(self, key: str, wanted: bool) -> None:
+        """Show or hide a column; the task's own name always stays."""
+        if key == COLUMNS[_TASK].key:
+            return
+        change, other = (self._asked, self._hidden) if wanted else (self._hidden, self._asked)
+        change.add(key)
+        other.discard(key)
+        self.fit()
+        self._tell()
+
+    def saveState(self) -> QByteArray:
+        """Columns in their order, which are shown, and the widths that a person gave them."""
+        lines = [_STATE]
+        for place in range(self.count()):
+            key = COLUMNS[self.logicalIndex(place)].key
+            shown = "asked" if key in self._asked else "no" if key in self._hidden else "yes"
+            lines.append(f"{key} {shown} {self._widths.get(key, 0)}")
+        return QByteArray("\n".join(lines).encode())
+
+    def restore(self, state: QByteArray) -> bool:
+        """Columns as they were; what is no such state changes nothing.
+
+        A column that the state does not know stays where and as it usually is.
+        """
+        kept = _read(bytes(state.data()).decode("utf-8", "replace"))
+        if not kept:
+            return False
+        self._hidden -= kept.keys()
+        self._asked -= kept.keys()
+        self._hidden |= {key for key, (shown, _) in kept.items() if shown == "no"} - {"task"}
+        self._asked |= {key for key, (shown, _) in kept.items() if shown == "asked"}
+        self._widths = {key: width for key, (_, width) in kept.items() if width}
+        self._arrange(list(kept))
+        self.fit()
+        return True
+
+    def fit(self) -> None:
+        """Let the Task column fill the view; where room is short, others shrink or give way."""
+        room = self.viewport().width()
+        if room <= 2 * PAD:  # it has no place on the screen yet
+            return
+        wanted = [self._share(at) for at in range(len(COLUMNS)) if self.is_wanted(COLUMNS[at].key)]
+        widths = fitted(wanted, room)
+        self._fitting = True
+        for number, column in enumerate(COLUMNS):
+            width = widths.get(column.key)
+            if self.isSectionHidden(number) != (width is None):
+                self.setSectionHidden(number, width is None)
+            if width is not None and self.sectionSize(number) != width:
+                self.resizeSection(number, width)
+        self._fitting = False
+
+    def fill_menu(self, menu: QMenu) -> None:
+        """Add a switch for each column, and the way back to how they usually are."""
+        for number, column in enumerate(COLUMNS):
+            action = QAction(column.long_title, menu)
+            action.setVisible(column.key in self._there)
+            action.setCheckable(True)
+            action.setChecked(self.is_wanted(column.key))
+            action.setEnabled(number != _TASK)
+            action.toggled.connect(lambda on, key=column.key: self.show_column(key, on))
+            menu.addAction(action)
+        menu.addSeparator()
+        usual = menu.addAction(self.tr("&Usual columns"))
+        usual.triggered.connect(lambda _=False: self.set_widths())
+
+    def sizeHint(self) -> QSize:
+        return QSize(super().sizeHint().width(), self.fontMetrics().height() + 10)
+
+    def paintSection(self, painter: QPainter, rect: QRect, section: int) -> None:
+        paint_title(painter, rect, COLUMNS[section], self._keys)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.fit()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        # Qt would make the column as wide as its longest cell, and tell nobody.
+        number = self._handle_at(event.position().toPoint())
+        if number < 0:
+            super().mouseDoubleClickEvent(event)
+        elif number == _TASK:
+            self._widths.pop(COLUMNS[number].key, None)
+            self.fit()
+            self._tell()
+        else:
+            self.contents_wanted.emit(number)
+
+    def give_width(self, number: int, width: int) -> None:
+        """Make a column so wide (pixels), as if by hand."""
+        most = _WIDEST_CHARS * self.fontMetrics().averageCharWidth()
+        self._widths[COLUMNS[number].key] = max(2 * PAD, min(width, most))
+        self.fit()
+        self._tell()
+
+    def _share(self, number: int) -> Share:
+        column, character = COLUMNS[number], self.fontMetrics().averageCharWidth()
+        given, longest = self._widths.get(column.key), self._longest(column)
+        usual = max(column.width * character, longest) + 2 * PAD if given is None else given
+        sorts = any(key == column.key for key, _ in self._keys)
+        return Share(
+            column.key,
+            usual,
+            min(usual, max((column.least or column.width) * character, longest) + 2 * PAD),
+            fills=number == _TASK,
+            fixed=given is not None,
+            yields=0 if sorts or given or column.key in self._asked else column.yields,
+        )
+
+    def _longest(self, column: Column) -> int:
+        """Pixels for the longest word that the column can say; 0 where that is not known."""
+        metrics = self.fontMetrics()
+        if column.longest:
+            return metrics.horizontalAdvance(column.longest) + PAD // 2
+        words = [metrics.horizontalAdvance(one) for one in column.vocabulary]
+        return max(words) + SIGN_SIZE + SIGN_GAP + PAD // 2 if words else 0
+
+    def _handle_at(self, at: QPoint) -> int:
+        """The column whose right edge the pointer is on; -1 for none."""
+        grip = self.style().pixelMetric(self.style().PixelMetric.PM_HeaderGripMargin, None, self)
+        for number in range(self.count()):
+            edge = self.sectionViewportPosition(number) + self.sectionSize(number)
+            if not self.isSectionHidden(number) and abs(at.x() - edge) <= grip:
+                return number
+        return -1
+
+    def _arrange(self, keys: list[str]) -> None:
+        """Put these columns into this order, and any others where they usually stand."""
+        usual = [column.key for column in COLUMNS]
+        order = [key for key in keys if key in COLUMN_AT]
+        for at, key in enumerate(usual):
+            if key not in order:
+                order.insert(order.index(usual[at - 1]) + 1 if at else 0, key)
+        for place, key in enumerate(order):
+            self.moveSection(self.visualIndex(COLUMN_AT[key]), place)
+
+    def _resized(self, section: int, _before: int, after: int) -> None:
+        if self._fitting or not self.isVisible() or not after:
+            return
+        self._widths[COLUMNS[section].key] = after
+        self.fit()
+        self._tell()
+
+    def _tell(self) -> None:
+        if not self._fitting:
+            self.rearranged.emit()
+
+    def _sort_by(self, section: int) -> None:
+        """A click sorts by this column, or turns it round; with Shift it becomes a further key."""
+        further = bool(QApplication.keyboardModifiers() & Qt.KeyboardModifier.ShiftModifier)
+        self.order_wanted.emit(next_order(self._keys, COLUMNS[section].key, further=further))
+
+    def _open_menu(self, at: QPoint) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.fill_menu(menu)
+        menu.popup(self.mapToGlobal(at))
+
+
+def next_order(keys: tuple[SortKey, ...], key: str, *, further: bool) -> list[SortKey]:
+    """The order after a column was chosen: it first, turned round if it was; or one more key.
+
+    A further key that is chosen a third time is no key any more, unless it is the only one.
+    """
+    names = [name for name, _ in keys]
+    at = names.index(key) if key in names else -1
+    if not further:
+        return [(key, at == 0 and not keys[0][1])]
+    if at < 0:
+        return [*keys, (key, False)]
+    turned = [*keys[:at], (key, True), *keys[at + 1 :]]
+    return turned if not keys[at][1] else [*keys[:at], *keys[at + 1 :]] or [(key, False)]
+
+
+def _read(text: str) -> dict[str, tuple[str, int]]:
+    head, *lines = text.split("\n")
+    kept: dict[str, tuple[str, int]] = {}
+    for line in lines:
+        key, shown, width = (*line.split(), "", "", "")[:3]
+        if key in COLUMN_AT:
+            kept[key] = (shown, int(width) if width.isdecimal() and len(width) < 6 else 0)
+    return kept if head == _STATE else {}

@@ -1,0 +1,291 @@
+"""Which tasks the table shows, in which order, and how many each facet has. Knows no Qt.
+
+Everything known is in `rows`; `ids` is what passes the filter, in order. Positions are not
+stored: an update touches no list, and only what moves pays for finding its place.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+
+from engine.model.pace import STALL_MIN_MS, Pace
+from engine.model.records import Status, TaskRecord, TaskView
+from engine.model.status import changes_at
+from engine.query import Filter, SortKey, in_order, names_in_order, place
+from gui.tasks.columns import COLUMN_AT, COLUMNS
+from gui.tasks.facets import FacetCounts
+from gui.tasks.order_cache import KnownOrders, orders_of
+from gui.tasks.row import FACET_BIT, Row, make_row, moved_on
+from gui.tasks.row_query_subject import asked
+
+_MANY = 4  # more than a 4th of all rows
+NEWEST_FIRST: tuple[SortKey, ...] = (("age", False),)
+
+
+class TaskOrder:
+    """Rows by id, the filtered order of ids, and the facets' counts."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Row] = {}
+        self.ids: list[str] = []
+        self.shown: set[str] = set()
+        # News of progress that nobody has looked at yet: a row out of sight is not made anew
+        # for each of them (20 µs), only when it comes into sight, is due or is sorted by.
+        self.unread: dict[str, TaskView] = {}
+        # What a person has seen of the needs of a task, by id: `engine.model.status.seen`.
+        self.acknowledged: Mapping[str, Collection[str]] = {}
+        self._judge_anew: set[str] = set()
+        self._alarms: list[tuple[float, str]] = []
+        self._alarm_of: dict[str, float] = {}
+        self._paces: dict[str, Pace] = {}
+        self._masks: dict[int, int] = {}  # how many rows have exactly these facets
+        self._counts: dict[str, int] | None = None  # until one of them changes
+        # A filter that is taken back, and an order that was there before, need no sort.
+        self._known = KnownOrders(self.rows)
+        self.facets = FacetCounts()
+        self.filter = Filter.of("")
+        self._narrowed = False
+        self.sort_keys: tuple[SortKey, ...] = ()
+        self.set_sort(NEWEST_FIRST)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many tasks each facet has, by its key."""
+        if self._counts is None:
+            self._counts = {
+                facet.value: sum(number for mask, number in self._masks.items() if mask & bit)
+                for facet, bit in FACET_BIT.items()
+            }
+        return self._counts
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.filter.parts)
+
+    def sift(self, views: Iterable[TaskView], now_ms: float) -> Iterator[TaskView]:
+        """Keep mere progress of known tasks for later; those of which more than that is new.
+
+        One pass for all who listen, 20,000 times a second: nothing is called here. Who takes
+        a view before asking for the next one may be told of a task twice.
+        """
+        rows, unread, judged = self.rows, self.unread, self._judge_anew
+        for view in views:
+            entry = view.entry
+            task_id = entry.task_id
+            row = rows.get(task_id)
+            if row is None or row.stalled or view.units is None or task_id in judged:
+                yield view
+                continue
+            at, old = row.stalls_at, row.view
+            same = old.orphaned == view.orphaned and old.foreign == view.foreign
+            same = same and old.locked == view.locked and old.stale == view.stale
+            same = same and old.away == view.away
+            # Once silence is due, whether it needs attention has to be judged.
+            if at is None or now_ms >= at or not same:
+                yield view
+            elif old.entry is entry or old.entry == entry:
+                unread[task_id] = view
+            else:
+                yield view
+
+    def catch_up(self, task_id: str, now_ms: float) -> tuple[Row, Row] | None:
+        """Make the row of what was put aside; None when nothing was."""
+        view = self.unread.pop(task_id, None)
+        if view is None:
+            return None
+        before, after = self.take(view, now_ms)
+        assert before is not None
+        return before, after
+
+    def view_of(self, task_id: str) -> TaskView | None:
+        unread = self.unread.get(task_id)
+        if unread is not None:
+            return unread
+        row = self.rows.get(task_id)
+        return None if row is None else row.view
+
+    def stall_after_ms(self, task_id: str) -> float:
+        pace = self._paces.get(task_id)
+        return STALL_MIN_MS if pace is None else pace.stall_after_ms
+
+    def take(self, view: TaskView, now_ms: float) -> tuple[Row | None, Row]:
+        """Keep the newest word about a task; returns what was known before, and the row now."""
+        task_id = view.entry.task_id
+        self.unread.pop(task_id, None)
+        before = self.rows.get(task_id)
+        pace = self._pace(task_id, view, now_ms)
+        after = None
+        if before is not None and pace and task_id not in self._judge_anew:
+            after = moved_on(before, view, pace, now_ms)
+        # Progress moves the time away; a row is asked again when its old time has come.
+        if after is None or task_id not in self._alarm_of:
+            self._watch(view, now_ms)
+        if after is None:
+            after = make_row(view, pace, now_ms, self.acknowledged.get(task_id, ()))
+            self._judge_anew.discard(task_id)
+            self._count(before, after)
+        self.rows[task_id] = after
+        self._known.note(before, after)
+        return before, after
+
+    def forget(self, task_id: str) -> bool:
+        """Drop a task that is gone; False when it was not known. `ids` is not touched."""
+        row = self.rows.pop(task_id, None)
+        if row is None:
+            return False
+        self._known.forget(task_id)
+        self._count(row, None)
+        self._paces.pop(task_id, None)
+        self.unread.pop(task_id, None)
+        self._judge_anew.discard(task_id)
+        self._alarm_of.pop(task_id, None)
+        return True
+
+    def passes(self, row: Row, now_ms: float) -> bool:
+        """Does this row pass the filter?"""
+        return not self.filter.parts or self.filter.passes(asked(row), now_ms)
+
+    def due(self, now_ms: float, most: int) -> list[TaskView]:
+        """Tasks whose need for attention may change now, only because time has passed.
+
+        Fewer than `most` are all that there are: each is made anew, which takes its time.
+        """
+        due: list[TaskView] = []
+        while self._alarms and self._alarms[0][0] <= now_ms and len(due) < most:
+            at, task_id = heappop(self._alarms)
+            if self._alarm_of.get(task_id) != at:
+                continue
+            del self._alarm_of[task_id]
+            due.extend(self.to_judge((task_id,)))
+        return due
+
+    def to_judge(self, ids: Iterable[str]) -> list[TaskView]:
+        """The newest word about these tasks, whose needs are judged anew when it is taken."""
+        known = [task_id for task_id in ids if task_id in self.rows]
+        self._judge_anew.update(known)
+        return [self.unread.get(task_id, self.rows[task_id].view) for task_id in known]
+
+    @property
+    def has_running(self) -> bool:
+        return bool(self._paces)
+
+    def set_filter(self, wanted: Filter) -> None:
+        # Only what was in sight can still be, if nothing but a change lets anything in.
+        was = self.filter
+        self._narrowed = wanted.narrows(was) and not (was.ages or was.counts)
+        self.filter = wanted
+
+    def set_sort(self, keys: Sequence[SortKey]) -> None:
+        """Order by these columns; unknown ones are left out, none at all means newest first."""
+        known = tuple((key, down) for key, down in keys if key in COLUMN_AT)
+        self.sort_keys = known or NEWEST_FIRST
+        self._orders = orders_of(self.sort_keys)
+
+    def make_beforehand(self, wanted: Sequence[SortKey]) -> Iterator[None]:
+        """Make the order by each of these, a little with each step, so that a sort finds it."""
+        self._known.wanted = tuple((key,) for key in wanted)
+        return self._known.make_wanted()
+
+    def forget_orders(self) -> None:
+        self._known.forget_all()
+
+    @property
+    def lacks_an_order(self) -> bool:
+        """Has one of those that were to be made beforehand still, or again, to be made?"""
+        return self._known.lacks()
+
+    @property
+    def follows_progress(self) -> bool:
+        """Does progress alone move rows?"""
+        return any(COLUMNS[COLUMN_AT[key]].moves for key, _ in self.sort_keys)
+
+    def narrowed(self, now_ms: float) -> list[str] | None:
+        """Those of `ids` that pass the new filter as well; None where more than these may."""
+        if not self._narrowed or self.filter.counts:
+            return None
+        if self.filter.took and len(self.ids) * _MANY > len(self.rows):
+            return None  # how long all of them took is quicker to be had
+        rows = map(self.rows.__getitem__, self.ids)
+        return [row.task_id for row in self.filter.keep(rows, now_ms, asked)]
+
+    def passing(self, now_ms: float) -> list[Row]:
+        """All rows that pass the filter now, as they came."""
+        self._read_all(now_ms)
+        took = self._known.took(self._paces, now_ms) if self.filter.took else None
+        return self.filter.keep(self.rows.values(), now_ms, asked, took)
+
+    def _read_all(self, now_ms: float) -> None:
+        """Take in all progress where the order or the filter asks for it."""
+        if self.follows_progress or self.filter.counts:
+            for task_id in list(self.unread):
+                self.catch_up(task_id, now_ms)
+
+    def arranged(self, now_ms: float) -> list[str]:
+        """The ids that pass the filter, in order, made from scratch."""
+        if not self.filter.parts:
+            self._read_all(now_ms)
+            return self._known.of(self.sort_keys)
+        rows = self.passing(now_ms)
+        if len(rows) == len(self.rows):
+            return self._known.of(self.sort_keys)
+        if self._known.has(self.sort_keys):
+            return self._known.only(rows, self.sort_keys)
+        return names_in_order([row.task_id for row in rows], rows, self._orders)
+
+    def replace(self, ids: list[str]) -> None:
+        # A set of all is made far quicker in the order that memory has.
+        self.ids, self.shown = ids, set(self.rows if len(ids) == len(self.rows) else ids)
+
+    def in_batch_order(self, rows: Sequence[Row]) -> list[Row]:
+        return in_order(rows, self._orders)
+
+    def moved(self, before: Row, after: Row) -> bool:
+        """Would this change move the row?"""
+        return any(order.value(before) != order.value(after) for order in self._orders)
+
+    def place_of(self, row: Row) -> int:
+        """Where this row belongs in `ids`, which must be in order."""
+        return bisect_right(self.ids, self._place(row.task_id), key=self._place)
+
+    def follows(self, row: Row) -> bool:
+        """Does this row belong behind all of `ids`?"""
+        return not self.ids or self._place(self.ids[-1]) <= self._place(row.task_id)
+
+    def _place(self, task_id: str) -> tuple[object, ...]:
+        return (*place(self._orders, self.rows[task_id]), self._known.arrival[task_id])
+
+    def _pace(self, task_id: str, view: TaskView, now_ms: float) -> Pace | None:
+        entry = view.entry
+        if not isinstance(entry, TaskRecord) or entry.status != Status.RUNNING:
+            self._paces.pop(task_id, None)
+            return None
+        pace = self._paces.get(task_id)
+        if pace is None:
+            pace = self._paces[task_id] = Pace(entry.started_at)
+        if view.units is not None:
+            pace.seen(view.units.done, view.last_event_at or now_ms)
+        return pace
+
+    def _watch(self, view: TaskView, now_ms: float) -> None:
+        """Keep in mind when time alone will change whether this task needs attention."""
+        task_id = view.entry.task_id
+        at = changes_at(view, now_ms, self.stall_after_ms(task_id))
+        if at is not None and at < self._alarm_of.get(task_id, math.inf):
+            self._alarm_of[task_id] = at
+            heappush(self._alarms, (at, task_id))
+
+    def _count(self, before: Row | None, after: Row | None) -> None:
+        self.facets.move(before, after)
+        masks = self._masks
+        was = before.about.facets if before is not None else None
+        now = after.about.facets if after is not None else None
+        if was == now:
+            return
+        self._counts = None
+        if was is not None:
+            masks[was] -= 1
+        if now is not None:
+            masks[now] = masks.get(now, 0) + 1

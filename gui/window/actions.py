@@ -1,0 +1,221 @@
+"""Everything the window can be told to do: one action each, the same in menu, toolbar and keys."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+
+from PySide6.QtCore import QObject, QSize, Qt
+from PySide6.QtGui import QAction, QActionGroup, QKeySequence
+from PySide6.QtWidgets import QMainWindow, QMenu, QSizePolicy, QToolBar, QToolButton, QWidget
+
+from gui.style.icons import icon
+from gui.style.theme import Theme, plain_tip
+from gui.window.action_places import MENUS, ROW_MENU, TOOL_BAR, TOOL_BAR_END, present
+
+Key = QKeySequence.StandardKey
+TOOL_ICON = 18
+SUB_MENU = "MENU "
+NAME = "name"  # the property that holds what an action was called first
+
+
+class Actions(QObject):
+    """The window's actions by key. Who connects them is the window's business."""
+
+    def __init__(self, window: QMainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._signs: dict[str, str] = {}
+        self._by_key: dict[str, QAction] = {}
+        self._tips: dict[str, str] = {}
+        self._reasons: dict[str, str] = {}  # why an action cannot be done now
+        self.themes: dict[Theme, QAction] = {}
+        self.menus: dict[str, QMenu] = {}
+        self._make_file()
+        self._make_edit()
+        self._make_task()
+        self._make_view()
+        self._make_help()
+
+    def __getitem__(self, key: str) -> QAction:
+        return self._by_key[key]
+
+    def redraw(self) -> None:
+        """Draw the signs anew: the theme has changed."""
+        for key, sign in self._signs.items():
+            self._by_key[key].setIcon(icon(sign))
+
+    def keep_to(self, place: QWidget, *keys: str) -> None:
+        """Let the keys of these actions count in `place` only: elsewhere they mean other things.
+
+        Del in the events must not cancel a task, Ctrl+C copies what is marked there.
+        """
+        for key in keys:
+            action = self[key]
+            self._window.removeAction(action)
+            action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            place.addAction(action)
+
+    def allow_starts(self, allowed: bool, why_not: str = "") -> None:
+        """May anything be started now? Else the tips say why not."""
+        for key in ("new", "paste", "sample"):
+            self[key].setEnabled(allowed)
+            self[key].setToolTip(plain_tip(why_not) if why_not else self._tips[key])
+
+    def explain(self, reasons: Mapping[str, str]) -> None:
+        """Say of these actions, and of no others, why they cannot be done now: in their tips,
+        which menus show as long as there are any."""
+        for key in {*self._reasons, *reasons}:
+            self[key].setToolTip(plain_tip(reasons[key]) if key in reasons else self._tips[key])
+        self._reasons = dict(reasons)
+
+    def fill_menu_bar(self) -> None:
+        """Hang every action into its menu; after all parts of the window have added theirs."""
+        bar, titles = self._window.menuBar(), self.titles()
+        for name, keys in MENUS.items():
+            if any(present(keys, self._is_known)):
+                menu = bar.addMenu(titles[name])
+                show = partial(self._show_reasons, menu)
+                menu.aboutToShow.connect(show)
+                self._fill(menu, *keys)
+
+    def _show_reasons(self, menu: QMenu) -> None:
+        menu.setToolTipsVisible(bool(self._reasons))
+
+    def fill_tool_bar(self, bar: QToolBar) -> None:
+        """What is done to tasks with words, the rest at the end as signs with names."""
+        bar.setIconSize(QSize(TOOL_ICON, TOOL_ICON))
+        bar.setMovable(False)
+        bar.setFloatable(False)
+        bar.setObjectName("tools")
+        bar.setWindowTitle(self.tr("Toolbar"))
+        bar.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self._fill(bar, *TOOL_BAR)
+        space = QWidget(bar)
+        space.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        bar.addWidget(space)
+        self._fill(bar, *TOOL_BAR_END)
+        for key in present(TOOL_BAR_END, self._is_known):
+            sign = bar.widgetForAction(self[key])
+            sign.setProperty("toolButtonStyle", Qt.ToolButtonStyle.ToolButtonIconOnly)
+            sign.setAccessibleName(self[key].iconText())
+        for button in bar.findChildren(QToolButton):
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+
+    def fill_context_menu(self, menu: QMenu) -> None:
+        menu.setToolTipsVisible(bool(self._reasons))
+        self._fill(menu, *ROW_MENU)
+
+    def __iter__(self) -> Iterator[str]:
+        """The keys of all actions, in the order of the menus and then as they were added."""
+        placed = [key for keys in MENUS.values() for key in keys if key in self._by_key]
+        return iter(dict.fromkeys([*placed, *self._by_key]))
+
+    def _is_known(self, key: str) -> bool:
+        return key in self._by_key or key.removeprefix(SUB_MENU) in self.menus
+
+    def titles(self) -> dict[str, str]:
+        """What the menus of the bar are called, by their names in `action_places`."""
+        return {
+            "file": self.tr("&File"),
+            "edit": self.tr("&Edit"),
+            "task": self.tr("&Task"),
+            "view": self.tr("&View"),
+            "tools": self.tr("T&ools"),
+            "help": self.tr("&Help"),
+        }
+
+    def _make_file(self) -> None:
+        self.add("new", self.tr("&New task…"), [Key.New], "new", self.tr("New task"))
+        self.add("paste", self.tr("New task from the &clipboard"), [Key.Paste])
+        self.add("open", self.tr("&Open another folder…"), [Key.Open])
+        self.add("folder", self.tr("Show the led&ger's folder"), [], "folder", self.tr("Folder"))
+        quit_ = self.add("quit", self.tr("&Quit"), ["Ctrl+Q"])
+        quit_.setMenuRole(QAction.MenuRole.QuitRole)
+
+    def _make_edit(self) -> None:
+        self.add("copy_ids", self.tr("Copy &ids"), [Key.Copy])
+        self.add("copy_rows", self.tr("Copy row&s"), ["Ctrl+Shift+C"])
+        self.add("all", self.tr("Select &all"), [Key.SelectAll])
+        self.add("none", self.tr("Select &nothing"), ["Ctrl+Shift+A"])
+        self.add("find", self.tr("&Filter"), [Key.Find])
+
+    def _make_task(self) -> None:
+        keys: list[Key | str] = [Key.Delete]
+        if sys.platform == "darwin":
+            keys.append("Backspace")  # where other keyboards have Del
+        self.add("cancel", self.tr("&Cancel…"), keys, "stop", self.tr("Cancel"))
+        self.add("task_folder", self.tr("Open the t&ask's folder"), ["Ctrl+Shift+O"])
+        self.add("sample", self.tr("Try the &sample crawl"), [], "sample")
+
+    def _make_view(self) -> None:
+        self.add("sidebar", self.tr("&Sidebar"), ["F4"], "sidebar", check=True)
+        self.add("details", self.tr("&Details"), ["Ctrl+D"], "details", check=True)
+        self.add("rescan", self.tr("&Rescan"), [Key.Refresh], "refresh", self.tr("Rescan"))
+        self.add("next_region", self.tr("Ne&xt region"), ["F6"])
+        self.add("last_region", self.tr("&Previous region"), ["Shift+F6"])
+        group = QActionGroup(self)
+        for theme, words in (
+            (Theme.SYSTEM, self.tr("As the &system")),
+            (Theme.LIGHT, self.tr("&Light")),
+            (Theme.DARK, self.tr("&Dark")),
+        ):
+            self.themes[theme] = action = group.addAction(words)
+            action.setCheckable(True)
+        self.add_menu("sort", self.tr("Sort &by"))
+        self.add_menu("columns", self.tr("&Columns"))
+        self.add_menu("theme", self.tr("&Theme")).addActions(list(self.themes.values()))
+
+    def _make_help(self) -> None:
+        self.add("log", self.tr("Show the &log's folder"), [])
+        about = self.add("about", self.tr("&About"), [])
+        about.setMenuRole(QAction.MenuRole.AboutRole)
+
+    def add_menu(self, name: str, title: str) -> QMenu:
+        """A menu within a menu, placed as `MENU name` in `action_places`."""
+        self.menus[name] = menu = QMenu(title, self._window)
+        return menu
+
+    def add(
+        self,
+        key: str,
+        text: str,
+        keys: Iterable[Key | str] = (),
+        sign: str = "",
+        short: str = "",
+        *,
+        check: bool = False,
+    ) -> QAction:
+        """One thing to do. `text` stands in menus, `short` on the toolbar and in the tip; `sign`
+        names an icon. Where it is placed is said in `action_places`, by its key."""
+        action = QAction(text, self._window)
+        action.setProperty(NAME, text)  # some say later what exactly they would do
+        action.setCheckable(check)
+        action.setChecked(check)
+        action.setIconText(short or text.replace("&", ""))
+        if sign:
+            self._signs[key] = sign
+            action.setIcon(icon(sign))
+        self._window.addAction(action)
+        self._by_key[key] = action
+        self.set_keys(key, keys)
+        return action
+
+    def set_keys(self, key: str, keys: Iterable[Key | str | QKeySequence]) -> None:
+        """Let these keys, and no others, do what the action `key` does; its tip names the first."""
+        action = self._by_key[key]
+        action.setShortcuts([QKeySequence(one) for one in keys])
+        first = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+        name = action.iconText().removesuffix("…")
+        self._tips[key] = f"{name} ({first})" if first else name
+        action.setToolTip(self._tips[key])
+
+    def _fill(self, place: QMenu | QToolBar, *keys: str) -> None:
+        for key in present(keys, self._is_known):
+            if not key:
+                place.addSeparator()
+            elif key.startswith(SUB_MENU):
+                place.addAction(self.menus[key.removeprefix(SUB_MENU)].menuAction())
+            else:
+                place.addAction(self[key])

@@ -1,0 +1,206 @@
+"""The place of the list: the table, or what is said instead while there is nothing in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QProgressBar, QStackedWidget, QVBoxLayout, QWidget
+
+from engine.model.errors import EngineError
+from engine.text.words import count
+from gui.i18n import language
+from gui.style.banners import Card, Choice
+from gui.style.theme import plain_label
+from gui.window.placeholder_rows import Skeleton
+
+BAR_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class WaysOut:
+    """What the buttons of the empty places do."""
+
+    new_task: Callable[[], object]
+    sample: Callable[[], object]
+    open_folder: Callable[[], object]
+    clear_filter: Callable[[], object]
+    rescan: Callable[[], object]
+
+
+class ListArea(QWidget):
+    """Decides between table, loading, empty, empty by filter, and ledger trouble.
+
+    `populated` says whether there are tasks at all, and so anything to filter or to detail.
+    """
+
+    populated = Signal(bool)
+
+    def __init__(self, table: QWidget, ways: WaysOut, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._shown = self._total = 0
+        self._complete = False
+        self._told_at = 0.0
+        self._trouble: EngineError | None = None
+        self._gone, self._others = "", False
+        self._accepts: bool | None = None
+        self._root = ""
+        self._ways = ways
+        self._table, self._skeleton = table, Skeleton(self)
+        self._empty = Card("list", self)
+        self._unmatched = Card("search", self)
+        self._broken = Card("warning", self)
+        self._stack = QStackedWidget(self)
+        for page in (table, self._skeleton, self._empty, self._unmatched, self._broken):
+            self._stack.addWidget(page)
+        self._reading = plain_label(tone="muted", parent=self)
+        self._bar = QProgressBar(self)
+        self._bar.setTextVisible(False)
+        self._bar.setAccessibleName(self.tr("How much of the ledger is read"))
+        self._bar.setFixedHeight(4)
+        self._lay_out()
+        self.show_accepting(True)
+        self._choose()
+
+    def _lay_out(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._bar)
+        column.addWidget(self._stack, 1)
+        column.addWidget(self._reading)
+        self.show_nearest(())
+        self._broken.show_choices(
+            (
+                Choice(self.tr("Try again"), self._ways.rescan),
+                Choice(self.tr("Open another folder…"), self._ways.open_folder),
+            )
+        )
+
+    @property
+    def state(self) -> str:
+        """loading, table, empty, unmatched or trouble."""
+        names = {
+            self._table: "table",
+            self._skeleton: "loading",
+            self._empty: "empty",
+            self._unmatched: "unmatched",
+        }
+        page = self._stack.currentWidget()
+        return names.get(page, "trouble") if page is not None else "loading"
+
+    @property
+    def trouble_words(self) -> str:
+        """Why the ledger cannot be used, and the way out; empty while it can."""
+        error = self._trouble
+        return language.told(error) if error is not None else ""
+
+    def show_root(self, root: str) -> None:
+        self._root = root
+        self._choose()
+
+    def show_accepting(self, accepts: bool) -> None:
+        """A read-only ledger offers to look elsewhere, not to start something."""
+        if accepts == self._accepts:
+            return  # a button that somebody is about to press must not be made anew
+        self._accepts = accepts
+        other = Choice(self.tr("Open another folder…"), self._ways.open_folder)
+        starting = (
+            Choice(self.tr("New task…"), self._ways.new_task),
+            Choice(self.tr("Try the sample crawl"), self._ways.sample),
+        )
+        self._empty.show_choices((*starting, other) if accepts else (other,))
+
+    def show_loading(self, loaded: int, total: int, complete: bool) -> None:
+        """The ledger is being read: `loaded` of `total` tasks are in the table."""
+        if complete and self._complete and self._trouble is None:
+            return  # news of a list that is whole
+        self._complete = complete
+        self._trouble = None
+        if complete or time.monotonic() - self._told_at > BAR_S:
+            self._told_at = time.monotonic()
+            self._tell_how_far(loaded, total, complete)
+        self._choose()
+
+    def _tell_how_far(self, loaded: int, total: int, complete: bool) -> None:
+        self._bar.setUpdatesEnabled(False)  # it would repaint the window at once, not just itself
+        self._bar.setRange(0, max(1, total))
+        self._bar.setValue(loaded)
+        self._bar.setUpdatesEnabled(True)
+        self._reading.show_text(
+            "" if complete else self.tr("Reading {0} / {1}…").format(count(loaded), count(total))
+        )
+
+    def show_numbers(self, shown: int, total: int) -> None:
+        """How many tasks the filter lets through, of how many."""
+        self._shown, self._total = shown, total
+        self._choose()
+
+    def show_nearest(self, choices: tuple[Choice, ...]) -> None:
+        """What else than clearing the filter would show something again."""
+        clear = Choice(self.tr("Clear the filter"), self._ways.clear_filter)
+        self._unmatched.show_choices((clear, *choices))
+
+    def show_trouble(self, error: EngineError) -> None:
+        """The ledger cannot be used at all."""
+        self._trouble = error
+        self._choose()
+
+    def show_gone(self, reason: str, *, others: bool = False) -> None:
+        """The ledger's folder is not there now, and why; empty when it is (again).
+
+        Tasks of `others` beside it, and those that wait for it here, are listed all the same.
+        """
+        if (reason, others) != (self._gone, self._others):
+            self._gone, self._others = reason, others
+            self._choose()
+
+    def _choose(self) -> None:
+        gone = bool(self._gone) and not (self._others and self._total)
+        broken = self._trouble is not None or gone
+        reading = not self._complete and not broken
+        self._bar.setVisible(reading and self._total > 0)
+        self._reading.setVisible(reading and self._total > 0)
+        if broken:
+            page: QWidget = self._broken
+        elif self._shown:
+            page = self._table
+        elif not self._complete:
+            page = self._skeleton
+        elif self._total:
+            page = self._unmatched
+        else:
+            page = self._empty
+        self._say(page)
+        self._stack.setCurrentWidget(page)
+        self.populated.emit(page not in (self._empty, self._broken))
+
+    def _say(self, page: QWidget) -> None:
+        """Words for `page`, if it has any; the others are told theirs when they are shown."""
+        if page is self._broken:
+            self._say_what_is_broken()
+        elif page is self._unmatched:
+            hidden = (
+                self.tr("1 task is here; the filter hides it.")
+                if self._total == 1
+                else self.tr("{0} tasks are here; the filter hides all of them.")
+            )
+            self._unmatched.show_words(
+                self.tr("No task matches"), hidden.format(count(self._total))
+            )
+        elif page is self._empty:
+            self._empty.show_words(
+                self.tr("No tasks yet"),
+                self.tr("Start a crawl, or try one on a small site that runs on this machine."),
+                self.tr("Watching {0}").format(self._root),
+            )
+
+    def _say_what_is_broken(self) -> None:
+        again = self.tr("The window looks again every 2 seconds.")
+        if self._trouble is not None:
+            self._broken.show_words(language.title(self._trouble), self.trouble_words, again)
+        else:
+            where = self.tr("Watching {0}").format(self._root)
+            self._broken.show_words(self.tr("The ledger folder is gone"), self._gone, where)

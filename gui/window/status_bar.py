@@ -1,0 +1,194 @@
+"""The line at the bottom: engine and browser, work and slots, the watcher, and the ledger."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QStatusBar, QToolButton, QWidget
+
+from engine.model.display import display, elide_middle
+from engine.model.records import Health
+from engine.text.catalogue import retold
+from gui.style.theme import MOST_CHARS, TonedLabel, plain_keys, plain_label, plain_tip
+
+ROOT_CHARS, LEAST_CHARS = 60, 14
+SPACING = 8  # pixels, round each part
+BROWSER_CHARS = 60
+
+
+class _Sign(QWidget):
+    """A coloured dot and what it means in words; never the colour alone."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._dot = TonedLabel("●", "muted")
+        self._words = plain_label()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(5)
+        row.addWidget(self._dot)
+        row.addWidget(self._words)
+
+    @property
+    def text(self) -> str:
+        return self._words.text()
+
+    def show_state(self, tone_name: str, words: str, hint: str = "") -> None:
+        self._dot.show_tone(tone_name)
+        self._words.show_text(words)
+        self.setToolTip(plain_tip(hint))
+        self.setAccessibleName(self._words.text())
+        self.setAccessibleDescription(display(hint, MOST_CHARS))
+
+
+class _Link(QToolButton):
+    """A path that leads to its folder, also by the keys."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAutoRaise(True)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    def show_path(self, path: str, hint: str) -> None:
+        self.setText(plain_keys(path))
+        self.setToolTip(plain_tip(hint))
+        self.setAccessibleName(display(hint, MOST_CHARS))
+
+
+class _Beside(QWidget):
+    """How the ledgers beside stand, and the way to them; not there while there are none."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._dot, self.link = TonedLabel("●", "muted"), _Link(self)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(1)
+        row.addWidget(self._dot)
+        row.addWidget(self.link)
+        self.hide()
+
+    def show_state(self, tone_name: str, words: str, hint: str) -> None:
+        self._dot.show_tone(tone_name)
+        self.link.show_path(words, hint)
+        self.link.setAccessibleName(words)
+        self.link.setAccessibleDescription(display(hint, MOST_CHARS))
+        self.setVisible(bool(hint))
+
+
+class StatusBar(QStatusBar):
+    """Shows one `Health`, and in a few words the ledgers beside; says nothing of its own."""
+
+    root_clicked = Signal()
+    beside_clicked = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.engine, self.watcher, self.ground = _Sign(self), _Sign(self), _Sign(self)
+        self.work, self.root = plain_label(parent=self), _Link(self)
+        self.beside = _Beside(self)
+        self._root = ""
+        self.setSizeGripEnabled(False)
+        self.setContentsMargins(8, 0, 8, 0)
+        for number, part in enumerate((self.engine, self.work, self.watcher)):
+            if number:
+                self.addWidget(_rule(self))
+            self.addWidget(part)
+        self.addPermanentWidget(self.ground)
+        self.addPermanentWidget(self.beside)
+        self.addPermanentWidget(self.root)
+        self.ground.hide()
+        self.root.clicked.connect(self.root_clicked)
+        self.beside.link.clicked.connect(self.beside_clicked)
+
+    def show_health(self, health: Health) -> None:
+        self.engine.show_state(*self._engine(health))
+        self.watcher.show_state(*self._watcher(health))
+        self.ground.show_state(
+            "warning", self.tr("Ledger at risk"), "\n".join(map(retold, health.concerns))
+        )
+        self.ground.setVisible(bool(health.concerns))
+        self.work.show_text(self._work(health))
+        hint = self.tr("What this window runs itself. The list also has what other programs run.")
+        self.work.setToolTip(plain_tip(hint))
+        self.work.setAccessibleDescription(hint)
+        self._root = health.root
+        self._fit()
+
+    def show_beside(self, tone_name: str, words: str, hint: str) -> None:
+        """The ledgers beside, as `ledger_words.summed_up` says it; no `hint`: there are none."""
+        self.beside.show_state(tone_name, words, hint)
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """The path takes what the others leave: nothing at its right may be pushed out."""
+        if not self._root:
+            return
+        beside = self.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        others = [one for one in beside if one is not self.root and not one.isHidden()]
+        taken = sum(one.sizeHint().width() + SPACING for one in others)
+        chars = (self.width() - taken) // self.fontMetrics().averageCharWidth()
+        path = elide_middle(short_path(self._root), max(LEAST_CHARS, min(chars, ROOT_CHARS)))
+        self.root.show_path(path, self.tr("Open {0}").format(self._root))
+
+    def _engine(self, health: Health) -> tuple[str, str, str]:
+        browser = display(health.browser_name, BROWSER_CHARS) or self.tr("browser")
+        words = {
+            "idle": ("muted", self.tr("Engine ready · {0} not started").format(browser)),
+            "starting": ("warning", self.tr("Engine ready · starting {0}…").format(browser)),
+            "ready": ("good", self.tr("Engine ready · {0}").format(browser)),
+            "missing": ("bad", self.tr("No browser found")),
+            "failed": ("bad", self.tr("The browser does not start")),
+        }
+        if health.engine == "closing":
+            return "warning", self.tr("Closing…"), ""
+        if health.engine != "ready" and health.watcher == "gone":
+            return "bad", self.tr("The ledger cannot be opened"), retold(health.watcher_reason)
+        if health.engine != "ready":
+            return "muted", self.tr("Opening the ledger…"), ""
+        if health.read_only:
+            return "warning", self.tr("Read-only: nothing new is started"), retold(health.read_only)
+        return *words.get(health.browser, words["idle"]), retold(health.browser_reason)
+
+    def _watcher(self, health: Health) -> tuple[str, str, str]:
+        words = {
+            "live": ("good", self.tr("Live")),
+            "polling": ("warning", self.tr("Polling")),
+            "gone": ("bad", self.tr("Folder gone")),
+            "silent": ("bad", self.tr("No answer")),
+        }
+        tone_name, text = words.get(health.watcher, words["live"])
+        hint = retold(health.watcher_reason) or self.tr("Changes in the ledger are seen at once.")
+        return tone_name, text, hint
+
+    def _work(self, health: Health) -> str:
+        words = self.tr("{0} running here · {1} slots")
+        if health.slots == 1:
+            words = self.tr("{0} running here · 1 slot")
+        words = words.format(health.running, health.slots)
+        if health.queued:
+            words += " · " + self.tr("{0} waiting").format(health.queued)
+        return words
+
+
+def short_path(path: str) -> str:
+    """`path` with the home folder as ~, and its middle left out when it is long."""
+    home = str(Path.home())
+    if path == home or path.startswith(home + os.sep):
+        path = "~" + path[len(home) :]
+    return elide_middle(display(path), ROOT_CHARS)
+
+
+def _rule(parent: QWidget) -> QFrame:
+    rule = QFrame(parent)
+    rule.setFrameShape(QFrame.Shape.VLine)
+    rule.setForegroundRole(rule.foregroundRole().Mid)
+    return rule
