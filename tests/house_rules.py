@@ -133,9 +133,8 @@ SPAWNERS = {
     "engine/browser/egress/proxy_connection.py": (
         "connecting for a browser, cancelled with its connection"
     ),
-    "engine/service/router/merged_feed.py": "following each ledger beside, ended with its reader",
+    "engine/service/router/ledgers.py": "following each ledger beside, ended with its reader",
     "engine/service/router/connection.py": "opening a ledger beside, ended by close()",
-    "engine/service/router/ledgers.py": "letting go of a ledger beside, awaited by close()",
     "engine/service/maintenance.py": "reaping now and then, ended by close()",
     "engine/execution/executor.py": "one task for each running body, kept until it is settled",
     "engine/execution/runner.py": "the body and its watcher, both awaited before the settle",
@@ -173,7 +172,7 @@ BROAD_CATCHERS = {
     ),
     "engine/execution/runner.py": "settle: any failure of a body becomes FAILED with its reason",
     "gui/engine_link/background.py": "TaskSet: any failure becomes a sentence in the window",
-    "engine/service/router/merged_feed.py": (
+    "engine/service/router/ledgers.py": (
         "one ledger must not stop the others' list: it is followed anew"
     ),
     "gui/startup/window_builder.py": (

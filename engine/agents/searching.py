@@ -2,14 +2,165 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from engine.agents.errors import TargetUnclear
-from engine.agents.grammar import Goal
-from engine.agents.matching import aim, plain, rank
+from engine.agents.grammar import ROLES, Goal
 from engine.browser.interact.agent_tab import AgentTab
 from engine.browser.interact.page_outline import Element, element
+
+# Which elements do these words mean? By words over role, name and text; the same each time.
+#
+# No guessing: the order of equal ones is the order of the page.
+
+_WORD = re.compile(r"\w+")
+_EMPTY: Final = frozenset({"the", "a", "an", "of", "in", "on", "to", "for", "and"})
+# Where a word stands -> its weight: whole, at the beginning of a word, or inside of one.
+_WEIGHTS: Final[Mapping[str, tuple[int, int, int]]] = {
+    "name": (12, 7, 4),
+    "role": (6, 0, 0),
+    "text": (4, 2, 1),
+    "value": (3, 2, 1),
+    "hint": (2, 1, 1),
+}
+EXACT: Final = 20  # the whole name is what was looked for
+
+Found = Mapping[str, Any]  # an element as `looking.js` collects it
+
+
+class Match(NamedTuple):
+    """An element that holds some of the words: how many, how well, and its place in the page."""
+
+    words: int
+    score: int
+    at: int
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text as they are compared; those that say nothing only where all do."""
+    found = _WORD.findall(text.casefold())
+    return [word for word in found if word not in _EMPTY] or found
+
+
+def plain(text: str) -> str:
+    """A name as it is compared: without case, and without how it is spaced."""
+    return " ".join(text.casefold().split())
+
+
+def rank(query: str, elements: Sequence[Found]) -> list[Match]:
+    """The elements that hold at least one word of `query`, the best first."""
+    words = list(dict.fromkeys(words_of(query)))
+    found = (_match(query, words, at, element) for at, element in enumerate(elements))
+    kept = [match for match in found if match.words]
+    return sorted(kept, key=lambda match: (-match.words, -match.score, match.at))
+
+
+def _match(query: str, words: list[str], at: int, element: Found) -> Match:
+    fields = {key: str(element.get(key, "")).casefold() for key in _WEIGHTS}
+    fields["role"] = " ".join(_role_words(str(element.get("role", ""))))
+    split = {key: frozenset(_WORD.findall(text)) for key, text in fields.items()}
+    scores = [
+        max(_weight(word, key, fields[key], split[key]) for key in _WEIGHTS) for word in words
+    ]
+    exact = EXACT if plain(query) == plain(str(element.get("name", ""))) else 0
+    return Match(sum(score > 0 for score in scores), sum(scores) + exact, at)
+
+
+def _weight(word: str, key: str, text: str, split: frozenset[str]) -> int:
+    whole, start, inside = _WEIGHTS[key]
+    if word in split:
+        return whole
+    if start and any(one.startswith(word) for one in split):
+        return start
+    # A letter or two stand inside of everything.
+    return inside if inside and len(word) > 2 and word in text else 0
+
+
+def _role_words(role: str) -> Iterable[str]:
+    """A role's own name, and what people call it."""
+    return [role, *(said for said, roles in ROLES.items() if role in roles and said != "box")]
+
+
+ACTIVE: Final = frozenset(
+    {"link", "button", "textbox", "searchbox", "spinbutton", "checkbox", "radio", "switch"}
+    | {"slider", "combobox", "listbox", "option", "tab", "menuitem", "menuitemcheckbox"}
+    | {"menuitemradio", "treeitem", "file", "color"}
+)
+# What an action can be done to; others take any element.
+_FOR: Final[Mapping[str, frozenset[str]]] = {
+    "type": frozenset({"textbox", "searchbox", "spinbutton", "combobox", "slider", "color"}),
+    "clear": frozenset({"textbox", "searchbox", "spinbutton", "combobox"}),
+    "select": frozenset({"combobox", "listbox"}),
+    "check": frozenset({"checkbox", "radio", "switch", "menuitemcheckbox", "menuitemradio"}),
+    "uncheck": frozenset({"checkbox", "switch", "menuitemcheckbox"}),
+}
+
+
+def aim(goal: Goal, action: str, elements: Sequence[Found]) -> list[int]:
+    """The places of the elements that `goal` names best: one when it is clear, else several.
+
+    First those whose name it is, then those with the same words, then those that hold all of
+    its words in the name, then anywhere; at each step what is made to be used comes before
+    what only looks so, and before plain text. None: it names nothing.
+    """
+    able = [at for at, one in enumerate(elements) if _can(action, one)]
+    readings = [(goal.words, ""), *([(goal.name, goal.role)] if goal.role else [])]
+    for rule in (_is_called, _has_words, _holds_words, _tells_words):
+        for name, role in readings:
+            fits = [at for at in able if _is_a(role, elements[at]) and rule(name, elements[at])]
+            if fits:
+                return _innermost(_best_made(fits, elements), elements)
+    return []
+
+
+def _best_made(fits: list[int], elements: Sequence[Found]) -> list[int]:
+    classes = {at: _made(str(elements[at].get("role"))) for at in fits}
+    best = min(classes.values())
+    return [at for at in fits if classes[at] == best]
+
+
+def _made(role: str) -> int:
+    return 0 if role in ACTIVE else 1 if role == "clickable" else 2
+
+
+def _innermost(fits: list[int], elements: Sequence[Found]) -> list[int]:
+    """Without those that only have the name because another of them stands inside."""
+    around: set[int] = set()
+    for at in fits:
+        above = int(elements[at].get("above", -1))
+        while above >= 0:
+            around.add(above)
+            above = int(elements[above].get("above", -1))
+    return [at for at in fits if at not in around]
+
+
+def _can(action: str, element: Found) -> bool:
+    roles = _FOR.get(action)
+    return roles is None or str(element.get("role")) in roles
+
+
+def _is_a(role: str, element: Found) -> bool:
+    return not role or str(element.get("role")) in ROLES[role]
+
+
+def _is_called(name: str, element: Found) -> bool:
+    return not name or plain(str(element.get("name", ""))) == plain(name)
+
+
+def _has_words(name: str, element: Found) -> bool:
+    return set(words_of(name)) == set(words_of(str(element.get("name", ""))))
+
+
+def _holds_words(name: str, element: Found) -> bool:
+    return set(words_of(name)) <= set(words_of(str(element.get("name", ""))))
+
+
+def _tells_words(name: str, element: Found) -> bool:
+    told = " ".join(str(element.get(key, "")) for key in ("name", "text", "hint", "value"))
+    return bool(words_of(name)) and set(words_of(name)) <= set(_WORD.findall(told.casefold()))
+
 
 MOST = 5_000  # elements of one page that are compared
 SHOWN = 8  # candidates that an unclear instruction is answered with

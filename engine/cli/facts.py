@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from engine.cli.budgets import budget_data, budget_lines
+import msgspec
+
+from engine.budgets.envelopes import EnvelopeState
 from engine.cli.goals import contract_lines
 from engine.cli.run_show import Lines
 from engine.contracts.contract_views import contract_data
@@ -15,9 +17,45 @@ from engine.model.blocked_places import Refusals, refusal
 from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.records import EngineFields, TaskRecord, TaskView
+from engine.model.status import moment
 from engine.service.engine import Engine
 from engine.text import words
 from engine.text.cli_messages import say
+from engine.text.words import clock
+
+# How a task's budgets stand, as `octask get` tells it.
+
+
+def budget_lines(state: EnvelopeState) -> Iterator[str]:
+    """What `octask get` says of an envelope, and of a task that has budgets."""
+    if state.objective:
+        yield _line("objective", state.objective)
+    if state.phase:
+        yield _line("phase", state.phase)
+    yield _line("budget", state.budget_status)
+    for gauge in state.gauges:
+        of = "" if gauge.limit is None else f" {gauge.value} / {gauge.limit}"
+        yield f"  {gauge.key}:{of} {gauge.level}"
+    if state.recommended_next:
+        yield _line("next", state.recommended_next)
+    counts = {name: n for name, n in state.counters.items() if isinstance(n, int) and n}
+    if counts:
+        yield _line("counters", ", ".join(f"{name} {n}" for name, n in counts.items()))
+    if state.recent_events:
+        yield say("field.calls")
+    for event in state.recent_events:
+        told = display(str(event.get("summary", "")), 200)
+        yield f"  {clock(moment(event.get('ts')))}  {told}"
+
+
+def budget_data(state: EnvelopeState) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(state)
+    return found
+
+
+def _line(name: str, text: str) -> str:
+    return f"{name + ':':<10} {display(text, 500)}"
+
 
 MOST_SLICES: Final = 64  # MiB of events that are looked through for what was refused
 MOST_REFUSED: Final = 20
@@ -31,7 +69,7 @@ async def told(engine: Engine, view: TaskView) -> list[str]:
         return []
     ours = record.engine or EngineFields()
     links = {"run": ours.run_id, "task run": ours.task_run_id, "re-run of": ours.parent_task_id}
-    lines = [_line(name, value) for name, value in links.items() if value]
+    lines = [_fact_line(name, value) for name, value in links.items() if value]
     if record.kind == "recording" and record.is_terminal:
         lines += await _recording(engine, view.task_id)
     if record.kind in ("crawl", "crawl_sitemap") and record.is_terminal:
@@ -68,16 +106,16 @@ async def _contract(engine: Engine, contract_id: str) -> list[str]:
     try:
         found = await _contract_data(engine, contract_id)
     except EngineError as error:
-        return [_line("contract", str(error))]
+        return [_fact_line("contract", str(error))]
     first, *rest = contract_lines(found)
-    return [_line("contract", first), *rest]
+    return [_fact_line("contract", first), *rest]
 
 
 async def _commands(engine: Engine, task_id: str) -> list[str]:
     try:
         task = await engine.command_task(task_id, results=False)
     except EngineError as error:
-        return [_line("commands", str(error))]
+        return [_fact_line("commands", str(error))]
     return [] if task is None else [*_each(task)]
 
 
@@ -96,13 +134,13 @@ async def _recording(engine: Engine, task_id: str) -> list[str]:
     try:
         head = await engine.head(task_id)
     except EngineError as error:
-        return [_line("result", str(error))]
-    noticed = [_line("noticed", remark) for remark in words.remarks(head)]
+        return [_fact_line("result", str(error))]
+    noticed = [_fact_line("noticed", remark) for remark in words.remarks(head)]
     by = str(head.get("stopped_by") or "")
     try:
-        return [_line("ended by", say(f"recording.by.{by}")), *noticed] if by else noticed
+        return [_fact_line("ended by", say(f"recording.by.{by}")), *noticed] if by else noticed
     except KeyError:  # a word that only a newer version knows
-        return [_line("ended by", by), *noticed]
+        return [_fact_line("ended by", by), *noticed]
 
 
 async def _crawl(engine: Engine, task_id: str) -> list[str]:
@@ -112,20 +150,20 @@ async def _crawl(engine: Engine, task_id: str) -> list[str]:
     try:
         summary = (await engine.head(task_id)).get("summary")
     except EngineError as error:
-        return [_line("result", str(error))]
+        return [_fact_line("result", str(error))]
     if not isinstance(summary, Mapping):
         return []
     lines = []
     if summary.get("stopped_by") == "max_pages":
-        lines.append(_line("ended by", say("crawl.by.max_pages")))
+        lines.append(_fact_line("ended by", say("crawl.by.max_pages")))
     if failures := words.failures_text(summary):
-        lines.append(_line("failed", failures))
+        lines.append(_fact_line("failed", failures))
     left = summary.get("links_fragments")
     if isinstance(left, int) and left:
         message = "crawl.routes.one" if left == 1 else "crawl.routes"
-        lines.append(_line("left out", say(message, count=words.count(left))))
+        lines.append(_fact_line("left out", say(message, count=words.count(left))))
     others = {**summary, "links_fragments": 0}  # told above, with the option that follows them
-    return lines + [_line("noticed", remark) for remark in words.remarks(others)]
+    return lines + [_fact_line("noticed", remark) for remark in words.remarks(others)]
 
 
 async def _refused(engine: Engine, task_id: str) -> list[str]:
@@ -144,8 +182,8 @@ async def _refused(engine: Engine, task_id: str) -> list[str]:
         lines.append("  " + words.say("refused.more", count=words.count(more)))
     number = words.count(len(found))
     message = "refused.count.one" if len(found) == 1 else "refused.count"
-    return [_line("refused", words.say(message, count=number)), *lines]
+    return [_fact_line("refused", words.say(message, count=number)), *lines]
 
 
-def _line(name: str, text: str) -> str:
+def _fact_line(name: str, text: str) -> str:
     return f"{name + ':':<10} {display(text, 500)}"

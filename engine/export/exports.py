@@ -3,19 +3,186 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import time
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from msgspec.structs import replace
 
-from engine.export.exporter import Exported, Order, Watch, export_file, export_stream
+from engine.export import texts
+from engine.export.columns import Column
+from engine.export.errors import ExportStopped
+from engine.export.exporter import (
+    FORMATS,
+    TELL_S,
+    Exported,
+    Order,
+    Watch,
+    export_file,
+    export_stream,
+    mistakes,
+)
 from engine.export.output import new_file
-from engine.export.task_list import export_list
+from engine.export.table import About, Row, Table, Tally, iso
 from engine.ledger.command_task_ids import Names
 from engine.ledger.reader import LedgerLook
-from engine.model.records import TaskView
+from engine.model import redact
+from engine.model.errors import InvalidArguments
+from engine.model.ledger_ids import HERE, plain_id
+from engine.model.records import EngineFields, TaskRecord, TaskView, Unreadable
+from engine.model.version import VERSION
+from engine.text.messages import ENGLISH
+
+# A task's folder as one zip file: what stands in it, as it stands, without locks and links.
+
+BLOCK: Final = 1024 * 1024
+_PACKED = (".png", ".jpg", ".jpeg", ".webp", ".zip", ".gz")  # no smaller when deflated
+
+
+def zip_folder(ledger: LedgerLook, task_id: str, out: BinaryIO, watch: Watch) -> Exported:
+    """Write every file of the task into `out`, block by block.
+
+    Raises:
+        NotATaskId, TaskNotFound, TaskUnreadable: there is nothing to read.
+        ExportStopped: somebody stopped it.
+    """
+    files = ledger.files(task_id)
+    done, whole = 0, sum(size for _, size, _ in files)
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
+        for number, (name, *_) in enumerate(files):
+            facts = zipfile.ZipInfo(f"{task_id}/{name}")
+            packed = name.lower().endswith(_PACKED)
+            facts.compress_type = zipfile.ZIP_STORED if packed else zipfile.ZIP_DEFLATED
+            with (
+                ledger.open_file(task_id, name) as file,
+                archive.open(facts, "w", force_zip64=True) as inside,
+            ):
+                while block := file.read(BLOCK):
+                    if watch.stop.is_set():
+                        raise ExportStopped(rows=number)
+                    inside.write(block)
+                    done += len(block)
+                    watch.told(number, done, whole)
+    return Exported(task_id, "zip", "", len(files), False, "", [])
+
+
+# The list itself as a file: one row for each task, with what the list knows of it.
+
+KEY: Final = "tasks"
+COLUMNS: Final = (
+    *(Column("task_id", 18), Column("kind", 16), Column("status", 12), Column("orphaned", 9)),
+    *(Column("name", 30), Column("url", 50), Column("objective", 40), Column("done", 8)),
+    *(Column("total", 8), Column("failed", 8), Column("created_at", 24), Column("started_at", 24)),
+    *(Column("ended_at", 24), Column("duration_ms", 12), Column("error_code", 18)),
+    *(Column("error", 50), Column("budget_status", 12), Column("budget_exceeded", 24)),
+    *(Column("phase", 10), Column("host", 18), Column("pid", 8), Column("parent_task_id", 18)),
+    *(Column("contract_id", 18), Column("forced_at", 24)),
+)
+LEDGER: Final = Column("ledger", 18)  # there only where tasks of several are listed
+
+
+def export_list(
+    views: Sequence[TaskView], order: Order, place: Path, root: Path, watch: Watch, *, force: bool
+) -> Exported:
+    """Write these tasks to the file `place`, whole or not at all.
+
+    Raises:
+        InvalidArguments, ExportExists, ExportRefused, ExportFailed, ExportStopped: see there.
+    """
+    problems = mistakes(order, True)
+    if problems:
+        raise InvalidArguments(problems)
+    form, tally = FORMATS[order.format], Tally()
+    several = any(view.ledger for view in views)
+    columns = (*COLUMNS, LEDGER) if several else COLUMNS
+    rows = _rows(views, tally, watch, several=several)
+    table = Table(_about(len(views)), KEY, columns, rows, form.whole, tally)
+    write = texts.write_csv_with_bom if order.bom else form.write
+    with new_file(place, root, force=force) as out:
+        write(out, table)
+    return Exported("", order.format, str(place), tally.rows, False, "", tally.notes())
+
+
+def _about(number: int) -> About:
+    texts_of = dict.fromkeys(("status", "url", "created_at", "started_at", "ended_at", "error"), "")
+    return About(
+        task_id="",
+        kind=KEY,
+        partial=False,
+        note=ENGLISH["export.rows"].format(count=number),
+        name=KEY,
+        exported_at=iso(time.time() * 1000),
+        program=f"openchrome-monitor {VERSION}",
+        summary={},
+        **texts_of,
+    )
+
+
+def _rows(views: Sequence[TaskView], tally: Tally, watch: Watch, *, several: bool) -> Iterator[Row]:
+    told_s = 0.0
+    for view in views:
+        if watch.stop.is_set():
+            raise ExportStopped(rows=tally.rows)
+        ledger = {LEDGER.name: view.ledger or HERE} if several else {}
+        yield redact.value(row_of(view) | ledger)
+        tally.rows += 1
+        if (now_s := time.monotonic()) - told_s > TELL_S:
+            told_s = now_s
+            watch.told(tally.rows, tally.rows, len(views))
+    watch.told(tally.rows, len(views), len(views))
+
+
+def row_of(view: TaskView) -> dict[str, Any]:
+    """What the list knows of one task, field by field; empty what nobody knows."""
+    entry, units = view.entry, view.units
+    row: dict[str, Any] = {column.name: None for column in COLUMNS}
+    if isinstance(entry, Unreadable):
+        said = {"status": "unreadable", "error": entry.reason}
+        return row | {"task_id": plain_id(entry.task_id), **said}
+    if units is not None:
+        row |= {"done": units.done, "total": units.total, "failed": units.failed}
+    return row | {
+        "task_id": plain_id(entry.task_id),
+        "kind": entry.kind,
+        "status": entry.status,
+        "orphaned": view.orphaned,
+        "url": entry.url,
+        "objective": entry.objective,
+        "error_code": entry.error.code if entry.error else None,
+        "error": entry.error.message if entry.error else None,
+        "budget_status": entry.budget_status,
+        "budget_exceeded": ", ".join(entry.budget_exceeded or ()),
+        "phase": entry.phase,
+        "pid": entry.pid,
+        **_times(entry),
+        **_links(entry.engine or EngineFields()),
+    }
+
+
+def _times(record: TaskRecord) -> Mapping[str, Any]:
+    lasted = None
+    if record.started_at is not None and record.ended_at is not None:
+        lasted = record.ended_at - record.started_at
+    return {
+        "created_at": iso(record.created_at),
+        "started_at": iso(record.started_at),
+        "ended_at": iso(record.ended_at),
+        "duration_ms": lasted,
+    }
+
+
+def _links(engine: EngineFields) -> Mapping[str, Any]:
+    return {
+        "name": engine.name,
+        "host": engine.host,
+        "parent_task_id": plain_id(engine.parent_task_id or "") or None,
+        "contract_id": plain_id(engine.contract_id or "") or None,
+        "forced_at": iso(engine.forced_at),
+    }
+
 
 ZIP: Final = "zip"  # no table but the task's whole folder
 
@@ -38,8 +205,6 @@ class Exports:
             named = self._named(look, order)
             if order.format != ZIP:
                 return export_file(look, named, place, look_on, force=force)
-            from engine.export.folder import zip_folder
-
             with new_file(place, look.root, force=force) as out:
                 done = zip_folder(look, named.task_id, out, look_on)
             return replace(done, path=str(place))

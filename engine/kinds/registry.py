@@ -8,7 +8,7 @@ from engine.kinds.commands.commands_kind import COMMANDS
 from engine.kinds.crawl.crawl_kind import CRAWL
 from engine.kinds.evidence.evidence_kind import EVIDENCE
 from engine.kinds.recording.recording_kind import RECORDING
-from engine.kinds.sitemap.sitemap_kind import CRAWL_SITEMAP
+from engine.kinds.sitemap.sitemap_crawl import CRAWL_SITEMAP
 from engine.kinds.snapshot.snapshot_kind import SNAPSHOT
 from engine.kinds.spec import Kind
 from engine.model.errors import InvalidArguments, Problem

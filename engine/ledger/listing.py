@@ -16,8 +16,15 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from engine.ledger import meta
-from engine.ledger.byte_io import read_fully
-from engine.ledger.files import HAS_DIR_FD, LINK_REASON, READ_FLAGS, Folder, Unusable, refusal
+from engine.ledger.files import (
+    HAS_DIR_FD,
+    LINK_REASON,
+    READ_FLAGS,
+    Folder,
+    Unusable,
+    read_fully,
+    refusal,
+)
 from engine.ledger.json_depth import may_be_deep
 from engine.model.errors import LedgerUnusable
 from engine.model.records import META_NAME, TERMINAL, Stamp, TaskId, TaskRecord, Unreadable

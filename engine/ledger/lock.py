@@ -24,8 +24,7 @@ import filelock
 import msgspec
 
 from engine.ledger import machine
-from engine.ledger.byte_io import read_fully
-from engine.ledger.files import LOCK_FLAGS, NEW_FLAGS, READ_FLAGS, Folder, Unusable
+from engine.ledger.files import LOCK_FLAGS, NEW_FLAGS, READ_FLAGS, Folder, Unusable, read_fully
 from engine.ledger.listing import task_ids
 from engine.ledger.lock_watch import UNMOVED_S, WATCHED, Identity, identity_of, place_of
 from engine.model.errors import LedgerUnusable, LockTimeout

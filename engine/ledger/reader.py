@@ -10,16 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from engine.ledger import (
-    event_search,
-    event_tail,
-    journal,
-    listing,
-    meta,
-    opening,
-    task_files,
-    unit_timing,
-)
+from engine.ledger import event_search, journal, listing, meta, opening, task_files, unit_timing
 from engine.ledger.event_search import Found, Needle
 from engine.ledger.files import MIB, Folder, Unusable
 from engine.ledger.lease import Lease
@@ -233,10 +224,10 @@ class LedgerLook:
         """
         with self._task(task_id) as folder, self._readable(task_id, EVENTS_NAME):
             if before is not None:
-                return event_tail.earlier(folder, EVENTS_NAME, before, make)
+                return event_search.earlier(folder, EVENTS_NAME, before, make)
             if since is not None:
-                return event_tail.later(folder, EVENTS_NAME, since, make)
-            return event_tail.newest(folder, EVENTS_NAME, make)
+                return event_search.later(folder, EVENTS_NAME, since, make)
+            return event_search.newest(folder, EVENTS_NAME, make)
 
     def find_events(self, task_id: str, needle: Needle, since: int = 0) -> Found:
         """Where a text stands in the events, some MiB from byte `since` on; see `seeking`."""

@@ -18,8 +18,7 @@ from engine.query.errors import (
 )
 from engine.query.fields import FIELDS
 from engine.query.match import Filter
-from engine.query.mending import as_words, mended
-from engine.query.mistakes import unknown_values
+from engine.query.mistakes import as_words, mended, unknown_values
 from engine.query.order import (
     Order,
     SortKey,

@@ -3,12 +3,104 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from engine.secrets.escaped_letters import readings
+from engine.secrets.spelling_parts import BACKSLASH, HASH, SEMICOLON
 from engine.secrets.spellings import forms_of
+
+# Reading a text in which plain letters are escaped: `\u0041`, `\x41`, `&#65;`, `%41`, `\41 `.
+#
+# Browsers write ASCII letters and digits as they are; pages may not. A text is read as it would
+# stand without these escapes, and every place in that reading is known in the text itself. Other
+# signs are left to `spellings`, but for those that only style sheets and `\u{…}` write so.
+
+_HEX: Final = r"(?:3[0-9]|[46][1-9a-fA-F]|[57][0-9aA])"  # of ASCII letters and digits
+_DECIMAL: Final = r"(?:4[89]|5[0-7]|6[5-9]|[78][0-9]|9[07-9]|1[01][0-9]|12[0-2])"
+_END: Final = r"(?![0-9a-fA-F])"
+_NUMBER: Final = rf"(?:(?P<number>{_DECIMAL})(?![0-9])|[xX]0*(?P<digits>{_HEX}){_END})"
+# Without one of these no letter is escaped; nearly every text is left here. Each begins with a
+# sign of its own, which is looked for quickly.
+_SHEET: Final = "[2-7][0-9a-fA-F]"
+_SIGN: Final = rf"(?:{_HEX}|26(?:amp|[#%\\])|23[0-9xX]|5[cC][0-9a-fA-FuUxX\\%])"
+_MAY_BE: Final = (
+    ("%", re.compile(rf"%(?:25){{0,3}}{_SIGN}")),
+    (
+        "\\",
+        re.compile(
+            rf"\\(?:0{{4}}{_SHEET}|0{{0,3}}{_SHEET}{_END}|(?:x|u00)(?:25){{0,3}}{_SIGN}|u\{{|1[0-7]{{2}})"
+        ),
+    ),
+    ("#", re.compile(rf"#0*(?:{_DECIMAL}(?![0-9])|[xX]0*{_HEX}{_END})")),
+)
+
+
+def _reading(most_slashes: int, numbered: str) -> re.Pattern[str]:
+    more = f"(?:{BACKSLASH}){{0,{most_slashes - 1}}}"
+    behind = (
+        rf"{more}(?:(?:x|u00)(?:25){{0,3}}(?P<script>{_HEX})"
+        rf"|u\{{(?P<braces>[0-9a-fA-F]{{1,6}})\}}|{numbered})"
+    )
+    begin = r"(?:(?<=%)(?:25){0,3}5[cC]|(?<=\\)(?:(?:x|u00)(?:25){0,3}5[cC])?)"
+    ampersand = r"(?:(?<=&)|(?<=%)(?:25){0,3}26|(?<=\\)(?:x|u00)(?:25){0,3}26)"
+    return re.compile(
+        rf"[%\\&](?:(?<=%)(?:25){{0,3}}(?P<percent>{_HEX})|{begin}{behind}"
+        rf"|{ampersand}(?:amp{SEMICOLON}){{0,3}}{HASH}{_NUMBER}{SEMICOLON}?)"
+    )
+
+
+_BY_SHEETS: Final = r"(?P<sheet>[0-9a-fA-F]{1,6})[ \t\n\r\f]?"
+_BY_SCRIPTS: Final = r"(?P<octal>0?[4-7][0-7]|1[0-7]{2})"
+# How many backslashes belong to an escape, and what digits behind one are, cannot be seen.
+_READINGS: Final = (_reading(8, _BY_SHEETS), _reading(1, _BY_SHEETS), _reading(8, _BY_SCRIPTS))
+
+
+class Reading:
+    """A text without the escapes of its letters."""
+
+    def __init__(self, text: str, pattern: re.Pattern[str]) -> None:
+        self._plain_at, self._text_at = [0], [0]
+        parts: list[str] = []
+        length = last = 0
+        for found in pattern.finditer(text):
+            sign = _sign(found)
+            if sign is None:
+                continue
+            begin, end = found.span()
+            parts += [text[last:begin], sign]
+            length += begin - last
+            self._plain_at += [length, length + 1]
+            self._text_at += [begin, end]
+            length, last = length + 1, end
+        self.plain = "".join([*parts, text[last:]])
+
+    def place(self, at: int) -> int:
+        """Where in the text stands what is at `at` in the reading."""
+        part = bisect_right(self._plain_at, at) - 1
+        return self._text_at[part] + at - self._plain_at[part]
+
+
+def readings(text: str) -> Iterator[Reading]:
+    """Every reading that differs from the text and from those before it."""
+    if not any(sign in text and pattern.search(text) for sign, pattern in _MAY_BE):
+        return
+    known = {text}
+    for pattern in _READINGS:
+        found = Reading(text, pattern)
+        if found.plain not in known:
+            known.add(found.plain)
+            yield found
+
+
+def _sign(found: re.Match[str]) -> str | None:
+    """The one sign that an escape stands for; None where it is none."""
+    kind, digits = str(found.lastgroup), found[str(found.lastgroup)]
+    code = int(digits, {"number": 10, "octal": 8}.get(kind, 16))
+    is_sign = 0 < code < 0xD800 or 0xDFFF < code < 0x110000
+    return chr(code) if is_sign else None
+
 
 # A port is no secret: behind a host, where an address goes on or ends.
 _HOST_BEFORE = re.compile(r"(?:(?://|\b)(?:[\w-]+\.)+[\w-]+|\blocalhost|//[\w-]+|\]):$", re.ASCII)

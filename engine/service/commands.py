@@ -21,7 +21,7 @@ from engine.ledger.wait import wait_terminal
 from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerUnusable, TaskNotFound, TaskUnreadable
 from engine.model.records import ENVELOPE, Status, TaskId, TaskRecord, Unreadable
-from engine.retention.discarding import discard
+from engine.retention.pruning import discard
 from engine.service.contracts import Minding
 from engine.service.maintenance import Keeper
 from engine.service.stop_many import Stopped, stop_all

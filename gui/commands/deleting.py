@@ -7,17 +7,51 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import QWidget
 
 from engine.model.errors import EngineError
 from engine.model.records import TASK_RUN, TaskRecord, TaskView
 from engine.service.engine import Engine
 from engine.service.feed import Batch
-from engine.text.words import count
+from engine.text.words import count, status_word
 from gui.commands.bulk_work import Outcome
+from gui.i18n.ledger_names import name_with_ledger
 from gui.style.banners import Banner, Choice
+from gui.style.question import Question
+from gui.style.task_list import TaskList
 
 if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
+
+
+# Asks before many tasks go to the trash, or any are deleted for good.
+
+WIDTH = 560
+
+
+class LettingGo(Question):
+    """`go` is the answer that does it; the default is to keep them."""
+
+    def __init__(
+        self,
+        title: str,
+        verb: str,
+        views: Sequence[TaskView],
+        sentences: Sequence[str] = (),
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setMinimumWidth(WIDTH)
+        self.ask(title, title)
+        for sentence in filter(None, sentences):
+            self.add_text(sentence)
+        rows = [(name_with_ledger(view), status_word(view)) for view in views]
+        self.list = TaskList((self.tr("Task"), self.tr("Status")), rows, self)
+        self.list.setColumnWidth(0, WIDTH - 170)
+        self.body.addWidget(self.list)
+        self.add_button("go", verb)
+        self.add_button("keep", self.tr("Keep"), default=True)
+
 
 UNDO_MS = 8000
 MANY = 20  # more than these are asked about first, although it can be undone
@@ -169,8 +203,6 @@ class Deleting(QObject):
     def _question(
         self, title: str, verb: str, views: Sequence[TaskView], act: object, *sentences: str
     ) -> None:
-        from gui.commands.delete_dialog import LettingGo  # seldom needed
-
         dialog = LettingGo(title, verb, views, sentences, self._window)
         assert callable(act)
 

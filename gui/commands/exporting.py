@@ -7,17 +7,37 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QDialog,
+    QFileDialog,
+    QHBoxLayout,
+    QProgressBar,
+    QPushButton,
+    QRadioButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from engine.export.exporter import Exported, Keep, Order, Watch
+from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.ledger_ids import plain_id
 from engine.model.records import TaskRecord, TaskView
 from engine.service.engine import Engine
+from engine.text.words import count, task_name
 from gui.engine_link.bridge import Bridge
+from gui.engine_link.services import Desk
+from gui.i18n import language
+from gui.i18n.ledger_names import name_with_ledger
+from gui.style.folders import ask_folder, documents, show_folder
+from gui.style.tab_order import InOrder
+from gui.style.theme import heading, plain_label, plain_title
 
 if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
+
 
 ENDINGS = {"csv": ".csv", "json": ".json", "jsonl": ".jsonl", "xlsx": ".xlsx", "html": ".html"}
 ENDINGS["zip"] = ".zip"
@@ -168,8 +188,6 @@ class Exporting(QObject):
         self._open(lambda: Wanted(views, self.tr("The list as it is shown"), as_list=True))
 
     def _open(self, made: Callable[[], Wanted]) -> None:
-        from gui.commands.export_dialog import ExportDialog
-
         dialog = ExportDialog(self._window.desk, made(), self._window)
         dialog.show()
 
@@ -184,3 +202,219 @@ def _has_folder(view: TaskView) -> bool:
 def attach(window: MainWindow) -> Exporting:
     """Export results and lists from menus, toolbar and keys."""
     return Exporting(window)
+
+
+# Choosing what an export becomes and where, then how far it is, then where it stands.
+
+WIDTH = 460
+_MOST_SAID = 5
+_STEPS = 1000
+
+
+class ExportDialog(InOrder, QDialog):
+    """Stands beside the window, which can be used while a long export goes on."""
+
+    def __init__(self, desk: Desk, wanted: Wanted, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setMinimumWidth(WIDTH)
+        self._desk, self._wanted = desk, wanted
+        self._outcome = Outcome()
+        self.job = Job(desk.bridge, self)
+        self._running = False
+        self._headline = heading("", self, grow=1.15)
+        self._text = plain_label("", self, tone="muted", wrap=True)
+        self._problems = plain_label("", self, tone="warning", wrap=True)
+        self._formats = QButtonGroup(self)
+        self._choices = QWidget(self)
+        self.bar = QProgressBar(self)
+        self.go = QPushButton(self.tr("Export…"), self)
+        self.folder = QPushButton(self.tr("Show in folder"), self)
+        self.close_ = QPushButton(self.tr("Cancel"), self)
+        self._lay_out()
+        self._connect()
+        self._say()
+        if (chosen := self._formats.checkedButton()) is not None:
+            chosen.setFocus()  # the arrows choose a format, Enter goes on
+
+    def _lay_out(self) -> None:
+        self._offer_formats()
+        row = QHBoxLayout()
+        row.addStretch()
+        for button in (self.folder, self.go, self.close_):
+            row.addWidget(button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 18, 20, 16)
+        column.setSpacing(12)
+        self._headline.setWordWrap(True)
+        for widget in (self._headline, self._text, self._choices, self.bar, self._problems):
+            column.addWidget(widget)
+        column.addStretch()
+        column.addLayout(row)
+        for widget in (self.bar, self.folder, self._problems):
+            widget.hide()
+        self.go.setDefault(True)
+        self.bar.setRange(0, _STEPS)
+        self.bar.setAccessibleName(self.tr("How far the export is"))
+
+    def _offer_formats(self) -> None:
+        column = QVBoxLayout(self._choices)
+        column.setContentsMargins(0, 0, 0, 0)
+        last = self._desk.preferences.get("export.format", str)
+        for form, words in self._words().items():
+            button = QRadioButton(words, self._choices)
+            button.setProperty("form", form)
+            self._formats.addButton(button)
+            column.addWidget(button)
+            if form == last or not self._formats.checkedButton():
+                button.setChecked(True)
+
+    def _words(self) -> dict[str, str]:
+        words = {
+            "csv": self.tr("CSV, for spreadsheets"),
+            "xlsx": self.tr("XLSX, an Excel workbook"),
+            "json": self.tr("JSON, one document"),
+            "jsonl": self.tr("JSON lines, an object a line"),
+            "html": self.tr("HTML report, to read or print"),
+            "zip": self.tr("Zip of the task's folder, with its pictures"),
+        }
+        if self._wanted.as_list or self._wanted.keep is not None:
+            del words["zip"]
+        return words
+
+    def _connect(self) -> None:
+        self.go.clicked.connect(self._ask_place)
+        self.close_.clicked.connect(self.reject)
+        self.folder.clicked.connect(self._show_folder)
+        self.job.moved.connect(self._show_progress)
+        self.job.ended.connect(self._show_end)
+
+    @property
+    def form(self) -> str:
+        """The format that is chosen."""
+        button = self._formats.checkedButton()
+        return str(button.property("form")) if button is not None else "csv"
+
+    def choose(self, form: str) -> None:
+        for button in self._formats.buttons():
+            button.setChecked(button.property("form") == form)
+
+    def _form_of(self, place: Path) -> str:
+        """What is in a file is what its name says, where that is offered."""
+        forms = (form for form in self._words() if ENDINGS[form] == place.suffix.lower())
+        return next(forms, self.form)
+
+    @property
+    def _many(self) -> bool:
+        return len(self._wanted.views) > 1 and not self._wanted.as_list
+
+    def _say(self) -> None:
+        wanted = self._wanted
+        number = len(wanted.views)
+        if wanted.as_list:
+            headline = self.tr("Export the list")
+            rows = self.tr("{0}: 1 row.") if number == 1 else self.tr("{0}: {1} rows.")
+            text = rows.format(wanted.words, count(number))
+        elif self._many:
+            headline = self.tr("Export {0} results").format(count(number))
+            text = self.tr("A file for each task, in a folder of your choice.")
+        else:
+            headline = self.tr("Export the result")
+            text = display(wanted.words or task_name(wanted.views[0]), 200)
+        self.setWindowTitle(plain_title(headline))
+        self._headline.show_text(headline)
+        self._text.show_text(text)
+
+    def _ask_place(self) -> None:
+        start = documents(self._desk.preferences.get("export.folder", str))
+        if self._many:
+            title = self.tr("Folder for the exported files")
+            ask_folder(self, title, start, self.export_to)
+            return
+        form = self.form
+        name = f"tasks{ENDINGS[form]}"
+        if not self._wanted.as_list:
+            name = file_name(self._wanted.views[0], form)
+        dialog = QFileDialog(self, self.tr("Export to"), start)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix(ENDINGS[form].removeprefix("."))
+        dialog.selectFile(name)
+        dialog.fileSelected.connect(lambda path: self.export_to(Path(path)))
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def export_to(self, place: Path) -> None:
+        """Begin, now that a place is chosen; the ending of a file's name says its format."""
+        if not self._many:
+            self.choose(self._form_of(place))
+        preferences = self._desk.preferences
+        preferences.set("export.format", self.form)
+        preferences.set("export.folder", str(place if self._many else place.parent))
+        self._running = True
+        self._choices.hide()
+        self.go.hide()
+        self.bar.show()
+        self.bar.setValue(0)
+        self._text.show_text(self.tr("Writing {0}").format(display(str(place), 300)))
+        self.job.begin(self._wanted, self.form, place, many=self._many)
+
+    def _show_progress(self, done: int, share: float) -> None:
+        files = len(self._wanted.views) if self._many else 1
+        self.bar.setValue(round((done + share) * _STEPS / files))
+
+    def _show_end(self, outcome: Outcome) -> None:
+        self._running, self._outcome = False, outcome
+        self.bar.hide()
+        self.folder.setVisible(bool(outcome.files))
+        self.close_.setText(self.tr("Close"))
+        self._headline.show_text(self._ending(outcome))
+        self._text.show_text(display(str(outcome.place), 300) if outcome.files else "")
+        notes = [note for one in outcome.files[:_MOST_SAID] for note in one.notes]
+        said = [self._refusal(one) for one in outcome.refused[:_MOST_SAID]]
+        if more := len(outcome.refused) - len(said):
+            said.append(self.tr("… and {0} more").format(count(more)))
+        self._problems.show_text("\n".join([*said, *notes]))
+        self._problems.setVisible(bool(said or notes))
+
+    def _refusal(self, refused: Refused) -> str:
+        """Of several tasks also which: copies in two ledgers have the same id."""
+        said = language.sentence(refused.error)
+        if refused.view is None or len(self._wanted.views) < 2:
+            return said
+        return self.tr("{0}: {1}").format(name_with_ledger(refused.view), said)
+
+    def _ending(self, outcome: Outcome) -> str:
+        if outcome.stopped:
+            return self.tr("The export was stopped")
+        if not outcome.files:
+            return self.tr("Nothing was exported")
+        number, rows = count(len(outcome.files)), count(outcome.rows)
+        if outcome.files[0].format == "zip":  # its rows are the files in it
+            return self._zips(len(outcome.files), outcome.rows)
+        one = outcome.rows == 1
+        if len(outcome.files) == 1:
+            said = self.tr("Exported: 1 row") if one else self.tr("Exported: {0} rows")
+            return said.format(rows)
+        many = self.tr("Exported: {0} files with {1} rows")
+        said = self.tr("Exported: {0} files with 1 row") if one else many
+        return said.format(number, rows)
+
+    def _zips(self, number: int, files: int) -> str:
+        said = self.tr("Exported: {0} zip with {1} files")
+        if files == 1:
+            said = self.tr("Exported: {0} zip with 1 file")
+        return said.format(count(number), count(files))
+
+    def _show_folder(self) -> None:
+        place = self._outcome.place
+        show_folder(place if self._many else place.parent)
+
+    def reject(self) -> None:
+        """The button at the right, Esc and the frame's cross: stop first, close then.
+
+        Closing it from here instead would lead back here, and it would stay for ever.
+        """
+        if self._running:
+            self.job.stop()
+        else:
+            super().reject()

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, Qt, QTimer
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from engine.contracts.forcing import Chance, Prospect, may_be_completed
+from engine.contracts.forcing import Bar, Chance, Guard, Prospect, may_be_completed
 from engine.model.errors import EngineError
 from engine.model.records import TaskView
 from engine.service.engine import Engine
+from engine.text.catalogue import retold
 from engine.text.words import count
 from gui.commands.bulk_work import Outcome
 from gui.engine_link.engine_calls import Errands
 from gui.i18n.ledger_names import name_with_ledger
+from gui.style.question import BUTTON, Question
+from gui.style.task_list import TaskList
+from gui.style.theme import plain_label
 
 if TYPE_CHECKING:
-    from gui.commands.force_dialog import ForceDialog
     from gui.window.main_window import MainWindow
+
 
 RECENT, KEPT_REASONS = "force.reasons", 5
 MOST_LOOKED_AT = 500  # tasks to enable the action; beyond that the dialog tells
@@ -91,8 +97,6 @@ class Forcing(QObject):
     def _question(
         self, prospects: Sequence[Prospect], names: dict[str, str], left_out: int
     ) -> None:
-        from gui.commands.force_dialog import ForceDialog  # few first paints need it
-
         recent = self._window.desk.preferences.get(RECENT, list)
         dialog = ForceDialog(prospects, names, recent, self._window, left_out=left_out)
         looking = LookingAgain(self._bridge, dialog)
@@ -181,3 +185,261 @@ async def _anew(engine: Engine, known: Sequence[Prospect], named: bool) -> dict[
             continue
         found[one.subject] = now
     return found
+
+
+# Calling tasks complete although something is missing: what is missing, and who answers for it.
+
+WIDTH = 620
+LEAST_REASON, MOST_REASON = 10, 500  # characters
+
+
+class ReasonBox(QWidget):
+    """Why it is forced: typed, or one of the last reasons; says how long it is."""
+
+    def __init__(self, recent: Sequence[str], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.field = QComboBox(self)
+        self.field.setEditable(True)
+        self.field.addItems(list(recent))
+        self.field.setCurrentIndex(-1)
+        self.field.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.field.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        line = self.field.lineEdit()
+        assert line is not None
+        line.setMaxLength(MOST_REASON)
+        line.setPlaceholderText(self.tr("At least {0} characters").format(LEAST_REASON))
+        self.field.setAccessibleName(self.tr("Reason, kept for ever"))
+        self._length = plain_label(tone="muted", parent=self)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.field, 1)
+        row.addWidget(self._length)
+        self.setFocusProxy(self.field)
+        self.field.editTextChanged.connect(self._show_length)
+        self._show_length()
+
+    @property
+    def reason(self) -> str:
+        return self.field.currentText().strip()
+
+    @property
+    def is_enough(self) -> bool:
+        return len(self.reason) >= LEAST_REASON
+
+    def _show_length(self) -> None:
+        self._length.show_text(f"{len(self.reason)}/{MOST_REASON}")
+
+
+class ForceDialog(Question):
+    """One or many. To go on instead is the default; Enter never forces.
+
+    `prospects` are what stands against each now: tasks go on while somebody reads, so
+    `show_prospects` brings what is said, and which button there is, up to date. `names` are
+    by subject; `left_out` were chosen as well, and nobody needs to look at them.
+    """
+
+    def __init__(
+        self,
+        prospects: Sequence[Prospect],
+        names: dict[str, str],
+        recent: Sequence[str] = (),
+        parent: QWidget | None = None,
+        *,
+        left_out: int = 0,
+    ) -> None:
+        super().__init__(parent)
+        self.setMinimumWidth(WIDTH)
+        self._names, self._left_out = names, left_out
+        self.prospects: tuple[Prospect, ...] = ()
+        self._forced: list[Prospect] = []
+        self._allowed: list[Prospect] = []
+        self.reason = ReasonBox(recent, self)
+        self.sure = QCheckBox(
+            self.tr("I understand that the result will be marked as forced, for ever"), self
+        )
+        self.list: TaskList | None = None
+        self._said: QWidget | None = None
+        self._add_form()
+        self.force = self.add_button("force", self.tr("Force-complete"))
+        self.force.setAutoDefault(False)  # Enter must never reach it
+        self._complete = self.add_button("complete", self.tr("Complete"))
+        self._leave = self.add_button("leave", self.tr("Continue instead"), default=True)
+        self.show_prospects(prospects)
+
+    def show_prospects(self, prospects: Sequence[Prospect]) -> None:
+        """What stands against them by now; what was typed stays, and so does the focus."""
+        if self.prospects == tuple(prospects):
+            return
+        self.prospects = tuple(prospects)
+        self._forced = [one for one in prospects if one.chance is Chance.FORCE]
+        self._allowed = [one for one in prospects if one.chance is Chance.ALLOWED]
+        self.ask(self.tr("Force-complete"), self._asked_of())
+        self._say()
+        self._offer()
+        self._judge()
+
+    def _asked_of(self) -> str:
+        if len(self.prospects) > 1:
+            return self._asked_of_many(len(self._forced) + len(self._allowed))
+        one = self.prospects[0]
+        name = self._names.get(one.subject, one.subject)
+        if one.chance is Chance.NEVER:
+            return self.tr("“{0}” cannot be completed").format(name)
+        missing = one.guard.missing_count if one.guard is not None else None
+        if one.chance is Chance.ALLOWED:
+            return self.tr("Complete “{0}”?").format(name)
+        if missing == 1:
+            return self.tr("Complete “{0}” although 1 item is missing?").format(name)
+        if missing:
+            said = self.tr("Complete “{0}” although {1} items are missing?")
+            return said.format(name, count(missing))
+        return self.tr("Complete “{0}” although it is not done?").format(name)
+
+    def _asked_of_many(self, number: int) -> str:
+        if not number:
+            return self.tr("None of these tasks can be completed")
+        said = self.tr("Complete 1 task?") if number == 1 else self.tr("Complete {0} tasks?")
+        return said.format(count(number))
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        """Sentences and their tones."""
+        yield from self._lines_of_all()
+        if self._left_out:
+            said = self.tr("Left out, because they cannot be completed by hand: {0}")
+            yield said.format(count(self._left_out)), "muted"
+
+    def _lines_of_all(self) -> Iterator[tuple[str, str]]:
+        if len(self.prospects) == 1:
+            yield from self._lines_of_one(self.prospects[0])
+            return
+        never = len(self.prospects) - len(self._forced) - len(self._allowed)
+        said = (
+            (len(self._forced), self.tr("Need force, because their contracts are not met: {0}")),
+            (len(self._allowed), self.tr("May be completed as they are: {0}")),
+            (never, self.tr("Cannot be completed, and are left as they are: {0}")),
+        )
+        yield from ((words.format(count(number)), "") for number, words in said if number)
+
+    def _lines_of_one(self, one: Prospect) -> Iterator[tuple[str, str]]:
+        if one.bar is not None:
+            yield self._why_never(one.bar), ""
+        elif one.guard is None and one.chance is Chance.FORCE:
+            yield self.tr("Its contract cannot be read: nobody knows what is missing."), ""
+        elif one.guard is None:
+            yield self.tr("It has no contract: nothing stands against it."), ""
+        else:
+            yield self._counts(one.guard), ""
+            yield retold(one.guard.reason), "muted"
+            if one.guard.allowed and one.chance is Chance.FORCE:
+                yield self.tr("It still runs, and would go on by itself."), ""
+            elif one.chance is Chance.FORCE:
+                yield self.tr("Better: {0}").format(retold(one.guard.suggested_next_action)), ""
+
+    def _counts(self, guard: Guard) -> str:
+        known = guard.expected_total
+        total = self.tr("not known") if known is None else count(known)
+        parts = [self.tr("expected {0}").format(total)]
+        parts.append(self.tr("done {0}").format(count(guard.completed_count)))
+        parts.append(self.tr("failed {0}").format(count(guard.failed_count)))
+        if guard.skipped_count:
+            parts.append(self.tr("skipped {0}").format(count(guard.skipped_count)))
+        if guard.missing_count is not None:
+            parts.append(self.tr("missing {0}").format(count(guard.missing_count)))
+        return " · ".join(parts)
+
+    def _why_never(self, bar: Bar) -> str:
+        return {
+            Bar.ENDED: self.tr("It has ended; what has ended is never changed."),
+            Bar.WAITING: self.tr("It has not begun yet. It can be cancelled."),
+            Bar.STOPPING: self.tr("It was asked to stop, and will end as cancelled."),
+            Bar.ALONE: self.tr("It has no contract: it completes by itself, at its end."),
+            Bar.UNREADABLE: self.tr("Its contract cannot be read. It can be cancelled."),
+        }[bar]
+
+    def _say(self) -> None:
+        """What is said of them, above the reason; the list stays where it was scrolled to."""
+        stood = self.list.verticalScrollBar().value() if self.list is not None else 0
+        if self._said is not None:
+            self._said.hide()
+            self._said.deleteLater()
+        self._said = QWidget(self)
+        column = QVBoxLayout(self._said)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(8)
+        for line, tone in self._lines():
+            label = plain_label(line, self._said, tone=tone, wrap=True)
+            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            column.addWidget(label)
+        self._add_list(column)
+        self.body.insertWidget(0, self._said)
+        self._said.show()  # the dialog stands already: a layout would show it a turn later
+        if self.list is not None:
+            self.list.verticalScrollBar().setValue(stood)
+
+    def _add_list(self, column: QVBoxLayout) -> None:
+        """What is missing of one; of many, how much each misses."""
+        self.list, one = None, self.prospects[0]
+        if len(self.prospects) > 1:
+            rows: list[tuple[str, ...]] = [self._line_of(each) for each in self.prospects]
+            self.list = TaskList((self.tr("Task"), self.tr("Missing")), rows, self._said)
+            column.addWidget(self.list)
+        elif one.missing and self._forced:
+            rows = [(item,) for item in one.missing]
+            self.list = TaskList((self.tr("Missing items"),), rows, self._said)
+            copy = QPushButton(self.tr("Copy all {0}").format(count(len(one.missing))), self._said)
+            copy.setAutoDefault(False)
+            copy.clicked.connect(self.list.copy_all)
+            column.addWidget(self.list)
+            column.addWidget(copy, 0, Qt.AlignmentFlag.AlignLeft)
+
+    def _line_of(self, one: Prospect) -> tuple[str, str]:
+        name = self._names.get(one.subject, one.subject)
+        if one.bar is not None:
+            return name, self._why_never(one.bar)
+        if one.chance is Chance.ALLOWED:
+            return name, self.tr("nothing: no force is needed")
+        missing = one.guard.missing_count if one.guard is not None else None
+        return name, self.tr("not known") if missing is None else count(missing)
+
+    def _add_form(self) -> None:
+        self._why = plain_label(self.tr("Reason"), self)
+        self._why.setBuddy(self.reason.field)
+        for part in (self._why, self.reason, self.sure):
+            self.body.addWidget(part)
+        self.reason.field.editTextChanged.connect(self._judge)
+        self.sure.toggled.connect(self._judge)
+
+    def _offer(self) -> None:
+        """Only the button that does what is said above, and what the other one means then."""
+        forces, completes = bool(self._forced), bool(self._allowed) and not self._forced
+        for part in (self._why, self.reason, self.sure, self.force):
+            part.setVisible(forces)
+        self._complete.setVisible(completes)
+        words = self.tr("Continue instead") if forces else self.tr("Close")
+        self._leave.setText(self.tr("Not yet") if completes else words)
+        self._leave.setMinimumSize(BUTTON.expandedTo(self._leave.sizeHint()))
+
+    def _judge(self) -> None:
+        """What is still needed stands in the button's tip."""
+        if not self._forced:
+            return
+        needed = []
+        if not self.reason.is_enough:
+            needed.append(self.tr("Give a reason of at least {0} characters").format(LEAST_REASON))
+        if not self.sure.isChecked():
+            needed.append(self.tr("Tick that you understand"))
+        self.force.setEnabled(not needed)
+        self.force.setToolTip("\n".join(needed))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter after a reason leads on: the default button would throw it away."""
+        enter, where = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter), self.focusWidget()
+        if enter and where in (self.reason.field, self.reason.field.lineEdit()):
+            self.sure.setFocus()
+        elif enter and where is self.sure:
+            self.sure.setChecked(True)
+            (self.force if self.force.isEnabled() else self.reason.field).setFocus()
+        else:
+            super().keyPressEvent(event)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QCoreApplication, QSize
+from typing import Final
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication, QSize
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
@@ -14,10 +16,138 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gui.commands.help_texts import CONTEXT, TOPICS
 from gui.style.clearable import clearable
 from gui.style.tab_order import InOrder
 from gui.style.theme import plain_label
+
+# The texts of the help: a title and plain text for each subject, for somebody new first.
+
+CONTEXT: Final = "Help"
+TOPICS: Final = (
+    (
+        QT_TRANSLATE_NOOP("Help", "What is shown"),
+        QT_TRANSLATE_NOOP(
+            "Help",
+            "The list shows every task in one folder, the ledger, whoever started it: "
+            "this window, the command line octask, or another program. The folder is "
+            "the only truth; what another program changes appears here by itself.\n\n"
+            "Below the list stands the selected task in full. On the left the list can "
+            "be narrowed. The line at the bottom says whether the engine is ready, "
+            "whether the list is live, and which folder is shown.",
+        ),
+    ),
+    (
+        QT_TRANSLATE_NOOP("Help", "Finding tasks"),
+        QT_TRANSLATE_NOOP(
+            "Help",
+            "Type into the field above the list: a word finds tasks by name, address, "
+            "id and error. Fields make it exact, as in\n\n"
+            "    status:failed kind:crawl host:example.com age:<1h\n\n"
+            "Words side by side all have to be true; OR, NOT and parentheses work as "
+            "expected. What cannot be understood is said below the field.\n\n"
+            "Ctrl+K finds commands and tasks by a few letters, wherever you are.",
+        ),
+    ),
+    (
+        QT_TRANSLATE_NOOP("Help", "What needs attention"),
+        QT_TRANSLATE_NOOP(
+            "Help",
+            "The first column marks tasks that need somebody: those that failed within "
+            "the last day, whose owner is gone, that do not move on, that used up a "
+            "budget, that wait for help, or that cannot be read. In the list, N and "
+            "Shift+N lead from one to the next.",
+        ),
+    ),
+    (
+        QT_TRANSLATE_NOOP("Help", "Starting tasks"),
+        QT_TRANSLATE_NOOP(
+            "Help",
+            "Ctrl+N opens the form for a new task. An address that was copied starts "
+            "there with Ctrl+V. Mistakes are named before anything begins, and a task "
+            "that has to wait for its turn is Pending until then.",
+        ),
+    ),
+    (
+        QT_TRANSLATE_NOOP("Help", "Cancelling"),
+        QT_TRANSLATE_NOOP(
+            "Help",
+            "A cancel is a request: a running task ends after what it is doing now, and "
+            "what it has finished is kept. A task that had not begun ends at once, and "
+            "this can be undone for a few seconds. A task of another program is asked "
+            "in the same way; that program ends it.",
+        ),
+    ),
+    (
+        QT_TRANSLATE_NOOP("Help", "Running again"),
+        QT_TRANSLATE_NOOP(
+            "Help",
+            "Re-run starts the same request as a new task that names the old one as its "
+            "parent. Before many are started, a dry run says how many can be. What was "
+            "secret is never kept, so tasks that needed it ask for it again.",
+        ),
+    ),
+    (
+        QT_TRANSLATE_NOOP("Help", "Completing by force"),
+        QT_TRANSLATE_NOOP(
+            "Help",
+            "A task with a contract completes when its items are there. To complete it "
+            "although some are missing, a reason has to be written down; it stays with "
+            "the task, which is marked as forced for ever.",
+        ),
+    ),
+    (
+        QT_TRANSLATE_NOOP("Help", "Watching a page"),
+        QT_TRANSLATE_NOOP(
+            "Help",
+            "While a task of this window works in a browser, the Page tab shows what its "
+            "page looks like. What was typed there is covered. Nothing is asked of the "
+            "browser while the tab is not seen. Tasks of other programs, and recordings, "
+            "which have a window of their own, are not shown.",
+        ),
+    ),
+    (
+        QT_TRANSLATE_NOOP("Help", "Several ledgers"),
+        QT_TRANSLATE_NOOP(
+            "Help",
+            "Add a folder of tasks beside this one (in the menu File, or by dropping it on "
+            "the window), and its tasks stand in the same list, with the ledger that each is "
+            "in. New tasks always start in the window’s own ledger.\n\n"
+            "A ledger is only watched unless you allow changes. The settings list all of "
+            "them; taking one out of the window touches nothing in its folder.",
+        ),
+    ),
+    (
+        QT_TRANSLATE_NOOP("Help", "By keyboard"),
+        QT_TRANSLATE_NOOP(
+            "Help",
+            "F6 goes from one part of the window to the next, Tab from one control to "
+            "the next, arrows from row to row. Ctrl+/ shows all shortcuts; others can "
+            "be chosen in the settings (Ctrl+,).",
+        ),
+    ),
+    (
+        QT_TRANSLATE_NOOP("Help", "When something is wrong"),
+        QT_TRANSLATE_NOOP(
+            "Help",
+            "Tools, Doctor looks at everything a task needs and says what is missing. "
+            "Help, Show the log’s folder leads to the program’s own log. Help, Copy what "
+            "to tell about a problem copies versions and places, and nothing secret.",
+        ),
+    ),
+    (
+        QT_TRANSLATE_NOOP("Help", "The command line"),
+        QT_TRANSLATE_NOOP(
+            "Help",
+            "Everything here can also be done with octask, on the same folder and at the "
+            "same time:\n\n"
+            "    octask list\n"
+            "    octask start crawl https://example.com\n"
+            "    octask watch\n\n"
+            "octask --help names all commands.",
+        ),
+    ),
+)
+
 
 SIZE = QSize(760, 520)
 LIST_WIDTH = 200

@@ -89,7 +89,7 @@ class Viewing(QObject):
         return self._window.model.all_rows()
 
     def _export(self, view: TaskView, kept: UnitFilter | None) -> None:
-        from gui.commands.export_dialog import ExportDialog
+        from gui.commands.exporting import ExportDialog
 
         words = self.tr("Only the rows that are shown") if kept is not None else ""
         wanted = Wanted((view,), words, keep=kept.wants if kept is not None else None)

@@ -2,24 +2,164 @@
 
 from __future__ import annotations
 
+import html
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QSystemTrayIcon
 
-from gui.desktop.badge import Badge
+from engine.model.display import display, display_lines
+from gui.desktop.bus import BusError, Message, Variant
 from gui.desktop.keep_awake import Awake, keeper_for
 from gui.desktop.notification_rules import Popup
 from gui.desktop.notifications import News
-from gui.desktop.popups import Popups
 from gui.desktop.raise_window import come_forward
-from gui.desktop.session_bus import SessionBus
+from gui.desktop.session_bus import SessionBus, method
 from gui.desktop.tray import Tray
 
 if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
+
+
+# Pop-ups of the desktop: over its bus where there is one, else beside the tray's sign.
+
+TITLE_CHARS, BODY_CHARS = 120, 500
+SHOWN_MS = 10_000
+_SERVICE, _PATH = "org.freedesktop.Notifications", "/org/freedesktop/Notifications"
+_NOTIFY = method(_SERVICE, _PATH, "Notify")
+_ABLE = method(_SERVICE, _PATH, "GetCapabilities")
+_MOST_KEPT = 100
+_CALM, _URGENT = 1, 2
+
+
+class Popups(QObject):
+    """Shows pop-ups. `clicked` carries the tasks, and the desktop's leave to come forward."""
+
+    clicked = Signal(tuple, str)
+
+    def __init__(
+        self, bus: SessionBus, tray: Callable[[], QSystemTrayIcon | None], parent: QObject
+    ) -> None:
+        super().__init__(parent)
+        self._bus, self._tray = bus, tray
+        self._shown: dict[int, tuple[str, ...]] = {}
+        self._tokens: dict[int, str] = {}
+        self._able: list[str] | None = None
+        self._last: tuple[str, ...] = ()
+        self._joined: QSystemTrayIcon | None = None
+
+    def show(self, popup: Popup) -> None:
+        """Show it as well as this desktop can; where it cannot, the window's own list must do."""
+        self._bus.try_to(lambda: self._show(popup), name="a pop-up")
+
+    async def _show(self, popup: Popup) -> None:
+        try:
+            await self._notify(popup)
+        except BusError:
+            self._show_beside_tray(popup)
+
+    async def _notify(self, popup: Popup) -> None:
+        """By the desktop's own service for notifications. Raises BusError."""
+        able = await self._abilities()
+        body = display_lines(popup.body, BODY_CHARS)
+        if "body-markup" in able:  # and only then: elsewhere &lt; would be read as it stands
+            body = html.escape(body, quote=False)
+        hints = {
+            "desktop-entry": Variant("s", QGuiApplication.desktopFileName()),
+            "urgency": Variant("y", _URGENT if popup.urgent else _CALM),
+            "suppress-sound": Variant("b", not popup.sound),
+        }
+        (number,) = await self._bus.call(
+            *(_NOTIFY, "susssasa{sv}i", QGuiApplication.applicationDisplayName(), 0),
+            *(QGuiApplication.desktopFileName(), display(popup.title, TITLE_CHARS), body),
+            *(["default", self.tr("Show")] if popup.task_ids else [], hints, -1),
+        )
+        self._shown[number] = popup.task_ids
+        while len(self._shown) > _MOST_KEPT:
+            self._shown.pop(next(iter(self._shown)))
+
+    async def _abilities(self) -> list[str]:
+        """What the service can show; asking also starts it. Raises BusError."""
+        if self._able is None:
+            for member, hear in (
+                ("ActionInvoked", self._take_click),
+                ("ActivationToken", self._take_token),
+                ("NotificationClosed", self._take_end),
+            ):
+                signal = Message(sender=_SERVICE, interface=_SERVICE, member=member)
+                await self._bus.listen(signal, hear)
+            (self._able,) = await self._bus.call(_ABLE)
+        return self._able
+
+    def _take_token(self, signal: Message) -> None:
+        if signal.body[0] in self._shown:  # comes before the click that it belongs to
+            self._tokens[signal.body[0]] = signal.body[1]
+
+    def _take_click(self, signal: Message) -> None:
+        number = signal.body[0]
+        if number in self._shown:
+            self.clicked.emit(self._shown[number], self._tokens.pop(number, ""))
+
+    def _take_end(self, signal: Message) -> None:
+        self._shown.pop(signal.body[0], None)
+        self._tokens.pop(signal.body[0], None)
+
+    def _show_beside_tray(self, popup: Popup) -> None:
+        tray = self._tray()
+        if tray is None or not QSystemTrayIcon.supportsMessages():
+            return
+        if tray is not self._joined:
+            self._joined = tray
+            tray.messageClicked.connect(lambda: self.clicked.emit(self._last, ""))
+        self._last = popup.task_ids
+        signs = QSystemTrayIcon.MessageIcon
+        sign = signs.Warning if popup.urgent else signs.Information
+        title, body = display(popup.title, TITLE_CHARS), display_lines(popup.body, BODY_CHARS)
+        tray.showMessage(title, body, sign, SHOWN_MS)
+
+
+# The number on the program's sign in a dock or task bar, where it can carry one.
+
+_FACE = "com.canonical.Unity.LauncherEntry"  # Ubuntu's dock, KDE's task bar, Dash to Dock, Plank
+
+
+class Badge:
+    """On Linux by our own signal: Qt 6.11 makes an invalid path of a name with a dash in it."""
+
+    def __init__(self, bus: SessionBus) -> None:
+        self._bus = bus
+        self._number = 0
+
+    def show(self, number: int) -> None:
+        """Show `number`; nothing for 0."""
+        if number == self._number:
+            return
+        self._number = number
+        platform: str = sys.platform  # mypy judges a platform by the machine it runs on
+        if platform.startswith("linux"):
+            self._bus.try_to(self._tell, name="the badge")
+            return
+        app = QApplication.instance()
+        if isinstance(app, QApplication):
+            app.setBadgeNumber(number)
+
+    async def _tell(self) -> None:
+        number = self._number
+        shown = {"count": Variant("x", number), "count-visible": Variant("b", number > 0)}
+        entry = f"application://{QGuiApplication.desktopFileName()}.desktop"
+        path = "/" + _FACE.replace(".", "/")
+        await self._bus.tell(
+            Message(
+                path=path,
+                interface=_FACE,
+                member="Update",
+                signature="sa{sv}",
+                body=(entry, shown),
+            )
+        )
 
 
 class Presence(QObject):

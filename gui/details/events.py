@@ -1,28 +1,193 @@
 """The Events tab: a task's history as it grows. Follow keeps the newest in sight; what is looked
-for is found in all of the file, and shown with what stands around it."""
+for is found in all of the file, and shown with what stands around it.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QCheckBox,
+    QHBoxLayout,
+    QPushButton,
+    QTableView,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
+from engine.model.display import elide_right
 from engine.service.engine import Engine
 from engine.text import words
-from gui.details.chips import Chips
-from gui.details.event_find import EventFinder
-from gui.details.event_model import EventModel
+from gui.details.event_model import OTHER, EventModel
 from gui.details.event_saving import SaveLog
-from gui.details.event_table import EventTable
-from gui.details.find_bar import FindBar
+from gui.details.find_bar import EventFinder, FindBar
 from gui.details.part_bar import PartBar
-from gui.engine_link.event_rows import EventPart
+from gui.engine_link.event_rows import EventPart, kind_name
 from gui.engine_link.services import Desk
 from gui.state.time_range import TimeRange
 from gui.style.elided_label import ElidedLabel
-from gui.style.theme import plain_tip
+from gui.style.plain_rows import show_plain_rows
+from gui.style.theme import plain_keys, plain_tip
+
+# One switch for each kind of event, in as many lines as they need.
+
+_NAME_CHARS = 24
+_GAP = 4
+
+
+class Chips(QWidget):
+    """`changed` carries the hidden kinds. Asks for no width: kinds are a stranger's words."""
+
+    changed = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(words.say("events.kinds"))
+        self._chips: dict[str, QToolButton] = {}
+
+    def clear(self) -> None:
+        for chip in self._chips.values():
+            chip.hide()
+            chip.deleteLater()
+        self._chips.clear()
+
+    def show_counts(self, kinds: Counter[str]) -> None:
+        for kind, number in kinds.items():
+            chip = self._chips.get(kind) or self._add(kind)
+            name = words.say("events.other") if kind == OTHER else kind_name(kind)
+            name = plain_keys(elide_right(name, _NAME_CHARS))
+            chip.setText(words.say("events.chip", name=name, count=words.count(number)))
+        self._place()
+
+    def show_all(self) -> None:
+        """Switch every kind on."""
+        for chip in self._chips.values():
+            chip.setChecked(True)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place()
+
+    def _add(self, kind: str) -> QToolButton:
+        chip = QToolButton(self)
+        chip.setCheckable(True)
+        chip.setChecked(True)
+        chip.toggled.connect(lambda _: self.changed.emit(self._hidden()))
+        chip.show()
+        self._chips[kind] = chip
+        return chip
+
+    def _place(self) -> None:
+        x = y = line = 0
+        for chip in self._chips.values():
+            size = chip.sizeHint()
+            if x and x + size.width() > self.width():
+                x, y, line = 0, y + line + _GAP, 0
+            chip.setGeometry(x, y, size.width(), size.height())
+            x, line = x + size.width() + _GAP, max(line, size.height())
+        self.setFixedHeight(y + line)
+
+    def _hidden(self) -> frozenset[str]:
+        return frozenset(kind for kind, chip in self._chips.items() if not chip.isChecked())
+
+
+# The table of events: plain rows, and the difference between new rows and a hand that scrolls.
+
+_TIME_CHARS, _KIND_CHARS = 14, 20
+
+
+class EventTable(QTableView):
+    """Tells when a person, not new rows, moved the list; the keys of Find ask for `find_wanted`
+    here, and not for the filter of the tasks."""
+
+    scrolled_by_hand = Signal(bool)
+    resized = Signal()
+    find_wanted = Signal()
+
+    def __init__(self, model: EventModel, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._events = model
+        self.setModel(model)
+        self.setAccessibleName(words.say("details.events"))
+        show_plain_rows(self)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        header = self.horizontalHeader()
+        header.setStretchLastSection(True)
+        character = self.fontMetrics().averageCharWidth()
+        header.resizeSection(0, _TIME_CHARS * character + 16)
+        header.resizeSection(1, _KIND_CHARS * character)
+        self.verticalScrollBar().actionTriggered.connect(lambda _: self._tell(True))
+        self._by_hand = False
+        self.verticalScrollBar().valueChanged.connect(lambda _: self._tell(False))
+
+    def marked_rows(self) -> list[int]:
+        """From top to bottom; by spans, because an index for each of 50,000 rows takes time."""
+        selection = self.selectionModel().selection()
+        spans = [selection.at(number) for number in range(selection.size())]
+        if len(spans) == 1:
+            return list(range(spans[0].top(), spans[0].bottom() + 1))
+        return sorted({row for span in spans for row in range(span.top(), span.bottom() + 1)})
+
+    def current_place(self) -> int:
+        """Where the line of the current event begins in the file; -1 without one."""
+        index = self.currentIndex()
+        return self._events.row_at(index.row()).place if index.isValid() else -1
+
+    def show_row(self, row: int) -> None:
+        """Make this event the current one, in the middle of what is seen."""
+        index = self.model().index(row, 0)
+        self.setCurrentIndex(index)
+        self.scrollTo(index, QAbstractItemView.ScrollHint.PositionAtCenter)
+
+    def scroll_by(self, rows: int) -> None:
+        """Move with what came or went above what is read."""
+        self.updateGeometries()  # else the bar still ends where it ended before
+        bar = self.verticalScrollBar()
+        bar.setValue(bar.value() + rows)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.resized.emit()
+
+    def event(self, event: QEvent) -> bool:
+        override = event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent)
+        if override and _is_find(event):
+            event.accept()  # else the window's own action takes it
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if _is_find(event):
+            self.find_wanted.emit()
+            return
+        before = self.verticalScrollBar().value()
+        super().keyPressEvent(event)
+        # A key moves the current row, and that the list: no action announces it.
+        if self.verticalScrollBar().value() != before:
+            self._judge()
+
+    def _tell(self, started: bool) -> None:
+        # An action (wheel, key, drag) is announced before the bar moves; rows that are
+        # added move it without one.
+        if started:
+            self._by_hand = True
+            return
+        if self._by_hand:
+            self._by_hand = False
+            self._judge()
+
+    def _judge(self) -> None:
+        bar = self.verticalScrollBar()
+        self.scrolled_by_hand.emit(bar.value() >= bar.maximum())
+
+
+def _is_find(event: QEvent) -> bool:
+    return isinstance(event, QKeyEvent) and event.matches(QKeySequence.StandardKey.Find)
 
 
 class Events(QWidget):

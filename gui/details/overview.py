@@ -1,33 +1,248 @@
 """The Overview tab: why the task stands where it stands, its budgets, phase and contract, and
-the facts around it."""
+the facts around it.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QHideEvent, QPixmap, QShowEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QHideEvent, QPainter, QPaintEvent, QPalette, QPen, QPixmap, QShowEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
 from engine.model.blocked_places import Refusal, Refusals
+from engine.model.display import display
+from engine.model.ledger_ids import plain_id
 from engine.model.pace import STALL_MIN_MS
 from engine.model.records import TaskRecord, TaskView, Unreadable
 from engine.model.status import Standing, standing
 from engine.text import words
 from engine.text.host_waits import CRAWL_DELAY, Wait, wait_words
-from gui.details.budget_bars import BudgetBars
+from engine.text.words import count
 from gui.details.budget_facts import Fact, gauge_lines
-from gui.details.contract_bar import ContractPart
-from gui.details.extras import Extra, Extras, is_cut
-from gui.details.fact_grid import Arguments, FactGrid, can_be_marked
-from gui.details.facts import arguments_text, ended_by, facts, refused_text
-from gui.details.phase_steps import PhaseSteps
-from gui.details.related_links import KinLinks
+from gui.details.facts import FIELDS, arguments_text, ended_by, facts, refused_text
+from gui.details.overview_sections import BudgetBars, ContractPart, Extra, Extras, is_cut
 from gui.engine_link.services import Desk
 from gui.i18n.ledger_names import place_of
-from gui.style.fonts import lead
-from gui.style.theme import PlainLabel, plain_label
+from gui.style.fonts import fixed_pitch, lead
+from gui.style.theme import PlainLabel, plain_keys, plain_label, plain_tip, tone
+
+# What a task was made of and what was made of it, as buttons that lead there.
+
+
+class KinLinks(QWidget):
+    """`wanted` carries the id of the task to show. Hidden where there is no other."""
+
+    wanted = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._parent_id, self._reruns = "", list[str]()
+        self.parent_link, self.rerun_link = QPushButton(self), QPushButton(self)
+        self.parent_link.clicked.connect(lambda: self.wanted.emit(self._parent_id))
+        self.rerun_link.clicked.connect(lambda: self.wanted.emit(self._reruns[-1]))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        for link in (self.parent_link, self.rerun_link):
+            row.addWidget(link)
+        row.addStretch(1)
+        self.hide()
+
+    def show_kin(self, parent: str, known: bool, reruns: Sequence[str]) -> None:
+        """`known`: is the parent still in the list? `reruns` are ids, the newest last."""
+        self._parent_id, self._reruns = parent, list(reruns)
+        self.parent_link.setVisible(bool(parent))
+        self.parent_link.setEnabled(known)
+        self.parent_link.setText(plain_keys(self.tr("Show what it is a re-run of")))
+        why = display(plain_id(parent), 40) if known else self.tr("It is no longer in the list.")
+        self.parent_link.setToolTip(plain_tip(why))
+        self.rerun_link.setVisible(bool(reruns))
+        number = count(len(reruns))
+        text = (
+            self.tr("Show its re-run")
+            if len(reruns) == 1
+            else self.tr("Show the newest of its {0} re-runs").format(number)
+        )
+        self.rerun_link.setText(plain_keys(text))
+        self.setVisible(bool(parent or reruns))
+
+
+# The phases of an envelope as a line of steps, the one that it is in standing out.
+
+PHASES = ("explore", "act", "verify", "recover", "done")
+_GAP, _PAD = 22, 8
+
+
+class PhaseSteps(QWidget):
+    """Hidden for a task that has no phase."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._phase = ""
+        self._names = {
+            "explore": self.tr("explore"),
+            "act": self.tr("act"),
+            "verify": self.tr("verify"),
+            "recover": self.tr("recover"),
+            "done": self.tr("done"),
+        }
+        self.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
+        self.hide()
+
+    def show_phase(self, phase: str) -> None:
+        """`phase` as the record says it; one that is not known stands behind the others."""
+        if phase != self._phase:
+            self._phase = phase
+            name = self._names.get(phase, display(phase, 40))
+            self.setAccessibleName(self.tr("Phase: {0}").format(name))
+            self.updateGeometry()
+            self.update()
+        self.setVisible(bool(phase))
+
+    def sizeHint(self) -> QSize:
+        metrics = self.fontMetrics()
+        width = sum(metrics.horizontalAdvance(name) + 2 * _PAD for name in self._steps())
+        return QSize(width + _GAP * len(PHASES), metrics.height() + 8)
+
+    def _steps(self) -> list[str]:
+        known = [self._names[phase] for phase in PHASES]
+        return known if self._phase in self._names else [*known, display(self._phase, 40)]
+
+    def paintEvent(self, _: QPaintEvent) -> None:
+        painter, palette = QPainter(self), QApplication.palette()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        metrics = self.fontMetrics()
+        steps = self._steps()
+        here = PHASES.index(self._phase) if self._phase in PHASES else len(steps) - 1
+        x, height = 1.0, metrics.height() + 4
+        for number, name in enumerate(steps):
+            if number:
+                painter.setPen(QPen(tone("muted", palette), 1))
+                middle = self.height() / 2
+                painter.drawLine(QPointF(x + 3, middle), QPointF(x + _GAP - 3, middle))
+                x += _GAP
+            box = QRectF(x, 2, metrics.horizontalAdvance(name) + 2 * _PAD, height)
+            self._paint_step(painter, box, name, here=number == here)
+            x = box.right()
+        painter.end()
+
+    def _paint_step(self, painter: QPainter, box: QRectF, name: str, *, here: bool) -> None:
+        palette = QApplication.palette()
+        if here:  # a frame and bold type: the colour only repeats it
+            font = self.font()
+            font.setBold(True)
+            painter.setFont(font)
+            painter.setPen(QPen(tone("accent", palette), 1.4))
+            painter.drawRoundedRect(box, box.height() / 2, box.height() / 2)
+        painter.setPen(tone("accent" if here else "muted", palette))
+        painter.drawText(box, int(Qt.AlignmentFlag.AlignCenter), name)
+        painter.setFont(self.font())
+
+
+# The facts of a task, a line each, and its arguments: everything can be marked and copied.
+
+_ARGS_LINES = 12
+
+
+class FactGrid(QWidget):
+    """Names at the left, values at the right; what has none is not there."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(16)
+        self._grid.setVerticalSpacing(5)
+        self._grid.setColumnStretch(1, 1)
+        self._lines = {field: self._line(row, field) for row, field in enumerate(FIELDS)}
+
+    def show_facts(self, found: Iterable[Fact]) -> None:
+        """Show exactly these."""
+        facts = {fact.field: fact for fact in found}
+        for field, (title, value) in self._lines.items():
+            fact = facts.get(field)
+            if fact is not None:
+                value.show_fact(fact.text, fact.tone)
+            title.setVisible(fact is not None)
+            value.setVisible(fact is not None)
+
+    def text_of(self, field: str) -> str:
+        """What stands beside a field's name; empty when the field is not shown."""
+        pair = self._lines.get(field)
+        return pair[1].text() if pair is not None and pair[1].isVisibleTo(self) else ""
+
+    def _line(self, row: int, field: str) -> tuple[PlainLabel, _Value]:
+        title, value = plain_label(words.say(f"field.{field}"), tone="muted"), _Value()
+        value.setAccessibleName(words.say(f"field.{field}"))
+        self._grid.addWidget(title, row, 0, Qt.AlignmentFlag.AlignTop)
+        self._grid.addWidget(value, row, 1)
+        return title, value
+
+
+class _Value(PlainLabel):
+    """A text beside a field's name, in a tone where it needs one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tone = ""
+        self.setWordWrap(True)
+        can_be_marked(self)
+
+    def show_fact(self, text: str, tone_name: str) -> None:
+        if self.text() != text:
+            self.show_text(text)
+        if self._tone != tone_name:
+            self._tone = tone_name
+            self._colour()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ApplicationPaletteChange:
+            self._colour()
+
+    def _colour(self) -> None:
+        palette = QApplication.palette()
+        if self._tone:
+            palette.setColor(QPalette.ColorRole.WindowText, tone(self._tone, palette))
+        self.setPalette(palette)
+
+
+class Arguments(QPlainTextEdit):
+    """Read-only plain text in fixed pitch, as high as its lines up to a limit."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setReadOnly(True)
+        fixed_pitch(self)
+        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
+        self.setTabChangesFocus(True)
+        self.setAccessibleName(words.say("field.args"))
+
+    def show_text(self, text: str) -> None:
+        if self.toPlainText() == text:
+            return
+        self.setPlainText(text)
+        lines = min(_ARGS_LINES, text.count("\n") + 1)
+        margins = 2 * (int(self.document().documentMargin()) + self.frameWidth())
+        self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + margins + 2)
+
+
+def can_be_marked(label: QLabel) -> None:
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+
 
 AGE_MS, ENDED_AGE_MS = 1000, 5000
 MOST_WAITS = 3  # hosts; all of them stand among the events

@@ -22,7 +22,7 @@ from gui.details.budget_facts import advice_words, budget_names
 _TEXT_CHARS = 600
 _HEAD_CHARS = 300
 _UNIT_CHARS = 400
-_CLIPPED = "_clipped"  # `engine.ledger.event_tail` names it so
+_CLIPPED = "_clipped"  # `engine.ledger.event_search` names it so
 REFUSED = "refused"  # the switch of what a browser was refused; in the file it is a `log`
 TONES = {
     "failed": "bad",

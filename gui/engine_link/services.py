@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from PySide6.QtCore import QObject, Signal
+
 from gui.engine_link.bridge import Bridge
-from gui.engine_link.signals import Wishes
 from gui.state.preferences import Preferences
 from gui.state.time_range import TimeRange
 from gui.state.window_state import Memory
+
+# What one part of a window asks of another that it does not know, and that may not be there.
+
+
+class Wishes(QObject):
+    """`result` asks for the result viewer of a task, at that unit (or None); `retry` for a new
+    task of what failed in one; `export` for the results of one as a file; `task` to select one.
+    """
+
+    result = Signal(str, object)
+    retry = Signal(str)
+    export = Signal(str)
+    task = Signal(str)
 
 
 @dataclass(frozen=True, slots=True)

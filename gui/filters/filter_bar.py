@@ -2,20 +2,119 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from PySide6.QtCore import QEvent, Qt, QTimer, Signal
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QPoint, Qt, QTimer, Signal
+from PySide6.QtGui import QFocusEvent, QKeyEvent
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QToolButton, QVBoxLayout, QWidget
 
-from engine.query import QueryError, as_words, mended
+from engine.query import Offer, QueryError, as_words, completion, mended
 from engine.text import words
-from gui.filters.filter_box import FilterBox, Known
 from gui.filters.filter_chips import Condition, FilterChips
 from gui.i18n import language
 from gui.style.announcements import announce
 from gui.style.clearable import clearable
+from gui.style.completion_popup import Offers
 from gui.style.icons import icon
 from gui.style.theme import plain_keys, plain_label, plain_tip
+
+# The line for a filter: offers what may follow. Esc clears it, a second Esc goes back.
+
+Known = Mapping[str, Iterable[str]]
+
+
+class FilterBox(QLineEdit):
+    """Arrows and Tab choose an offer while there is one. `escaped` gives the keys back."""
+
+    escaped = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._known: Callable[[], Known] = dict
+        self._offers: Offers | None = None
+        self.textEdited.connect(lambda _: self._offer())
+
+    def offer_values(self, known: Callable[[], Known]) -> None:
+        """`known` tells which values tasks have, for fields that cannot list them."""
+        self._known = known
+
+    @property
+    def offers(self) -> tuple[str, ...]:
+        """What is offered below the line now."""
+        return self._offers.shown if self._offers is not None else ()
+
+    def event(self, event: QEvent) -> bool:
+        # Tab would go to the next widget before any key event is made of it.
+        tab = isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Tab
+        if tab and event.type() == QEvent.Type.KeyPress and self.offers:
+            assert self._offers is not None
+            self._offers.take(first=True)
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if self._chooses(event):
+            event.accept()
+        elif event.key() == Qt.Key.Key_Escape:
+            event.accept()
+            if self.text():
+                self.clear()
+            else:
+                self.escaped.emit()
+        elif event.key() == Qt.Key.Key_Down:
+            self.escaped.emit()
+        elif event.key() == Qt.Key.Key_Space and _with_control(event):
+            self._offer(asked=True)
+        else:
+            super().keyPressEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self._close()
+
+    def _chooses(self, event: QKeyEvent) -> bool:
+        """Is this key for the offers?"""
+        offers, key = self._offers, event.key()
+        if offers is None or offers.isHidden():
+            return False
+        if key in (Qt.Key.Key_Down, Qt.Key.Key_Up):
+            offers.step(1 if key == Qt.Key.Key_Down else -1)
+            return True
+        if key == Qt.Key.Key_Escape:
+            offers.hide()
+            return True
+        if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            taken = offers.take()
+            offers.hide()
+            return taken
+        return False
+
+    def _offer(self, *, asked: bool = False) -> None:
+        found = completion(self.text(), self.cursorPosition(), self._known(), asked=asked)
+        if self._offers is None:
+            if not found.offers:
+                return
+            self._offers = Offers(self.window())
+            self._offers.taken.connect(self._put)
+        self._offers.offer(found, self.mapTo(self.window(), QPoint(0, self.height() + 1)))
+
+    def _put(self, offer: Offer) -> None:
+        assert self._offers is not None
+        text, cursor = self._offers.completion.put(self.text(), offer)
+        self.setText(text)
+        self.setCursorPosition(cursor)
+        self.setFocus()
+        if offer.text.endswith(":"):
+            self._offer()
+
+    def _close(self) -> None:
+        if self._offers is not None:
+            self._offers.hide()
+
+
+def _with_control(event: QKeyEvent) -> bool:
+    return bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
+
 
 # Typing is not held up by the list: it is filtered when the fingers rest this long.
 TYPING_MS = 120

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QObject, QSize
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
@@ -22,6 +23,10 @@ from gui.style.completion_popup import Roomy
 from gui.style.tab_order import InOrder
 from gui.style.theme import heading, plain_label
 from gui.tasks.facets import ROOT
+
+if TYPE_CHECKING:
+    from gui.window.main_window import MainWindow
+
 
 _SIZE = QSize(620, 560)
 _EXAMPLE_WIDTH = 260
@@ -92,3 +97,30 @@ class FilterHelp(InOrder, QDialog):
     def _use(self, example: str) -> None:
         if _ALT + "+" not in example:  # that one is done with the mouse
             self._put(example)
+
+
+# Help for the filter: opened beside the window, its examples can be used.
+
+
+def attach(window: MainWindow) -> None:
+    Help(window)
+
+
+class Help(QObject):
+    """One help at a time, kept once it was made."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._dialog: QDialog | None = None
+        self._several = False
+        window.filter_bar.help_wanted.connect(self.open)
+
+    def open(self) -> None:
+        several = bool(self._window.beside.states)
+        if self._dialog is None or several != self._several:
+            put, self._several = self._window.filter_bar.set_text, several
+            self._dialog = FilterHelp(put, self._window, several=several)
+        self._dialog.show()
+        self._dialog.raise_()
+        self._dialog.activateWindow()

@@ -2,21 +2,102 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QObject, QPoint, Qt, QTimer
-from PySide6.QtWidgets import QMenu
+from PySide6.QtWidgets import QCheckBox, QDialog, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from engine.query import Filter, QueryError, term
 from gui.filters.active_filter import joined
 from gui.filters.facet_items import VIEW
 from gui.filters.match_counts import Counting
-from gui.filters.saved_views import SavedView, SavedViews, clean_name, own_key
-from gui.style.theme import plain_keys
+from gui.filters.saved_views import MOST_NAME, SavedView, SavedViews, clean_name, own_key
+from gui.style.editors import NameLine
+from gui.style.question import Question
+from gui.style.theme import plain_keys, plain_label
 from gui.tasks.facets import ROOT, group_of, query_of
 
 if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
+
+
+# A name for what the list shows now.
+
+_FIELD_HEIGHT = 28
+
+
+class SaveView(Question):
+    """Asks for a name; `save` is called with it, and whether order and columns belong to it."""
+
+    def __init__(
+        self, taken: Collection[str], save: Callable[[str, bool], object], parent: QWidget
+    ) -> None:
+        super().__init__(parent)
+        self._taken = taken
+        self.ask(self.tr("Save view"), self.tr("Keep what the list shows as a view"))
+        self.name = NameLine(self)
+        self.name.setMaxLength(MOST_NAME)
+        self.name.setMinimumHeight(_FIELD_HEIGHT)
+        self.name.setAccessibleName(self.tr("Name of the view"))
+        self._lay_out()
+        self.add_button("", self.tr("Cancel"))
+        self._ok = self.add_button("save", self.tr("Save"))
+        self._ok.setDefault(True)  # for Enter on the check box; Esc still saves nothing
+        self.name.textChanged.connect(lambda _: self._judge())
+        self.name.returnPressed.connect(self._ok.click)
+        self.when_answered(
+            lambda answer: save(self.name.text(), self.layout_too.isChecked()) if answer else None
+        )
+        self._judge()
+        self.name.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _lay_out(self) -> None:
+        label = plain_label(self.tr("&Name"), self)
+        label.setBuddy(self.name)
+        self.layout_too = QCheckBox(self.tr("With its &order and columns"), self)
+        self._note = plain_label("", self, tone="muted")
+        form = QVBoxLayout()
+        form.setSpacing(4)
+        for part in (label, self.name, self._note, self.layout_too):
+            form.addWidget(part)
+        self.body.addLayout(form)
+
+    def start_with(self, name: str) -> None:
+        """Offer this name."""
+        self.name.setText(name)
+        self.name.selectAll()
+
+    @property
+    def save_button(self) -> QPushButton:
+        return self._ok
+
+    def _judge(self) -> None:
+        key = own_key(self.name.text())
+        named = bool(self.name.text().strip())
+        self._ok.setEnabled(named)
+        self._ok.setToolTip("" if named else self.tr("A view needs a name"))
+        replaces = named and key in self._taken
+        self._note.show_text(self.tr("Replaces the view of this name.") if replaces else "")
+
+
+class RenameView(SaveView):
+    """Asks for another name of a view."""
+
+    def __init__(
+        self, taken: Collection[str], save: Callable[[str, bool], object], parent: QWidget
+    ) -> None:
+        super().__init__(taken, save, parent)
+        self.ask(self.tr("Rename view"), self.tr("Give the view another name"))
+        self.layout_too.hide()
+
+
+def opened(dialog: QDialog) -> QDialog:
+    """`dialog`, shown, and gone for good when it is closed."""
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.open()
+    return dialog
+
 
 # Views are counted anew at most so often while tasks change, in at most a fiftieth of the time.
 _COUNT_MS = 2000
@@ -133,8 +214,6 @@ class Views(QObject):
 
     def save(self) -> None:
         """Ask for a name and keep what the list shows now."""
-        from gui.filters.save_view import SaveView, opened
-
         taken = {view.key for view in self.saved.own}
         dialog = SaveView(taken, self._save, self._window)
         current = self.current
@@ -159,8 +238,6 @@ class Views(QObject):
         self.saved.rename_facet(term(ROOT, label), term(ROOT, wanted))
 
     def _rename(self, view: SavedView) -> None:
-        from gui.filters.save_view import RenameView, opened
-
         taken = {each.key for each in self.saved.own if each.key != view.key}
         dialog = RenameView(taken, lambda name, _: self.saved.rename(view.key, name), self._window)
         dialog.start_with(view.name)

@@ -3,20 +3,135 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QMimeData, QObject
+from PySide6.QtCore import QMimeData, QObject, Qt
+from PySide6.QtWidgets import QCheckBox, QPushButton, QVBoxLayout, QWidget
 
 from engine.model.display import display
+from engine.model.ledger_ids import HERE, LONGEST, is_label
 from engine.service.engine import Engine
 from engine.service.router.connection_state import Beside
+from gui.i18n.ledger_names import number_of_tasks
 from gui.ledgers.open_ledgers import MOST
+from gui.style.editors import NameLine
+from gui.style.question import Question
+from gui.style.theme import TonedLabel, plain_label
 
 if TYPE_CHECKING:
     from engine.service.router.folder_check import Found
     from gui.window.main_window import MainWindow
+
+
+# What a ledger beside is called, and whether it is only watched: before it is added, and later.
+
+WIDTH = 520
+_FIELD_HEIGHT = 28
+
+
+class LedgerCard(Question):
+    """Asks about one ledger; `taken` are the labels of the others."""
+
+    def __init__(
+        self, beside: Beside, taken: Collection[str], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setMinimumWidth(WIDTH)
+        self._path, self._taken = beside.path, frozenset(taken)
+        self.label = NameLine(beside.label, self)  # what is refused at Enter can be mended at once
+        self.label.setMaxLength(LONGEST)
+        self.label.setMinimumHeight(_FIELD_HEIGHT)
+        self.label.setAccessibleName(self.tr("What the ledger is called in this window"))
+        self.watch_only = QCheckBox(self.tr("&Only watch: change nothing in it"), self)
+        self.watch_only.setChecked(beside.watch_only)
+        self.keep = QCheckBox(self.tr("&Show it at the next start as well, as chosen here"), self)
+        self.keep.hide()
+        self._note = TonedLabel("", "bad", self)
+        self._note.setWordWrap(True)
+
+    def ask_to_add(self, own_root: Path, tasks: int) -> None:
+        """As a new one, with so many tasks, beside the ledger at `own_root`."""
+        self.ask(self.tr("Add a folder of tasks"), self.tr("Show these tasks beside the others?"))
+        self.add_text(self.tr("{0} ({1})").format(self._path, number_of_tasks(tasks)))
+        if not tasks:
+            self.add_text(self.tr("There are no tasks in it yet."), "warning")
+        self._lay_out()
+        words = self.tr("New tasks still start in {0}. Adding this folder changes nothing in it.")
+        self.add_text(words.format(own_root), "muted")
+        self._end_with(self.tr("Add"))
+
+    def ask_to_change(self, *, visits: bool = False) -> None:
+        """As one that is there already; `visits`: so far only until the window closes."""
+        self.ask(self.tr("Change a ledger"), self.tr("How this ledger is shown"))
+        self.add_text(str(self._path), "muted")
+        self._lay_out()
+        if visits:
+            self.add_text(self.tr("It is shown until this window is closed."), "muted")
+            self.body.addWidget(self.keep)
+            self.keep.show()
+        self._end_with(self.tr("Change"))
+
+    def when_chosen(self, act: Callable[[Beside], object]) -> None:
+        """Open it, and call `act` with what was chosen, unless it was left."""
+
+        def end(answer: str) -> None:
+            self.deleteLater()
+            if answer:
+                act(self.chosen)
+
+        self.when_answered(end)
+        self.open()
+
+    @property
+    def chosen(self) -> Beside:
+        """The ledger as it is to be shown."""
+        return Beside(self._path, self._called, self.watch_only.isChecked())
+
+    def _lay_out(self) -> None:
+        name = plain_label(self.tr("&Label"), self)
+        name.setBuddy(self.label)
+        form = QVBoxLayout()
+        form.setSpacing(4)
+        for part in (name, self.label, self._note):
+            form.addWidget(part)
+        form.addSpacing(6)
+        form.addWidget(self.watch_only)
+        self.body.addLayout(form)
+
+    def _end_with(self, verb: str) -> None:
+        self.add_button("", self.tr("Cancel"))
+        self._ok: QPushButton = self.add_button("ok", verb, default=True)
+        self.answer = ""  # Esc adds and changes nothing
+        self.label.returnPressed.connect(self._ok.click)
+        self.label.textChanged.connect(lambda _: self._judge())
+        self._judge()
+        self.label.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.label.selectAll()
+
+    def _judge(self) -> None:
+        trouble = self._trouble()
+        self._ok.setEnabled(not trouble)
+        self._note.show_text(trouble)
+        self._note.setVisible(bool(trouble))
+
+    @property
+    def _called(self) -> str:
+        return self.label.text().strip().lower()
+
+    def _trouble(self) -> str:
+        """What is wrong with the label; empty when nothing is."""
+        label = self._called
+        if not label:
+            return self.tr("A ledger needs a label.")
+        if label == HERE:
+            return self.tr("“{0}” is what the window’s own ledger is called.").format(HERE)
+        if label in self._taken:
+            return self.tr("Another ledger is called “{0}”.").format(display(label))
+        if not is_label(label):
+            return self.tr("Use small letters, digits and hyphens, and begin with no hyphen.")
+        return ""
 
 
 def attach(window: MainWindow) -> LedgerActions:
@@ -65,8 +180,6 @@ class LedgerActions(QObject):
         state = self._beside.state_of(label)
         if state is None:
             return
-        from gui.ledgers.ledger_dialog import LedgerCard
-
         card = LedgerCard(state.beside, self._beside.labels - {label}, self._window)
         card.ask_to_change(visits=self._beside.visits(label))
 
@@ -97,8 +210,6 @@ class LedgerActions(QObject):
         self._window.bridge.ask(look, then, name="look at what was dropped")
 
     def _ask_how(self, found: Found) -> None:
-        from gui.ledgers.ledger_dialog import LedgerCard
-
         beside = Beside(found.path, self._beside.free_label(found.path))
         card = LedgerCard(beside, self._beside.labels, self._window)
         card.ask_to_add(Path(self._window.bridge.look_at_health().root), found.tasks)

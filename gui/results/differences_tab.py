@@ -32,7 +32,7 @@ from engine.text.words import clock, count, status_word
 from gui.engine_link.services import Desk
 from gui.i18n import language
 from gui.results.kind_chips import KindChips
-from gui.results.viewer_tab import ViewerTab
+from gui.results.viewer_tabs import ViewerTab
 from gui.style.item_roles import DISPLAY, ROOT, AnyIndex
 from gui.style.plain_table import PlainTable
 from gui.style.theme import plain_label, plain_tip, tone

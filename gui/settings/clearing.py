@@ -15,7 +15,7 @@ from engine.retention.rules import Rules
 from engine.text.sizes import size_words
 from engine.text.words import clock, count, say
 from gui.i18n import language
-from gui.settings.setting_parts import Part
+from gui.settings.setting_pages import Part
 from gui.style.task_list import TaskList
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from engine.text import words
 from engine.text.catalogue import retold
 from gui.i18n import language
 from gui.i18n.ledger_names import state_word
-from gui.settings.setting_parts import WidePart
+from gui.settings.setting_pages import WidePart
 from gui.style.completion_popup import Roomy
 from gui.style.theme import plain_label, plain_tip
 

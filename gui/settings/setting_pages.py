@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QSystemTrayIcon, QWidget
+from PySide6.QtCore import QFile, QIODevice, QObject
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QHBoxLayout,
+    QPushButton,
+    QSystemTrayIcon,
+    QVBoxLayout,
+    QWidget,
+)
 
+from engine.model.errors import EngineError
+from gui.i18n import language
 from gui.i18n.language import NAMES
 from gui.settings.setting_controls import Choice, Clock, Control, File, Number, Switch
+from gui.style.folders import documents
 from gui.style.fonts import LEAST, MOST
+from gui.style.theme import TonedLabel
 
 if TYPE_CHECKING:
+    from engine.doctor import Finding
+    from engine.service.engine import Engine
     from gui.window.main_window import MainWindow
+
 
 # Kept with the other preferences, but chosen where they are used: the beginnings of their keys.
 CHOSEN_ELSEWHERE = ("export.", "force.", "ledgers.", "start.", "views.")
@@ -79,8 +95,6 @@ class SettingPages(QObject):
         return Page(tr("General"), ("general.", "desktop."), items)
 
     def _language(self) -> tuple[Item, ...]:
-        from gui.settings.setting_parts import SpeakNow
-
         languages = Choice((("system", self.tr("As the system")), *NAMES.items()))
         item = Item("general.language", self.tr("Language"), languages)
         return item, Item("", "", SpeakNow)
@@ -128,8 +142,6 @@ class SettingPages(QObject):
         return Page(self.tr("Ledgers"), (), (Item("", "", LedgersPart),), name="ledgers")
 
     def _engine(self) -> Page:
-        from gui.settings.setting_parts import BrowserTest, OpenAgain
-
         tr = self.tr
         items = (
             Item(
@@ -221,8 +233,6 @@ class SettingPages(QObject):
         return Page(self.tr("Shortcuts"), ("shortcuts.",), items)
 
     def _advanced(self) -> Page:
-        from gui.settings.setting_parts import CarryOver, Diagnostics
-
         tr = self.tr
         items = (
             Item(
@@ -239,3 +249,180 @@ class SettingPages(QObject):
 def _has_tray() -> bool:
     """Asked anew each time: trays come and go."""
     return QSystemTrayIcon.isSystemTrayAvailable()
+
+
+# Parts of the settings that are no single preference: tests, files, what to do when in doubt.
+
+MOST_BYTES = 1024 * 1024
+_CHOSEN_FILE = "openchrome-monitor-settings.json"
+
+
+class Part(QWidget):
+    """A row of buttons, and below them what came of it."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__()
+        self.window_ = window
+        self.said = TonedLabel("", "muted", self)
+        self.said.setWordWrap(True)
+        self.said.hide()
+        self._row = QHBoxLayout()
+        self._row.setContentsMargins(0, 0, 0, 0)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(6)
+        column.addLayout(self._row)
+        column.addWidget(self.said)
+
+    def add(self, words: str) -> QPushButton:
+        """One more button, left of the room that is left."""
+        button = QPushButton(words, self)
+        button.setAutoDefault(False)
+        self._row.addWidget(button)
+        return button
+
+    def fill_up(self) -> None:
+        self._row.addStretch(1)
+
+    def say(self, words: str, tone: str = "muted") -> None:
+        """What came of it; a screen reader finds it beside the buttons."""
+        self.said.show_tone(tone)
+        self.said.show_text(words)
+        self.said.setVisible(bool(words))
+
+
+class WidePart(Part):
+    """A part that takes the whole width of its page."""
+
+    def terms(self) -> list[str]:
+        """What a search finds it by, beside its buttons."""
+        return []
+
+
+class BrowserTest(Part):
+    """Looks whether there is a browser at the chosen place, and which."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._test = self.add(self.tr("Test the browser"))
+        self._test.clicked.connect(self._look)
+        self.fill_up()
+
+    def _look(self) -> None:
+        self._test.setEnabled(False)
+        self.say(self.tr("Looking…"))
+        chosen = self.window_.desk.preferences.get("browser.path", str) or None
+
+        async def look(engine: Engine) -> Finding:
+            from engine.doctor import browser
+
+            asked = replace(engine.settings, browser_path=chosen)
+            return (await asyncio.to_thread(browser, asked))[0]
+
+        self.window_.bridge.ask(look, self._show, self._fail, name="test the browser")
+
+    def _show(self, found: Finding) -> None:
+        self._test.setEnabled(True)
+        works = found.state == "ok"
+        self.say(f"{found.text} {found.advice}".strip(), "good" if works else "bad")
+
+    def _fail(self, error: EngineError) -> None:
+        self._test.setEnabled(True)
+        self.say(language.sentence(error), "bad")
+
+
+class OpenAgain(Part):
+    """What the engine was told at its start is told to the next one."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        again = self.add(self.tr("Apply now: open this folder again"))
+        again.clicked.connect(self._open)
+        self.fill_up()
+        self.say(self._when())
+
+    def _when(self) -> str:
+        return self.tr("These three take effect when a folder is opened.")
+
+    def _open(self) -> None:
+        root = self.window_.bridge.look_at_health().root
+        self.window().close()
+        self.window_.folder_wanted.emit(Path(root))
+
+
+class SpeakNow(OpenAgain):
+    """The same for what the window says."""
+
+    def _when(self) -> str:
+        return self.tr("The language takes effect when the window is opened again.")
+
+
+class CarryOver(Part):
+    """To a file, from a file, and back to the beginning."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self.add(self.tr("Export…")).clicked.connect(self._ask_export)
+        self.add(self.tr("Import…")).clicked.connect(self._ask_import)
+        self.add(self.tr("Restore all defaults")).clicked.connect(self._reset)
+        self.fill_up()
+
+    def export_to(self, path: str) -> None:
+        """Write every preference to `path`."""
+        file = QFile(path)
+        text = self.window_.desk.preferences.as_text().encode()
+        if file.open(QIODevice.OpenModeFlag.WriteOnly) and file.write(text) == len(text):
+            file.close()
+            self.say(self.tr("Exported."), "good")
+        else:
+            self.say(self.tr("It could not be written: {0}").format(file.errorString()), "bad")
+
+    def import_from(self, path: str) -> None:
+        """Take over what `export_to` wrote, here or elsewhere."""
+        file = QFile(path)
+        if not file.open(QIODevice.OpenModeFlag.ReadOnly):
+            self.say(self.tr("It could not be read: {0}").format(file.errorString()), "bad")
+            return
+        try:
+            text = bytes(file.read(MOST_BYTES).data()).decode()
+            self.window_.desk.preferences.take_text(text)
+        except (ValueError, RecursionError):
+            self.say(self.tr("There are no settings in that file; nothing was changed."), "bad")
+        else:
+            self.say(self.tr("Imported."), "good")
+
+    def _ask_export(self) -> None:
+        dialog = QFileDialog(self, self.tr("Export settings"), documents())
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix("json")
+        dialog.selectFile(_CHOSEN_FILE)
+        self._open(dialog).fileSelected.connect(self.export_to)
+
+    def _ask_import(self) -> None:
+        dialog = QFileDialog(self, self.tr("Import settings"), documents())
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        self._open(dialog).fileSelected.connect(self.import_from)
+
+    def _open(self, dialog: QFileDialog) -> QFileDialog:
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+        return dialog
+
+    def _reset(self) -> None:
+        self.window_.desk.preferences.restore("", besides=CHOSEN_ELSEWHERE)
+        self.say(
+            self.tr("All settings are as they were at first; views, presets and folders stayed."),
+            "good",
+        )
+
+
+class Diagnostics(Part):
+    """Where to look when something is wrong."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        for key in ("doctor", "log", "debug_info"):
+            if key in set(window.acts):
+                act = window.acts[key]
+                self.add(act.text().replace("&", "")).clicked.connect(act.trigger)
+        self.fill_up()

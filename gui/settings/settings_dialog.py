@@ -28,8 +28,7 @@ from gui.settings.setting_controls import (
     Switch,
     control_for,
 )
-from gui.settings.setting_pages import Item, Page, SettingPages
-from gui.settings.setting_parts import WidePart
+from gui.settings.setting_pages import Item, Page, SettingPages, WidePart
 from gui.style.clearable import clearable
 from gui.style.fuzzy_match import score
 from gui.style.tab_order import InOrder

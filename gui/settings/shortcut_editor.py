@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QKeySequenceEdit, QTreeWidget, QTreeWidgetItem
 
-from gui.settings.setting_parts import WidePart
+from gui.settings.setting_pages import WidePart
 from gui.settings.shortcuts import Shortcuts, plain, shown
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from gui.start.presets import Kept, Presets
 from gui.start.request_tabs import FORM, RequestTabs
 from gui.start.start_footer import StartFooter
 from gui.style.banners import Banner
-from gui.style.dialog_tab_order import chain
 from gui.style.drop_target import Dropping
+from gui.style.tab_order import chain
 from gui.style.theme import heading, plain_label, plain_tip
 
 SIZE, MARGIN = QSize(900, 720), 60  # pixels of the screen that stay free

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,11 +15,11 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.model.records import TaskRecord, TaskView
+from engine.service.abilities import Abilities
 from engine.service.engine import Engine
 from engine.service.rerun import Asked, CannotRepeat, known
 from gui.engine_link.bridge import Bridge
 from gui.start.address import address_in
-from gui.start.bulk_start import Volley
 from gui.start.estimate import Estimate
 from gui.state.preferences import Preferences
 from gui.style.folders import documents
@@ -28,6 +28,102 @@ from gui.window.frame import Frame
 if TYPE_CHECKING:
     from gui.start.presets import Presets
     from gui.start.start_dialog import StartDialog
+
+
+# Starting many tasks in turn, with progress, and a stop that leaves no task half made.
+
+NAME = "start many"
+
+
+class Volley(QObject):
+    """`progress` says how many of how many are started; `ended` how many, and what stopped it."""
+
+    progress = Signal(int, int)
+    ended = Signal(int, object)
+
+    def __init__(self, bridge: Bridge, parent: QObject) -> None:
+        super().__init__(parent)
+        self._bridge = bridge
+        self._stopping = False
+
+    def start(self, requests: Sequence[Asked]) -> None:
+        """Start all of them in their order, up to the first that is refused."""
+        self._stopping = False
+        total, started = len(requests), list[TaskRecord]()
+
+        async def work(engine: Engine) -> None:
+            for asked in requests:
+                if self._stopping:
+                    return
+                record = await engine.start(
+                    asked.kind, asked.args, name=asked.name, terms=asked.terms
+                )
+                self._bridge.remember_request(record, asked)
+                started.append(record)
+                self.progress.emit(len(started), total)
+
+        def end(error: EngineError | None) -> None:
+            if started:
+                self._bridge.started.emit(started[0])  # it is shown, and chosen
+            self.ended.emit(len(started), error)
+
+        self._bridge.ask(work, lambda _: end(None), end, name=NAME)
+
+    def stop(self) -> None:
+        """Start no more; the one that is being written down is finished."""
+        self._stopping = True
+
+
+# What a task from elsewhere may do, in sentences, before anything of it runs.
+
+MOST_HOSTS = 6
+
+
+class MayDo(QObject):
+    """The words for `engine.service.abilities`."""
+
+    def lines(self, may: Abilities) -> list[str]:
+        """One sentence for each thing that it may do; ⚠ leads what deserves a second look."""
+        return [*self._places(may), *self._acts(may)]
+
+    def _places(self, may: Abilities) -> Iterator[str]:
+        if may.hosts:
+            yield self.tr("It opens {0}.").format(_few(may.hosts))
+        if may.private:
+            words = self.tr("⚠ It reaches into this machine or network: {0}.")
+            yield words.format(_few(may.private))
+        if may.anywhere:
+            yield self.tr("⚠ It follows addresses to any other site.")
+        elif may.follows_links:
+            yield self.tr("It follows links within its site.")
+
+    def _acts(self, may: Abilities) -> Iterator[str]:
+        if may.typing:
+            once = self.tr("It types or chooses in a page once.")
+            often = self.tr("It types or chooses in pages, {0} times.")
+            yield once if may.typing == 1 else often.format(may.typing)
+        if may.clicks:
+            once = self.tr("It clicks in a page once.")
+            often = self.tr("It clicks in pages, {0} times.")
+            yield once if may.clicks == 1 else often.format(may.clicks)
+        if may.scripts:
+            once = self.tr("⚠ It runs a script of its own in a page.")
+            often = self.tr("⚠ It runs scripts of its own in pages, {0} of them.")
+            yield once if may.scripts == 1 else often.format(may.scripts)
+        if may.secrets:
+            yield self.tr("⚠ It uses secrets of this machine: {0}.").format(_few(may.secrets))
+        if may.cookies:
+            yield self.tr("⚠ It keeps cookies or what sites store.")
+        if may.instance:
+            yield self.tr("⚠ It uses a browser that is open already, with what it is logged in to.")
+        if may.headed:
+            yield self.tr("It opens a browser window that you see.")
+
+
+def _few(names: tuple[str, ...]) -> str:
+    shown = [display(name, 80) for name in names[:MOST_HOSTS]]
+    return ", ".join([*shown, *(["…"] if len(names) > MOST_HOSTS else [])])
+
 
 FIRST_KIND: Final = "crawl"
 FILES: Final = "(*.json *.txt *.csv);;(*)"
@@ -203,7 +299,6 @@ class Starting(QObject):
             self.open_list(found)
             return
         from engine.service.abilities import abilities
-        from gui.start.abilities_text import MayDo
 
         head = self.tr("From the text that was given. Nothing of it has run yet.")
         if name:

@@ -29,7 +29,7 @@ from gui.commands import (
 )
 from gui.desktop import contrast, notifications
 from gui.details import page_action, several, tab_keys
-from gui.filters import cell_filter, empty_result_hints, filter_help_action, views_menu
+from gui.filters import cell_filter, empty_result_hints, filter_help, views_menu
 from gui.ledgers import ledger_actions, ledger_trouble, watch_only
 from gui.settings import appearance, language_menu, shortcuts
 from gui.start import start_actions
@@ -50,7 +50,7 @@ FEATURES: tuple[Callable[[MainWindow], object], ...] = (
     views_menu.attach,
     cell_filter.attach,
     empty_result_hints.attach,
-    filter_help_action.attach,
+    filter_help.attach,
     focus_ring.attach,
     rerunning.attach,
     retrying.attach,

@@ -16,8 +16,8 @@ from gui.commands.select_started_task import Newcomer
 from gui.desktop.launch_handling import Arrivals
 from gui.details.panel import Details
 from gui.engine_link.bridge import Bridge
-from gui.engine_link.repaint_throttle import Calm
 from gui.engine_link.services import Desk
+from gui.engine_link.subscription import Calm
 from gui.filters.active_filter import Narrowing
 from gui.filters.filter_bar import FilterBar
 from gui.filters.sidebar import Sidebar

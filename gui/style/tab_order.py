@@ -7,6 +7,7 @@ came after the status bar, and a focus proxy could keep Tab in one place for eve
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import (
@@ -109,3 +110,31 @@ def _known(widgets: Iterable[QWidget | None]) -> Iterator[QWidget]:
 
 def _holds(stop: QWidget, focus: QWidget | None) -> bool:
     return focus is not None and (stop is focus or stop.isAncestorOf(focus))
+
+
+# Tab goes through a dialog as the eye does, also after a part of it was made anew.
+
+
+def chain(*parts: QWidget) -> None:
+    """Let Tab go through all that can take it in `parts`, in the order of their layouts."""
+    for first, then in pairwise([one for part in parts for one in _stops(part)]):
+        QWidget.setTabOrder(first, then)
+
+
+def _stops(widget: QWidget | None) -> Iterator[QWidget]:
+    if widget is None:
+        return
+    if isinstance(widget, QTabWidget):
+        yield widget.tabBar()
+        for number in range(widget.count()):
+            yield from _stops(widget.widget(number))
+        return
+    if isinstance(widget, QScrollArea):
+        yield from _stops(widget.widget())
+        return
+    if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.focusProxy() is None:
+        yield widget
+    layout = widget.layout()
+    if layout is not None:
+        for inner in within(layout):
+            yield from _stops(inner)

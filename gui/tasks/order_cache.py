@@ -10,21 +10,224 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from itertools import compress, islice, repeat
+from math import isnan, nan
+from operator import eq, sub
+from typing import Any, Final, TypeVar
 
 from engine.query import Order, SortKey, are_alike, by_values, names_in_order, place
 from gui.tasks.columns import COLUMN_AT, COLUMNS
 from gui.tasks.incremental_sort import Part, sorted_slowly
-from gui.tasks.order_reversal import settled, turned
 from gui.tasks.row import Row
-from gui.tasks.row_numbers import Numbered
-from gui.tasks.sort_values import VALUES
+from gui.tasks.sort_values import VALUES, averages
+
+# An order that follows from another one, where few rows are equal by it. Knows no Qt.
+
+_MANY: Final = 8  # more than an 8th of the rows with an equal beside them: sort them all
+
+
+def turned(names: Sequence[int], values: Sequence[Any]) -> list[int] | None:
+    """`names` in the order of their `values` the other way round: what has none stays last, and
+    equals stand as they did. None where a sort is quicker."""
+    has = len(values)
+    while has and values[has - 1] is None:
+        has -= 1
+    runs = _few_runs(values[:has])
+    if runs is None:
+        return None
+    found = list(reversed(names[:has]))
+    for start, end in runs:
+        found[has - end : has - start] = reversed(found[has - end : has - start])
+    return found + list(names[has:])
+
+
+def settled(
+    names: Sequence[int], values: Sequence[Any], ordered: Callable[[Sequence[int]], list[int]]
+) -> list[int] | None:
+    """`names` in the order of their `values`, and those of one value as `ordered` puts them.
+    None where a sort is quicker."""
+    runs = _few_runs(values)
+    if runs is None:
+        return None
+    run_of = {names[at]: run for run, (start, end) in enumerate(runs) for at in range(start, end)}
+    # All of them by the rest at once, then each run of them in its turn: its rows stay as they are.
+    rest = iter(sorted(ordered(list(run_of)), key=run_of.__getitem__))
+    return [next(rest) if name in run_of else name for name in names]
+
+
+def _few_runs(values: Sequence[Any]) -> list[tuple[int, int]] | None:
+    """Where equals stand together: start and end of each run; None for more than a few."""
+    same = list(map(eq, values, islice(values, 1, None)))
+    if sum(same) * _MANY > len(values):
+        return None
+    found: list[tuple[int, int]] = []
+    for at in compress(range(len(same)), same):
+        start = found.pop()[0] if found and found[-1][1] == at + 1 else at
+        found.append((start, at + 2))
+    return found
+
+
+# The numbers that rows are ordered by most, side by side in memory. Knows no Qt.
+#
+# To read a number of each of 100,000 rows where these lie takes 10 to 60 ms, nearly all of it
+# waiting for memory; here it takes 2, and 0.8 MB a column.
+
+PACKED: Final = ("age", "updated", "started", "ended", "took")
+_BATCH: Final = 500  # rows are read together: their memory is still at hand then
+
+
+class Packed:
+    """By the number of a row, from 0. Whoever is gone leaves what it had."""
+
+    def __init__(self) -> None:
+        self._columns = {key: array("d") for key in PACKED}
+        self._numbers: list[int] = []  # of those that are still to be read
+        self._rows: list[Row] = []
+
+    def note(self, number: int, row: Row) -> None:
+        """This is the row with this number now."""
+        self._numbers.append(number)
+        self._rows.append(row)
+        if len(self._rows) >= _BATCH:
+            self._read()
+
+    def column(self, key: str) -> array[float]:
+        """Not to be changed; not-a-number stands for no value."""
+        self._read()
+        return self._columns[key]
+
+    def keep(self, kept: Sequence[object]) -> None:
+        """Only those for which something is true in `kept` are left, and get new numbers."""
+        self._read()
+        for key, column in self._columns.items():
+            self._columns[key] = array("d", compress(column, kept))
+
+    def _read(self) -> None:
+        numbers, rows = self._numbers, self._rows
+        if not rows:
+            return
+        self._numbers, self._rows = [], []
+        end = max(numbers) + 1
+        for key, column in self._columns.items():
+            column.extend(repeat(nan, end - len(column)))
+            for number, value in zip(numbers, VALUES[key](rows), strict=True):
+                column[number] = nan if value is None else value
+
+
+def valued(column: array[float]) -> Sequence[Any]:
+    """The same with None where there is no value; as it is where each has one."""
+    if not isnan(sum(column)):
+        return column
+    return [value if value == value else None for value in column]
+
+
+# Rows by number, as they came, and what they are ordered by. Knows no Qt.
+
+_STEP: Final = 500  # rows in one of the `parts`
+_NOBODY: Final = ""  # whoever had this number is gone
+
+
+class Numbered:
+    """Numbers for `rows`, which stand in the order of these. A number is not given twice."""
+
+    def __init__(self, rows: Mapping[str, Row]) -> None:
+        self._rows = rows
+        self.arrival: dict[str, int] = {}  # the number of each
+        self.names: list[str] = []  # by number
+        self._packed = Packed()
+
+    def note(self, row: Row) -> int:
+        """The number of a row that has come or is another now."""
+        task_id = row.task_id
+        number = self.arrival.get(task_id)
+        if number is None:
+            number = self.arrival[task_id] = len(self.names)
+            self.names.append(task_id)
+        self._packed.note(number, row)
+        return number
+
+    def forget(self, task_id: str) -> int:
+        """The number of a row that is gone, from `rows` as well."""
+        number = self.arrival.pop(task_id)
+        self.names[number] = _NOBODY
+        return number
+
+    @property
+    def has_many_gaps(self) -> bool:
+        return len(self.names) > 2 * len(self._rows) + 1000
+
+    def begin_anew(self) -> None:
+        """Give all of them new numbers, without gaps."""
+        self._packed.keep(self.names)
+        self.names = list(self._rows)
+        self.arrival.clear()
+        self.arrival.update({task_id: number for number, task_id in enumerate(self.names)})
+
+    def everyone(self) -> Sequence[int]:
+        """The numbers of all rows."""
+        # Those that `arrival` holds lie scattered in memory, in whatever order they are read.
+        everyone = range(len(self.names))
+        return everyone if self._is_whole else list(compress(everyone, self.names))
+
+    def named(self, numbers: Iterable[int]) -> list[str]:
+        names = self.names
+        return [names[number] for number in numbers]
+
+    def values(self, key: str, order: Order) -> Sequence[Any]:
+        """What each of all rows has by this column, None where it has nothing."""
+        found = self.quick_values(key, order)
+        return valued(found) if isinstance(found, array) else found
+
+    def quick_values(self, key: str, order: Order) -> Sequence[Any]:
+        """The same for `by_values`: in an array not-a-number stands for None."""
+        if key == "average":
+            return averages(list(self._rows.values()), self._column("took"))
+        return self._column(key) if key in PACKED else order.values(list(self._rows.values()))
+
+    def at(self, numbers: Iterable[int], values: Sequence[Any]) -> list[Any]:
+        """The value of each of these rows; `values` are in the order of the rows."""
+        if not self._is_whole:
+            spread = [None] * len(self.names)
+            for number, value in zip(self.arrival.values(), values, strict=True):
+                spread[number] = value
+            values = spread
+        return [values[number] for number in numbers]
+
+    def took(self, running: Iterable[str], now_ms: float) -> list[float]:
+        """How long each of the rows ran, ms, and these until now; not-a-number: nobody knows."""
+        started = self._packed.column("started")
+        found = list(map(sub, self._packed.column("ended"), started))
+        for number in map(self.arrival.__getitem__, running):
+            found[number] = now_ms - started[number]
+        return found if self._is_whole else list(compress(found, self.names))
+
+    def parts(self, key: str, order: Order) -> Iterator[Part]:
+        """Numbers and values of all, a few with each step; to be descending, the last first."""
+        starts = range(0, len(self.names), _STEP)
+        for start in reversed(starts) if order.descending else starts:
+            names = self.names[start : start + _STEP]
+            numbers = [start + at for at, name in enumerate(names) if name]
+            if key in PACKED:
+                column = self._packed.column(key)[start : start + _STEP]
+                yield numbers, valued(array("d", compress(column, names)))
+            else:
+                yield numbers, order.values([self._rows[name] for name in names if name])
+
+    @property
+    def _is_whole(self) -> bool:
+        return len(self.names) == len(self._rows)
+
+    def _column(self, key: str) -> array[float]:
+        """In the order of the rows."""
+        column = self._packed.column(key)
+        return column if self._is_whole else array("d", compress(column, self.names))
+
 
 Keys = tuple[SortKey, ...]
 N = TypeVar("N", str, int)
 _MOST: Final = 6  # orders that are kept beside those that are wanted, the latest used
 _MENDED: Final = 64  # more than a 64th of the rows are not mended one by one: a sort is quicker
-_MANY: Final = 8
+_MANY_ORDER_CACHE: Final = 8
 
 
 def orders_of(keys: Keys) -> tuple[Order, ...]:
@@ -88,7 +291,7 @@ class KnownOrders:
     def only(self, some: Sequence[Row], keys: Keys) -> list[str]:
         """The ids of these in this order; they stand as they do in the rows."""
         wanted, names = bytearray(len(self._numbered.names)), self._numbered.names
-        if len(some) * _MANY < len(self._rows):
+        if len(some) * _MANY_ORDER_CACHE < len(self._rows):
             for row in some:
                 wanted[self.arrival[row.task_id]] = 1
         else:  # to look for very many names costs more than to look at every row

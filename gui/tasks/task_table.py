@@ -7,6 +7,8 @@ for those in sight (0.03 s).
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from PySide6.QtCore import (
     QAbstractItemModel,
     QByteArray,
@@ -14,6 +16,7 @@ from PySide6.QtCore import (
     QItemSelectionModel,
     QModelIndex,
     Qt,
+    QTimer,
     Signal,
 )
 from PySide6.QtGui import (
@@ -24,20 +27,61 @@ from PySide6.QtGui import (
     QMouseEvent,
     QShowEvent,
 )
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QHeaderView,
-    QMenu,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QWidget
 
 from engine.text import words
 from gui.style.item_roles import AnyIndex
-from gui.tasks.clock_ticks import Pulse
 from gui.tasks.row_delegate import RowDelegate, row_height
 from gui.tasks.row_selection import RowChoice
 from gui.tasks.task_header import TaskHeader
 from gui.tasks.task_model import TaskModel
+
+# How often the table wakes up: only as often as something in it grows older.
+
+LIVE_TICK_MS = 1000
+YOUNG_TICK_MS = 5_000
+HIDDEN_TICK_MS = 10_000
+IDLE_TICK_MS = 60_000
+
+
+class Ticked(Protocol):
+    """A table with a model of tasks, in sight or not."""
+
+    @property
+    def tasks(self) -> TaskModel: ...
+
+    def isVisible(self) -> bool: ...
+
+
+class Pulse(QTimer):
+    """Lets the model of `table` tick; `pace` looks anew how often that is worth it."""
+
+    def __init__(self, table: Ticked) -> None:
+        assert isinstance(table, QWidget)
+        super().__init__(table)
+        self._table = table
+        self.timeout.connect(self._tick)
+
+    def _tick(self) -> None:
+        self._table.tasks.tick()
+        self.pace()
+
+    def pace(self) -> None:
+        """Never for an empty table; once a second only while what is alive is in sight."""
+        table, every = self._table, 0
+        if table.isVisible() and table.tasks.has_live_in_sight:
+            every = LIVE_TICK_MS
+        elif table.isVisible() and table.tasks.has_young_in_sight:
+            every = YOUNG_TICK_MS
+        elif table.tasks.has_running:
+            every = HIDDEN_TICK_MS
+        elif table.isVisible() and table.tasks.rowCount():
+            every = IDLE_TICK_MS
+        if not every:
+            self.stop()
+        elif not self.isActive() or self.interval() != every:
+            self.start(every)
+
 
 _ROWS = QItemSelectionModel.SelectionFlag.Rows
 _REPLACE = QItemSelectionModel.SelectionFlag.ClearAndSelect | _ROWS

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gui.commands.scope import Scope
     from gui.commands.select_started_task import Newcomer
     from gui.desktop.launch_handling import Arrivals
-    from gui.engine_link.repaint_throttle import Calm
+    from gui.engine_link.subscription import Calm
     from gui.filters.active_filter import Narrowing
     from gui.window.health_banners import Trouble
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from engine.agents import TOOLS, ToolReply
-from engine.agents.recording import storable
+from engine.agents.calls import storable
 from engine.browser.interact.tool_refusals import DomainBlocked
 from engine.budgets.envelopes import Envelopes
 from engine.ledger.ledger import Ledger

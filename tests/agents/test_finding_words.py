@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.agents.grammar import goal
-from engine.agents.matching import aim, rank
+from engine.agents.searching import aim, rank
 
 
 def one(role: str, name: str = "", **more: Any) -> dict[str, Any]:

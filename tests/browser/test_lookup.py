@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from engine.browser.egress.dns_lookup import Lookups
-from engine.browser.egress.egress_policy import Policy
+from engine.browser.egress.egress_policy import Lookups, Policy
 from engine.model.errors import PageError
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.browser.interact import command_pages, command_tabs, dialogs
+from engine.browser.interact import command_pages, dialogs
 from engine.sample.server import Answer
 from engine.sample.site import Site
 from tests.commands.conftest import Opening, do
@@ -113,7 +113,7 @@ async def test_of_several_tabs_the_newest_is_meant_also_one_whose_title_is_yet_t
     site.answers["/opener"] = Answer(TABS.encode())
     site.answers["/wing1"] = site.answers["/wing2"] = Answer(b"<title>Wing</title>")
     site.answers["/wing3"] = Answer(LATE)
-    monkeypatch.setattr(command_tabs, "MAX_TABS", 4)
+    monkeypatch.setattr(command_pages, "MAX_TABS", 4)
     async with opened() as booth:
         done = await results(
             booth,

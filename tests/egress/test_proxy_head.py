@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.browser.egress.egress_policy import Place
-from engine.browser.egress.proxy_request_head import CHUNKED, BadHead, Body, parse
+from engine.browser.egress.proxy_connection import CHUNKED, BadHead, Body, parse
 
 
 def head(*lines: str) -> bytes:

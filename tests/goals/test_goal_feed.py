@@ -11,11 +11,11 @@ import pytest
 
 from engine.contracts.contract_service import Goals
 from engine.contracts.contract_views import RunView
-from engine.contracts.task_run_rows import record_of
 from engine.ledger.ledger import Ledger
 from engine.model.errors import TaskNotFound
 from engine.model.records import EventSlice, TaskRecord, TaskView, Unreadable
 from engine.model.status import Reason, reasons
+from engine.service.contracts import record_of
 from engine.service.engine import Engine
 from engine.service.feed import Batch
 from engine.service.stop_many import Fate, fate

@@ -13,9 +13,9 @@ from PySide6.QtWidgets import QDialog, QWidget
 
 from engine.model.status import Standing
 from engine.text.messages import ENGLISH
-from gui.commands.cancel_dialog import CancelDialog, plan_cancel
-from gui.commands.force_dialog import ForceDialog
-from gui.commands.resume_dialog import ResumeDialog
+from gui.commands.force_complete import ForceDialog
+from gui.commands.requests import CancelDialog, plan_cancel
+from gui.commands.task_run_rows import ResumeDialog
 from gui.filters.filter_help import FilterHelp
 from gui.results.result_window import ResultWindow
 from gui.start.start_dialog import StartDialog

@@ -7,7 +7,7 @@ import time
 
 from engine.model.records import TaskId, TaskRecord, TaskView, Units
 from engine.service.feed import Batch
-from gui.engine_link.batching import MOST_VIEWS, PERIOD_MS, Flow
+from gui.engine_link.subscription import MOST_VIEWS, PERIOD_MS, Flow
 
 AT_ONCE = 5  # turns of the loop: who waits for a timer of 40 ms waits for thousands
 

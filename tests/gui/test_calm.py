@@ -12,8 +12,8 @@ from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from engine.service.feed import Batch
-from gui.engine_link import repaint_throttle as calm_module
-from gui.engine_link.repaint_throttle import SHARE, TELL_S, Calm
+from gui.engine_link import subscription as calm_module
+from gui.engine_link.subscription import SHARE, TELL_S, Calm
 
 TOTAL = 5000
 FAR_MS = 3_600_000  # no turn by itself while the test lasts

@@ -22,8 +22,8 @@ from gui.desktop.integration import Citizen
 from gui.desktop.keep_awake import Awake, keeper_for
 from gui.desktop.notification_rules import Popup
 from gui.desktop.notifications import News
-from gui.desktop.popups import Popups
 from gui.desktop.session_bus import SessionBus
+from gui.desktop.tray_presence import Popups
 from gui.startup.session import Session
 from tests.gui.desktop_services import Desktop, a_bus, needs_bus
 from tests.gui.live_tasks import running

@@ -19,8 +19,7 @@ from engine.retention import removal
 from engine.retention.errors import NoTrash, TaskStays
 from engine.service.engine import Engine
 from gui.commands.bulk_work import WorkBar
-from gui.commands.delete_dialog import LettingGo
-from gui.commands.deleting import MANY, UNDO_MS, Deleting, can_go
+from gui.commands.deleting import MANY, UNDO_MS, Deleting, LettingGo, can_go
 from gui.startup.session import Session
 from tests.engines import until
 from tests.gui.task_views import a_view, task_id

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog
 
 from engine.model.config import Settings
-from gui.commands.palette_dialog import PaletteDialog
+from gui.commands.palette import PaletteDialog
 from gui.engine_link.bridge import Bridge
 from gui.start.start_dialog import StartDialog
 from gui.startup.crash_handler import Alarm

@@ -14,7 +14,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
 from engine.model.redact import MARK
-from gui.commands.export_dialog import ExportDialog
+from gui.commands.exporting import ExportDialog
 from gui.details.items import Items
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session

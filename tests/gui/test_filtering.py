@@ -17,10 +17,9 @@ from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QTreeWidgetItem
 from engine.service.router.connection_state import Beside
 from gui.filters.facet_items import VIEW
 from gui.filters.facet_tree import FacetTree, children, key_of
-from gui.filters.filter_box import FilterBox
+from gui.filters.filter_bar import FilterBox
 from gui.filters.filter_help import FilterHelp
-from gui.filters.save_view import SaveView
-from gui.filters.views_menu import Views
+from gui.filters.views_menu import SaveView, Views
 from gui.tasks.columns import COLUMN_AT
 from gui.window.main_window import MainWindow
 from tests.gui.windows import app, opened, until

@@ -19,8 +19,7 @@ from engine.contracts.task_runs import contract_of
 from engine.ledger.ledger import Ledger
 from engine.model.records import TaskRecord
 from engine.service.admission import Terms
-from gui.commands.force_complete import Forcing
-from gui.commands.force_dialog import MOST_REASON, ForceDialog
+from gui.commands.force_complete import MOST_REASON, ForceDialog, Forcing
 from gui.startup.session import Session
 from tests.gui.task_views import task_id
 from tests.gui.test_result_tabs import settled

@@ -12,7 +12,7 @@ from PySide6.QtCore import QAbstractItemModel, Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QWidget
 
-from gui.commands.palette_dialog import PaletteDialog
+from gui.commands.palette import PaletteDialog
 from gui.results.result_window import ResultWindow
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session

@@ -20,9 +20,9 @@ from PySide6.QtWidgets import (
 )
 
 from engine.sample.site import Site
-from gui.commands.export_dialog import ExportDialog
-from gui.commands.force_dialog import ForceDialog
-from gui.commands.palette_dialog import PaletteDialog
+from gui.commands.exporting import ExportDialog
+from gui.commands.force_complete import ForceDialog
+from gui.commands.palette import PaletteDialog
 from gui.results.result_window import ResultWindow
 from gui.settings.settings_dialog import SettingsDialog
 from gui.start.start_dialog import StartDialog

@@ -17,12 +17,12 @@ from engine.model.errors import TaskNotFound
 from engine.model.ledger_ids import qualified
 from engine.service.router.connection_state import Beside
 from engine.service.router.errors import ContractsElsewhere
+from gui.commands.bulk_reports import Refusals
 from gui.commands.bulk_work import Refusal
-from gui.commands.export_dialog import ExportDialog
-from gui.commands.force_dialog import ForceDialog
-from gui.commands.refusals_dialog import Refusals
+from gui.commands.exporting import ExportDialog
+from gui.commands.force_complete import ForceDialog
 from gui.filters.facet_tree import COUNT, SIGN
-from gui.ledgers.ledger_dialog import LedgerCard
+from gui.ledgers.ledger_actions import LedgerCard
 from gui.ledgers.ledger_trouble import LedgerTrouble
 from gui.ledgers.open_ledgers import KEPT
 from gui.tasks.columns import COLUMN_AT

@@ -18,7 +18,6 @@ from engine.model.records import TASK_RUN, TaskRecord, TaskView
 from engine.model.status import NEEDS_HELP, Reason
 from engine.service.feed import Batch
 from engine.text import words
-from gui.desktop.notification_list import NewsList
 from gui.desktop.notification_rules import (
     BURST_MS,
     Grouping,
@@ -28,7 +27,7 @@ from gui.desktop.notification_rules import (
     Watch,
     is_quiet,
 )
-from gui.desktop.notifications import MOST_NAMED, News
+from gui.desktop.notifications import MOST_NAMED, News, NewsList
 from gui.startup.session import Session
 from tests.engines import until
 from tests.gui.task_views import MINUTE, NOW, a_view

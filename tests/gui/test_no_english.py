@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QDialog, QTabWidget, QWidget
 from engine.contracts.forcing import Bar, Chance, Prospect
 from engine.model.errors import LedgerUnusable, LedgerWriteFailed, LockTimeout, NothingTaken
 from engine.text import catalogue
-from gui.commands.force_dialog import ForceDialog
+from gui.commands.force_complete import ForceDialog
 from gui.filters.filter_help import FilterHelp
 from gui.i18n.language import speak
 from gui.results.result_window import ResultWindow

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from engine.model.config import Settings
 from engine.model.records import Health
 from engine.service.rerun import Asked
-from gui.commands.export_dialog import ExportDialog
+from gui.commands.exporting import ExportDialog
 from gui.engine_link.bridge import Bridge
 from gui.i18n.language import speak
 from gui.settings.setting_controls import Number, control_for

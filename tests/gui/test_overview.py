@@ -20,9 +20,8 @@ from engine.model.config import Settings
 from engine.model.records import TaskRecord
 from engine.service.engine import Engine
 from gui.details.budget_facts import gauge_lines
-from gui.details.overview import Overview
+from gui.details.overview import Overview, PhaseSteps
 from gui.details.panel import Details
-from gui.details.phase_steps import PhaseSteps
 from gui.startup.session import Session
 from tests.gui.task_views import NOW, a_view
 from tests.gui.windows import opened, until

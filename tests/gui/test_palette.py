@@ -10,8 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QTreeView
 
 from engine.service.feed import Batch
-from gui.commands.palette import Entry, Palette, ranked
-from gui.commands.palette_dialog import PaletteDialog
+from gui.commands.palette import Entry, Palette, PaletteDialog, ranked
 from gui.startup.session import Session
 from tests.gui.task_views import a_view, task_id
 from tests.gui.windows import opened

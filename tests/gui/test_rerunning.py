@@ -21,7 +21,7 @@ from engine.model.redact import MARK
 from engine.sample.site import Site
 from engine.service.rerun import Chance, known, repeats
 from gui.commands.bulk_work import Refusal, Work
-from gui.commands.rerun_dialog import RerunDialog
+from gui.commands.rerunning import RerunDialog
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
 from gui.style.task_list import MOST, TaskList

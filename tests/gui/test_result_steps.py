@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 
 from engine.results.units import unit_of
 from gui.commands.open_result import Viewing
-from gui.details.step_model import StepModel
+from gui.details.commands_tab import StepModel
 from gui.details.unit_columns import PAGE_COLUMNS
 from gui.results.result_window import ResultWindow
 from gui.style.theme import plain_tip, tone

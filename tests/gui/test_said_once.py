@@ -11,8 +11,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 
 from engine.model.errors import BrowserGone, BrowserMissing, EngineError, LedgerWriteFailed
 from gui.i18n import language
-from gui.style.banners import Banner, Card
-from gui.style.distinct_sentence import said_once
+from gui.style.banners import Banner, Card, said_once
 
 
 @pytest.mark.parametrize(

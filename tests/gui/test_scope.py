@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 from engine.model.status import Standing
 from engine.query import Filter
 from engine.service.feed import Batch
-from gui.commands.acknowledged import Acknowledged
+from gui.commands.attention import Acknowledged
 from gui.commands.scope import Counts, Scope
 from gui.startup.session import Session
 from gui.tasks.task_model import TaskModel

@@ -27,12 +27,10 @@ from engine.model.config import Settings
 from engine.service.engine import Engine
 from gui.commands.help_actions import as_chosen
 from gui.settings.clearing import Clearing
-from gui.settings.setting_pages import CHOSEN_ELSEWHERE, SettingPages
-from gui.settings.setting_parts import BrowserTest, CarryOver
+from gui.settings.setting_pages import CHOSEN_ELSEWHERE, BrowserTest, CarryOver, SettingPages
 from gui.settings.settings_dialog import SettingsDialog
 from gui.startup.session import Session
-from gui.state.preference_table import DEFAULTS
-from gui.state.preferences import Preferences
+from gui.state.preferences import DEFAULTS, Preferences
 from gui.style.fonts import fixed_pitch, lead
 from gui.style.theme import PlainLabel, heading
 from tests.engines import until

@@ -12,8 +12,8 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 
-from gui.commands.acknowledged import Acknowledged
-from gui.settings.setting_parts import CarryOver
+from gui.commands.attention import Acknowledged
+from gui.settings.setting_pages import CarryOver
 from gui.state.preferences import LOCK_S, Preferences, locked
 from tests.gui.windows import opened, press
 
@@ -29,7 +29,7 @@ _WINDOW = """
 import sys
 from pathlib import Path
 from gui.state import preferences as settings
-from gui.commands.acknowledged import Acknowledged
+from gui.commands.attention import Acknowledged
 from gui.state.preferences import Preferences
 settings.LOCK_S = 60  # a crowded machine is no reason to go on without the lock
 folder, rounds, keys = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]

@@ -14,14 +14,14 @@ from PySide6.QtWidgets import QLabel, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
 from engine.export.exporter import Order
-from engine.export.task_list import row_of
+from engine.export.exports import row_of
 from engine.model.ledger_ids import is_label, qualified
 from engine.model.records import Health, TaskRecord
 from engine.query import completion
 from engine.service.router.connection_state import Beside
 from engine.text.words import task_name
 from gui.commands.exporting import file_name
-from gui.commands.rerun_dialog import RerunDialog
+from gui.commands.rerunning import RerunDialog
 from gui.desktop.launch_request import Wish
 from gui.filters.filter_help import FilterHelp
 from gui.ledgers.ledger_trouble import LedgerTrouble

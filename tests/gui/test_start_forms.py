@@ -18,10 +18,9 @@ from engine.service.drafts import Terms, document
 from engine.service.engine import Engine
 from engine.service.forms import STARTABLE, inputs
 from engine.service.rerun import Asked
-from gui.start.json_positions import line_and_column, places
 from gui.start.kind_forms import JSON_ONLY, FormWords
 from gui.start.presets import Presets
-from gui.start.request_tabs import JSON
+from gui.start.request_tabs import JSON, line_and_column, places
 from gui.start.start_dialog import StartDialog
 from gui.start.terms_form import BudgetForm
 from gui.state.preferences import Preferences

@@ -16,7 +16,7 @@ from engine.service.feed import Batch
 from engine.service.rerun import Asked
 from gui.engine_link.bridge import Bridge
 from gui.start.estimate import Estimate
-from gui.start.preset_name import PresetName
+from gui.start.preset_list import PresetName
 from gui.start.presets import MOST_PRESETS, MOST_RECENT, Presets
 from gui.start.request_tabs import JSON
 from gui.start.start_dialog import StartDialog

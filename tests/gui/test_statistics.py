@@ -15,8 +15,7 @@ from PySide6.QtWidgets import QComboBox
 
 from engine.model.records import TaskRecord, TaskView
 from engine.service.feed import Batch
-from gui.commands.statistics import DAY_MS, HOUR_MS, SPANS, count_up
-from gui.commands.statistics_dialog import StatisticsDialog
+from gui.commands.statistics_dialog import DAY_MS, HOUR_MS, SPANS, StatisticsDialog, count_up
 from gui.style.theme import PlainLabel
 from tests.gui.task_views import NOW, a_view
 from tests.gui.windows import opened, press

@@ -10,10 +10,9 @@ from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
 from engine.query import Filter
-from gui.tasks.clock_ticks import IDLE_TICK_MS, LIVE_TICK_MS, YOUNG_TICK_MS
 from gui.tasks.columns import COLUMN_AT, COLUMNS
 from gui.tasks.task_model import TaskModel
-from gui.tasks.task_table import TaskTable
+from gui.tasks.task_table import IDLE_TICK_MS, LIVE_TICK_MS, YOUNG_TICK_MS, TaskTable
 from tests.gui.task_views import HOUR, NOW, a_view, task_id
 
 SHIFT, NONE = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.NoModifier

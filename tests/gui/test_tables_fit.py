@@ -8,9 +8,9 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from gui.details.step_model import StepModel
+from gui.details.commands_tab import StepModel
 from gui.details.unit_columns import ITEM_COLUMNS
-from gui.details.unit_model import UnitModel
+from gui.details.unit_list import UnitModel
 from gui.style.plain_table import PlainTable
 
 STEP = {

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QLabel
 from engine.model.config import Settings
 from engine.sample.site import Site
 from fixtures.hostile_ledger.planting import plant, remove_devices
-from gui.engine_link.batching import MOST_VIEWS
+from gui.engine_link.subscription import MOST_VIEWS
 from gui.startup.crash_handler import Alarm
 from gui.startup.session import Session
 from gui.state.window_state import Memory

@@ -7,8 +7,8 @@ import pytest
 from engine.model.records import TaskEvent
 from engine.results.units import unit_of
 from engine.text.words import took, why
+from gui.details.commands_tab import StepModel
 from gui.details.facts import facts
-from gui.details.step_model import StepModel
 from gui.details.timeline_model import duration
 from gui.details.unit_columns import PAGE_COLUMNS
 from gui.engine_link.event_rows import event_row

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from engine.budgets.envelopes import Envelopes
 from engine.contracts.contract_service import Goals
 from engine.contracts.lifecycle import LinkedRuns, Runs
-from engine.ledger.cleanup import Tidier
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.ledger.reaper import Reaper
 from engine.model.records import EngineFields, TaskRecord, Unreadable
+from engine.service.maintenance import Tidier
 
 URL = {"url": "http://site.test/"}
 RUN_ID = "run-of-the-scene"

@@ -16,8 +16,8 @@ from engine.cli.escaped import json_text
 from engine.cli.show import view_data
 from engine.export.cells import csv_cell
 from engine.kinds.commands.command_check import check
+from engine.kinds.commands.command_document import task_in
 from engine.kinds.commands.command_file import read_document
-from engine.kinds.commands.command_shape import task_in
 from engine.ledger import journal, meta
 from engine.ledger.files import Folder, Unusable
 from engine.ledger.json_stream import Damaged

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engine.cli.junit import report
 from engine.cli.run_show import Lines, ending
-from engine.kinds.commands.command_shape import task_in
+from engine.kinds.commands.command_document import task_in
 from engine.kinds.commands.command_task import Task, TaskCommand
 from engine.ledger.files import Unusable
 

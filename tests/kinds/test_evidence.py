@@ -10,11 +10,11 @@ from html import escape
 import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession
+from engine.browser.page.evidence import distance
 from engine.kinds.context import MemoryContext
 from engine.kinds.evidence.evidence_args import PARTS, parse_evidence
 from engine.kinds.evidence.evidence_bundle import FILES
 from engine.kinds.evidence.evidence_kind import EVIDENCE
-from engine.kinds.evidence.perceptual_hash import distance
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
 from engine.model.errors import InvalidArguments, TaskFailed

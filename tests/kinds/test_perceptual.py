@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.kinds.evidence.perceptual_hash import GRID, distance, perceptual_hash
+from engine.browser.page.evidence import GRID, distance, perceptual_hash
 
 # All in one draw: a thousand single ones for each example took most of the time.
 LUMAS = st.binary(min_size=GRID * GRID, max_size=GRID * GRID).map(list)

@@ -10,21 +10,27 @@ import pytest
 from engine.browser.egress.egress_policy import Policy
 from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.host_delay import Pace
-from engine.kinds.sitemap import sitemap_search
+from engine.kinds.sitemap import sitemap_crawl
 from engine.kinds.sitemap.sitemap_args import ARGUMENTS, parse_sitemap
-from engine.kinds.sitemap.sitemap_crawl import crawl_sitemap, head
-from engine.kinds.sitemap.sitemap_search import MAX_FILES, Search, SitemapMissing, SitemapUnmatched
+from engine.kinds.sitemap.sitemap_crawl import (
+    MAX_FILES,
+    Search,
+    SitemapMissing,
+    SitemapUnmatched,
+    crawl_sitemap,
+    head,
+)
 from engine.model.config import Settings
 from engine.model.errors import InvalidArguments, PageError
 from engine.model.records import Status
-from engine.pages.loading import Loader
+from engine.pages.engine_choice import Loader
 from engine.pages.static_engine import open_static
 from engine.sample.server import Answer
 from engine.sample.site import Site
 from engine.sample.sitemaps import ELSEWHERE, index, urlset
 from engine.service.engine import Engine
 from engine.text.catalogue import say
-from engine.text.unit_words import remarks
+from engine.text.words import remarks
 
 QUICK = {"engine": "static", "delay_ms": 0}
 GONE = Answer(b"", 404)
@@ -252,7 +258,7 @@ async def test_with_enough_pages_no_further_sitemap_is_waited_for(site):
     [("MAX_FILES", "files", 2), ("MAX_ALL_BYTES", "bytes", 300), ("MAX_LISTED", "addresses", 3)],
 )
 async def test_what_a_task_reads_of_sitemaps_is_bounded(site, monkeypatch, limit, name, most):
-    monkeypatch.setattr(sitemap_search, limit, most)
+    monkeypatch.setattr(sitemap_crawl, limit, most)
     in_two_files(site, range(1, 4), second=Answer(urlset([f"{site.url}/static/9"])))
     told, pages = await taken(url=site.url)
     assert paths(pages, site) == [f"/static/{n}" for n in range(1, 4)]

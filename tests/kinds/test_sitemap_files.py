@@ -7,8 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.kinds.sitemap.sitemap_file import MAX_BYTES, MAX_ENTRIES, NotASitemap, read_sitemap
-from engine.kinds.sitemap.xml_recovery import MAX_TAG, recover
+from engine.kinds.sitemap.sitemap_file import (
+    MAX_BYTES,
+    MAX_ENTRIES,
+    MAX_TAG,
+    NotASitemap,
+    read_sitemap,
+    recover,
+)
 
 ONE = b"<url><loc>http://a.example/1</loc></url>"
 

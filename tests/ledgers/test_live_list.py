@@ -16,8 +16,7 @@ from engine.service.feed import Batch, Feed
 from engine.service.router import connection
 from engine.service.router.connection_state import Beside, LedgerState
 from engine.service.router.errors import BadLabel, LedgerAlreadyShown, LedgerInside, NoSuchLedger
-from engine.service.router.ledgers import Ledgers
-from engine.service.router.merged_feed import Merging
+from engine.service.router.ledgers import Ledgers, Merging
 from tests.ledgers.world import OWN, Reader, furnished, reading, side_by_side, until
 from tests.watch.folders import elsewhere, task_id, write_meta
 

@@ -20,7 +20,7 @@ from engine.service.engine import Engine
 from engine.service.router.connection_state import Beside
 from engine.service.router.errors import LedgerNotOpen, NoSuchLedger
 from engine.service.router.ledgers import Ledgers
-from engine.service.router.routed_results import ExportsOfAll, PastOfAll, ReadingOfAll
+from engine.service.router.routed_verbs import ExportsOfAll, PastOfAll, ReadingOfAll
 from engine.service.task_history import Past
 from tests.ledgers.world import Home, furnished, side_by_side, until
 

@@ -11,7 +11,7 @@ import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
 from engine.browser.egress.egress_policy import Policy
-from engine.browser.recording.recorder_script import naming_script
+from engine.browser.recording.recorder import naming_script
 
 PAGE = """
 <main>

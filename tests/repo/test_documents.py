@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from engine.contracts.bulk_progress import Contract, Failed, Forced
-from engine.contracts.contract_store import Summary
-from engine.contracts.item_log import Line
+from engine.contracts.contract_store import Line, Summary
 from engine.kinds.registry import KINDS
 from engine.model.records import ENVELOPE, EngineFields, ErrorInfo, Status, TaskRecord, Units
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.secrets.escaped_letters import readings
 from engine.secrets.given_secrets import Scrub
+from engine.secrets.value_search import readings
 
 MARK = "[redacted]"
 PLAIN = "".join(map(chr, range(33, 127)))

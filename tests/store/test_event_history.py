@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.ledger import event_tail
-from engine.ledger.event_tail import AT_ONCE, CLIPPED, LINE_CAP, earlier, later, newest
+from engine.ledger import event_search
+from engine.ledger.event_search import CLIPPED, LINE_CAP, earlier, later, newest
+from engine.ledger.event_search import EVENTS_AT_ONCE as AT_ONCE
 from engine.ledger.files import Folder
 from engine.model.records import TaskEvent
 
@@ -87,8 +88,8 @@ def test_back_and_forth_tell_the_same_and_leave_nothing_out(
 def test_a_file_without_one_line_end_is_passed_over_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_tail, "FAR", 4 * LINE_CAP)
-    monkeypatch.setattr(event_tail, "_BLOCK", LINE_CAP)
+    monkeypatch.setattr(event_search, "FAR", 4 * LINE_CAP)
+    monkeypatch.setattr(event_search, "_BLOCK", LINE_CAP)
     with kept(tmp_path, bytes(20 * LINE_CAP)) as folder:
         found = newest(folder, NAME, ts)
         assert (found.events, found.skipped, found.next_offset) == ((), 1, 20 * LINE_CAP)

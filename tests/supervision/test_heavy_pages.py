@@ -13,8 +13,8 @@ import pytest
 from engine.browser.chromium.browser_limits import MIB, Limits
 from engine.browser.chromium.browser_session import FetcherOptions, InstanceOptions
 from engine.browser.chromium.instances import Instances
+from engine.browser.chromium.launch import Load
 from engine.browser.chromium.processes import Family
-from engine.browser.chromium.renderer_memory import Load
 from engine.browser.egress.egress_policy import Policy
 from engine.browser.interact.command_stage import Stage
 from engine.browser.interact.command_tools import run_command

@@ -23,8 +23,8 @@ from engine.browser.egress.egress_policy import Policy
 from engine.browser.page.evidence import TabCamera
 from engine.browser.page.failures import PageTooHeavy
 from engine.kinds.context import MemoryContext, UnitTimeout
-from engine.kinds.crawl import retry_policy, suspend_detection
-from engine.kinds.crawl.suspend_detection import Awake
+from engine.kinds.crawl import crawl, retry_policy
+from engine.kinds.crawl.crawl import Awake
 from engine.kinds.evidence import evidence_bundle
 from engine.kinds.evidence.evidence_kind import EVIDENCE
 from engine.kinds.spec import Tools
@@ -165,13 +165,13 @@ async def test_a_stop_of_the_process_shows_and_a_busy_loop_of_some_length_does_n
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr(suspend_detection, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(suspend_detection, "_slept_s", lambda: 0.0)
+    monkeypatch.setattr(crawl, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(crawl, "_slept_s", lambda: 0.0)
     with Awake() as watch:
         before = now[0]
-        now[0] += suspend_detection.STILL_S - 0.1  # the busy loop
+        now[0] += crawl.STILL_S - 0.1  # the busy loop
         assert watch.since(before)
-        now[0] += suspend_detection.STILL_S + 0.1  # the stop
+        now[0] += crawl.STILL_S + 0.1  # the stop
         assert not watch.since(before)
         assert watch.since(now[0] + 0.1)
 
@@ -181,7 +181,7 @@ async def test_a_sleep_of_the_machine_shows_although_its_monotonic_clock_stood(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     slept = [10.0]
-    monkeypatch.setattr(suspend_detection, "_slept_s", lambda: slept[0])
+    monkeypatch.setattr(crawl, "_slept_s", lambda: slept[0])
     with Awake(still_s=500.0) as watch:
         before = time.monotonic()
         assert watch.since(before)

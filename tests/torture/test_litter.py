@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from engine.contracts.contract_service import Goals
-from engine.ledger.cleanup import Tidier
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.model.config import Settings
 from engine.model.records import Unreadable
 from engine.service.engine import Engine
+from engine.service.maintenance import Tidier
 
 DEAD = "0123456789abcdef"
 
@@ -52,7 +52,7 @@ def test_hundreds_of_temp_files_are_in_nobodys_list_and_go_when_they_are_old(
 async def test_a_program_that_is_left_alone_tidies_by_itself(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.ledger.cleanup.OLD_S", 0.0)
+    monkeypatch.setattr("engine.service.maintenance.OLD_S", 0.0)
     engine = Engine(Settings(home=home, root=home / "tasks", reap_s=0.05), accepts=True)
     await engine.open()
     try:

@@ -13,10 +13,10 @@ from engine.budgets.budget_policy import DOMAINS
 from engine.budgets.call_counting import NEXT
 from engine.model.status import Facet, Reason, Standing
 from engine.text.messages import ENGLISH
-from engine.text.unit_words import LEFT_OUT, REMARKS, SITEMAP_LIMITS, UNIT_NOUNS
+from engine.text.words import LEFT_OUT, REMARKS, SITEMAP_LIMITS, UNIT_NOUNS
 from gui.details.event_model import TITLES
 from gui.details.facts import FIELDS
-from gui.details.tabs import TABS
+from gui.details.panel import TABS
 from gui.tasks.cells import CONTRACTS
 from gui.tasks.columns import COLUMNS
 

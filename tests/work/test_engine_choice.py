@@ -17,10 +17,10 @@ from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.model.errors import PageError
+from engine.pages.asset_loading import names_in
 from engine.pages.engine_choice import Comparison, EngineChoice, is_same
 from engine.pages.fetch import Fetched, PageOptions
 from engine.pages.script_edits import Edit
-from engine.pages.script_names import names_in
 from engine.pages.static_engine import judge, open_static, refresh_of
 from engine.sample.server import Answer, Request, Server
 from tests.engines import opened

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from engine.pages.script_names import Script, ScriptLoader, named_in, names_in
+from engine.pages.asset_loading import Script, ScriptLoader, named_in, names_in
 
 
 @pytest.mark.parametrize(

@@ -11,20 +11,94 @@ connects to the addresses that were judged, never to the name.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ipaddress
 import re
+import socket
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.browser.egress import public_addresses
 from engine.browser.egress.blocked_requests import TurnedAway
-from engine.browser.egress.dns_lookup import look_up
 from engine.browser.egress.public_addresses import IPAddress
 from engine.model import urls
 from engine.model.errors import AddressBlocked, PageError
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractResolver
+
+
+# Asks the system's resolver on a few threads of its own.
+#
+# A name server that does not answer holds its thread for many seconds. On the loop's common
+# threads sixteen such names would stand before every read of the ledger.
+
+THREADS = 16
+Answer = asyncio.Future[tuple[IPAddress, ...]]
+
+
+class Lookups:
+    """Threads that begin with the first name and end with the last; no exit waits for them."""
+
+    def __init__(self, threads: int = THREADS) -> None:
+        self._most = threads
+        self._threads = 0
+        self._waiting: deque[tuple[str, Answer, asyncio.AbstractEventLoop]] = deque()
+        self._lock = threading.Lock()
+
+    def __call__(self, host: str) -> Answer:
+        """The addresses of `host`; the future fails with `OSError` when it has none."""
+        loop = asyncio.get_running_loop()
+        answer: Answer = loop.create_future()
+        with self._lock:
+            if self._threads < self._most:
+                threading.Thread(target=self._work, name="look names up", daemon=True).start()
+                self._threads += 1
+            self._waiting.append((host, answer, loop))
+        return answer
+
+    def _work(self) -> None:
+        while (asked := self._next()) is not None:
+            host, answer, loop = asked
+            found: tuple[IPAddress, ...] | OSError
+            try:
+                found = _getaddrinfo(host)
+            except OSError as failed:
+                found = failed
+            with contextlib.suppress(RuntimeError):  # the loop ended meanwhile
+                loop.call_soon_threadsafe(_settle, answer, found)
+
+    def _next(self) -> tuple[str, Answer, asyncio.AbstractEventLoop] | None:
+        with self._lock:
+            if self._waiting:
+                return self._waiting.popleft()
+            self._threads -= 1
+            return None
+
+
+def _settle(answer: Answer, found: tuple[IPAddress, ...] | OSError) -> None:
+    if answer.done():
+        return
+    if isinstance(found, OSError):
+        answer.set_exception(found)
+    else:
+        answer.set_result(found)
+
+
+def _getaddrinfo(host: str) -> tuple[IPAddress, ...]:
+    try:
+        rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        texts = dict.fromkeys(str(row[4][0]).partition("%")[0] for row in rows)
+        return tuple(map(ipaddress.ip_address, texts))
+    except ValueError as problem:  # UnicodeError is one
+        raise OSError(f"{host} cannot be asked for") from problem
+
+
+look_up = Lookups()
+
 
 KEPT_S = 60.0  # how long an answer of the resolver is believed
 KEPT_FAILED_S = 5.0  # a name that was not found is asked again soon
@@ -47,7 +121,7 @@ class Place(NamedTuple):
         return f"{self.host}:{self.port}"
 
 
-class Answer(NamedTuple):
+class Addresses(NamedTuple):
     """What a host's name came to, and until when (monotonic seconds) that is believed."""
 
     found: tuple[IPAddress, ...]
@@ -121,7 +195,7 @@ class Policy:
         self._allowed = frozenset(text.lower() for text in allow_private)
         self._lookup = lookup or look_up
         self._now = now
-        self._kept: dict[str, Answer] = {}
+        self._kept: dict[str, Addresses] = {}
         self._in_flight: dict[str, asyncio.Future[tuple[IPAddress, ...]]] = {}
         self.turned_away = TurnedAway()
 
@@ -233,10 +307,10 @@ class Policy:
     def _unseen(self, place: Place) -> bool:
         return place in self._starts and self._starts[place] is None
 
-    def _fresh(self, host: str) -> Answer | None:
+    def _fresh(self, host: str) -> Addresses | None:
         number = public_addresses.literal(host)
         if number is not None:
-            return Answer((number,), self._now() + KEPT_S)
+            return Addresses((number,), self._now() + KEPT_S)
         answer = self._kept.get(host)
         return answer if answer is not None and answer.until > self._now() else None
 
@@ -260,4 +334,4 @@ class Policy:
         found = () if done.exception() else done.result()
         while len(self._kept) >= MAX_HOSTS:
             del self._kept[next(iter(self._kept))]
-        self._kept[host] = Answer(found, self._now() + (KEPT_S if found else KEPT_FAILED_S))
+        self._kept[host] = Addresses(found, self._now() + (KEPT_S if found else KEPT_FAILED_S))

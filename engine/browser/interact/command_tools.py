@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from playwright.async_api import Error
@@ -17,7 +18,6 @@ from engine.browser.interact.command_pages import INTERACT, NAVIGATE
 from engine.browser.interact.command_reading import CONTENT, EXECUTE
 from engine.browser.interact.command_stage import Call, Stage, Tool
 from engine.browser.interact.command_target import missing_frame
-from engine.browser.interact.navigation_wait import departing
 from engine.browser.page.failures import TOO_HEAVY
 from engine.kinds.commands.command_errors import CommandFailed, CommandTimeout, InstanceDisconnected
 from engine.kinds.commands.command_plan import Step
@@ -26,6 +26,56 @@ from engine.model.errors import BrowserGone, EngineError
 
 if TYPE_CHECKING:
     from engine.browser.chromium.browser_instance import Instance
+
+
+# Waits for the navigation that a command of a task began, so that its form is really sent.
+#
+# Playwright does so for clicks and keys into a field; not for keys, choices and scripts.
+
+ARRIVE_S: Final = 2.0  # by then the request is sent; a slow answer is for the next command
+ASKED_MS: Final = 50  # for history.back(), which asks through the browser
+_TURN = "new Promise((done) => setTimeout(() => setTimeout(done, {}), 0))"
+_ENDS = ("Page.frameNavigated", "Page.navigatedWithinDocument", "Page.frameStoppedLoading")
+
+
+@asynccontextmanager
+async def departing(instance: Instance) -> AsyncIterator[None]:
+    """A command that may leave the page; ends when the page that it asked for has come.
+
+    Of a page that is told to stay, it ends when the page has had the time to ask.
+    """
+    page = instance.current
+    if page is None:
+        yield
+        return
+    wire, frame = instance.wire(page), instance.frame_id(page)
+    asked, arrived = asyncio.Event(), asyncio.Event()
+
+    def on_asked(event: Mapping[str, Any]) -> None:
+        if event["frameId"] == frame and event.get("disposition") == "currentTab":
+            asked.set()
+            arrived.clear()
+
+    def on_end(event: Mapping[str, Any]) -> None:
+        if (event.get("frame") or {}).get("id", event.get("frameId")) == frame:
+            arrived.set()
+
+    await wire.send("Page.enable")
+    listeners = {"Page.frameRequestedNavigation": on_asked} | dict.fromkeys(_ENDS, on_end)
+    for name, listener in listeners.items():
+        wire.on(name, listener)
+    try:
+        yield
+        turn = _TURN.format(ASKED_MS if instance.dialogs.stay else 0)
+        with contextlib.suppress(Error, TimeoutError):  # gone: it was left, or closed
+            async with asyncio.timeout(ARRIVE_S):
+                await wire.send("Runtime.evaluate", {"expression": turn, "awaitPromise": True})
+                if asked.is_set():
+                    await arrived.wait()
+    finally:
+        for name, listener in listeners.items():
+            wire.remove_listener(name, listener)
+
 
 _WAITED_FOR: Final = frozenset({"click", "press"})  # by Playwright, but for pages that ask
 _MAY_LEAVE: Final = frozenset(

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import secrets
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -21,17 +22,85 @@ from engine.browser.chromium.cookie_jar import CookieJar
 from engine.browser.egress.egress_policy import without_credentials
 from engine.browser.egress.navigation_filter import Ward, frames_of
 from engine.browser.page.extraction_options import WORLD, question, script
-from engine.browser.page.extraction_result import Taken, as_fetched
 from engine.browser.page.failures import net_failure, no_answer
 from engine.browser.page.held_open import HeldOpen
 from engine.browser.page.module_imports import imported, is_importing
 from engine.browser.page.screenshot_masking import NotCovered, covered
 from engine.model.errors import PageError
-from engine.pages.fetch import Fetched, PageOptions
+from engine.pages.documents import is_html, is_text
+from engine.pages.fetch import MAX_LINKS, Fetched, PageOptions
+from engine.pages.static_engine import retry_after
 from engine.secrets.echo_matching import Echoes
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Dialog, Page, Request, Response
+
+
+# What the script in the page hands over, checked and turned into the crawl's record.
+
+_ASKS_TO_WAIT = (429, 503)
+
+
+class Taken(msgspec.Struct, rename="camel"):
+    """The answer of `take.js`. It comes from a world that the page cannot reach, yet is checked."""
+
+    url: str
+    title: str
+    html: str
+    text: str
+    truncated: bool
+    links: str | None  # a line each; None: there are none
+    link_texts: str
+    frames: int
+    skipped: int
+    over: int
+    windows: int
+    cookie_chars: int
+    part_refused: bool
+    storage_full: bool
+    settled: bool
+    held: list[str]
+    empty: bool
+    may_import: bool
+    content_type: str
+    status: int
+    bytes: float
+    response_ms: float
+    render_ms: float
+
+
+def as_fetched(taken: Taken, url: str, status: int, headers: Mapping[str, str]) -> Fetched:
+    """The record of one page; only HTML has markup and links, and only text has text."""
+    html = is_html(taken.content_type)
+    has_links = html and taken.links is not None
+    return Fetched(
+        url=url,
+        final_url=taken.url,
+        status=status,
+        content_type=taken.content_type,
+        title=taken.title,
+        html=taken.html if html else "",
+        text=taken.text if html or is_text(taken.content_type) else "",
+        links=(taken.links or "").split("\n")[:MAX_LINKS] if has_links else [],
+        link_texts=taken.link_texts.split("\n")[:MAX_LINKS] if has_links else [],
+        frames=taken.frames if html else 0,
+        links_skipped=taken.skipped if html else 0,
+        links_over=taken.over if html else 0,
+        windows=taken.windows,
+        cookie_chars=taken.cookie_chars,
+        part_refused=taken.part_refused,
+        storage_full=taken.storage_full,
+        response_ms=round(taken.response_ms, 1),
+        render_ms=round(taken.render_ms, 1),
+        bytes=int(taken.bytes),
+        settled=taken.settled,
+        empty=taken.empty,
+        truncated=taken.truncated,
+        retry_after_s=retry_after(headers.get("retry-after", ""))
+        if status in _ASKS_TO_WAIT
+        else None,
+    )
+
 
 GRACE_S = 1.0  # for the call that extracts, after the page's own limit
 CLOSE_S = 2.0

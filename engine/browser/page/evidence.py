@@ -4,28 +4,300 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from playwright.async_api import Error
 
 from engine.browser.chromium.context_closing import close_context
 from engine.browser.interact.agent_tab import AgentTab, Visit
 from engine.browser.interact.tool_refusals import PictureTooLarge
-from engine.browser.page.console_log import ConsoleLog
 from engine.browser.page.extraction_options import script
-from engine.browser.page.isolated_expression import evaluate
-from engine.browser.page.network_log import NetworkLog
+from engine.browser.page.isolated_world import evaluate
 from engine.browser.page.password_fields import without_secret_values
 from engine.browser.page.screenshot import Picture, picture
 from engine.kinds.evidence.evidence_args import EvidenceArgs, Part
 from engine.kinds.evidence.evidence_bundle import PART_S, Opened, Piece
-from engine.kinds.evidence.perceptual_hash import ALGORITHM, GRID, perceptual_hash
+from engine.model import redact
+from engine.model.display import display
 from engine.model.errors import EngineError
+
+if TYPE_CHECKING:
+    from playwright.async_api import ConsoleMessage, Page, Request, Response, WebSocket
+    from playwright.async_api import Error as PageFailure
+
+
+# What a page said on its console while it was watched, and which of its errors nobody caught.
+
+MAX_LINES: Final = 200  # the newest, as OpenChrome keeps them
+MAX_TEXT: Final = 2_000
+
+
+class ConsoleLog:
+    """Watches a page from now on; times are ms since the beginning."""
+
+    def __init__(
+        self,
+        page: Page,
+        monotonic: Callable[[], float],
+        *,
+        key_shapes: bool = True,
+        hide: Callable[[str], str] = str,
+    ) -> None:
+        """`hide` takes out of a text what must not be kept, before the text is cut."""
+        self._hide = hide
+        self._page = page
+        self._monotonic = monotonic
+        self._began = monotonic()
+        self._lines: deque[dict[str, Any]] = deque(maxlen=MAX_LINES)
+        self._key_shapes = key_shapes
+        self.total = 0
+        page.on("console", self._on_console)
+        page.on("pageerror", self._on_error)
+
+    @property
+    def is_cut(self) -> bool:
+        return self.total > len(self._lines)
+
+    @property
+    def redacted(self) -> int:
+        """How many key shapes were taken out of the lines that are kept."""
+        return sum(line.get("redacted", 0) for line in self._lines)
+
+    def close(self) -> None:
+        """Watch no longer; a living tab goes on."""
+        self._page.remove_listener("console", self._on_console)
+        self._page.remove_listener("pageerror", self._on_error)
+
+    def encoded(self) -> bytes:
+        """The lines as the file that keeps them: one JSON object each."""
+        hidden = ("text", "url")  # once more: a field may have come to hold a secret since
+        lines = [
+            {name: self._hide(said) if name in hidden else said for name, said in line.items()}
+            for line in self._lines
+        ]
+        return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+
+    def _on_console(self, message: ConsoleMessage) -> None:
+        place = message.location
+        line = {"type": display(message.type, 20), **self._said(message.text)}
+        if place.get("url"):
+            line["url"] = display(redact.text(self._hide(str(place["url"]))), 500)
+        self._add(line, place.get("lineNumber"))
+
+    def _on_error(self, failure: PageFailure) -> None:
+        told = f"{failure.name}: {failure.message}"
+        self._add({"type": "uncaught", **self._said(told)}, None)
+
+    def _said(self, text: str) -> dict[str, Any]:
+        """A page's own words; addresses in them, which the browser writes there too, lose more."""
+        kept, count = redact.url(self._hide(text)), 0
+        if self._key_shapes:
+            kept, count = redact.content(kept)
+        return {"text": display(kept, MAX_TEXT), **({"redacted": count} if count else {})}
+
+    def _add(self, line: dict[str, Any], number: int | None) -> None:
+        at_ms = round((self._monotonic() - self._began) * 1_000, 1)
+        self.total += 1
+        self._lines.append({"at_ms": at_ms, **line, **({"line": number} if number else {})})
+
+
+# What a page requested while it was watched: a summary of each request, never a body.
+#
+# The shape follows a HAR's entries where it can. Addresses and headers pass the redactor.
+
+MAX_ENTRIES: Final = 2_000
+MAX_URL: Final = 2_000  # characters; what a data: address holds is no address
+MAX_HEADERS: Final = 60
+MAX_HEADER: Final = 500
+
+
+class NetworkLog:
+    """Watches a page from now on, for `window_ms`; times are ms since the beginning."""
+
+    def __init__(
+        self,
+        page: Page,
+        window_ms: int,
+        monotonic: Callable[[], float],
+        hide: Callable[[str], str] = str,
+    ) -> None:
+        """`hide` takes out of a text what must not be kept, before the text is cut."""
+        self._page = page
+        self._hide = hide
+        self._window_ms = window_ms
+        self._monotonic = monotonic
+        self._began = monotonic()
+        self._entries: dict[Any, dict[str, Any]] = {}
+        self._finished: list[Request] = []
+        self._total = 0
+        self._handlers = {
+            "request": self._on_request,
+            "response": self._on_response,
+            "requestfinished": self._on_finished,
+            "requestfailed": self._on_failed,
+            "websocket": self._on_websocket,
+        }
+        for event, handler in self._handlers.items():
+            page.on(event, handler)  # type: ignore[call-overload]  # one for each name
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the window has passed."""
+        return max(0.0, self._window_ms / 1_000 - (self._monotonic() - self._began))
+
+    @property
+    def is_cut(self) -> bool:
+        return self._total > len(self._entries)
+
+    @property
+    def total(self) -> int:
+        return self._total
+
+    def close(self) -> None:
+        """Watch no longer; a living tab goes on."""
+        for event, handler in self._handlers.items():
+            self._page.remove_listener(event, handler)
+
+    async def encoded(self) -> bytes:
+        """The log as the file that keeps it."""
+        for request in self._finished:
+            await self._measure(request)
+        told = {
+            "window_ms": self._window_ms,
+            "total": self._total,
+            "entries": [self._clean(entry) for entry in self._entries.values()],
+        }
+        return msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n"
+
+    def _clean(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """Once more: a field may have come to hold a secret since."""
+        clean: dict[str, Any] = {}
+        for name, value in entry.items():
+            clean[name] = self._hide(value) if isinstance(value, str) else value
+            if isinstance(value, dict):
+                clean[name] = {self._hide(one): self._hide(said) for one, said in value.items()}
+        return clean
+
+    def _now_ms(self) -> float:
+        return round((self._monotonic() - self._began) * 1_000, 1)
+
+    def _add(self, key: object, entry: dict[str, Any]) -> None:
+        at_ms = self._now_ms()
+        if at_ms > self._window_ms:
+            return
+        self._total += 1
+        if len(self._entries) < MAX_ENTRIES:
+            self._entries[key] = {**entry, "started_ms": at_ms}
+
+    def _on_request(self, request: Request) -> None:
+        entry: dict[str, Any] = {
+            "url": self._address(request.url),
+            "method": display(request.method, 20),
+            "type": request.resource_type,
+            "request_headers": self._headers(request.headers),
+        }
+        if request.redirected_from is not None:
+            entry["redirected_from"] = self._address(request.redirected_from.url)
+        self._add(request, entry)
+
+    def _on_response(self, response: Response) -> None:
+        entry = self._entries.get(response.request)
+        if entry is not None:
+            headers = response.headers
+            entry["status"] = response.status
+            entry["mime"] = display(headers.get("content-type", ""), 100)
+            entry["response_headers"] = self._headers(headers)
+
+    def _on_finished(self, request: Request) -> None:
+        entry = self._entries.get(request)
+        if entry is not None:
+            timing = request.timing
+            self._finished.append(request)
+            if timing["responseStart"] >= 0:
+                entry["ttfb_ms"] = round(timing["responseStart"], 1)
+            if timing["responseEnd"] >= 0:
+                entry["duration_ms"] = round(timing["responseEnd"], 1)
+
+    def _on_failed(self, request: Request) -> None:
+        entry = self._entries.get(request)
+        if entry is not None:
+            entry["error"] = display(request.failure or "failed", 200)
+
+    def _on_websocket(self, socket: WebSocket) -> None:
+        self._add(socket, {"url": self._address(socket.url), "method": "GET", "type": "websocket"})
+
+    async def _measure(self, request: Request) -> None:
+        try:
+            sizes = await request.sizes()
+        except Error:
+            return  # its page is gone, and its sizes with it
+        self._entries[request]["bytes"] = sizes["responseBodySize"]
+
+    def _address(self, url: str) -> str:
+        if url.startswith(("data:", "blob:")):
+            return display(self._hide(url[:MAX_URL]), 60)
+        return display(redact.text(self._hide(url)), MAX_URL)
+
+    def _headers(self, headers: dict[str, str]) -> dict[str, str]:
+        """The headers without secrets: known by their name, by their look, or given."""
+        some = {name: self._hide(value) for name, value in list(headers.items())[:MAX_HEADERS]}
+        kept: dict[str, str] = redact.value(some)
+        return {display(name, 100): display(str(value), MAX_HEADER) for name, value in kept.items()}
+
+
+# A picture's perceptual hash: pictures that look alike have hashes that differ in few bits.
+#
+# The usual pHash, in full so that others can compute the same: the luma of each pixel,
+# (299 R + 587 G + 114 B) / 1000, is averaged over 32 × 32 equal boxes (a pixel at (x, y) of a
+# w × h picture falls into column ⌊32 x / w⌋, row ⌊32 y / h⌋); of their two-dimensional DCT-II
+# the 8 × 8 lowest frequencies are rounded to whole numbers. Row by row, each but the first
+# gives a bit: is it more than the median of those 63? The first bit, the mean's, is 0. The 64
+# bits are written as 16 hex digits. Two pictures look alike below a distance of about 10.
+
+GRID: Final = 32
+KEPT: Final = 8
+ALGORITHM: Final = "phash-dct-64"
+
+
+def perceptual_hash(lumas: Sequence[float]) -> str:
+    """The hash of a picture's 32 × 32 average lumas, row by row.
+
+    Raises:
+        ValueError: there are not 1,024 of them.
+    """
+    if len(lumas) != GRID * GRID:
+        raise ValueError(f"{len(lumas)} lumas instead of {GRID * GRID}")
+    rows = [_lowest(lumas[at : at + GRID]) for at in range(0, len(lumas), GRID)]
+    columns = [_lowest([row[u] for row in rows]) for u in range(KEPT)]
+    # Whole numbers: the last digits of a cosine are not the same on every machine.
+    found = [round(columns[u][v]) for v in range(KEPT) for u in range(KEPT)]
+    middle = median(found[1:])
+    bits = "0" + "".join("1" if one > middle else "0" for one in found[1:])
+    return f"{int(bits, 2):016x}"
+
+
+def distance(one: str, other: str) -> int:
+    """In how many of the 64 bits two hashes differ."""
+    return (int(one, 16) ^ int(other, 16)).bit_count()
+
+
+def _lowest(values: Sequence[float]) -> list[float]:
+    return [sum(map(float.__mul__, map(float, values), _waves(u))) for u in range(KEPT)]
+
+
+@cache
+def _waves(u: int) -> tuple[float, ...]:
+    return tuple(math.cos(math.pi * (2 * x + 1) * u / (2 * GRID)) for x in range(GRID))
+
 
 CLOSE_S: Final = 4.0
 MAX_DOM: Final = 8 * 1024 * 1024  # bytes of dom.html

@@ -22,6 +22,32 @@ from engine.browser.page.secret_mask import Veil
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession
 
+
+# One expression in a tab, in a world where the page's scripts have replaced nothing.
+
+
+async def evaluate(wire: CDPSession, expression: str) -> Any:
+    """What `expression` comes to, as JSON can hold it.
+
+    Raises:
+        PageUnreadable: it threw. playwright.Error: the tab, or its document, went away.
+    """
+    tree = await wire.send("Page.getFrameTree")
+    frame_id = str(tree["frameTree"]["frame"]["id"])
+    world = await wire.send("Page.createIsolatedWorld", {"frameId": frame_id, "worldName": WORLD})
+    answer = await wire.send(
+        "Runtime.evaluate",
+        {
+            "expression": expression,
+            "contextId": world["executionContextId"],
+            "returnByValue": True,
+        },
+    )
+    if "exceptionDetails" in answer:
+        raise PageUnreadable(reason="The page could not be read.")
+    return answer["result"]["value"]
+
+
 log = logging.getLogger(__name__)
 
 _GOING_AWAY = ("context was destroyed", "context with specified id", "navigated", "No frame")

@@ -11,7 +11,7 @@ from playwright.async_api import Error
 from engine.browser.chromium.browser_instance import Instance
 from engine.browser.egress.egress_policy import Policy, without_credentials
 from engine.browser.interact.agent_tab import AgentTab, open_tab
-from engine.browser.page.isolated_expression import evaluate
+from engine.browser.page.isolated_world import evaluate
 from engine.browser.page.screenshot import picture
 from engine.kinds.snapshot.session_snapshot import LOOK_S, Look
 from engine.kinds.snapshot.snapshot_args import GivenTab, SnapshotArgs

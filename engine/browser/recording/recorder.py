@@ -8,11 +8,14 @@ checked, capped in size and rate, and put in one queue with what the browser tel
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 from playwright.async_api import Error
@@ -20,9 +23,6 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.page.failures import net_failure, no_answer
 from engine.browser.page.screenshot_masking import NotCovered, covered
-from engine.browser.recording.navigation_log import Journey, Step
-from engine.browser.recording.recorder_script import script
-from engine.browser.recording.traffic_counts import Traffic
 from engine.kinds.recording.recorder_messages import (
     MAX_TEXT,
     Answered,
@@ -30,6 +30,7 @@ from engine.kinds.recording.recorder_messages import (
     Happening,
     Heard,
     Hidden,
+    How,
     TabClosed,
     Target,
     Told,
@@ -38,12 +39,201 @@ from engine.kinds.recording.recorder_messages import (
     read_told,
 )
 from engine.kinds.recording.recording_masks import is_secret_field
+from engine.model import redact, urls
 from engine.model.errors import BrowserGone, PageError
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
 
     from engine.browser.chromium.browser_instance import Instance
+
+
+# Where a tab goes, and who sent it there: the browser's own events, told apart.
+#
+# A renderer (a link, a form, a script) first asks to go somewhere; what nobody asked for was
+# typed, reloaded, or taken from the history by the operator.
+
+_WEB: Final = ("http://", "https://")
+_BY_REASON: Final[Mapping[str, How]] = {
+    "anchorClick": "link",
+    "formSubmissionGet": "form",
+    "formSubmissionPost": "form",
+}
+_HISTORY: Final = ("historyDifferentDocument", "historySameDocument")
+
+
+class Step(NamedTuple):
+    """One change of address. `in_history`: back or forward, the browser's list tells which."""
+
+    url: str
+    how: How
+    in_history: bool = False
+    asked: str | None = None
+    failed: bool = False
+
+
+class Journey:
+    """One tab's way. Feed it the DevTools events of its main frame, in their order."""
+
+    def __init__(self, frame_id: str) -> None:
+        self.url = ""
+        self._frame_id = frame_id
+        self._reason = ""
+        self._kind = ""
+        self._asked = ""
+
+    def requested(self, event: Mapping[str, Any]) -> None:
+        """`Page.frameRequestedNavigation`: the page itself wants to go somewhere."""
+        if event.get("frameId") == self._frame_id:
+            self._reason = str(event.get("reason", "script"))
+
+    def started(self, event: Mapping[str, Any]) -> None:
+        """`Page.frameStartedNavigating`."""
+        if event.get("frameId") == self._frame_id:
+            self._kind = str(event.get("navigationType", ""))
+            self._asked = str(event.get("url", ""))
+
+    def navigated(self, event: Mapping[str, Any]) -> Step | None:
+        """`Page.frameNavigated`: another document; None where it is no web page."""
+        frame = event["frame"]
+        if frame.get("parentId") or frame.get("id") != self._frame_id:
+            return None
+        failed = bool(frame.get("unreachableUrl"))
+        url = str(frame.get("unreachableUrl") or frame["url"] + frame.get("urlFragment", ""))
+        return self._step(url, self._how(), failed=failed)
+
+    def within(self, event: Mapping[str, Any]) -> Step | None:
+        """`Page.navigatedWithinDocument`: the same document under another address."""
+        if event.get("frameId") != self._frame_id:
+            return None
+        url = str(event.get("url", ""))
+        typed = self._kind == "sameDocument" and not self._reason
+        how: How = "typed" if typed else "in_page"
+        if url == self.url and self._kind not in _HISTORY:
+            return None  # a state without an address of its own
+        return self._step(url, how, failed=False)
+
+    def _how(self) -> How:
+        if self._reason:
+            return _BY_REASON.get(self._reason, "script")
+        return "reload" if self._kind.startswith("reload") else "typed"
+
+    def _step(self, url: str, how: How, *, failed: bool) -> Step | None:
+        in_history = self._kind in _HISTORY
+        asked = self._asked if how == "typed" and not in_history else ""
+        self._reason = self._kind = self._asked = ""
+        if not url.startswith(_WEB):
+            return None
+        self.url = url
+        plain = asked if asked.startswith(_WEB) and asked != url else None
+        return Step(url, "back" if in_history else how, in_history, plain, failed)
+
+
+# The script that a recorded document runs in a world of its own, put together.
+
+
+@cache
+def _source(name: str) -> str:
+    return files("engine.browser").joinpath(name).read_text("utf-8").strip()
+
+
+def script(binding: str, max_text: int) -> str:
+    """What to run before the page's own scripts; it tells through the function `binding`."""
+    return "\n".join(
+        (
+            "(() => {",
+            _source("describe.js"),
+            _source("hovering.js"),
+            _source("record.js"),
+            f"const send = globalThis[{json.dumps(binding)}];",
+            f"record((told) => send(JSON.stringify(told)), describer(), hoverer(), {max_text});",
+            "})();",
+        )
+    )
+
+
+def naming_script(element: str) -> str:
+    """An expression whose value is how the recorder would name `element` (an expression)."""
+    return f"(() => {{ {_source('describe.js')} return describer().describe({element}); }})()"
+
+
+# What a recorded browser requested, as counts: by host, by type, and what failed.
+
+MAX_HOSTS: Final = 200
+MAX_FAILURES: Final = 50
+MAX_OPEN: Final = 10_000
+OTHERS: Final = "(others)"
+
+
+class Traffic:
+    """Counts the DevTools events of one or more tabs. No query and no body is ever kept."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[str, Counter[str]] = {}
+        self._types: Counter[str] = Counter()
+        self._failures: list[dict[str, Any]] = []
+        self._open: dict[str, tuple[str, str, str]] = {}  # id -> host, method, address
+        self._total: Counter[str] = Counter()
+
+    def requested(self, event: Mapping[str, Any]) -> None:
+        """`Network.requestWillBeSent`; a redirect tells of the same id again."""
+        request = event["request"]
+        url = str(request.get("url", ""))
+        if not url.startswith(("http://", "https://", "ws://", "wss://")):
+            return
+        host = self._host(url)
+        self._count(host, "requests")
+        self._types[str(event.get("type", "Other")).lower()] += 1
+        if len(self._open) < MAX_OPEN:
+            self._open[str(event["requestId"])] = (host, str(request.get("method", "")), url)
+
+    def responded(self, event: Mapping[str, Any]) -> None:
+        """`Network.responseReceived`: an answer of 400 and more counts as failed."""
+        status = int(event["response"].get("status", 0))
+        known = self._open.get(str(event["requestId"]))
+        if known is not None and status >= 400:
+            self._fail(known, {"status": status})
+
+    def finished(self, event: Mapping[str, Any]) -> None:
+        """`Network.loadingFinished`: how much came over the wire."""
+        known = self._open.pop(str(event["requestId"]), None)
+        if known is not None:
+            self._count(known[0], "bytes", int(event.get("encodedDataLength", 0)))
+
+    def failed(self, event: Mapping[str, Any]) -> None:
+        """`Network.loadingFailed`; one that was called off is no failure."""
+        known = self._open.pop(str(event["requestId"]), None)
+        if known is not None and not event.get("canceled"):
+            self._fail(known, {"error": str(event.get("errorText", ""))[:100]})
+
+    def summary(self) -> dict[str, Any]:
+        """The counts as they stand in a result."""
+        hosts = sorted(self._hosts.items())
+        return {
+            "requests": self._total["requests"],
+            "failed": self._total["failed"],
+            "bytes": self._total["bytes"],
+            "by_type": dict(sorted(self._types.items())),
+            "by_host": [{"host": host, **dict(sorted(counts.items()))} for host, counts in hosts],
+            "failures": self._failures,
+        }
+
+    def _host(self, url: str) -> str:
+        found = urls.parse(url)
+        host = OTHERS if found is None else found.place
+        return host if host in self._hosts or len(self._hosts) < MAX_HOSTS else OTHERS
+
+    def _count(self, host: str, what: str, by: int = 1) -> None:
+        self._hosts.setdefault(host, Counter())[what] += by
+        self._total[what] += by
+
+    def _fail(self, known: tuple[str, str, str], why: dict[str, Any]) -> None:
+        host, method, url = known
+        self._count(host, "failed")
+        if len(self._failures) < MAX_FAILURES:
+            address = redact.url(url.partition("#")[0].partition("?")[0])
+            self._failures.append({"method": method, "url": address[:500], **why})
+
 
 OPEN_MS: Final = 30_000
 ANSWER_S: Final = 2.0

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import heapq
+import logging
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 from uuid import uuid4
 
 import msgspec
 
-from engine.contracts.lifecycle.audit_log import Audit
 from engine.contracts.lifecycle.errors import LifecycleTransitionError, RunNotRunning
 from engine.contracts.lifecycle.run_record import (
+    RUN_ID,
     TEXT_CHARACTERS,
     Run,
     RunFacts,
@@ -23,10 +25,45 @@ from engine.contracts.lifecycle.run_record import (
     iso,
 )
 from engine.contracts.lifecycle.run_store import KeptRuns, Raw
+from engine.ledger import journal
+from engine.ledger.files import Folder, writing
+from engine.ledger.lease import make_root
 from engine.ledger.machine import wall_ms
 from engine.model import redact
-from engine.model.errors import InvalidArguments, Problem
+from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.model.lifecycle import RUN
+
+# `lifecycle.jsonl`: every transition of a run, in the audit session that the run is linked to.
+
+log = logging.getLogger(__name__)
+
+FOLDER: Final = "audit"
+FILE: Final = "lifecycle.jsonl"
+
+
+class Audit:
+    """The audit sessions below `<home>/audit/`; `session_id` is this process' own.
+
+    Its folder is made with its first line, so that a process that only looks leaves none.
+    """
+
+    def __init__(self, home: Path, session_id: str | None = None) -> None:
+        self._folder = home / FOLDER
+        self.session_id = session_id or f"session-{uuid4()}"
+
+    def write(self, session_id: str, line: dict[str, Any]) -> None:
+        """Add one line by one write. What cannot be written is logged: the run itself counts."""
+        if not RUN_ID.fullmatch(session_id):
+            session_id = self.session_id
+        try:
+            make_root(self._folder)
+            with writing(str(self._folder)), Folder.at(str(self._folder)) as audit:
+                with suppress(FileExistsError):
+                    audit.make_folder(session_id)
+                with audit.enter(session_id) as session:
+                    session.append(FILE, journal.line(line), heal=True)
+        except EngineError as error:
+            log.warning("audit session %s: a transition was not written: %s", session_id, error)
 
 
 class Runs:

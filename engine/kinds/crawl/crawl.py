@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, Final, Self
 
 import msgspec
 
@@ -24,18 +25,131 @@ from engine.kinds.crawl import retry_policy
 from engine.kinds.crawl.crawl_args import CrawlArgs
 from engine.kinds.crawl.frontier import SPARE, Frontier, Visit
 from engine.kinds.crawl.host_delay import Pace
-from engine.kinds.crawl.page_record import NOTHING, page_record, refusal
 from engine.kinds.crawl.retry_policy import Failure
-from engine.kinds.crawl.suspend_detection import Awake
 from engine.model.addresses import Address, address_of, glob_matcher, same_site
 from engine.model.errors import BrowserGone, EngineError, InjectedFault, PageError
 from engine.model.records import Units
 from engine.model.tally import CrawlOutcome, StoppedBy, Tally
-from engine.pages.extract import THREAD_FROM_CHARS, extract
+from engine.pages.documents import is_html, is_text, media_type
+from engine.pages.engine_choice import Loader, OpenFetcher
+from engine.pages.extract import THREAD_FROM_CHARS, Extracted, extract, says
 from engine.pages.fetch import EngineName, Fetched
-from engine.pages.loading import Loader, OpenFetcher
 from engine.pages.robots import BLOCKED, ROBOTS_S, Robots, Rules
 from engine.secrets.given_secrets import Scrub
+
+# A page as it stands in pages.jsonl and result.json, and whether an answer is one at all.
+
+NOTHING = Extracted("", "", (), 0, False)
+_PICTURE = re.compile(r"<(img|svg|canvas|video|picture|object|embed|iframe|frame)\b", re.IGNORECASE)
+
+
+def page_record(
+    visit: Visit, fetched: Fetched, found: Extracted, *, keep_links: bool = True
+) -> dict[str, Any]:
+    """The page's fields, in the order that readers know."""
+    page: dict[str, Any] = {
+        "url": visit.address.url,
+        "final_url": fetched.final_url,
+        "status": fetched.status or None,
+        "title": found.title,
+        "content": found.content,
+        "depth": visit.depth,
+        "links_found": found.links_found,
+        "response_ms": fetched.response_ms,
+        "render_ms": fetched.render_ms,
+        "bytes": fetched.bytes,
+        "engine_used": fetched.engine,
+        "settled": fetched.settled,
+    }
+    marks = {
+        "compared": fetched.compared,
+        "script_edits": found.edited,
+        "empty": _is_empty(fetched, found),
+        "attempts": visit.attempts if visit.attempts > 1 else 0,
+        "earlier_errors": list(visit.earlier),
+        "lastmod": visit.lastmod,
+        "links_over_limit": found.links_over,
+        "truncated": found.truncated,
+        "frames": fetched.frames or found.frames,
+        "links": list(found.anchors) if keep_links else [],
+        "windows_closed": fetched.windows,
+        "dialogs_dismissed": fetched.dialogs,
+    }
+    page.update((name, value) for name, value in marks.items() if value)
+    return page
+
+
+def _is_empty(fetched: Fetched, found: Extracted) -> bool:
+    """Is it a page that shows neither text nor link nor picture?"""
+    if refusal(fetched) is not None or found.links_found:
+        return False
+    if fetched.engine == "browser":
+        return fetched.empty
+    return not says(found.content) and not _PICTURE.search(fetched.html)
+
+
+def refusal(fetched: Fetched) -> Failure | None:
+    """Why an answer is no page worth following; None when it is one."""
+    if not 200 <= fetched.status < 300:
+        return Failure(f"HTTP {fetched.status}", "http", fetched.status)
+    kind = fetched.content_type
+    if fetched.html or fetched.text or is_html(kind) or is_text(kind):
+        return None
+    return Failure(f"not a web page ({media_type(kind)[:100]})", "content_type", fetched.status)
+
+
+# Did this process, or the whole machine, stand still? Then what was late meanwhile is no failure.
+#
+# A machine that sleeps lets its monotonic clock stand (Linux, macOS), and another clock of its
+# own go on; a process that is stopped, and a machine whose monotonic clock goes on in its sleep
+# (Windows), shows as a beat that comes too late.
+
+BEAT_S: Final = 1.0
+STILL_S: Final = 5.0  # later than any load makes a beat
+_GOES_ON: Final = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+
+
+class Awake:
+    """Beats for one block of work, on the loop's timers; `since` is then about any moment in it."""
+
+    def __init__(self, still_s: float | None = None) -> None:
+        self._still_s = STILL_S if still_s is None else still_s
+        self._timer: asyncio.TimerHandle | None = None
+        self._beat_at = self._slept_at = 0.0
+        self._slept_s = 0.0
+
+    def __enter__(self) -> Self:
+        self._beat_at, self._slept_s = time.monotonic(), _slept_s()
+        self._slept_at = self._beat_at - 1
+        self._beat()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def since(self, moment_s: float) -> bool:
+        """Nothing stood still since this moment of the monotonic clock."""
+        self._look()
+        return self._slept_at < moment_s
+
+    def _beat(self) -> None:
+        self._look()
+        self._timer = asyncio.get_running_loop().call_later(BEAT_S, self._beat)
+
+    def _look(self) -> None:
+        now, slept = time.monotonic(), _slept_s()
+        if now - self._beat_at > self._still_s or slept - self._slept_s > self._still_s:
+            self._slept_at = now
+        self._beat_at, self._slept_s = now, slept
+
+
+def _slept_s() -> float:
+    """Seconds that the machine slept so far, on a scale of their own; 0 where it does not tell."""
+    if _GOES_ON is None:
+        return 0.0
+    return time.clock_gettime(_GOES_ON) - time.monotonic()
+
 
 SLACK_S = 10.0  # what a fetcher may take beyond the page's own limit before the unit ends it
 KEPT_SINGLY = 200  # failed pages that a stop found waiting; each costs a page and an event

@@ -18,8 +18,8 @@ from engine.kinds.private_reach import reach
 from engine.kinds.spec import Head, Kind, Tools
 from engine.model.errors import NothingTaken, OnlyErrorAnswers
 from engine.model.tally import CrawlOutcome, StoppedBy, Tally
+from engine.pages.engine_choice import OpenFetcher
 from engine.pages.fetch import EngineName, Fetcher
-from engine.pages.loading import OpenFetcher
 from engine.pages.static_engine import SHARED_AGENT, USER_AGENT, open_static
 
 

@@ -2,17 +2,318 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
 import msgspec
 
-from engine.kinds.context import Context
-from engine.kinds.crawl.crawl import crawl_from
+from engine.browser.egress.egress_policy import place_of
+from engine.browser.egress.public_addresses import literal
+from engine.kinds.context import Context, UnitTimeout
+from engine.kinds.crawl.crawl import Give, crawl_from
+from engine.kinds.crawl.crawl_kind import expect_a_page, fetchers
+from engine.kinds.crawl.frontier import SPARE, Visit
 from engine.kinds.crawl.host_delay import Pace
-from engine.kinds.sitemap.sitemap_args import SitemapArgs
-from engine.kinds.sitemap.sitemap_search import Found, Search
-from engine.model.tally import CrawlOutcome
-from engine.pages.loading import Loader, OpenFetcher
+from engine.kinds.crawl.retry_policy import patiently, reason_of
+from engine.kinds.crawl.seen_addresses import SeenKeys
+from engine.kinds.egress_log import telling
+from engine.kinds.private_reach import reach
+from engine.kinds.sitemap.sitemap_args import SitemapArgs, parse_sitemap
+from engine.kinds.sitemap.sitemap_file import MAX_BYTES, Listing, NotASitemap, read_sitemap
+from engine.kinds.spec import Head, Kind, Tools
+from engine.model import redact
+from engine.model.addresses import Address, address_of, glob_matcher, link_address, same_site
+from engine.model.display import display
+from engine.model.errors import EngineError, PageError
+from engine.model.tally import CrawlOutcome, StoppedBy, Tally
+from engine.pages.engine_choice import Loader, OpenFetcher
+from engine.pages.fetch import Fetched, PageOptions
+from engine.pages.robots import ROBOTS_S, Rules
+from engine.text.sizes import size_words
+
+# Where a site's sitemap is, and which of its pages to take.
+#
+# Asked in this order: the sitemap that was named, else the address that was given (unless it is
+# the root of its site), else what robots.txt names, else `/sitemap.xml`, else
+# `/sitemap_index.xml`; the first that lists anything is the source.
+#
+# Decisions where the contract is silent. Of an index, files of other sites are read only where
+# robots.txt names them or other sites were asked for (the sitemap protocol's own rule); pages
+# of other sites are counted and left out unless asked for. The same site may add or drop
+# `www.` and may add https. What can be read of a damaged file counts.
+
+FILE_S = 60.0  # what one file may take
+MAX_FILES = 1_000  # of one task; an index without end stops here
+MAX_ALL_BYTES = 1_000_000_000  # that a task reads of sitemaps, as they are sent
+MAX_LISTED = 5_000_000  # addresses that a task looks at; each costs memory until its end
+MAX_DEPTH = 4  # indexes within each other; the protocol knows one
+_USUAL = ("/sitemap.xml", "/sitemap_index.xml")
+_ENDINGS = (".xml", ".gz", ".txt")  # of a given address that is meant to be a sitemap's
+
+
+class SitemapMissing(EngineError):
+    """No sitemap was found, or none could be read; what was tried stands in the sentence."""
+
+    code = "sitemap_missing"
+    title = "No sitemap was found"
+    sentence = "No sitemap was found for {site}. Tried: {tried}."
+    advice_text = "Give the sitemap's own address as sitemap_url, or start a crawl instead."
+
+
+class SitemapUnmatched(EngineError):
+    """A sitemap was found, but it lists nothing that this task may take."""
+
+    code = "sitemap_unmatched"
+    title = "The sitemap has no matching page"
+    sentence = "The sitemap {source} was read, but none of its addresses can be taken: {reason}."
+    advice_text = "Look at the filter, or allow pages of other sites with other_origins."
+
+
+class Found(msgspec.Struct):
+    """What the search came to; the numbers are those of the summary."""
+
+    source: str = ""
+    visits: list[Visit] = msgspec.field(default_factory=list)
+    files: int = 0
+    bytes: int = 0
+    limit: str = ""
+    damaged: int = 0
+    listed: int = 0
+    elsewhere: int = 0
+    filtered: int = 0
+    fragments: int = 0
+
+    def summary(self) -> dict[str, object]:
+        """For the head of the result."""
+        told: dict[str, object] = {
+            "sitemap_source": self.source,
+            "sitemap_files": self.files,
+            "sitemap_files_damaged": self.damaged,
+            "sitemap_bytes": self.bytes,
+            "urls_listed": self.listed,
+            "urls_elsewhere": self.elsewhere,
+            "urls_filtered": self.filtered,
+        }
+        if self.limit:
+            told["sitemap_limit"] = self.limit
+        return {**told, "links_fragments": self.fragments} if self.fragments else told
+
+
+class _File(NamedTuple):
+    """A sitemap to be read, so many indexes below the first. A `guess` may be none."""
+
+    address: Address
+    depth: int = 0
+    guess: bool = False
+
+
+async def _to_its_end(work: Callable[[], None]) -> None:
+    """Work on a thread: who is stopped meanwhile waits for its end, for it changes what is told."""
+    doing = asyncio.get_running_loop().run_in_executor(None, work)
+    try:
+        await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await doing
+        raise
+
+
+class Search:
+    """Reads sitemaps until there are enough pages; `found` tells what there is so far.
+
+    Files wait for the moments of `pace`, which the pages have to share with them.
+    """
+
+    def __init__(self, args: SitemapArgs, ctx: Context, loader: Loader, pace: Pace) -> None:
+        self.found = Found()
+        self._args, self._ctx, self._loader = args, ctx, loader
+        self._site = args.pages.address
+        self._matches = glob_matcher((args.filter,)) if args.filter else lambda _: True
+        self._pace = pace
+        self._give: Give
+        self._given = 0
+        self._seen_files: set[str] = set()
+        self._seen = SeenKeys()
+        self._routes = SeenKeys()  # that are left out
+        self._tried: list[str] = []
+        self._problem = ""
+
+    async def run(self, give: Give) -> bool:
+        """Give the pages to take, file by file, in the order they are listed in; were it all?
+
+        Raises:
+            SitemapMissing, SitemapUnmatched.
+            UnitStopped: the task was asked to stop.
+        """
+        self._give = give
+        if not await self._find():
+            tried = "; ".join(self._tried[:10])
+            raise SitemapMissing(site=self._site.origin, tried=tried)
+        if not self.found.visits:
+            raise SitemapUnmatched(source=self.found.source, reason=self._why_none())
+        return not (self.found.limit or self._is_enough())
+
+    async def _find(self) -> bool:
+        if self._args.sitemap is not None:
+            return await self._read_from([_File(self._args.sitemap)])
+        if await self._read_given() or await self._read_from(await self._named_by_robots()):
+            return True
+        for path in _USUAL:
+            usual = address_of(self._site.origin + path)
+            if usual is not None and await self._read_from([_File(usual)]):
+                return True
+        return False
+
+    async def _read_given(self) -> bool:
+        """Is the address that was given a sitemap itself, whatever its name?"""
+        asked = self._site.asked
+        if asked == f"{self._site.origin}/":
+            return False
+        guess = not asked.partition("?")[0].lower().endswith(_ENDINGS)
+        if guess and self._args.pages.respect_robots and not (await self._rules()).allows(asked):
+            return False
+        return await self._read_from([_File(self._site, guess=guess)])
+
+    async def _rules(self) -> Rules:
+        robots = await self._loader.robots()
+        async with self._ctx.unit(f"{self._site.origin}/robots.txt", ROBOTS_S):
+            return await robots.rules(self._site)
+
+    async def _named_by_robots(self) -> list[_File]:
+        place = f"{self._site.origin}/robots.txt"
+        sitemaps = (await self._rules()).sitemaps[:MAX_FILES]
+        named = [link_address(place, line) for line in sitemaps]
+        if not named:
+            self._tried.append("robots.txt names none")
+        return [_File(address) for address in named if address is not None]
+
+    async def _read_from(self, files: Iterable[_File]) -> bool:
+        """Read these and whatever they lead to; was there any sitemap?"""
+        waiting = deque(files)
+        before = self.found.files
+        while waiting and not self._is_enough():
+            file = waiting.popleft()
+            if file.address.key in self._seen_files:
+                continue
+            if self._is_at_limit():
+                break
+            self._seen_files.add(file.address.key)
+            waiting.extend((await self._read(file))[: MAX_FILES - len(waiting)])
+        return self.found.files > before
+
+    def _is_at_limit(self) -> bool:
+        """May no further file be read? Which limit that is stands in `found`."""
+        reached = {
+            "files": len(self._seen_files) >= MAX_FILES,
+            "bytes": self.found.bytes >= MAX_ALL_BYTES,
+            "addresses": self.found.listed >= MAX_LISTED,
+        }
+        self.found.limit = next((name for name, is_reached in reached.items() if is_reached), "")
+        return bool(self.found.limit)
+
+    def _is_enough(self) -> bool:
+        # Some of them robots.txt may forbid; the crawl itself counts those apart.
+        return len(self.found.visits) >= self._args.pages.max_pages + SPARE
+
+    async def _read(self, file: _File) -> list[_File]:
+        """Take what `file` lists; returns the sitemaps that it leads to."""
+        try:
+            fetched, listing = await self._fetch(file.address)
+        except (PageError, UnitTimeout, NotASitemap) as failed:
+            self.found.damaged += not file.guess
+            reason = reason_of(failed)
+            self._tried.append(f"{display(redact.url(file.address.url), 200)}: {reason}")
+            await self._ctx.log("sitemap", f"{file.address.url}: {reason}")
+            return []
+        self.found.files += 1
+        self.found.source = self.found.source or file.address.url
+        problem = listing.problem or ("" if fetched.settled else "it was cut off")
+        self.found.damaged += bool(problem)
+        self._problem = self._problem or problem
+        told = f"{len(listing.entries):,} entries" + (f"; {problem}" if problem else "")
+        await self._ctx.log("sitemap", f"{file.address.url}: {told}")
+        if listing.kind == "pages":
+            await _to_its_end(partial(self._take, listing, fetched.final_url))  # 0.5 s for 50,000
+            await self._hand_on()
+            return []
+        await self._tell()
+        return self._further(listing, fetched.final_url, file)
+
+    async def _hand_on(self) -> None:
+        """Give the pages that are new; from the first file on, some are taken meanwhile."""
+        new = self.found.visits[self._given :]
+        self._given += len(new)
+        await self._tell()
+        if new:
+            await self._give(new)
+
+    async def _tell(self) -> None:
+        files, listed = f"{self.found.files:,}", f"{self.found.listed:,}"
+        size = size_words(self.found.bytes)
+        await self._ctx.reached(f"Reading sitemaps (files: {files}, addresses: {listed}, {size})")
+
+    async def _fetch(self, address: Address) -> tuple[Fetched, Listing]:
+        fetcher = await self._loader.fetcher("static")
+        await self._pace.turn(address.place)
+        options = PageOptions(timeout_ms=round(FILE_S * 1_000), max_bytes=MAX_BYTES + 1, raw=True)
+        tries = 1 + self._args.pages.retries
+        async with self._ctx.unit(address.url, tries * (FILE_S + 10.0)):
+            fetched = await patiently(
+                lambda: fetcher.fetch(address.url, options), self._args.pages.retries
+            )
+            self.found.bytes += fetched.bytes
+            if not 200 <= fetched.status < 300:
+                raise PageError("status", f"HTTP {fetched.status}")
+            return fetched, await asyncio.to_thread(read_sitemap, fetched.body)
+
+    def _further(self, listing: Listing, base: str, file: _File) -> list[_File]:
+        if file.depth >= MAX_DEPTH:
+            return []
+        found = []
+        for entry in listing.entries[:MAX_FILES]:
+            address = link_address(base, entry.loc)
+            if address is None:
+                continue
+            if self._args.other_origins or same_site(file.address, address):
+                found.append(_File(address, file.depth + 1))
+            else:
+                self.found.elsewhere += 1
+        return found
+
+    def _take(self, listing: Listing, base: str) -> None:
+        for entry in listing.entries:
+            given = link_address(base, entry.loc)
+            if given is None or "\ufffd" in entry.loc:
+                continue
+            address = given.page(self._args.pages.fragments)
+            self._count_route(given, address)
+            if not self._seen.add(address.key):
+                continue
+            self.found.listed += 1
+            if not self._args.other_origins and not same_site(self._site, address):
+                self.found.elsewhere += 1
+            elif not self._matches(address):
+                self.found.filtered += 1
+            elif not self._is_enough():
+                self.found.visits.append(Visit(address, 0, lastmod=entry.lastmod))
+
+    def _count_route(self, given: Address, taken: Address) -> None:
+        """What is left out only because of its fragment is counted, as a crawl counts it."""
+        if taken.url == given.url or not given.route:
+            return
+        here = self._args.other_origins or same_site(self._site, given)
+        left = given.own.key != taken.key and self._routes.add(given.own.key)
+        self.found.fragments += left and here and self._matches(given)
+
+    def _why_none(self) -> str:
+        found = self.found
+        reasons = [
+            f"{found.elsewhere:,} of another site" if found.elsewhere else "",
+            f"{found.filtered:,} outside of the filter" if found.filtered else "",
+        ]
+        return ", ".join(filter(None, reasons)) or self._problem or "it lists no page"
 
 
 async def crawl_sitemap(
@@ -42,3 +343,40 @@ def head(outcome: CrawlOutcome, found: Found) -> dict[str, Any]:
         "summary": {**outcome.summary(), **found.summary()},
         "sitemap_source": found.source,
     }
+
+
+# The kind `crawl_sitemap` with the engine's own browser; what was typed says what it may reach.
+
+
+async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> Head:
+    policy = reach(tools.settings, args.pages.url, *_named_private(args))
+    async with telling(context, policy):
+        outcome, found = await crawl_sitemap(args, context, fetchers(policy, context, tools))
+    expect_a_page(outcome, context)
+    return head(outcome, found)
+
+
+def _named_private(args: SitemapArgs) -> tuple[str, ...]:
+    """The sitemap's own address, where its host is a number.
+
+    A name is left to the rule for all: what it resolves to may change.
+    """
+    if args.sitemap_url is None:
+        return ()
+    return (args.sitemap_url,) if literal(place_of(args.sitemap_url).host) is not None else ()
+
+
+def _partial(
+    args: SitemapArgs, pages: Iterable[Mapping[str, Any]], stopped_by: StoppedBy, duration_ms: int
+) -> Head:
+    outcome = Tally(pages).outcome(args.pages.scope or "**", duration_ms, stopped_by)
+    return head(outcome, Found(source=args.sitemap_url or ""))
+
+
+CRAWL_SITEMAP = Kind(
+    "crawl_sitemap",
+    parse_sitemap,
+    _crawl_sitemap,
+    _partial,
+    secrets=lambda args: args.pages.secrets,
+)

@@ -1,0 +1,393 @@
+"""What the Overview shows beside the record: its contract, what ended it, its newest picture.
+
+Read when the tab is in sight, off the loop, and again when the task has gone on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QObject, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QBrush, QImage, QPainter, QPaintEvent
+from PySide6.QtWidgets import QApplication, QGridLayout, QSizePolicy, QVBoxLayout, QWidget
+
+from engine.budgets import Level
+from engine.contracts.contract_views import ContractView
+from engine.model.display import display
+from engine.model.errors import EngineError
+from engine.model.records import TaskRecord, TaskView, Unreadable
+from engine.service.engine import Engine
+from engine.text import words
+from engine.text.catalogue import retold
+from engine.text.words import clock, count, failures_text, remarks
+from gui.details.budget_facts import GaugeLine
+from gui.details.facts import arguments_text
+from gui.engine_link.services import Desk
+from gui.i18n import language
+from gui.style.theme import PlainLabel, TonedLabel, plain_label, tone
+from gui.tasks.cell_painting import paint_bar
+
+# A task's budgets as thin bars, each with its name, its numbers, and a word for how it stands.
+
+BAR_WIDTH = 140
+SIGNS: dict[Level, str] = {"ok": "✓", "warning": "▲", "exceeded": "✖"}
+TONES: dict[Level, str] = {"ok": "good", "warning": "warning", "exceeded": "bad"}
+
+
+class BudgetBars(QWidget):
+    """One line for each budget that is set; hidden where none is."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._lines: list[_Line] = []
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(12)
+        self._grid.setVerticalSpacing(4)
+        self._grid.setColumnStretch(4, 1)
+        self.hide()
+
+    def show_lines(self, lines: Sequence[GaugeLine]) -> None:
+        """Show exactly these, in their order."""
+        while len(self._lines) < len(lines):
+            self._lines.append(self._add(len(self._lines)))
+        for number, shown in enumerate(self._lines):
+            shown.show_line(lines[number] if number < len(lines) else None)
+        self.setVisible(bool(lines))
+
+    def spoken(self) -> list[str]:
+        """Each line as a sentence."""
+        return [line.bar.accessibleName() for line in self._lines if line.bar.isVisibleTo(self)]
+
+    def _add(self, row: int) -> _Line:
+        line = _Line(
+            plain_label("", self, tone="muted"),
+            BudgetBar(self),
+            plain_label("", self),
+            TonedLabel("", "muted", self),
+        )
+        for column, part in enumerate((line.name, line.bar, line.used, line.state)):
+            self._grid.addWidget(part, row, column, Qt.AlignmentFlag.AlignVCenter)
+        return line
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    name: PlainLabel
+    bar: BudgetBar
+    used: PlainLabel
+    state: TonedLabel
+
+    def show_line(self, given: GaugeLine | None) -> None:
+        for part in (self.name, self.bar, self.used, self.state):
+            part.setVisible(given is not None)
+        if given is None:
+            return
+        word = words.say(f"budget.level.{given.level}")
+        for label, text in ((self.name, given.name), (self.used, given.used)):
+            if label.text() != text:
+                label.show_text(text)
+        self.state.show_text(f"{SIGNS[given.level]} {word}")
+        self.state.show_tone(TONES[given.level])
+        self.bar.show_fraction(given.fraction, TONES[given.level])
+        self.bar.setAccessibleName(f"{given.name}: {given.used}, {word}")
+
+
+class BudgetBar(QWidget):
+    """How much of a budget is used; beyond its limit it is framed as well."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._fraction, self._tone = 0.0, "good"
+        self.setFixedSize(self.sizeHint())
+
+    def sizeHint(self) -> QSize:
+        return QSize(BAR_WIDTH, self.fontMetrics().height())
+
+    def show_fraction(self, fraction: float, tone_name: str) -> None:
+        """`fraction` is 1 at the limit."""
+        if (fraction, tone_name) != (self._fraction, self._tone):
+            self._fraction, self._tone = fraction, tone_name
+            self.update()
+
+    def paintEvent(self, _: QPaintEvent) -> None:
+        painter, palette = QPainter(self), QApplication.palette()
+        room = QRectF(self.rect()).adjusted(0.5, 0, -0.5, 0)
+        fill = tone(self._tone, palette)
+        paint_bar(painter, room, min(1.0, self._fraction), fill, tone("track", palette))
+        if self._fraction > 1:
+            painter.setPen(fill)
+            painter.drawRect(QRectF(room.x(), room.center().y() - 5, room.width() - 1, 10))
+        painter.end()
+
+
+# What a task's contract asks for and how far that is: done, failed, skipped, missing.
+
+BAR_HEIGHT = 10
+LEAST_WIDTH, MOST_WIDTH = 160, 560
+_SAID_CHARS = 500
+_SOLID, _HATCH, _DOTS = (
+    Qt.BrushStyle.SolidPattern,
+    Qt.BrushStyle.BDiagPattern,
+    Qt.BrushStyle.Dense5Pattern,
+)
+
+
+class ContractPart(QWidget):
+    """A bar with its counts in words, and what the contract's guard says; hidden without one."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.bar = ContractBar(self)
+        self.counts = plain_label("", self, wrap=True)
+        self.guard = TonedLabel("", "muted", self)
+        self.forced = TonedLabel("", "warning", self)
+        for toned in (self.guard, self.forced):
+            toned.setWordWrap(True)
+        for label in (self.counts, self.guard, self.forced):
+            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(3)
+        for part in (self.bar, self.counts, self.guard, self.forced):
+            column.addWidget(part)
+        self.hide()
+
+    def show_contract(self, view: ContractView | None, problem: str = "") -> None:
+        """`problem` says why the contract of the task cannot be read."""
+        self.setVisible(view is not None or bool(problem))
+        self.bar.setVisible(view is not None)
+        self.counts.setVisible(view is not None)
+        self.forced.setVisible(view is not None and view.contract.forced is not None)
+        if view is None:
+            self.guard.show_tone("bad")
+            self.guard.show_text(problem)
+            return
+        self.bar.show_counts(*self._numbers(view))
+        self.counts.show_text(self._counts(view))
+        self.bar.setAccessibleName(self.counts.text())
+        guard = view.guard
+        self.guard.show_tone("good" if guard.allowed else "warning")
+        said = retold(guard.reason)
+        if not guard.allowed:
+            said = f"{said} {retold(guard.suggested_next_action)}"
+        self.guard.show_text(display(said, _SAID_CHARS))
+        if (forced := view.contract.forced) is not None:
+            told = self.tr("⚑ Completed by force by {0} at {1}: {2}")
+            by, why = display(forced.by, 80), display(forced.reason, _SAID_CHARS)
+            self.forced.show_text(told.format(by, clock(forced.at), why))
+
+    @staticmethod
+    def _numbers(view: ContractView) -> tuple[int, int, int, int | None]:
+        guard = view.guard
+        seen = guard.completed_count + guard.failed_count + guard.skipped_count
+        total = guard.expected_total
+        missing = None if total is None else max(0, total - seen)
+        return guard.completed_count, guard.failed_count, guard.skipped_count, missing
+
+    def _counts(self, view: ContractView) -> str:
+        done, failed, skipped, missing = self._numbers(view)
+        parts = [self.tr("{0} done").format(count(done))]
+        if failed:
+            parts.append(self.tr("{0} failed").format(count(failed)))
+        if skipped:
+            parts.append(self.tr("{0} skipped").format(count(skipped)))
+        if missing is None:
+            parts.append(self.tr("total not known"))
+        else:
+            total = view.guard.expected_total or 0
+            said = self.tr("{0} missing of {1}")
+            parts.append(said.format(count(missing), count(total)))
+        return " · ".join(parts)
+
+
+class ContractBar(QWidget):
+    """Done, failed, skipped and missing side by side; each has a pattern besides its colour."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._parts: tuple[int, int, int, int | None] = (0, 0, 0, 0)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setMinimumWidth(LEAST_WIDTH)
+        self.setMaximumWidth(MOST_WIDTH)
+
+    def sizeHint(self) -> QSize:
+        return QSize(MOST_WIDTH, BAR_HEIGHT + 2)
+
+    def show_counts(self, done: int, failed: int, skipped: int, missing: int | None) -> None:
+        """`missing` is None while no total is known."""
+        if (done, failed, skipped, missing) != self._parts:
+            self._parts = (done, failed, skipped, missing)
+            self.update()
+
+    def paintEvent(self, _: QPaintEvent) -> None:
+        painter, palette = QPainter(self), QApplication.palette()
+        done, failed, skipped, missing = self._parts
+        room = QRectF(0.5, 1, self.width() - 1, BAR_HEIGHT)
+        painter.fillRect(room, tone("track", palette))
+        whole = done + failed + skipped + (missing or 0)
+        x = room.x()
+        kinds = ((done, "good", _SOLID), (failed, "bad", _HATCH), (skipped, "muted", _DOTS))
+        for number, name, pattern in kinds:
+            # What there is of a kind is never painted as nothing.
+            width = max(3.0, room.width() * number / whole) if number else 0.0
+            part = QRectF(x, room.y(), min(width, room.right() - x), room.height())
+            painter.fillRect(part, QBrush(tone(name, palette), pattern))
+            x = part.right()
+        painter.setPen(tone("muted", palette))
+        painter.drawRect(room)
+        painter.end()
+
+
+NAME = "overview"
+EVERY_S = 1.0  # of a task that goes on
+PICTURE = QSize(240, 150)
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """`problem` says why the contract cannot be read; `picture` is small already."""
+
+    contract: ContractView | None = None
+    problem: str = ""
+    stopped_by: str = ""
+    remarks: tuple[str, ...] = ()
+    failures: str = ""
+    picture: QImage | None = None
+    arguments: str = ""  # of a record that the list has only a part of
+
+
+class Extras(QObject):
+    """`changed` carries what there is of the task that is looked at."""
+
+    changed = Signal(Extra)
+
+    def __init__(self, desk: Desk | None, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._desk = desk
+        self._view: TaskView | None = None
+        self._read: object = None
+        self._read_at = 0.0
+        self._soon = QTimer(self, singleShot=True)
+        self._soon.timeout.connect(self._ask)
+
+    @property
+    def can_read(self) -> bool:
+        return self._desk is not None
+
+    def look(self, view: TaskView | None) -> None:
+        """Show this task as it stands; None: nobody looks."""
+        if self._desk is None:
+            return
+        other = self._view is None or view is None or view.task_id != self._view.task_id
+        self._view = view
+        if other:
+            self._read = None
+            self._soon.stop()
+            self._desk.bridge.call_off(NAME)
+        if other and view is not None:
+            self.changed.emit(Extra())
+        if view is None or self._read == _state(view) or self._soon.isActive():
+            return
+        wait_s = 0.0 if other else max(0.0, self._read_at + EVERY_S - time.monotonic())
+        self._soon.start(int(wait_s * 1000))
+
+    def _ask(self) -> None:
+        view = self._view
+        if self._desk is None or view is None or not isinstance(view.entry, TaskRecord):
+            return
+        self._read, self._read_at = _state(view), time.monotonic()
+        record, ratio = view.entry, _scale(self.parent())
+
+        async def work(engine: Engine) -> Extra:
+            contract, problem = await _contract(engine, record)
+            summary = await _summary(engine, record)
+            stopped_by = summary.get("stopped_by")
+            return Extra(
+                contract,
+                problem,
+                stopped_by if isinstance(stopped_by, str) else "",
+                tuple(remarks(summary)),
+                failures_text(summary),
+                await _picture(engine, record, ratio),
+                await _arguments(engine, record),
+            )
+
+        self._desk.bridge.ask(work, self.changed.emit, lambda _: None, name=NAME)
+
+
+def _state(view: TaskView) -> object:
+    """What makes reading again worth while."""
+    entry = view.entry
+    return getattr(entry, "status", ""), view.units, getattr(entry, "engine", None)
+
+
+def _scale(parent: QObject | None) -> float:
+    ratio = getattr(parent, "devicePixelRatioF", None)
+    return float(ratio()) if ratio is not None else 1.0
+
+
+async def _contract(engine: Engine, record: TaskRecord) -> tuple[ContractView | None, str]:
+    named = record.engine.contract_id if record.engine is not None else None
+    if not named:
+        return None, ""
+    try:
+        return await engine.contract(named, items=False), ""
+    except EngineError as error:
+        return None, language.told(error)
+
+
+async def _summary(engine: Engine, record: TaskRecord) -> Mapping[str, Any]:
+    """What the result says of the whole task; nothing where there is none."""
+    if not record.is_terminal:
+        return {}
+    try:
+        head: Mapping[str, Any] = await engine.head(record.task_id)
+    except EngineError:
+        return {}
+    summary = head.get("summary")
+    return summary if isinstance(summary, Mapping) else head
+
+
+def is_cut(record: TaskRecord | Unreadable) -> bool:
+    """Does the list have only a part of the arguments?"""
+    return isinstance(record, TaskRecord) and record.args_summary.get("_truncated") is True
+
+
+async def _arguments(engine: Engine, record: TaskRecord) -> str:
+    if not is_cut(record):
+        return ""
+    try:
+        whole = (await engine.get(record.task_id)).entry
+    except EngineError:
+        return ""
+    args = whole.args_summary if isinstance(whole, TaskRecord) else {}
+    return await asyncio.to_thread(arguments_text, args)
+
+
+async def _picture(engine: Engine, record: TaskRecord, ratio: float) -> QImage | None:
+    try:
+        files = await engine.reading.files(record.task_id)
+        pictures = [file for file in files if file.is_picture]
+        if not pictures:
+            return None
+        newest = max(pictures, key=lambda file: file.changed_at)
+        data = await engine.reading.picture(record.task_id, newest.name)
+    except EngineError:
+        return None
+    return await asyncio.to_thread(_made_small, data, ratio) if data else None
+
+
+def _made_small(data: bytes, ratio: float) -> QImage | None:
+    """The picture, fitting into `PICTURE`; None for what is none. Slow: for a thread."""
+    from gui.style.picture import decoded  # with the first picture, not with the window
+
+    image, _ = decoded(data, PICTURE * ratio)
+    if image.isNull():
+        return None
+    image.setDevicePixelRatio(ratio)
+    return image
