@@ -21,7 +21,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 from engine.browser.chromium.cookie_jar import CookieJar
 from engine.browser.egress.egress_policy import without_credentials
 from engine.browser.egress.navigation_filter import Ward, frames_of
-from engine.browser.page.extraction_options import WORLD, question, script
+from engine.browser.page.extraction_options import WORLD, compact, question, script
 from engine.browser.page.failures import net_failure, no_answer
 from engine.browser.page.held_open import HeldOpen
 from engine.browser.page.module_imports import imported, is_importing
@@ -122,7 +122,7 @@ _GOING_AWAY = ("context was destroyed", "context with specified id", "navigated"
 @cache
 def first_script() -> str:
     """What a context puts into every document before the page's own scripts."""
-    return f"{script('pending')}({json.dumps(PENDING)});"
+    return compact(f"{script('pending')}({json.dumps(PENDING)});")
 
 
 class Tab:
