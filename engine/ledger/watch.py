@@ -289,10 +289,12 @@ class Watch:
             overflow = "the system dropped change notices"
         else:
             overflow = ""
-        look = asyncio.ensure_future(asyncio.to_thread(self._listening.mend))
-        if not (await asyncio.wait({look}, timeout=ANSWER_S))[0]:
-            self._tell("silent", f"{self.root}: {SILENT_WORDS}")
-        gone, self.deaf = await look
+        words = f"{self.root}: {SILENT_WORDS}"
+        silent = asyncio.get_running_loop().call_later(ANSWER_S, self._tell, "silent", words)
+        try:
+            gone, self.deaf = await asyncio.to_thread(self._listening.mend)
+        finally:
+            silent.cancel()
         trouble = self.deaf or overflow
         if gone:
             state, reason = "gone", gone

@@ -150,7 +150,7 @@ def _cells(number: int, step: Step) -> tuple[str, ...]:
 
 
 AGAIN_MS = 400
-_CHARS_COMMANDS_TAB = 60_000
+_MOST_CHARS = 60_000
 
 
 class Commands(DetailTab):
@@ -347,4 +347,4 @@ def step_text(step: Mapping[str, Any]) -> str:
 
 def _pretty(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
-    return display_lines(text, _CHARS_COMMANDS_TAB)
+    return display_lines(text, _MOST_CHARS)

@@ -227,7 +227,7 @@ Keys = tuple[SortKey, ...]
 N = TypeVar("N", str, int)
 _MOST: Final = 6  # orders that are kept beside those that are wanted, the latest used
 _MENDED: Final = 64  # more than a 64th of the rows are not mended one by one: a sort is quicker
-_MANY_ORDER_CACHE: Final = 8
+_RESORT_SHARE: Final = 8
 
 
 def orders_of(keys: Keys) -> tuple[Order, ...]:
@@ -291,7 +291,7 @@ class KnownOrders:
     def only(self, some: Sequence[Row], keys: Keys) -> list[str]:
         """The ids of these in this order; they stand as they do in the rows."""
         wanted, names = bytearray(len(self._numbered.names)), self._numbered.names
-        if len(some) * _MANY_ORDER_CACHE < len(self._rows):
+        if len(some) * _RESORT_SHARE < len(self._rows):
             for row in some:
                 wanted[self.arrival[row.task_id]] = 1
         else:  # to look for very many names costs more than to look at every row

@@ -332,3 +332,31 @@ async def test_stopping_leaves_no_thread_and_no_open_file(
     after = {thread for thread in threading.enumerate() if "asyncio" not in thread.name}
     assert after <= before[0]
     assert len(os.listdir("/proc/self/fd")) == before[1]
+
+
+async def test_a_stop_while_the_disk_is_slow_leaves_no_task_behind(tmp_path: Path) -> None:
+    held, go = threading.Event(), threading.Event()
+
+    def slow(_: Path) -> str:
+        if armed:
+            held.set()
+            go.wait(SOON_S)
+        return ""
+
+    armed = False
+    async with watching(tmp_path, scan_s=0.05, doubt=slow) as watch:
+        armed = True
+        tmp_path.rename(tmp_path.with_name("away"))
+        tmp_path.mkdir()  # a root made again is judged again
+        assert await asyncio.to_thread(held.wait, SOON_S)
+        stopping = asyncio.create_task(watch.stop())
+        async with asyncio.timeout(SOON_S):
+            while watch._keeper is not None:
+                await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        try:
+            running = asyncio.all_tasks() - {asyncio.current_task(), stopping}
+            assert {task.get_name() for task in running} <= {"watch-keeper"}
+        finally:
+            go.set()
+        await stopping
