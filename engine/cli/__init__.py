@@ -1,4 +1,4 @@
-"""`octask`: a renderer of the verbs; the one part of the engine that reads the environment."""
+"""`octask`, the command line; the only package of the engine that reads the environment."""
 
 from __future__ import annotations
 

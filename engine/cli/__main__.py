@@ -1,4 +1,4 @@
-"""`python -m engine.cli`: octask, also where its script is not on the path."""
+"""`python -m engine.cli`: octask without its script on the path."""
 
 from engine.cli import main
 

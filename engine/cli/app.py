@@ -1,4 +1,4 @@
-"""The commands: built from the table of verbs, and `start`, `watch`, `doctor`, which show more."""
+"""Commands of octask: generated from the verb table, and others with their own output."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def octask(**_: Any) -> None:
 
 
 def resolve(home: Path | None, root: Path | None, as_json: bool) -> Settings:
-    """The settings that the options mean, or the end with a sentence."""
+    """Return the settings for the options, or exit with an error."""
     try:
         return settings_from(home, root)
     except EngineError as error:
@@ -77,7 +77,7 @@ def _command(verb: Verb) -> click.Command:
 
 
 def _add(verb: Verb) -> None:
-    """Put a verb on the command line: `contract start` becomes `start` of the group `contract`."""
+    """Add a verb: `contract start` becomes `start` in the group `contract`."""
     head, _, _ = verb.name.rpartition(" ")
     group: click.Group = octask
     if head:
@@ -87,7 +87,7 @@ def _add(verb: Verb) -> None:
     group.add_command(_command(verb))
 
 
-# What a group of verbs is about, for `octask --help`.
+# Help of the verb groups in `octask --help`.
 GROUPS: dict[str, str] = {
     "recording": "What a recording can become.",
     **goals.GROUPS,
@@ -117,7 +117,7 @@ def _param(param: Param) -> click.Parameter:
 
 
 def _bare(param: Param) -> click.Parameter:
-    """The same value without its name in front, as in `task-run start GOAL`."""
+    """Build the positional form of an option, as in `task-run start GOAL`."""
     return click.Argument([_BARE + param.name], required=False, metavar=f"[{param.name.upper()}]")
 
 
@@ -171,7 +171,7 @@ def _reap(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: boo
     async def reap(engine: Engine) -> tuple[list[TaskView], tuple[EngineError, ...], int]:
         records = await verb.call(engine, given)
         views, left = [await engine.get(record.task_id) for record in records], engine.unreaped
-        # What cannot be read is listed so: it is no orphan any more that could be ended.
+        # Unreadable tasks are listed as such: they are no longer orphans that could be ended.
         named = [str(one.fields["task_id"]) for one in left if isinstance(one, TaskUnreadable)]
         entries = [(await engine.get(task_id)).entry for task_id in named]
         unjudged.update(engine.unjudged)

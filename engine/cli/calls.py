@@ -1,4 +1,4 @@
-"""A verb from a shell: open the engine, call, close; errors and Ctrl-C become exit codes."""
+"""Call a verb: open the engine, call, close; errors and Ctrl-C become exit codes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ BY_STATUS: dict[str, int] = {
 BY_ERROR: tuple[tuple[type[EngineError], int], ...] = (
     (InvalidArguments, BAD_USAGE),
     (NotATaskId, BAD_USAGE),
-    (LedgerAway, FAILED),  # a run that was lost, and no wrong id
+    (LedgerAway, FAILED),  # a lost run, not a wrong id
     (TaskNotFound, NOT_FOUND),
     (WaitTimeout, WAIT_TIMEOUT),
     (NotAnId, BAD_USAGE),
@@ -63,12 +63,12 @@ BY_ERROR: tuple[tuple[type[EngineError], int], ...] = (
 
 
 def exit_code(error: EngineError) -> int:
-    """The exit code that an error means; whatever is not told apart is 1."""
+    """Return the exit code of an error; 1 by default."""
     return next((code for kind, code in BY_ERROR if isinstance(error, kind)), FAILED)
 
 
 def status_code(view: TaskView) -> int:
-    """The exit code of a task that has ended."""
+    """Return the exit code of an ended task."""
     entry = view.entry
     return BY_STATUS.get(entry.status, FAILED) if isinstance(entry, TaskRecord) else FAILED
 
@@ -80,7 +80,7 @@ def call(
     accepts: bool = False,
     as_json: bool = False,
 ) -> T:
-    """Run `work` on an open engine and return what it returns; a refusal ends the program."""
+    """Run `work` on an open engine and return its result; an error ends the program."""
     log_to_file()
     try:
         return asyncio.run(_opened(settings, work, accepts))
@@ -98,7 +98,7 @@ def call_on_all(
     accepts: bool = False,
     as_json: bool = False,
 ) -> T:
-    """As `call`, for work on all tasks: refused where their folder is away, and so seems empty."""
+    """As `call`, for work on all tasks: refused if their folder is missing and only seems empty."""
     try:
         check_there(settings)
     except EngineError as error:
@@ -107,7 +107,7 @@ def call_on_all(
 
 
 def _tell_missing(settings: Settings, error: TaskNotFound, as_json: bool) -> None:
-    """Say beside "no such task" that the whole ledger is away, where the error does not."""
+    """Add to "no such task" that the whole ledger is missing, unless the error says so."""
     if isinstance(error, LedgerMissing | LedgerAway) or as_json:
         return
     try:
@@ -126,7 +126,7 @@ async def _opened(settings: Settings, work: Callable[[Engine], Awaitable[T]], ac
 
 
 def refuse(error: EngineError, *, as_json: bool) -> NoReturn:
-    """Say what was refused and how to go on, and end with its exit code."""
+    """Print the error and its advice, and exit with its code."""
     if as_json:
         print_json({"error": described(error)}, indent=None)
     elif isinstance(error, InvalidArguments):
@@ -145,13 +145,13 @@ def refuse(error: EngineError, *, as_json: bool) -> NoReturn:
 
 
 def tell_unknown_ledgers(query: str) -> None:
-    """Say it if a query asks for another ledger than this: it finds nothing, and is no mistake."""
+    """Warn if a query names another ledger: it finds nothing, but is valid."""
     for one in unknown_values(query, {"root": (HERE,)}):
         click.echo(display(str(one)), err=True)
 
 
 def described(error: EngineError) -> dict[str, Any]:
-    """An error as data: the same code and words that people see."""
+    """Encode an error with the code and sentences that users see."""
     found: dict[str, Any] = {"code": error.code, "title": error.title, "message": str(error)}
     if error.advice:
         found["advice"] = error.advice
@@ -172,9 +172,9 @@ def described(error: EngineError) -> dict[str, Any]:
 
 
 class Interrupts:
-    """Ctrl-C and SIGTERM: the first asks `soft`, the second ends the program at once with 130.
+    """Handle Ctrl-C and SIGTERM: the first calls `soft`, the second exits at once with 130.
 
-    `last` is called right before that end, in which no block is left in order.
+    `last` is called right before that exit, which skips every `finally`.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            # signal.signal and not the loop's own: Windows has no add_signal_handler.
+            # Not loop.add_signal_handler, which Windows does not have.
             self._before[number] = signal.signal(
                 number, lambda *_: loop.call_soon_threadsafe(self._interrupted)
             )
@@ -201,6 +201,6 @@ class Interrupts:
     def _interrupted(self) -> None:
         if self._asked:
             self._last()
-            os._exit(KILLED)  # the browser goes with us: its driver reads our pipe's end
+            os._exit(KILLED)  # the browser ends too: its driver reads the end of our pipe
         self._asked = True
         self._soft()

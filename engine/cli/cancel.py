@@ -1,4 +1,4 @@
-"""`octask cancel`: by ids, or all that match a query, shown before anybody is asked to stop."""
+"""`octask cancel`: by ids, or all that match a query, after a preview."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SKIPPED = {
 
 
 def cancel(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    """Ask tasks to stop. What a query matches is shown first, and then fixed."""
+    """Cancel tasks; the matches of a query are shown first, and then fixed."""
     dry = given["dry_run"]
     call = call_on_one if given["all_matching"] is None else call_on_all
     asks = given["all_matching"] is not None and not given["yes"] and not as_json and _watched()
@@ -56,7 +56,7 @@ async def _stop(
 
 
 def _watched() -> bool:
-    """Is there a person who can be asked?"""
+    """Return whether a user can answer a question."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -70,7 +70,7 @@ def _confirmed(number: int) -> bool:
 
 
 def _show(plan: Plan) -> None:
-    """What would happen to how many, and to which."""
+    """Print the number of tasks by effect, and the tasks."""
     for view in plan.views:
         click.echo(f"{view.task_id}  {words.status_word(view)}  {words.task_name(view)}")
     for fate in REACHED:
@@ -95,7 +95,7 @@ def _show_json(plan: Plan) -> None:
 
 
 def _report(stopped: Stopped, views: list[TaskView], as_json: bool) -> None:
-    """Which tasks were asked to stop, which had ended, which refused."""
+    """Print which tasks were cancelled, which had ended, which refused."""
     if as_json:
         refused = [described(error) for error in stopped.refused]
         print_json({"tasks": [view_data(view) for view in views], "refused": refused})

@@ -1,6 +1,6 @@
-"""A task in the background: one worker process that owns it before the command returns.
+"""Background task: one worker process owns it before the command returns.
 
-The request reaches the worker by pipe, never by argument or file: it may hold a password.
+The request reaches the worker by pipe, never by argument or file, as it may hold a password.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ HIDDEN_VERB = "_worker"
 
 
 def worker_command() -> list[str]:
-    """How to start this very program as a worker; a packaged one has no interpreter to call."""
+    """Return the command line of a worker; a packaged program has no separate interpreter."""
     if getattr(sys, "frozen", False):
         return [sys.executable, HIDDEN_VERB]
-    # -P: a module that lies in the folder of the moment must not be taken for one of ours
+    # -P: a module in the working folder must not shadow one of ours
     return [sys.executable, "-P", "-m", "engine.cli", HIDDEN_VERB]
 
 
 def detach(settings: Settings, request: dict[str, Any]) -> dict[str, Any]:
-    """Start the task in a worker and return its record as the worker wrote it down.
+    """Start the task in a worker and return its record.
 
     Raises:
-        WorkerFailed: the worker refused the request, or ended before it had taken it.
+    WorkerFailed: the worker refused the request, or ended before it owned the task.
     """
     place = {
         "home": str(settings.home),
@@ -51,9 +51,9 @@ def detach(settings: Settings, request: dict[str, Any]) -> dict[str, Any]:
             worker.stdin.write(json.dumps({"place": place, "request": request}).encode())
             worker.stdin.close()
         except BrokenPipeError:
-            pass  # it ended already; what it had to say is in its answer
+            pass  # it has ended already; its answer has the reason
         answer = worker.stdout.readline()
-    worker.returncode = 0  # it lives on by design: no warning when this handle goes
+    worker.returncode = 0  # it outlives this handle by design: no warning on deletion
     return _answer(answer)
 
 
@@ -69,7 +69,7 @@ def _answer(line: bytes) -> dict[str, Any]:
 
 
 def _told(error: dict[str, Any]) -> EngineError:
-    """The worker's refusal, as the error that it was."""
+    """Rebuild the worker's error."""
     from engine.model.errors import InvalidArguments, Problem
 
     if error.get("problems"):
@@ -78,7 +78,7 @@ def _told(error: dict[str, Any]) -> EngineError:
 
 
 def _apart() -> dict[str, Any]:
-    """Out of this terminal's reach: its Ctrl-C and its closing are not meant for the worker."""
+    """Return process options that detach the worker from this terminal's Ctrl-C and hangup."""
     if sys.platform == "win32":
         flags = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW
         return {"creationflags": flags}

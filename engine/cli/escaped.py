@@ -1,4 +1,4 @@
-"""JSON for programs that may end up on a terminal all the same: nothing in it steers one."""
+"""JSON output in which no character controls a terminal."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 
 import click
 
-# DEL and the eight-bit controls, marks and overrides of direction, what is seen by nobody, line
-# separators, and halves of surrogate pairs, which no encoder takes. JSON escapes the rest itself.
+# DEL and C1 controls, direction marks and overrides, invisible characters, line separators, and
+# lone surrogates, which no encoder accepts. JSON escapes the others itself.
 _STEERING = re.compile(
     "[\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ufeff\ufff9-\ufffb]"
@@ -16,11 +16,11 @@ _STEERING = re.compile(
 
 
 def json_text(data: object, indent: int | None = 2) -> str:
-    """`data` as JSON that every terminal can show and none obeys: what could, stands as escapes."""
+    """Encode `data` as JSON with unsafe characters as escapes."""
     text = json.dumps(data, ensure_ascii=False, indent=indent)
     return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def as_json(data: object, indent: int | None = 2) -> None:
-    """One JSON document on standard output."""
+    """Print one JSON document on standard output."""
     click.echo(json_text(data, indent))

@@ -1,4 +1,4 @@
-"""What a value would look like that is taken: the way out of an option's mistake, to be copied."""
+"""Example values for an option's error message, ready to be copied."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MOST_CHARS: Final = 80
 
 
 def as_typed(text: str) -> str:
-    """`text` as one word of the shell: cmd.exe knows no single quotes."""
+    """Quote `text` as one word of the shell: cmd.exe knows no single quotes."""
     return subprocess.list2cmdline([text]) if os.name == "nt" else shlex.quote(text)
 
 
 def json_example(option: str, given: str) -> str:
-    """A JSON object for `option`; a list of names in a contract is made of what was typed."""
+    """Build a JSON object for `option`; a list of names in a contract reuses the input."""
     value = OF_JSON[option]
     names = [one.strip() for one in given.split(",")]
     short = len(names) <= MOST_ITEMS and len(given) <= MOST_CHARS
@@ -37,13 +37,13 @@ def json_example(option: str, given: str) -> str:
 
 
 class Number(click.IntRange):
-    """A whole number; who gives none is told what one looks like."""
+    """Whole number whose error message has an example."""
 
     name = "integer"
     example = 30
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number, or `BadParameter` with an example."""
+        """Return the number, or raise `BadParameter` with an example."""
         try:
             int(value)
         except ValueError:

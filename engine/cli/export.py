@@ -1,4 +1,4 @@
-"""`octask export`: to a file with a bar, or into a pipe; Ctrl-C leaves nothing behind."""
+"""`octask export`: to a file with a bar, or to a pipe; Ctrl-C leaves no partial file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from engine.verbs.results import order_of
 
 
 def export(_: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    """Export one task; what is partial or left out is said on standard error."""
+    """Export one task; partial or omitted data is reported on standard error."""
     output = given["output"]
 
     async def work(engine: Engine) -> Exported:
@@ -60,7 +60,7 @@ def _tell(made: Exported) -> None:
 
 
 class _Bar:
-    """How much has been read, where a person looks at standard error."""
+    """Progress bar of the read bytes, on a terminal only."""
 
     def __init__(self, watch: Watch, *, shown: bool) -> None:
         columns = (BarColumn(bar_width=30), DownloadColumn(), TextColumn("{task.fields[rows]}"))
@@ -91,10 +91,10 @@ class _Bar:
 
 @contextmanager
 def _standard_output() -> Iterator[BinaryIO]:
-    """Where text goes that was asked for on standard output; a terminal gets it made safe."""
+    """Yield standard output as a binary stream; for a terminal the text is sanitised."""
     sys.stdout.flush()
     if sys.stdout.isatty():
-        # Raw streams are taken by a buffered writer, whatever the type of its argument says.
+        # BufferedWriter accepts raw streams, against the type of its argument.
         with io.BufferedWriter(_Terminal()) as out:
             yield cast(BinaryIO, out)
         return
@@ -103,7 +103,7 @@ def _standard_output() -> Iterator[BinaryIO]:
 
 
 class _Terminal(io.RawIOBase):
-    """A terminal would obey what a page has put in: it gets plain text only."""
+    """Stream to a terminal, which would execute escapes of a page: writes sanitised text."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")

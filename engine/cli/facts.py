@@ -1,4 +1,4 @@
-"""What `octask get` tells of a task beside its state: run, contract, commands, how it ended."""
+"""Facts that `octask get` prints after the state: run, contract, commands, end."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from engine.text import words
 from engine.text.cli_messages import say
 from engine.text.words import clock
 
-# How a task's budgets stand, as `octask get` tells it.
+# Budgets of a task in `octask get`.
 
 
 def budget_lines(state: EnvelopeState) -> Iterator[str]:
-    """What `octask get` says of an envelope, and of a task that has budgets."""
+    """Yield the lines of an envelope, or of a task with budgets."""
     if state.objective:
         yield _line("objective", state.objective)
     if state.phase:
@@ -57,13 +57,13 @@ def _line(name: str, text: str) -> str:
     return f"{name + ':':<10} {display(text, 500)}"
 
 
-MOST_SLICES: Final = 64  # MiB of events that are looked through for what was refused
+MOST_SLICES: Final = 64  # MiB of events searched for blocked requests
 MOST_REFUSED: Final = 20
-NOT_ENDED: Final = {"pending": "·", "running": "…"}  # the signs of the others are `octask run`'s
+NOT_ENDED: Final = {"pending": "·", "running": "…"}  # signs of the other states are in `run_show`
 
 
 async def told(engine: Engine, view: TaskView) -> list[str]:
-    """The lines that matter for this kind of task, the shortest first."""
+    """Return the lines for this kind of task, the shortest first."""
     record = view.entry
     if not isinstance(record, TaskRecord):
         return []
@@ -84,7 +84,7 @@ async def told(engine: Engine, view: TaskView) -> list[str]:
 
 
 async def data(engine: Engine, view: TaskView) -> dict[str, Any]:
-    """The same for a program: `envelope`, and of a contract what `contract show` answers."""
+    """Return the facts for programs: `envelope`, and the contract as in `contract show`."""
     record, found = view.entry, dict[str, Any]()
     if not isinstance(record, TaskRecord):
         return found
@@ -93,7 +93,7 @@ async def data(engine: Engine, view: TaskView) -> dict[str, Any]:
         found["envelope"] = budget_data(budgets)
     link = record.engine.contract_id if record.engine is not None else None
     if link:
-        with suppress(EngineError):  # `contract show` says what is wrong with it
+        with suppress(EngineError):  # `contract show` reports the error
             found |= await _contract_data(engine, link)
     return found
 
@@ -120,7 +120,7 @@ async def _commands(engine: Engine, task_id: str) -> list[str]:
 
 
 def _each(task: Mapping[str, Any]) -> Iterator[str]:
-    """Each command with how it went."""
+    """Yield each command with its state."""
     yield say("field.commands")
     lines = Lines(several=False)
     for number, command in enumerate(task["commands"]):
@@ -130,7 +130,7 @@ def _each(task: Mapping[str, Any]) -> Iterator[str]:
 
 
 async def _recording(engine: Engine, task_id: str) -> list[str]:
-    """How it ended, and what of it never opened."""
+    """Return how a recording ended, and the pages that did not open."""
     try:
         head = await engine.head(task_id)
     except EngineError as error:
@@ -139,14 +139,12 @@ async def _recording(engine: Engine, task_id: str) -> list[str]:
     by = str(head.get("stopped_by") or "")
     try:
         return [_fact_line("ended by", say(f"recording.by.{by}")), *noticed] if by else noticed
-    except KeyError:  # a word that only a newer version knows
+    except KeyError:  # a value of a newer version
         return [_fact_line("ended by", by), *noticed]
 
 
 async def _crawl(engine: Engine, task_id: str) -> list[str]:
-    """Whether a crawl ended at its limit of pages, the sorts of its failed pages, which links it
-    could have followed as well, and which of its pages may not be what they should.
-    """
+    """Return remarks on a crawl: page limit, failures, unfollowed links, doubtful pages."""
     try:
         summary = (await engine.head(task_id)).get("summary")
     except EngineError as error:
@@ -162,12 +160,12 @@ async def _crawl(engine: Engine, task_id: str) -> list[str]:
     if isinstance(left, int) and left:
         message = "crawl.routes.one" if left == 1 else "crawl.routes"
         lines.append(_fact_line("left out", say(message, count=words.count(left))))
-    others = {**summary, "links_fragments": 0}  # told above, with the option that follows them
+    others = {**summary, "links_fragments": 0}  # printed above, with the option that follows them
     return lines + [_fact_line("noticed", remark) for remark in words.remarks(others)]
 
 
 async def _refused(engine: Engine, task_id: str) -> list[str]:
-    """Which addresses its browser may not reach, and why: the first of them."""
+    """Return the first addresses that the egress policy blocked, with the reasons."""
     found, offset = Refusals(), 0
     for _ in range(MOST_SLICES):
         part = await engine.events(task_id, offset)

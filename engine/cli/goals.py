@@ -1,4 +1,4 @@
-"""What the verbs of contracts and task runs answer, in lines for people; JSON for programs."""
+"""Output of contracts and task runs: lines for users, JSON for programs."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from engine.text import words
 from engine.text.cli_messages import say
 from engine.verbs import Verb
 
-LONGEST = 200  # characters of a text from outside on one line
+LONGEST = 200  # characters of an external text on one line
 Lines = Callable[[Mapping[str, Any]], Iterator[str]]
 
 
 def answer(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    """Call the verb and print what it returns."""
+    """Call the verb and print its result."""
     found = call(settings, lambda engine: verb.call(engine, given), as_json=as_json)
     _print(verb.name, found, as_json)
 
 
 def complete(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    """End something; who forces is the user, unless an agent's name is known."""
+    """End a task or run; a force is recorded under the agent's name, else the user's."""
     by = given["by"] or settings.agent_id or whoami()
     answer(verb, settings, {**given, "by": by}, as_json)
 
 
 def check(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    """Print the guard's word; exit code 5 says "not yet"."""
+    """Print the guard; exit code 5 means "not yet"."""
     found = call(settings, lambda engine: verb.call(engine, given), as_json=as_json)
     _print(verb.name, found, as_json)
     sys.exit(0 if found["completion_guard"]["allowed"] else GUARD_REFUSED)
@@ -52,7 +52,7 @@ def _print(name: str, found: Mapping[str, Any], as_json: bool) -> None:
 
 
 def contract_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """A contract with its counts, its cursor, and what its guard says."""
+    """Yield a contract with its counts, its cursor and its guard."""
     contract = found["bulk_progress_contract"]
     yield _contract_line(contract)
     yield from _field("contract.cursor", contract.get("cursor"))

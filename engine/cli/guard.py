@@ -1,4 +1,4 @@
-"""Around every command: what goes wrong ends as a sentence and an exit code, no traceback."""
+"""Convert every failure of a command to a sentence and an exit code, without traceback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def mend_streams() -> None:
-    """Give the program streams that take every text, also where it was started without any."""
+    """Make standard streams accept every text, and replace missing ones by the null device."""
     for name in ("stdin", "stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -29,17 +29,17 @@ def mend_streams() -> None:
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
         elif isinstance(stream, io.TextIOWrapper) and name != "stdin":
-            stream.reconfigure(errors="backslashreplace")  # a code page that lacks the letter
+            stream.reconfigure(errors="backslashreplace")  # a code page may lack the character
 
 
 def guarded() -> int:
-    """Run the command that was typed; its exit code."""
+    """Run the command line; return the exit code."""
     try:
         code = _run()
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        _forget_stdout()  # the reader left (`| head`): not an error
+        _forget_stdout()  # the reader closed the pipe (`| head`): no error
         return OK
     except OSError as error:
         _forget_stdout()
@@ -63,14 +63,14 @@ def _run() -> int:
     except EngineError as error:
         refuse(error, as_json="--json" in sys.argv)
     except SystemExit as ended:
-        if sys.stdout is not stdout:  # click muffles it, and ends with 1, when the reader left
+        if sys.stdout is not stdout:  # click replaces stdout and exits with 1 after a broken pipe
             raise BrokenPipeError from None
         return ended.code if isinstance(ended.code, int) else FAILED
     return answer if isinstance(answer, int) else OK
 
 
 def _misused(error: click.ClickException, *, as_json: bool) -> int:
-    """Say which word was not understood: it is the user's own, and may come from anywhere."""
+    """Print a usage error, sanitised, because it quotes the user's input."""
     if as_json:
         message = error.format_message()
         told = {"code": "bad_usage", "title": say("usage"), "message": message}
@@ -90,6 +90,6 @@ def _failed(*sentences: str) -> int:
 
 
 def _forget_stdout() -> None:
-    """Nothing can be written there any more; the interpreter must not try at its end."""
+    """Redirect stdout to the null device, so that the interpreter's final flush cannot fail."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

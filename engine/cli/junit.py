@@ -1,5 +1,7 @@
-"""A JUnit report of command tasks, for a build server: a suite for each task, a case for each
-command, pictures attached by path."""
+"""JUnit report of command tasks: one suite per task, one case per command.
+
+Screenshots are attached by path.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,12 @@ from engine.ledger.files import Folder, Unusable
 from engine.model.display import display_lines
 from engine.model.errors import EngineError
 
-_NOT_XML: Final = re.compile("[\ufffe\uffff]")  # beside what `display_lines` takes out
+# In addition to the characters that `display_lines` replaces.
+_NOT_XML: Final = re.compile("[\ufffe\uffff]")
 
 
 class ReportNotWritten(EngineError):
-    """The tasks have run, and the report on them cannot be written where it was wanted."""
+    """The tasks have run, but their report cannot be written."""
 
     code = "report_not_written"
     title = "The report was not written"
@@ -29,7 +32,7 @@ class ReportNotWritten(EngineError):
 
 
 def report(tasks: Iterable[tuple[Mapping[str, Any], Path]]) -> bytes:
-    """The document: each task in the shape of seed 002, with the folder that it lies in."""
+    """Build the report from tasks in the form of seed 002, with their folders."""
     root = Xml.Element("testsuites", name="octask")
     for task, folder in tasks:
         root.append(_suite(task, folder))
@@ -42,14 +45,15 @@ def report(tasks: Iterable[tuple[Mapping[str, Any], Path]]) -> bytes:
 
 
 def write_report(path: Path, data: bytes) -> None:
-    """Put the report in place, whole or not at all.
+    """Write the report atomically.
 
     Raises:
-        ReportNotWritten: it cannot be written there.
+    ReportNotWritten: it cannot be written there.
     """
     try:
         with Folder.at(str(path.absolute().parent)) as place:
-            temp = f".report-{secrets.token_hex(8)}.tmp"  # not of its name, which may be long
+            # Its own name, as `path.name` may be too long.
+            temp = f".report-{secrets.token_hex(8)}.tmp"
             place.replace(path.name, [data], temp=temp, durable=False)
     except Unusable as error:
         raise ReportNotWritten(path=str(path), reason=str(error)) from error
@@ -69,7 +73,7 @@ def _suite(task: Mapping[str, Any], folder: Path) -> Xml.Element:
         _case(task, number, command, folder) for number, command in enumerate(commands, start=1)
     ]
     told = any(case.find("failure") is not None for case in cases)
-    if task["status"] == "failed" and not told:  # its process died, or a budget ran out
+    if task["status"] == "failed" and not told:  # its process died, or a budget was exceeded
         cases.append(_task_error(task))
     suite.extend(cases)
     for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
@@ -137,5 +141,5 @@ def _seconds(began: Any, ended: Any) -> str:
 
 
 def _clean(value: object) -> str:
-    """What XML may hold, and no terminal that the report is shown on obeys."""
+    """Replace characters that XML forbids or a terminal would execute."""
     return _NOT_XML.sub("\ufffd", "" if value is None else display_lines(str(value)))

@@ -1,4 +1,4 @@
-"""Which home, root and browser a command works on: options first, then the environment."""
+"""Home, root and browser of a command: options first, then the environment."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from engine.text.cli_messages import say
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-ANSWER_S = 2.0  # a folder that has not answered by then is told of
+ANSWER_S = 2.0  # a folder that has not answered by then is reported
 
 
 def _folder(given: str | Path) -> Path:
-    """An empty text is most often a variable that is not set, and never means this very folder."""
+    """Reject an empty path: an unset variable must not mean the working folder."""
     if not str(given).strip():
         raise click.BadParameter("give the name of a folder; this is empty")
     return Path(given)
 
 
 def place_options(command: F) -> F:
-    """`--home`, `--root` and `--json`, which every verb has, behind its name or before it."""
+    """Add `--home`, `--root` and `--json` to a command, accepted before and after its name."""
     for option in (
         click.option(
             "--json", "as_json", is_flag=True, help="Write JSON, for programs.", callback=_inherited
@@ -49,20 +49,20 @@ def place_options(command: F) -> F:
 
 
 def _inherited(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """What was given here, else what stands before the verb (`octask --root DIR list`)."""
+    """Return the option's value, else the one before the command (`octask --root DIR list`)."""
     if value or ctx.parent is None or param.name is None:
         return value
     return ctx.find_root().params.get(param.name, value)
 
 
 def settings_from(home: Path | None, root: Path | None) -> Settings:
-    """Settings for what was asked, see `Settings.chosen`.
+    """Return the settings for the options, see `Settings.chosen`.
 
-    Others who could change the tasks are told of, once for each command, beside the answer.
+    Warns once per command on standard error if other users could change the tasks.
 
     Raises:
-        LedgerUnusable: OPENCHROME_TASK_ROOT is not an absolute path, no home is known, or the
-            folder does not answer.
+    LedgerUnusable: OPENCHROME_TASK_ROOT is not an absolute path, no home is known, or the
+    folder does not answer.
     """
     settings = bare_settings(home, root)
     await_answer(settings)
@@ -72,10 +72,10 @@ def settings_from(home: Path | None, root: Path | None) -> Settings:
 
 
 def await_answer(settings: Settings) -> None:
-    """Wait for a folder on a slow drive, and say so; a dead one would hold whoever looks at it.
+    """Wait for a folder on a slow drive with a message; a dead drive would block every access.
 
     Raises:
-        LedgerUnusable: it does not answer.
+    LedgerUnusable: it does not answer.
     """
     answer = Answer(settings.root, settings.home)
     if answer.came(ANSWER_S):
@@ -86,17 +86,17 @@ def await_answer(settings: Settings) -> None:
 
 
 def check_there(settings: Settings) -> None:
-    """Refuse a ledger whose folder is missing although tasks of its home have run before.
+    """Reject a missing ledger folder if tasks of its home have run before.
 
-    Where none ever did there is nothing to miss: an empty list is the truth.
+    Without earlier runs nothing is missing, and an empty list is correct.
 
     Raises:
-        LedgerNotThere: it is away, or was removed.
+    LedgerNotThere: the folder is unmounted or removed.
     """
     if is_missing(settings.root) and (settings.home / RUNS_FOLDER).is_dir():
         raise LedgerNotThere(path=str(settings.root))
 
 
 def bare_settings(home: Path | None, root: Path | None) -> Settings:
-    """The same without a word: for who looks closer itself."""
+    """Return the settings without warnings and without accessing the folder."""
     return replace(Settings.chosen(os.environ, home=home, root=root), route="cli")

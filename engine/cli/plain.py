@@ -1,4 +1,4 @@
-"""A verb's answer without a shape of its own: JSON for programs, indented words for people."""
+"""Default output of a verb: JSON for programs, indented text for users."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from engine.model.config import Settings
 from engine.model.display import display
 from engine.verbs import Verb
 
-MAX_SHOWN = 400  # characters of one value; --json gives the whole
+MAX_SHOWN = 400  # characters of one value; --json writes it whole
 
 
 def plainly(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    """Call the verb and print what it returns."""
+    """Call the verb and print its result."""
     answer = call(
         settings, lambda engine: verb.call(engine, given), accepts=verb.accepts, as_json=as_json
     )
@@ -26,7 +26,7 @@ def plainly(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: b
 
 
 def show(answer: Any, as_json: bool) -> None:
-    """Print plain data: records, lists of records, or one word."""
+    """Print plain data: records, lists of records, or one value."""
     if as_json:
         print_json(answer)
     else:
@@ -35,7 +35,7 @@ def show(answer: Any, as_json: bool) -> None:
 
 
 def lines(answer: Any, indent: str = "") -> Iterator[str]:
-    """Plain data as lines; what is empty is left out."""
+    """Yield plain data as lines; empty values are omitted."""
     if isinstance(answer, Mapping):
         for key, value in answer.items():
             if isinstance(value, Mapping | list) and value:

@@ -1,4 +1,4 @@
-"""Progress of a task in the foreground: a bar on a terminal, plain lines in a pipe, or nothing."""
+"""Progress of a foreground task: a bar on a terminal, lines in a pipe, or nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.text.cli_messages import say
 
 
 class Progress(Protocol):
-    """Something that shows how a task goes."""
+    """Output of a task's progress."""
 
     def accepted(self, task_id: str) -> None: ...
     def event(self, event: TaskEvent) -> None: ...
@@ -33,7 +33,7 @@ class Progress(Protocol):
 
 
 def progress_for(as_json: bool) -> Progress:
-    """A bar where a person looks at standard error, else lines; nothing beside JSON."""
+    """Return a bar on a terminal, else lines; nothing with JSON."""
     if as_json:
         return Silent()
     return Bar() if sys.stderr.isatty() else Lines()
@@ -49,7 +49,7 @@ def _units(event: TaskEvent) -> tuple[int, int | None, str] | None:
 
 
 class Silent:
-    """For programs: the answer is all they get."""
+    """No progress, for programs that read only the answer."""
 
     def __enter__(self) -> Self:
         return self
@@ -68,7 +68,7 @@ class Silent:
 
 
 class Lines(Silent):
-    """One plain line a unit, on standard error."""
+    """One plain line per unit, on standard error."""
 
     def accepted(self, task_id: str) -> None:
         click.echo(say("start.accepted", task_id=task_id), err=True)
@@ -82,7 +82,7 @@ class Lines(Silent):
 
 
 class Bar(Silent):
-    """A bar with what is done, and the last page beside it."""
+    """A progress bar with the last page."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True)

@@ -1,4 +1,4 @@
-"""`octask prune`: the preview as a table, and what came of it when it was confirmed."""
+"""`octask prune`: preview as a table, and the result after confirmation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from engine.verbs.results import prune as let_go
 
 
 def prune(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    """Show what would go; with --yes let it go, and end with 1 when something could not."""
+    """Preview the deletion; with --yes delete, and exit with 1 if a task could not be deleted."""
 
     async def work(engine: Engine) -> Preview | Pruned:
         stop = threading.Event()

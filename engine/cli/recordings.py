@@ -1,4 +1,4 @@
-"""What the command line shows of recordings: their options, their stop, and their export."""
+"""Recordings on the command line: options, stop and export."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Command = Callable[..., None]
 
 
 def recording_options(command: Command) -> Command:
-    """One option for each argument of a recording; values pass as they were typed."""
+    """Add one option for each argument of a recording; values stay texts."""
     for name, text in reversed(tuple(FLAGS.items())):
         option = "--" + name.replace("_", "-")
         command = click.option(option, name, is_flag=True, callback=_as_typed, help=text)(command)
@@ -44,7 +44,7 @@ def _as_typed(_: click.Context, __: click.Parameter, on: bool) -> tuple[str, ...
 
 
 def stop(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    """Ask a recording to end in good order."""
+    """Request a regular end of a recording."""
     record = call(settings, lambda engine: verb.call(engine, given), as_json=as_json)
     if as_json:
         print_json(msgspec.to_builtins(record))
@@ -54,7 +54,7 @@ def stop(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool
 
 
 def export(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    """Write a recording for another program, and say what a replay still needs."""
+    """Export a recording for another program, and list the inputs that a replay needs."""
     made = call(settings, lambda engine: verb.call(engine, given), as_json=as_json)
     if as_json:
         print_json(msgspec.to_builtins(made))

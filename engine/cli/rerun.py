@@ -1,4 +1,4 @@
-"""`octask rerun ID`, `octask retry ID`: a task's request, or what of it failed, once more.
+"""`octask rerun ID`, `octask retry ID`: start a task's request, or its failed part, again.
 
 With progress or in a worker, like `start`.
 """
@@ -32,7 +32,7 @@ Read = Callable[[Engine], Awaitable[Asked]]
 
 
 def again_options(command: Callable[..., None]) -> Callable[..., None]:
-    """What both commands take beside the place: no part of it is kept."""
+    """Add the options of both commands; their values are never stored."""
     for option in (
         click.option(
             "--detach", "detached", is_flag=True, help="Run in the background; print the id."
@@ -90,7 +90,7 @@ def retry(task_id: str, home: Path | None, root: Path | None, as_json: bool, **g
 def _settings(
     home: Path | None, root: Path | None, given: Mapping[str, Any], as_json: bool
 ) -> tuple[Settings, dict[str, Any]]:
-    """Where the task is and what it may upload, and the variables of the file."""
+    """Return the settings, with the upload folder, and the variables."""
     allowed = given["allow_files"]
     try:
         check_folder(allowed)
@@ -101,7 +101,7 @@ def _settings(
 
 
 def _follow(settings: Settings, begin: Begin, as_json: bool) -> None:
-    """Show the new task until it has ended, and end the program with its exit code."""
+    """Show the new task's progress to its end, and exit with its exit code."""
     show = progress_for(as_json)
     view = call(
         settings,

@@ -1,4 +1,4 @@
-"""`octask run FILE…`: command tasks from files, each command shown with its state as it goes."""
+"""`octask run FILE…`: run command tasks from files, and show each command's state."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from engine.text.cli_messages import say
 LOOK_S: Final = 0.1
 KIND: Final = "commands"
 _WORST_FIRST: Final = (FAILED, CANCELLED, OK)
-_ALONE: Final = ("junit", "one_instance")  # nobody would be there to do these
+_ALONE: Final = ("junit", "one_instance")  # these need the foreground process
 
 
 @click.command()
@@ -172,7 +172,7 @@ async def _all_gone(engine: Engine, ids: Sequence[str]) -> None:
 async def _looked(engine: Engine, ids: Sequence[str]) -> list[dict[str, Any]]:
     found = []
     for task_id in ids:
-        with suppress(TaskNotFound, LedgerUnusable, TaskUnreadable):  # its folder is away
+        with suppress(TaskNotFound, LedgerUnusable, TaskUnreadable):  # its folder is missing
             found.append(await engine.command_task(task_id, results=False))
     return [task for task in found if task is not None]
 

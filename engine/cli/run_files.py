@@ -1,4 +1,4 @@
-"""Task files and variables from a command line, checked together before anything starts."""
+"""Read task files and variables of a command line; check all before any start."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ allow_files_option: Final = click.option(
 
 @dataclass(frozen=True, slots=True)
 class TaskFile:
-    """One file: how it was named, the task in it, the addresses it may reach, and whether it
-    works in several tabs."""
+    """Task file: its name, task document, reachable hosts, and whether it uses several tabs."""
 
     name: str
     document: dict[str, Any]
@@ -41,12 +40,12 @@ def read_task_files(
     environ: Mapping[str, str],
     uploads: Uploads | None = None,
 ) -> list[TaskFile]:
-    """Every task of `names` (`-` is standard input), with its variables.
+    """Read every task of `names` (`-` is standard input), with its variables.
 
-    A variable of the file `variables` stands above one of the same name in the task itself.
+    A variable in the file `variables` overrides one of the same name in the task.
 
     Raises:
-        InvalidArguments: with the mistakes of all files; behind a file's name if there are more.
+    InvalidArguments: with the mistakes of all files, prefixed by file name if there are several.
     """
     problems: list[Problem] = []
     given: dict[str, Any] = {}
@@ -68,14 +67,14 @@ def read_task_files(
 
 
 def check_folder(allowed: Path | None) -> None:
-    """Raise InvalidArguments where the folder of --allow-files is none."""
+    """Raise InvalidArguments if the argument of --allow-files is no folder."""
     if allowed is not None and not allowed.is_dir():
         problem = Problem("--allow-files", "no_folder", f"there is no folder {allowed}")
         raise InvalidArguments((problem,))
 
 
 def read_variables(name: str | None) -> dict[str, Any]:
-    """The names and values of a file, `-` for standard input. Raises InvalidArguments."""
+    """Read names and values from a file, `-` for standard input. Raises InvalidArguments."""
     if name is None:
         return {}
     found = read_document(read_bytes(name), _shown(name))
@@ -91,7 +90,7 @@ def _with_variables(document: Any, given: Mapping[str, Any]) -> Any:
     own = document.get("variables", {})
     if not isinstance(own, dict):
         return document
-    # Always there, so that a name nobody gave a value is a mistake and no text to be typed.
+    # Always present, so that a missing variable is a mistake and not typed as text.
     return {**document, "variables": {**own, **given}}
 
 
@@ -107,7 +106,7 @@ def _shown(name: str) -> str:
 
 
 def read_bytes(name: str) -> bytes:
-    """What stands in the file, `-` for standard input. Raises InvalidArguments."""
+    """Read the file, `-` for standard input. Raises InvalidArguments."""
     try:
         if name == STANDARD_INPUT:
             return sys.stdin.buffer.read(MAX_BYTES + 1)

@@ -1,4 +1,4 @@
-"""How command tasks go, command by command: live lines on a terminal, plain ones in a pipe."""
+"""Output of running command tasks: live lines on a terminal, plain lines in a pipe."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OVER: Final = frozenset(MARKS)
 
 
 class Lines:
-    """One plain line for each command that is over, on standard output."""
+    """One plain line for each finished command, on standard output."""
 
     def __init__(self, several: bool) -> None:
         self._several = several
@@ -36,7 +36,7 @@ class Lines:
         pass
 
     def look(self, tasks: Sequence[Mapping[str, Any]]) -> None:
-        """Show what changed since the last look."""
+        """Print changes since the last call."""
         for task in tasks:
             for number, command in enumerate(task["commands"]):
                 if command["status"] in _OVER and command["id"] not in self._told:
@@ -53,7 +53,7 @@ class Lines:
         click.echo(ending(task, ledger_id))
 
     def line(self, task: Mapping[str, Any], number: int, command: Mapping[str, Any]) -> str:
-        """`✓ 3/6 Enter email (240 ms)`, with the task's name in front if there are several."""
+        """Format `✓ 3/6 Enter email (240 ms)`, with the task's name if there are several."""
         return f"{_marks()[command['status']]} {self.about(task, number, command)}{_why(command)}"
 
     def about(self, task: Mapping[str, Any], number: int, command: Mapping[str, Any]) -> str:
@@ -63,7 +63,7 @@ class Lines:
 
 
 class Terminal(Lines):
-    """The same, and below them what is running right now."""
+    """Live lines: finished commands, and the running ones below."""
 
     def __init__(self, several: bool) -> None:
         super().__init__(several)
@@ -107,7 +107,7 @@ class Terminal(Lines):
 
 
 class Nothing(Lines):
-    """For programs: one JSON document at the end is all they get."""
+    """No output, for programs that read only the final JSON."""
 
     def look(self, tasks: Sequence[Mapping[str, Any]]) -> None:
         pass
@@ -117,14 +117,14 @@ class Nothing(Lines):
 
 
 def lines_for(*, as_json: bool, several: bool) -> Lines:
-    """What fits the place that standard output leads to."""
+    """Return the output for a terminal, a pipe or a program."""
     if as_json:
         return Nothing(several)
     return Terminal(several) if sys.stdout.isatty() else Lines(several)
 
 
 def ending(task: Mapping[str, Any], ledger_id: str) -> str:
-    """A task's last line: how it ended, how far it came, and where to look for more."""
+    """Format a task's last line: state, progress and task id."""
     commands = task["commands"]
     done = sum(command["status"] == "success" for command in commands)
     began = task.get("startedAt", task["createdAt"])
@@ -140,7 +140,7 @@ def ending(task: Mapping[str, Any], ledger_id: str) -> str:
 
 
 def _marks() -> Mapping[str, str]:
-    """The signs, or words where the output's code page lacks them (Windows, mostly)."""
+    """Return the signs, or words if the output's code page lacks them (Windows, mostly)."""
     try:
         "".join(MARKS.values()).encode(sys.stdout.encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):

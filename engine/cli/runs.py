@@ -1,4 +1,4 @@
-"""Runs and envelopes on the command line: a table of runs, and what an update came to."""
+"""Output of runs and envelopes: a table of runs, and the state after an update."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHOWN: Final = 80  # characters of one value in a table
 
 
 class Group(click.Group):
-    """A group of verbs; without one it lists, if it can."""
+    """Group of commands; without a command it runs `list`, if it has one."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         named = args and (args[0] in self.commands or not args[0].startswith("-"))
@@ -41,7 +41,7 @@ class Group(click.Group):
 
 
 def runs_list(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    """A table on a terminal, tab-separated lines in a pipe."""
+    """Print a table on a terminal, tab-separated lines in a pipe."""
     found = call(settings, lambda engine: verb.call(engine, given), as_json=as_json)
     if as_json:
         print_json({"runs": found, "count": len(found)})
@@ -55,7 +55,7 @@ def runs_list(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json:
 
 
 def told(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    """An envelope after a change: its id, state and phase."""
+    """Print an envelope after a change: id, state and phase."""
 
     async def ask(engine: Engine) -> TaskView:
         return await engine.get((await verb.call(engine, given)).task_id)
@@ -73,7 +73,7 @@ def _cells(run: Mapping[str, Any]) -> list[str]:
 
 
 def _table(found: list[dict[str, Any]]) -> Table:
-    """For people: local times, and how long it took instead of a second time."""
+    """Build the table with local times, and a duration instead of the end time."""
     made, now = Table(box=None, pad_edge=False, header_style="bold"), now_ms()
     for title in TITLES:
         made.add_column(title, no_wrap=title not in ("Run", "Agent"), overflow="fold")
@@ -86,7 +86,7 @@ def _table(found: list[dict[str, Any]]) -> Table:
 
 
 def _at_ms(stamp: str) -> float | None:
-    """A time of the record, ms since 1970; None for what is no time."""
+    """Parse a time of the record to ms since 1970; None if it is invalid."""
     try:
         return datetime.fromisoformat(stamp).timestamp() * 1000
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""What the verbs found: text for people, JSON for programs. Foreign text is made safe first."""
+"""Output of verbs: text for users, JSON for programs. Untrusted text is sanitised."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from engine.service.engine import Engine
 from engine.text import words
 from engine.text.cli_messages import say
 
-CHECKED_BYTES = 64 * 1024 * 1024  # a larger result is copied as it stands
+CHECKED_BYTES = 64 * 1024 * 1024  # a larger result is copied unchecked
 COPIED_CHARS = 64 * 1024
 
 COLOURS = {
@@ -44,9 +44,9 @@ COLOURS = {
 
 
 def view_data(view: TaskView, whole: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A task as every command writes it: its record, and under `view` what was derived.
+    """Encode a task: its record, and derived values under `view`.
 
-    `whole` is its meta.json with the fields of others, where all of it was asked for.
+    `whole` is its meta.json with unknown fields, where it was requested.
     """
     derived: dict[str, Any] = {
         "standing": standing(view).value,
@@ -62,7 +62,7 @@ def view_data(view: TaskView, whole: dict[str, Any] | None = None) -> dict[str, 
     record = (
         msgspec.to_builtins(view.entry) if whole is None else {**whole, "task_id": view.task_id}
     )
-    if "args_summary" in record:  # another program may have left a token in an address
+    if "args_summary" in record:  # another program may have stored a token in an address
         record["args_summary"] = redact.value(record["args_summary"])
     return {**record, "view": derived}
 
@@ -72,7 +72,7 @@ def now_ms() -> float:
 
 
 def table(views: Sequence[TaskView], root: str) -> None:
-    """A table on a terminal, tab-separated lines in a pipe."""
+    """Print a table on a terminal, tab-separated lines in a pipe."""
     if not sys.stdout.isatty():
         for view in views:
             click.echo("\t".join(cells(view)))
@@ -84,7 +84,7 @@ def table(views: Sequence[TaskView], root: str) -> None:
 
 
 def rich_table(views: Iterable[TaskView]) -> Table:
-    """The table that `list` prints and `watch` keeps up to date."""
+    """Build the table of `list` and `watch`."""
     made = Table(box=None, pad_edge=False, header_style="bold", expand=True)
     for title, options in (
         ("Id", {"no_wrap": True, "width": 16}),
@@ -121,7 +121,7 @@ def cells(view: TaskView) -> list[str]:
 async def task(
     engine: Engine, view: TaskView, facts: Sequence[str], *, result: bool, events: bool
 ) -> None:
-    """One task: its record and what matters of its kind, then events and result if asked for."""
+    """Print one task: record and facts of its kind, then events and result on request."""
     click.echo("\n".join(_task_lines(view, facts)))
     if events:
         click.echo("")
@@ -137,15 +137,15 @@ async def task(
 async def task_json(
     engine: Engine, view: TaskView, facts: Mapping[str, Any], *, result: bool, events: bool
 ) -> None:
-    """The same as one JSON document."""
+    """Print one task as a JSON document."""
     readable = not isinstance(view.entry, Unreadable)
     parts = view_data(view, await engine.meta(view.task_id) if readable else None)
     parts.update(facts)
-    # What cannot be read is refused before anything is said.
+    # Open both first, so that an error is reported before any output.
     if events:
         await engine.events(view.task_id)
     source = await engine.result(view.task_id) if result else None
-    # Events and result may be larger than memory: they are passed through piece by piece.
+    # Events and result may exceed memory, so they are copied in chunks.
     click.echo(json_text(parts)[:-2], nl=False)
     if events:
         click.echo(',\n  "events": [', nl=False)
@@ -162,7 +162,10 @@ async def task_json(
 
 
 def _copy_result(source: BinaryIO | None, checked: bool = False) -> bool:
-    """Write the result out; `checked`: only if it is one JSON value. False: nothing written."""
+    """Copy the result to standard output; `checked`: only if it is one JSON value.
+
+    Returns False if nothing was written.
+    """
     if source is None:
         return False
     with source:
@@ -170,9 +173,9 @@ def _copy_result(source: BinaryIO | None, checked: bool = False) -> bool:
             click.echo(say("result.damaged"), err=True)
             return False
         sys.stdout.flush()
-        if sys.stdout.isatty():  # a terminal would obey what a page has put in
+        if sys.stdout.isatty():  # a terminal would execute escapes of a page
             text = io.TextIOWrapper(source, "utf-8", "replace")
-            while piece := text.read(COPIED_CHARS):  # no lines: a result may be a single one
+            while piece := text.read(COPIED_CHARS):  # not by line: a result may be one line
                 click.echo(display_lines(piece), nl=False)
         else:
             shutil.copyfileobj(source, sys.stdout.buffer, COPIED_CHARS)
@@ -182,9 +185,9 @@ def _copy_result(source: BinaryIO | None, checked: bool = False) -> bool:
 
 
 def _is_json(source: BinaryIO) -> bool:
-    """Judged piece by piece, and beyond `CHECKED_BYTES` not at all: it would take too long."""
+    """Check a result in chunks; one larger than `CHECKED_BYTES` is not checked, for time."""
     if not source.seekable():
-        return True  # it is put together while it is read, and larger than that
+        return True  # it is generated while read, and larger than the limit
     if source.seek(0, io.SEEK_END) <= CHECKED_BYTES:
         source.seek(0)
         if not is_json(source):
@@ -194,7 +197,7 @@ def _is_json(source: BinaryIO) -> bool:
 
 
 async def every_event(engine: Engine, task_id: str) -> Any:
-    """All events of a task, oldest first, read slice by slice."""
+    """Yield all events of a task, oldest first, read in slices."""
     offset = 0
     while True:
         part = await engine.events(task_id, offset)
@@ -206,7 +209,7 @@ async def every_event(engine: Engine, task_id: str) -> Any:
 
 
 def event_line(event: TaskEvent) -> str:
-    """`14:02:11  progress  {"unitsDone": 3}` — one line, whatever the event says."""
+    """Format `14:02:11  progress  {"unitsDone": 3}`, always on one line."""
     data = json.dumps(event.data, ensure_ascii=False) if event.data else ""
     return f"{words.clock(moment(event.ts))}  {display(event.kind, 40):<16} {display(data, 2000)}"
 
@@ -235,7 +238,7 @@ def _task_lines(view: TaskView, more: Sequence[str]) -> list[str]:
 
 
 def ended(view: TaskView, json_wanted: bool) -> None:
-    """A task that has ended, in one line."""
+    """Print an ended task in one line."""
     if json_wanted:
         as_json(view_data(view))
         return
@@ -256,7 +259,7 @@ def reaped(
     unjudged: Mapping[TaskId, str],
     json_wanted: bool,
 ) -> None:
-    """What was ended of dead processes, what could not be, and what nobody can judge from here."""
+    """Print reaped tasks, failures, and tasks that cannot be judged from this machine."""
     if json_wanted:
         tasks = [view_data(view) for view in ended]
         as_json({"tasks": tasks, "refused": [described(error) for error in left]})

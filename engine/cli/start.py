@@ -44,7 +44,7 @@ from engine.service.engine import Engine
 from engine.text import words
 from engine.text.cli_messages import say
 
-# The terms of a start as options: budgets, a contract, and whom it belongs to.
+# Options for the terms of a start: budgets, contract and ownership.
 
 Command = Callable[..., None]
 TERMS = (
@@ -55,7 +55,7 @@ JSON_OPTIONS = ("policy", "contract", "metadata")
 
 
 def terms_options(command: Command) -> Command:
-    """What a task is started under, beside its arguments."""
+    """Add the options for the terms of a task."""
     for option in (
         click.option("--workflow-id", help="The workflow it belongs to, kept in its run."),
         click.option("--thread-id", "task_thread_id", help="The task thread it belongs to."),
@@ -75,10 +75,10 @@ def terms_options(command: Command) -> Command:
 
 
 def gather_terms(given: dict[str, Any]) -> Terms:
-    """Take the options of `terms_options` out of `given`.
+    """Move the options of `terms_options` from `given` to a `Terms`.
 
     Raises:
-        InvalidArguments: an option that has to be JSON is not.
+    InvalidArguments: an option that must be JSON is not.
     """
     found: dict[str, Any] = {
         name: given.pop(name)
@@ -98,7 +98,7 @@ def gather_terms(given: dict[str, Any]) -> Terms:
 
 
 def from_json(option: str, text: str, problems: list[Problem]) -> Any:
-    """The JSON that was typed for an option; a mistake is added to `problems`."""
+    """Parse the JSON of an option; a mistake is added to `problems`."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -109,17 +109,17 @@ def from_json(option: str, text: str, problems: list[Problem]) -> Any:
 
 
 def no_object(option: str, text: str) -> Problem:
-    """It is JSON, but not what this option takes."""
+    """Build the problem of an option whose JSON is no object."""
     reason = f"must be a JSON object. For example: {json_example(option, text)}"
     return Problem(option, "wrong_type", reason)
 
 
 def for_agent(settings: Settings, terms: Terms) -> Settings:
-    """`--agent-id` wins over COMET_AGENT_ID."""
+    """Apply `--agent-id`, which overrides COMET_AGENT_ID."""
     return replace(settings, agent_id=terms.agent_id) if terms.agent_id else settings
 
 
-# The arguments of each kind as options, with the help that a person reads.
+# Options for the arguments of each kind, with their help.
 
 CRAWL: Final[Mapping[str, str]] = {
     "urls": "A further address to begin at (again for more).",
@@ -186,7 +186,7 @@ KindCommand = Callable[..., None]
 
 
 class Grouped(click.Command):
-    """A command whose help shows its options by what they are for, and the rest first."""
+    """Command whose help groups its options, ungrouped ones first."""
 
     sections: Mapping[str, Collection[str]] = {}  # title -> names of parameters
 
@@ -207,10 +207,10 @@ class Grouped(click.Command):
 
 
 def kind_options(command: KindCommand) -> KindCommand:
-    """One option for each argument of a kind.
+    """Add one option for each argument of a kind.
 
-    Values pass as they were typed: the engine checks them all at once, so that every
-    mistake is named and not only the first.
+    Values stay texts: the engine validates them all at once, so that every mistake is reported, not
+    only the first.
     """
     for name, text in reversed(tuple(OPTIONS.items())):
         option = "--" + name.replace("_", "-")
@@ -219,7 +219,7 @@ def kind_options(command: KindCommand) -> KindCommand:
 
 
 def given_options(options: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """What was typed, as arguments: lists stay lists, of the rest the last one counts."""
+    """Convert options to arguments: lists stay lists, else the last value counts."""
     return {
         name: [*values] if name in LISTS else _given(name, values[-1])
         for name, values in options.items()
@@ -228,13 +228,13 @@ def given_options(options: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
 
 
 def _given(name: str, text: str) -> Any:
-    if name == "password":  # everybody can see the words of a command line
+    if name == "password":  # other users can read the command line
         return {"secret": text}
     return text if name == "username" else _value(text)
 
 
 def _value(text: str) -> Any:
-    """`8` is a number and `true` a truth value; whatever else was typed stays a text."""
+    """Convert integers, `true` and `false`; other values stay texts."""
     if text in ("true", "false"):
         return text == "true"
     try:
@@ -244,11 +244,11 @@ def _value(text: str) -> Any:
 
 
 LOOK_S = 0.2
-SESSION = "oc_session_snapshot"  # its objective is an argument, and the task's own as well
+SESSION = "oc_session_snapshot"  # its objective is an argument as well as the task's objective
 
 
 class Start(Grouped):
-    """Forty options in one heap help nobody: they stand by the kind that they belong to."""
+    """The `start` command, with its options grouped by kind."""
 
     sections: Mapping[str, Collection[str]] = {
         "Crawl (and crawl_sitemap)": CRAWL,
@@ -311,7 +311,7 @@ def start(kind: str, url: str | None, args_json: str | None, **given: Any) -> No
 def _follow(
     settings: Settings, begin: Callable[[Engine], Awaitable[TaskRecord]], as_json: bool
 ) -> None:
-    """Show the task until it has ended, and end the program with its exit code."""
+    """Show the task's progress to its end, and exit with its exit code."""
     show = progress_for(as_json)
     view = call(
         settings,
@@ -326,10 +326,10 @@ def _follow(
 def _open_envelope(
     settings: Settings, args: dict[str, Any], name: str | None, terms: Terms, as_json: bool
 ) -> None:
-    """Start a `browser_task` and print its id: it goes on without this command.
+    """Start a `browser_task` and print its id; it outlives this command.
 
-    It belongs to whoever called: a command ends at once, so its own process says nothing
-    about who drives the task. Process 1 lives for ever and would say as little.
+    Its owner is the calling process: this process ends at once and does not drive the task. Process
+    1 never ends and would not identify the driver either.
     """
     caller = os.getppid()
     settings = replace(settings, host_pid=caller if caller > 1 else None)
@@ -346,10 +346,10 @@ def _open_envelope(
 def gather(
     url: str | None, args_json: str | None, options: dict[str, tuple[str, ...]]
 ) -> dict[str, Any]:
-    """The arguments of a start: the JSON, then what was given by option, then the URL.
+    """Merge the arguments of a start: JSON, then options, then the URL.
 
     Raises:
-        InvalidArguments: `--args` is not a JSON object, or its file cannot be read.
+    InvalidArguments: `--args` is not a JSON object, or its file cannot be read.
     """
     args: dict[str, Any] = {}
     if args_json is not None:
@@ -368,9 +368,9 @@ def gather(
 
 
 def _read(typed: str) -> str:
-    """What `--args` names: the text itself, `@FILE`, or `-` for standard input.
+    """Return the JSON of `--args`: the text itself, `@FILE`, or `-` for standard input.
 
-    The process list shows every word of a command line, but neither of the latter.
+    The process list shows the command line, but neither file nor standard input.
     """
     if typed != STANDARD_INPUT and not typed.startswith("@"):
         return typed
@@ -386,13 +386,13 @@ def _read(typed: str) -> str:
 async def foreground(
     engine: Engine, begin: Callable[[], Awaitable[TaskRecord]], show: Progress
 ) -> TaskView:
-    """Start a task and show how it goes until it has ended; Ctrl-C asks it to stop."""
+    """Start a task and show its progress to its end; Ctrl-C stops or cancels it."""
     record = await begin()
     task_id = record.task_id
     cancels: set[asyncio.Task[Any]] = set()
 
     def soft() -> None:
-        if record.kind in STOPPABLE:  # its operator has got what was wanted
+        if record.kind in STOPPABLE:  # the user has what they wanted
             show.note(say("start.stopping"))
             work: Awaitable[object] = engine.stop(task_id)
         else:
@@ -417,7 +417,7 @@ async def foreground(
 
 
 async def tell_refused(work: Awaitable[object], note: Callable[[str], object]) -> None:
-    """Await a request, and say why where it is refused."""
+    """Await a request, and print the error if it is refused."""
     try:
         await work
     except EngineError as error:
@@ -432,9 +432,11 @@ def tell_standing(
     *,
     ending: bool,
 ) -> str:
-    """Say what stands in the way of the tasks of this process (their folder is away, the disk is
-    full, …), once; returns it. That a folder is back is said, too, unless it came too late, and
-    whether its task goes on or is `ending`, because that was asked for."""
+    """Print once why this process' tasks cannot continue (missing folder, full disk, …); return it.
+
+    The return of a folder is also printed, unless it came too late, with whether the task continues
+    or is `ending` on request.
+    """
     if any(engine.lost(task_id) is not None for task_id in ids):
         return before
     away = say("start.away")
@@ -450,14 +452,14 @@ async def _show_new(engine: Engine, task_id: str, offset: int, show: Progress) -
     try:
         part = await engine.events(task_id, offset)
     except (TaskNotFound, LedgerUnusable, TaskUnreadable):
-        return offset  # the folder is away: the run waits for it, or says why it does not
+        return offset  # the folder is missing: the run waits for it, or reports its failure
     for event in part.events:
         show.event(event)
     return part.next_offset
 
 
 def report(view: TaskView, root: Path, as_json: bool) -> None:
-    """How a task of this process ended, and where its result lies."""
+    """Print how a task of this process ended, and the path of its result."""
     record = view.entry
     if as_json or isinstance(record, Unreadable):
         print_json(view_data(view))

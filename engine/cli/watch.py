@@ -1,4 +1,4 @@
-"""`octask watch`: the live table on a terminal; one line per change in a pipe."""
+"""`octask watch`: a live table on a terminal, one line per change in a pipe."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engine.service.engine import Batch, Engine
 from engine.text import words
 from engine.text.cli_messages import say
 
-REDRAW_S = 0.25  # a person reads no faster, and a burst costs one table instead of hundreds
+REDRAW_S = 0.25  # fast enough to read, and a burst costs one table instead of hundreds
 
 
 @click.command()
@@ -52,7 +52,7 @@ async def _follow(engine: Engine, show: _Table | _Lines, once: bool) -> None:
             await work
         except asyncio.CancelledError:
             if not work.cancelled():
-                raise  # it was us who were cancelled, not the following
+                raise  # this coroutine was cancelled, not `work`
 
 
 async def _batches(engine: Engine, show: _Table | _Lines, once: bool) -> None:
@@ -63,7 +63,7 @@ async def _batches(engine: Engine, show: _Table | _Lines, once: bool) -> None:
 
 
 class _Lines:
-    """One line per task that changed: tab-separated, or JSON."""
+    """One line per changed task: tab-separated, or JSON."""
 
     def __init__(self, root: str, as_json: bool) -> None:
         self._root = root
@@ -90,7 +90,7 @@ class _Lines:
 
 
 class _Table:
-    """The newest tasks that fit the terminal, redrawn at most four times a second."""
+    """Table of the newest tasks that fit the terminal, redrawn at most four times a second."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -98,7 +98,7 @@ class _Table:
         self._console = Console()
         self._batch: Batch | None = None
         self._gone = False
-        self._live = Live(  # it draws at once, so everything that is drawn stands before it
+        self._live = Live(  # draws at once, so the fields are set before
             console=self._console,
             screen=True,
             refresh_per_second=1 / REDRAW_S,

@@ -1,4 +1,4 @@
-"""The hidden verb behind `start --detach`: takes one task, owns it, and ends with it."""
+"""Hidden command of `start --detach`: own one task and end with it."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def worker() -> None:
         environ=os.environ,
     )
     if hasattr(signal, "SIGHUP"):
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the terminal may go; the task stays
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the terminal may close; the task continues
     try:
         asyncio.run(_run(settings, asked["request"]))
     except EngineError as error:
         _answer({"error": described(error)})
-    except Exception:  # nobody looks at this process: the log is where it can still be found
+    except Exception:  # no user sees this process, so the error goes to the log
         log.exception("a background worker failed")
         sys.exit(1)
 
@@ -80,7 +80,7 @@ async def _run(settings: Settings, request: dict[str, Any]) -> None:
 
 
 def _answer(data: dict[str, Any]) -> None:
-    """Tell the command that waits, once, and let go of its pipe."""
+    """Write the answer once to the waiting command, and close its pipe."""
     os.write(1, json.dumps(data).encode() + b"\n")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)

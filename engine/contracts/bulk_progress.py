@@ -1,8 +1,8 @@
-"""The bulk progress contract: what was done of a repetitive task, and when it may be called done.
+"""Bulk progress contract: item counts of a repetitive task, and its completion guard.
 
-Pure rules (seed 001): no file, no lock, no clock. An item is in one of completed, failed and
-skipped, and the latest word on it wins. The lists keep the newest 500, the counts stay exact:
-whoever records an item says what was last said of it, however long ago.
+Pure rules (seed 001) without file, lock or clock. An item is completed, failed or skipped, and its
+latest state wins. The lists keep the newest 500 items and the counts stay exact, because the caller
+supplies the previous state of each item from its log.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 
 KEPT: Final = 500  # entries of each list (seed 001: bounded storage)
-KEPT_ITEMS: Final = 10_000  # of the items that a contract names beforehand
+KEPT_ITEMS: Final = 10_000  # named items kept by a contract
 
 OR_FORCE: Final = "or use force with a reason if the task must end early."
 
@@ -26,7 +26,7 @@ WORDS: Final[tuple[Word, ...]] = get_args(Word)
 
 
 class Failed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An item that went wrong; `retryable` where somebody said so."""
+    """Item that failed; `retryable` is None where the caller did not set it."""
 
     item: str
     reason: str = ""
@@ -34,14 +34,14 @@ class Failed(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Skipped(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An item that was left out on purpose."""
+    """Item that was skipped on purpose."""
 
     item: str
     reason: str = ""
 
 
 class Forced(msgspec.Struct, frozen=True):
-    """Who called it complete against the guard, when (ms since 1970), and why. Kept for ever."""
+    """Override of the guard: reason, user and time (ms since 1970). It is never removed."""
 
     reason: str
     by: str
@@ -49,7 +49,7 @@ class Forced(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One word on one item."""
+    """New state of one item."""
 
     word: Word
     item: str
@@ -58,10 +58,10 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Contract(msgspec.Struct, frozen=True, kw_only=True):
-    """A contract as it stands in `progress-contracts/`; times in ms since 1970.
+    """Contract as stored in `progress-contracts/`; times in ms since 1970.
 
-    `expected_total` is None while nobody knows it. `*_total` count every item, `*_truncated`
-    those that the lists no longer hold. Source: seed 001 and its checklists.
+    `expected_total` is None while the total is unknown. `*_total` count every item, `*_truncated`
+    the items that the lists no longer hold. Source: seed 001 and its checklists.
     """
 
     contract_id: str
@@ -91,12 +91,12 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def observed(self) -> int:
-        """How many items somebody has said a word on."""
+        """The number of items that have a state."""
         return self.completed_total + self.failed_total + self.skipped_total
 
 
 class Guard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """May it be called COMPLETED? With the counts, one sentence, and what to do next."""
+    """Completion guard: whether COMPLETED is allowed, counts, reason and next action."""
 
     allowed: bool
     reason: str
@@ -111,10 +111,10 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def guard(contract: Contract) -> Guard:
-    """The first rule that stands against completion, or that none does.
+    """Return the first rule that blocks completion, or a guard that allows it.
 
-    Source: seed 001, with the sentences of the program that shares these files; rule 4 and
-    skipped items are its checklist's.
+    Source: seed 001, with the sentences of OpenChrome, which shares these files; rule 4 and skipped
+    items come from its checklist.
     """
     key, done, stop = contract.item_key, contract.completed_total, contract.stop_condition.strip()
     expected, least = contract.expected_total, contract.min_completed or 0
@@ -177,10 +177,10 @@ def _answer(
 
 
 class Tables:
-    """The three lists and their counts while notes are taken; `was` tells the last word before.
+    """Update the three lists and their counts; `was` returns the previous state of an item.
 
-    An item that is named again moves to the end of its list, so that "newest" means by the
-    last word on it.
+    An item that is named again moves to the end of its list, so the lists are ordered by the latest
+    state.
     """
 
     def __init__(self, contract: Contract, was: Callable[[str], Word | None]) -> None:
@@ -207,7 +207,7 @@ class Tables:
             del kept[next(iter(kept))]
 
     def contract(self) -> Contract:
-        """The contract after all that was taken; its times are left as they were."""
+        """Build the contract from the lists and counts; its times are unchanged."""
         kept = self._kept
         cut = {f"{word}_truncated": max(0, self._totals[word] - len(kept[word])) for word in WORDS}
         return msgspec.structs.replace(
@@ -223,7 +223,7 @@ class Tables:
 def recorded(
     contract: Contract, notes: Iterable[Note], was: Callable[[str], Word | None]
 ) -> Contract:
-    """`contract` with `notes` taken in order; `was(item)` is the last word on it before them."""
+    """Apply `notes` to `contract` in order; `was(item)` is the previous state of the item."""
     tables = Tables(contract, was)
     for note in notes:
         tables.take(note)

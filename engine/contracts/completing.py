@@ -1,8 +1,8 @@
-"""Calling something complete: the guard, its refusal, and the force that overrules it.
+"""Completion of tasks and task runs: the guard, its refusal and the override by force.
 
-The guard stands before COMPLETED alone; FAILED and CANCELLED always pass. A refusal changes
-nothing but an event. Who forces says why: reason, name and time stay in the contract, in the
-task run and in the events. What is terminal is never forced. Source: seed 001.
+The guard applies to COMPLETED only; FAILED and CANCELLED always pass. A refusal writes an event and
+changes nothing else. A force needs a reason; reason, user and time are kept in the contract, in the
+task run and in the events. A terminal task or run is never forced. Source: seed 001.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ ENDINGS: Final = {"COMPLETED": "completed", "FAILED": "failed", "CANCELLED": "ca
 
 
 def force_of(reason: str | None, by: str) -> Force:
-    """A force with a reason of at least 10 characters.
+    """Validate a force reason of at least 10 characters.
 
     Raises:
-        InvalidArguments: it is blank, or shorter.
+    InvalidArguments: the reason is blank or too short.
     """
     return Force(force_reason(reason), by)
 
 
 class Completing:
-    """Completes task runs, and judges and forces tasks of the ledger; see the module."""
+    """Complete task runs, and check and force tasks of the ledger."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Completing:
         desk: RunDesk,
         ledger: Callable[[], Ledger],
     ) -> None:
-        self._ledger = ledger  # asked for each time: an engine that opens gets another
+        self._ledger = ledger  # called each time: opening the engine replaces the ledger
         self._contracts = contracts
         self._runs = runs
         self._desk = desk
@@ -63,14 +63,14 @@ class Completing:
         *,
         reason: str | None = None,
     ) -> RunView:
-        """End a task run for good: COMPLETED unless `status` says FAILED or CANCELLED.
+        """End a task run: COMPLETED unless `status` says FAILED or CANCELLED.
 
-        `reason` is somebody's word on why it ends so, kept in its event.
+        `reason` explains why the run ends and is kept in its event.
 
         Raises:
-            BulkCompletionRefused: its contract's guard stands against COMPLETED, and nobody
-                forces it; nothing changed but an event.
-            InvalidRunStep: it has ended already.
+        BulkCompletionRefused: the contract's guard blocks COMPLETED and no force is given;
+        only an event was written.
+        InvalidRunStep: the run has ended already.
         """
         fields = task_run_requests.run_request(
             given, task_run_requests.RUN_COMPLETE, "a completion"
@@ -91,9 +91,9 @@ class Completing:
             return self._desk.view(run.raw)
 
     def guards(self, meta: Mapping[str, Any]) -> EngineError | None:
-        """Why the task with this meta.json must not be called COMPLETED; None when it may.
+        """Return the error that blocks COMPLETED for the task with this meta.json, or None.
 
-        A refusal leaves an event in the task.
+        A refusal writes an event to the task.
         """
         link = contract_link(meta)
         if link is None:
@@ -108,15 +108,15 @@ class Completing:
         return _refusal_of_task(self._ledger(), str(meta.get("task_id")), said)
 
     def task(self, task_id: str, status: Status, force: Force | None, finish: Act) -> TaskRecord:
-        """End an envelope by `finish`, or have a RUNNING crawl with a contract end as COMPLETED.
+        """End an envelope by `finish`, or request COMPLETED for a RUNNING crawl with a contract.
 
         Raises:
-            BulkCompletionRefused: nobody forces it, and its guard says no.
-            CannotComplete: it is a task that a person may not complete, or not now.
-            TransitionError: it does not run (any more).
-            Whatever `finish` raises.
+        BulkCompletionRefused: the guard refuses and no force is given.
+        CannotComplete: a user may not complete this task, or not now.
+        TransitionError: the task is not RUNNING.
+        Any error of `finish`.
         """
-        # The folder's name is the id, whatever the file says.
+        # The folder name is the id; the file may hold another one.
         raw = {**self._ledger().read_raw(task_id), "task_id": task_id}
         if raw.get("kind") == ENVELOPE:
             overruled = force if status is Status.COMPLETED else None
@@ -127,7 +127,7 @@ class Completing:
         return self._crawl(raw, task_id, force)
 
     def _envelope(self, raw: Mapping[str, Any], force: Force, finish: Act) -> TaskRecord:
-        """Overrule the guard, if it stands in the way, and finish."""
+        """Override the guard if it refuses, then finish."""
         link = contract_link(raw)
         if link is None:
             return finish()
@@ -141,7 +141,7 @@ class Completing:
             )
 
     def _crawl(self, raw: Mapping[str, Any], task_id: str, force: Force | None) -> TaskRecord:
-        """Ask the crawl's runner to commit COMPLETED at its next unit."""
+        """Request that the crawl's runner commits COMPLETED after its next unit."""
         link = contract_link(raw)
         if link is None:
             raise _cannot(task_id, "it has no contract", "It completes by itself; or cancel it.")
@@ -161,7 +161,7 @@ class Completing:
     def _end_bound(
         self, run: HeldRun, held: Held, end: tuple[dict[str, Any], str], force: Force | None
     ) -> None:
-        """End a run that has a contract; what the request says of items is judged with the rest."""
+        """End a run that has a contract; items of the request count for the guard."""
         fields, status = end
         moved = {"cursor": fields["current_cursor"]} if "current_cursor" in fields else {}
         update = Update(task_run_steps.notes_of(fields), moved)
@@ -194,7 +194,7 @@ class Completing:
 
 
 def contract_link(meta: Mapping[str, Any]) -> str | None:
-    """The id of the contract of a task of the ledger."""
+    """Return the contract id of a ledger task, or None."""
     ours = meta.get("engine")
     link = ours.get("contract_id") if isinstance(ours, Mapping) else None
     return link if isinstance(link, str) else None
@@ -238,7 +238,7 @@ def _check_running(raw: Mapping[str, Any], task_id: str) -> None:
 
 
 def _ask(raw: dict[str, Any], task_id: str, now_ms: int) -> None:
-    """Ask the crawl's runner to commit COMPLETED at the next unit; the first one stands."""
+    """Request COMPLETED from the crawl's runner; the time of the first request is kept."""
     _check_running(raw, task_id)
     if raw.get("cancel_requested_at") is not None:
         raise _cannot(task_id, "it was asked to stop", "It ends as CANCELLED.")

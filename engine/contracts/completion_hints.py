@@ -1,4 +1,4 @@
-"""The warning for whoever calls a task complete too early: what is missing, and what to do."""
+"""Warning for a premature completion: the missing items and the next action."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ TOOL = "oc_bulk_progress_update"
 
 
 class Suggestion(msgspec.Struct, frozen=True):
-    """What would help: a tool, and why."""
+    """Suggested tool and the reason for it."""
 
     tool: str
     reason: str
 
 
 class Hint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
-    """One hint; `fire_count` says how often it was given for this very thing.
+    """Completion hint; `fire_count` counts its occurrences for this task or run.
 
     Source: seed 001 (a warning-level hint with the missing count and the next action).
     """
@@ -31,7 +31,7 @@ class Hint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
 
 
 def premature(guard: Guard, fire_count: int) -> Hint:
-    """The hint for a refusal."""
+    """Build the hint for a refused completion."""
     return Hint(
         fire_count=fire_count,
         missing_count=guard.missing_count,

@@ -1,7 +1,7 @@
-"""What can be asked of contracts: start, update, look. Synchronous.
+"""Operations on contracts: start, update, get, list. Synchronous.
 
-Where a contract belongs to a task run, the run's lock is taken first and the contract's
-inside it, always in this order: so what a guard has judged cannot change before the run ends.
+Where a contract belongs to a task run, the run's lock is acquired first and the contract's inside
+it, always in this order, so that the judged counts cannot change before the run ends.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ LINK: Final = "bulk_contract_id"  # OpenChrome's name for it in a task run
 
 
 class ContractDesk:
-    """See the module. Raises InvalidArguments with every mistake, and nothing is written then;
-    else what `Contracts` and `RunFolders` raise.
+    """Contract operations; see the module.
+
+    Raises InvalidArguments with every mistake, before anything is written, and the errors of
+    `Contracts` and `RunFolders`.
     """
 
     def __init__(self, contracts: Contracts, runs: RunFolders) -> None:
@@ -33,10 +35,10 @@ class ContractDesk:
         self._runs = runs
 
     def start(self, given: Mapping[str, Any], task_id: str | None = None) -> ContractView:
-        """A new contract; with `run_id` it becomes that task run's, and takes its items along.
+        """Create a contract; with `run_id` it is linked to that task run and adopts its items.
 
         Raises:
-            InvalidRunStep: the task run has ended.
+        InvalidRunStep: the task run has ended.
         """
         start = contract_requests.start_of(given)
         run_id = start.fields.get("run_id")
@@ -50,10 +52,10 @@ class ContractDesk:
             return _view(self._adopted(start, run))
 
     def update(self, contract_id: str, given: Mapping[str, Any]) -> ContractView:
-        """Words on items, the cursor, the stop condition; all concurrent ones count.
+        """Apply item states, cursor and stop condition; concurrent updates all count.
 
         Raises:
-            InvalidRunStep: the contract's task run has ended.
+        InvalidRunStep: the contract's task run has ended.
         """
         update = contract_requests.update_of(given)
         with self._held(contract_id) as (run, held):
@@ -64,7 +66,7 @@ class ContractDesk:
         return _view(contract)
 
     def get(self, contract_id: str, *, include_items: bool = False) -> ContractView:
-        """A contract and what its guard says now; writes nothing."""
+        """Return a contract and its current guard; writes nothing."""
         contract = self._contracts.read(contract_id)
         if not include_items:
             return _view(contract)
@@ -72,7 +74,7 @@ class ContractDesk:
         return ContractView(contract, guard(contract), tuple(items), tuple(missing))
 
     def list(self) -> list[ContractView | Unreadable]:
-        """All contracts, newest first; one that cannot be read says why."""
+        """List all contracts, newest first; unreadable ones carry their error."""
         return newest_first(map(self._looked_at, self._contracts.ids()))
 
     def _looked_at(self, contract_id: str) -> ContractView | Unreadable:
@@ -97,7 +99,7 @@ class ContractDesk:
     @contextmanager
     def _held(self, contract_id: str) -> Iterator[tuple[HeldRun | None, Held]]:
         run_id = self._contracts.read(contract_id).run_id
-        # A run that was removed (or never was one) leaves the contract to stand on its own.
+        # A contract without a task run folder is updated on its own.
         linked = run_id is not None and HEX16.fullmatch(run_id) and self._runs.has(run_id)
         with self._runs.hold(str(run_id)) if linked else nullcontext() as run:
             if run is not None:
@@ -107,7 +109,7 @@ class ContractDesk:
 
 
 def tell(run: HeldRun, contract: Contract) -> None:
-    """Show in its run what a contract has now."""
+    """Copy the contract's counts into its task run."""
     task_run_steps.mirror(run.raw, contract)
     run.save()
     run.event("updated", {"status": run.raw.get("status"), **task_run_steps.counts(run.raw)})

@@ -1,7 +1,7 @@
-"""Reading what is asked of contracts: every mistake at once, each with its field.
+"""Validation of contract requests: every mistake at once, each with its field.
 
-All texts are redacted here, before anything else sees them. So two items that differ in a
-secret alone are one item.
+All texts are redacted here, before they are stored or compared, so two items that differ only in a
+secret are one item.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from engine.model.errors import InvalidArguments, Problem
 TEXT: Final = 2_048  # characters of an item, a cursor, a stop condition (as OpenChrome)
 REASON: Final = 1_024
 BATCH: Final = 10_000  # items in one request
-ITEMS: Final = 1_000_000  # of a contract; the first 10,000 of them are kept by name
+ITEMS: Final = 1_000_000  # of a contract; the first 10,000 are kept by name
 LARGEST: Final = 2**53 - 1
-FORCE_REASON: Final = 10  # characters that a reason must at least have
+FORCE_REASON: Final = 10  # minimum length of a force reason
 
 
 class Start(NamedTuple):
-    """A contract to be: its fields, and the items that were named beforehand."""
+    """Terms of a new contract: its fields and the named items."""
 
     fields: dict[str, Any]
     items: tuple[str, ...] | None
 
 
 class Update(NamedTuple):
-    """What is new: words on items in order, and fields that changed."""
+    """Update of a contract: item states in order, and changed fields."""
 
     notes: tuple[Note, ...]
     fields: dict[str, Any]
 
 
 def text(limit: int, least: int = 1) -> Reading:
-    """A text of `least` to `limit` characters that are not blank, redacted."""
+    """Read a text of `least` to `limit` characters, stripped and redacted."""
 
     def read(given: object) -> str:
         if not isinstance(given, str):
@@ -55,7 +55,7 @@ def text(limit: int, least: int = 1) -> Reading:
 
 
 def count(given: object) -> int:
-    """A whole number from 0 on; fractions that are whole (3.0) are taken, as JSON has them."""
+    """Read a whole number from 0 on; whole fractions (3.0) are accepted, as in JSON."""
     if isinstance(given, float) and given.is_integer():
         given = int(given)
     if isinstance(given, bool) or not isinstance(given, int):
@@ -66,7 +66,7 @@ def count(given: object) -> int:
 
 
 def several(read: Reading, limit: int) -> Reading:
-    """A list of at most `limit` of what `read` reads; the first wrong entry is named."""
+    """Read a list of at most `limit` entries with `read`; an error names the first bad entry."""
 
     def read_list(given: object) -> tuple[Any, ...]:
         if not isinstance(given, (list, tuple)):
@@ -85,7 +85,7 @@ def several(read: Reading, limit: int) -> Reading:
 
 
 def noted(word: Word) -> Callable[[object], Note]:
-    """One item with its reason, which failed and skipped ones need."""
+    """Read one item with its reason, which failed and skipped items require."""
 
     def read(given: object) -> Note:
         if not isinstance(given, Mapping):
@@ -105,7 +105,7 @@ _NOTED: Final = (("item", TEXT), ("reason", REASON))
 
 
 def part_of(given: Mapping[str, Any], name: str, limit: int) -> str:
-    """The text `name` of an object; a mistake names it. Raises ValueError."""
+    """Read the text field `name` of an object. Raises ValueError that names the field."""
     try:
         found: str = text(limit)(given.get(name))
     except ValueError as wrong:
@@ -114,7 +114,7 @@ def part_of(given: Mapping[str, Any], name: str, limit: int) -> str:
 
 
 def done(given: object) -> Note:
-    """One item that was completed."""
+    """Read one completed item."""
     found: str = text(TEXT)(given)
     return Note("completed", found)
 
@@ -143,15 +143,15 @@ _UPDATE: Final = {**_TERMS, **_WORDS}
 
 
 def start_of(given: object) -> Start:
-    """A new contract's terms.
+    """Validate the terms of a new contract.
 
     Raises:
-        InvalidArguments: with every mistake, each with its field.
+    InvalidArguments: with every mistake, each with its field.
     """
     fields, problems = fields_of(given, _START, "a contract")
     items = fields.pop("items", None)
     if items is not None:
-        items = tuple(dict.fromkeys(items))  # an item is named once
+        items = tuple(dict.fromkeys(items))  # duplicates count once
         if fields.setdefault("expected_total", len(items)) != len(items):
             said = f"is {fields['expected_total']}, but items names {len(items)}"
             problems.append(Problem("expected_total", "contradiction", said))
@@ -166,10 +166,10 @@ _ENDS: Final = frozenset({"", "expected_total", "items", "stop_condition"})
 
 
 def update_of(given: object) -> Update:
-    """Words on items, and what else changed. An item may be named once in one request.
+    """Validate item states and changed fields; an item may have one state in a request.
 
     Raises:
-        InvalidArguments: with every mistake, each with its field.
+    InvalidArguments: with every mistake, each with its field.
     """
     fields, problems = fields_of(given, _UPDATE, "a contract's update")
     notes = tuple(note for word in _WORDS for note in fields.pop(word, ()))
@@ -186,10 +186,10 @@ def update_of(given: object) -> Update:
 
 
 def check_not_weaker(contract: Contract, update: Update) -> None:
-    """What a contract asks for may grow, never shrink: else the guard would be a formality.
+    """Reject an update that weakens the contract, which would make the guard a formality.
 
     Raises:
-        InvalidArguments: a total or minimum would be lowered, or blocking given up.
+    InvalidArguments: a total or minimum would be lowered, or the policy "block" dropped.
     """
     problems = []
     for name in ("expected_total", "min_completed"):
@@ -204,17 +204,17 @@ def check_not_weaker(contract: Contract, update: Update) -> None:
 
 
 def below(name: str, problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """The same mistakes with the path of the part that they are in."""
+    """Prefix the paths of the mistakes with the part's name."""
     return tuple(
         Problem(f"{name}.{each.path}".rstrip("."), each.code, each.message) for each in problems
     )
 
 
 def force_reason(given: str | None) -> str:
-    """Why the guard is overruled.
+    """Validate the reason of a force.
 
     Raises:
-        InvalidArguments: it is blank, or shorter than 10 characters.
+    InvalidArguments: it is blank, or shorter than 10 characters.
     """
     try:
         found: str = text(TEXT, FORCE_REASON)(given or "")
@@ -228,13 +228,13 @@ def force_reason(given: str | None) -> str:
 def fields_of(
     given: object, table: Mapping[str, Argument], of: str
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """The fields of a request, and every mistake in it."""
+    """Read the fields of a request and collect every mistake."""
     if not isinstance(given, Mapping):
         return {}, [Problem("", "wrong_type", f"{of} must be an object")]
     return read_all(given, table, of)
 
 
 def refuse(problems: list[Problem]) -> None:
-    """Raise InvalidArguments for the problems, if there are any."""
+    """Raise InvalidArguments unless the list is empty."""
     if problems:
         raise InvalidArguments(tuple(problems))

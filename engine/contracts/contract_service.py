@@ -1,4 +1,4 @@
-"""`Goals`: contracts, task runs and their completion in one home, as the service offers them."""
+"""Contracts, task runs and their completion in one home, as offered by the service."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from engine.model.errors import EngineError, TaskUnreadable
 from engine.model.lifecycle import TASK_RUN
 from engine.model.records import ENVELOPE, TERMINAL, Status, TaskRecord
 
-# What calling a task or a task run complete would meet. Looking only; nothing is written.
+# Completion checks of tasks and task runs; they only read.
 
 
 def of_run(runs: RunDesk, contracts: Contracts, run_id: str, *, named: bool) -> Prospect:
-    """A task run's; `named` also looks up what is missing.
+    """Check whether a task run may be completed; `named` also lists the missing items.
 
     Raises:
-        NotAnId, TaskRunNotFound, RecordUnreadable.
+    NotAnId, TaskRunNotFound, RecordUnreadable.
     """
     raw = runs.get(run_id).raw
     status = raw.get("status")
@@ -39,15 +39,15 @@ def of_run(runs: RunDesk, contracts: Contracts, run_id: str, *, named: bool) -> 
     link = contract_of(raw)
     if link is None:
         return Prospect(subject=run_id, chance=Chance.ALLOWED)
-    # A run whose contract is damaged can still be ended, by somebody who answers for it.
+    # A run with an unreadable contract can still be ended by force.
     return _judged(run_id, contracts, link, named) or Prospect(subject=run_id, chance=Chance.FORCE)
 
 
 def of_task(ledger: Ledger, contracts: Contracts, task_id: str, *, named: bool) -> Prospect:
-    """A task's: of an envelope, or of a running crawl with a contract.
+    """Check whether a task may be completed: an envelope, or a running crawl with a contract.
 
     Raises:
-        NotATaskId, TaskNotFound.
+    NotATaskId, TaskNotFound.
     """
     try:
         raw = ledger.read_raw(task_id)
@@ -62,7 +62,7 @@ def of_task(ledger: Ledger, contracts: Contracts, task_id: str, *, named: bool) 
     found = _judged(task_id, contracts, link, named)
     if found is None:
         return _never(task_id, Bar.UNREADABLE)
-    if raw.get("kind") != ENVELOPE:  # one that runs goes on, whatever its contract says
+    if raw.get("kind") != ENVELOPE:  # a running crawl ends early only by force
         return Prospect(
             subject=task_id, chance=Chance.FORCE, guard=found.guard, missing=found.missing
         )
@@ -83,7 +83,7 @@ def _bar(raw: Mapping[str, Any], link: str | None) -> Bar | None:
 
 
 def _judged(subject: str, contracts: Contracts, link: str, named: bool) -> Prospect | None:
-    """By its contract; None where that cannot be read."""
+    """Check against the contract; None where it cannot be read."""
     try:
         contract = contracts.read(link)
         missing = tuple(contracts.missing(link)) if named else ()
@@ -104,11 +104,10 @@ TERMS = ("expected_total", "min_completed", "stop_condition", "item_key", "faile
 
 
 class Goals:
-    """Everything of seed 001 in `home`. Synchronous: every call may wait for a lock or a disk.
+    """Contracts and task runs of one home. Synchronous: calls may wait for a lock or the disk.
 
-    `contracts` and `runs` are asked to start, change and show; `completing` ends. `ledger` is
-    asked for each time, because an engine that opens gets another. `folders` are where it
-    keeps things.
+    `contracts` and `runs` start, change and read; `completing` ends. `ledger` is called each time,
+    because opening the engine replaces it. `folders` are the storage folders.
     """
 
     def __init__(
@@ -130,12 +129,12 @@ class Goals:
         task_run_id: str | None,
         create: Callable[[str | None], TaskRecord],
     ) -> TaskRecord:
-        """Have `create` make a task that carries a contract (by its id) and works for a run.
+        """Create a task by `create` that is linked to a new contract and to a task run.
 
-        Without either this is `create` alone. A contract whose task is refused is taken away.
+        Without either this is `create` alone. The contract is removed if its task is refused.
 
         Raises:
-            TaskRunNotFound, InvalidRunStep: the task run is not there, or has ended.
+        TaskRunNotFound, InvalidRunStep: the task run does not exist, or has ended.
         """
         if task_run_id is not None:
             self.runs.check_open(task_run_id)
@@ -143,33 +142,35 @@ class Goals:
         if task_run_id is not None:
             try:
                 self.runs.link_task(task_run_id, record.task_id)
-            except EngineError as error:  # the task is there and names its run: that will do
+            except EngineError as error:  # not fatal: the task itself names its run
                 log.warning("task %s: its task run does not name it: %s", record.task_id, error)
         return record
 
     def terms_of(self, contract_id: str) -> dict[str, Any]:
-        """A contract as it was asked for, without what became of it: to ask for another like it.
+        """Return the terms of a contract without its progress, to start an equal one.
 
         Raises:
-            ContractNotFound, ContractUnreadable.
+        ContractNotFound, ContractUnreadable.
         """
         contract = self._shelf.read(contract_id)
         named, _ = self._shelf.items(contract_id)
-        whole = len(named) == contract.expected_total  # else some of them were not kept by name
+        whole = len(named) == contract.expected_total  # else some names were not kept
         given = {name: getattr(contract, name) for name in TERMS}
         if named and whole:
             given |= {"items": named, "expected_total": None}
         return {name: value for name, value in given.items() if value not in (None, "")}
 
     def prospect(self, subject: str, *, named: bool = False) -> Prospect:
-        """What completing this task or task run would meet; see `goals.prospects`."""
+        """Check whether this task or task run may be completed; writes nothing."""
         if self.runs.has(subject):
             return of_run(self.runs, self._shelf, subject, named=named)
         return of_task(self._ledger(), self._shelf, subject, named=named)
 
     def counts(self, contract_ids: Iterable[str]) -> dict[str, Guard]:
-        """What these contracts say now; read only where they have changed, left out where they
-        cannot be."""
+        """Return the guards of the contracts; unreadable ones are omitted.
+
+        A contract is read again only after its files have changed.
+        """
         found = {}
         for one in contract_ids:
             try:
@@ -183,7 +184,7 @@ class Goals:
         return found
 
     def companion(self, contract_id: str, task_id: str) -> ContractCompanion:
-        """What records the pages of a crawl that carries a contract."""
+        """Create the observer that records a crawl's pages in its contract."""
         return ContractCompanion(self._shelf, self.completing, contract_id, task_id)
 
     def _bound(
@@ -198,6 +199,6 @@ class Goals:
         try:
             with self._shelf.hold(contract_id) as held:
                 held.take(Update((), {"task_id": record.task_id}))
-        except EngineError as error:  # the task is there and names its contract: that will do
+        except EngineError as error:  # not fatal: the task itself names its contract
             log.warning("contract %s does not name its task: %s", contract_id, error)
         return record

@@ -1,8 +1,8 @@
-"""Contracts on disk: `progress-contracts/<id>.json` and, beside it, the log of all its items.
+"""Contracts on disk: `progress-contracts/<id>.json` and its item log.
 
-Every change is made under the contract's lock, so that concurrent ones all count. The log is
-written first and is the truth; a file that is behind it (a sudden death), or that another
-program wrote, is set right by the next change, and in memory by whoever only looks.
+Every change is made under the contract's lock, so concurrent changes all count. The log is written
+first and is authoritative. A contract file that is behind its log (after a crash), or that another
+program wrote, is corrected by the next change, and in memory by a read.
 """
 
 from __future__ import annotations
@@ -25,23 +25,22 @@ from engine.ledger.files import MIB, READ_FLAGS, Folder, Unusable, writing
 from engine.ledger.lock import TIMEOUT_S
 from engine.ledger.record_store import NotOnShelf, RecordUnreadable, Shelf, stage
 
-# Every item's latest word, on disk beside its contract: what keeps the counts exact.
+# Item log: the latest state of every item, which keeps the counts exact.
 #
-# `<contract id>.items.jsonl` holds one line for each word that was said, appended by one write
-# before the contract's own file is replaced: the log is the truth, the file its summary. So a
-# sudden death between the two costs nothing: who comes next sees that the summary is behind.
-# In memory an item is 16 bytes (a BLAKE2 digest of its text), so that a million fit.
-# All calls are made by the holder of the contract's lock, but those that say otherwise.
+# `<contract id>.items.jsonl` holds one line for each reported state, appended by one write before
+# the contract file is replaced. After a crash between the two writes the next access sees that the
+# summary is behind. In memory an item takes 16 bytes (a BLAKE2 digest of its text), so a million
+# fit. Every call needs the contract's lock unless its docstring says otherwise.
 
 LINE_CAP: Final = 64 * 1024  # an item has at most 2,048 characters
-SLACK: Final = 1_000  # superseded lines that are not worth a rewrite
+SLACK: Final = 1_000  # superseded lines below which the log is not rewritten
 _HEAD_BYTES: Final = 256
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line: the log's own name (the first), an item named beforehand, or a word on one.
+    """Log line: the log's own name (first line), a named item, or the state of an item.
 
-    `lost` counts, by word, what the lists of another program had dropped before we came.
+    `lost` counts, by state, the items that another program had dropped from its lists.
     """
 
     log: str | None = None
@@ -58,50 +57,50 @@ _REFUSED: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """How far a summary goes: the log's name (new after each rewrite) and a byte offset."""
+    """Position of a summary: the log's name (new after each rewrite) and a byte offset."""
 
     log: str = ""
     bytes: int = 0
 
 
 class ItemLog:
-    """The log of one contract. Kept by a process, it reads only what others appended."""
+    """Item log of one contract; a kept instance reads only appended lines."""
 
     def __init__(self, contract_id: str) -> None:
         self.name = log_name(contract_id)
         self.mark = Mark()
         self.lost: dict[Word, int] = {}
         self._words: dict[bytes, Word] = {}
-        self._lines = 0  # that have a word
+        self._lines = 0  # lines with a state
 
     def create(
         self, folder: Folder, items: Iterable[str] = (), lost: dict[Word, int] | None = None
     ) -> None:
-        """Begin a log that names `items`, and flush it. Raises FileExistsError, OSError."""
+        """Create the log with the named `items` and flush it. Raises FileExistsError, OSError."""
         lines = [_head(lost or {}), *(_line(wanted=item) for item in items)]
         folder.write_new(self.name, b"".join(lines))
         self.catch_up(folder)
 
     def catch_up(self, folder: Folder) -> None:
-        """Read what others appended since the last call; all of it after a rewrite."""
+        """Read lines appended since the last call; after a rewrite the whole log."""
         head, size = _glimpse(folder, self.name)
         log = head.log or ""
         if log != self.mark.log or size < self.mark.bytes:
             self.mark, self._words, self._lines = Mark(log), {}, 0
             self.lost = head.lost or {}
         end = self.mark.bytes
-        for line, end in _lines(folder, self.name, self.mark.bytes):  # noqa: B007 - the last counts
+        for line, end in _lines(folder, self.name, self.mark.bytes):  # noqa: B007 - used below
             if line.word is not None and line.item is not None:
                 self._lines += 1
                 self._words[_digest(line.item)] = line.word
         self.mark = Mark(log, end)
 
     def was(self, item: str) -> Word | None:
-        """The last word on `item`."""
+        """Return the latest state of `item`."""
         return self._words.get(_digest(item))
 
     def append(self, folder: Folder, notes: Iterable[Note]) -> None:
-        """Add words by one write; the log is rewritten first when most of it is superseded."""
+        """Append states by one write; rewrite the log first when most lines are superseded."""
         if self._lines > 2 * len(self._words) + SLACK:
             self._rewrite(folder)
         data = b"".join(
@@ -123,13 +122,13 @@ def log_name(contract_id: str) -> str:
 
 
 def stands_at(folder: Folder, name: str) -> tuple[Mark, dict[Word, int]]:
-    """How long the log is now, and what was lost before it; needs no lock."""
+    """Return the log's current end and its lost counts; needs no lock."""
     head, size = _glimpse(folder, name)
     return Mark(head.log or "", size), head.lost or {}
 
 
 def last_words(folder: Folder, name: str) -> dict[str, Line]:
-    """The latest line of each item, in the order of these lines; needs no lock."""
+    """Return the latest line of each item, in log order; needs no lock."""
     found: dict[str, Line] = {}
     for line, _ in _lines(folder, name, 0):
         if line.word is not None and line.item is not None:
@@ -139,12 +138,12 @@ def last_words(folder: Folder, name: str) -> dict[str, Line]:
 
 
 def named(folder: Folder, name: str) -> Iterator[str]:
-    """The items that the contract named beforehand; needs no lock."""
+    """Return the items that the contract names; needs no lock."""
     return (line.wanted for line, _ in _lines(folder, name, 0) if line.wanted is not None)
 
 
 def note_of(line: Line) -> Note:
-    """A line with a word as what was noted."""
+    """Convert a line with a state to a note."""
     return Note(line.word or WORDS[0], line.item or "", line.reason, line.retryable)
 
 
@@ -153,12 +152,12 @@ def _lines(folder: Folder, name: str, offset: int) -> Iterator[tuple[Line, int]]
         try:
             line = _decoder.decode(found) if found else Line()
         except _REFUSED:
-            line = Line()  # torn by a sudden death: nobody was told that it counted
+            line = Line()  # torn by a crash: its write was never acknowledged
         yield line, at
 
 
 def _glimpse(folder: Folder, name: str) -> tuple[Line, int]:
-    """The log's first line and its size; an empty one and 0 where there is no log."""
+    """Read the log's first line and its size; an empty line and 0 if there is no log."""
     try:
         fd = folder.open(name, READ_FLAGS)
     except FileNotFoundError:
@@ -190,22 +189,22 @@ def _digest(item: str) -> bytes:
 
 FOLDER: Final = "progress-contracts"
 CAP: Final = 16 * MIB  # three lists of 500 entries with 3,072 characters each, all escaped
-OURS: Final = "engine"  # the key of our own additions
+OURS: Final = "engine"  # key of this program's fields
 MISSING_NAMED: Final = 100
-KEPT_LOGS: Final = 32  # in memory: a million items of one take about 100 MB
+KEPT_LOGS: Final = 32  # in memory: a log of a million items takes about 100 MB
 
 Clock = Callable[[], int]
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """How far a contract's file goes: how much of which log, and written by us when."""
+    """Log position that a contract file includes, and the time of our last write."""
 
     log: str = ""
     log_bytes: int = 0
     written_at: int | float = 0
 
     def stands(self, contract: Contract, mark: Mark) -> bool:
-        """Is the file in step with its log?"""
+        """Return whether the file is in step with its log."""
         return self.is_ours(contract) and (self.log, self.log_bytes) == (mark.log, mark.bytes)
 
     def is_ours(self, contract: Contract) -> bool:
@@ -213,9 +212,9 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class Contracts:
-    """The contracts of one home; see the module. Safe to share between threads.
+    """Contracts of one home; see the module. Thread-safe.
 
-    Every call may raise ContractNotFound, RecordUnreadable and NotAnId; those that write also
+    Every call may raise ContractNotFound, RecordUnreadable and NotAnId; writing calls also
     LockTimeout, LedgerReadOnly and LedgerWriteFailed.
     """
 
@@ -226,7 +225,7 @@ class Contracts:
         self._guard = threading.Lock()
 
     def start(self, start: Start, **links: str | None) -> Contract:
-        """A new contract, flushed to disk; `links` are its run_id or task_id."""
+        """Create a contract and flush it; `links` are its run_id or task_id."""
         now = self._now_ms()
         times = {"last_progress_at": now, "created_at": now, "updated_at": now}
         contract_id = secrets.token_hex(8)
@@ -237,7 +236,7 @@ class Contracts:
             try:
                 log.create(folder, (start.items or ())[:KEPT_ITEMS])
                 self.shelf.put(folder, contract_id, _written({}, contract, log.mark), durable=True)
-            except BaseException:  # who is told that it failed must not find half of it
+            except BaseException:  # a failed start must leave no files
                 _remove(folder, contract_id)
                 raise
         return contract
@@ -246,7 +245,7 @@ class Contracts:
         return self.shelf.ids()
 
     def read(self, contract_id: str) -> Contract:
-        """The contract as it stands; counted anew where its file is behind. Writes nothing."""
+        """Read a contract; recount it in memory where its file is behind. Writes nothing."""
         name = log_name(contract_id)
         with self._found():
             contract, summary = _parsed(self.shelf, self.shelf.read(contract_id), contract_id)
@@ -259,7 +258,7 @@ class Contracts:
                 return _counted(contract, (*words, *theirs), lost or _dropped(contract, mark))
 
     def stamp(self, contract_id: str) -> tuple[int, ...]:
-        """Changes whenever the contract does; cheaper than reading it."""
+        """Return file times and sizes, which change with the contract; cheaper than reading it."""
         self.shelf.check(contract_id)
         names = (f"{contract_id}.json", log_name(contract_id))
         with self._found(), self.shelf.opened() as folder:
@@ -267,12 +266,12 @@ class Contracts:
         return tuple(number for one in facts for number in (one.st_mtime_ns, one.st_size))
 
     def items(self, contract_id: str) -> tuple[list[str], list[str]]:
-        """The items that were named beforehand, and the first 100 of them without a word."""
+        """Return the named items, and the first 100 of them without a state."""
         wanted, missing = self._named(contract_id)
         return wanted, missing[:MISSING_NAMED]
 
     def missing(self, contract_id: str) -> list[str]:
-        """All items that were named beforehand and that nobody has said a word on."""
+        """Return all named items that have no state."""
         return self._named(contract_id)[1]
 
     def _named(self, contract_id: str) -> tuple[list[str], list[str]]:
@@ -283,7 +282,7 @@ class Contracts:
         return wanted, [item for item in wanted if item not in said]
 
     def names(self, contract_id: str) -> tuple[str, ...]:
-        """The items that were named beforehand, where these are all that are expected."""
+        """Return the named items if they are all expected items, else ()."""
         with self._found():
             expected = _parsed(self.shelf, self.shelf.read(contract_id), contract_id)[0]
             with self.shelf.opened() as folder:
@@ -292,7 +291,7 @@ class Contracts:
 
     @contextmanager
     def hold(self, contract_id: str, *, wait_s: float = TIMEOUT_S) -> Iterator[Held]:
-        """One contract with its lock held, in step with its log; LockTimeout after `wait_s`."""
+        """Lock one contract and bring it in step with its log; LockTimeout after `wait_s`."""
         with self._found(), self.shelf.hold(contract_id, wait_s=wait_s) as folder:
             raw = self.shelf.read_in(folder, contract_id)
             contract, summary = _parsed(self.shelf, raw, contract_id)
@@ -301,18 +300,18 @@ class Contracts:
             yield held
 
     def forget(self, contract_id: str) -> None:
-        """Take away a contract whose task was refused after all."""
+        """Delete a contract whose task was refused."""
         with self._found(), self.shelf.hold(contract_id) as folder:
             _remove(folder, contract_id)
         self.release(contract_id)
 
     def release(self, contract_id: str) -> None:
-        """Keep no longer in memory what is known of its items."""
+        """Drop the cached item log of a contract."""
         with self._guard:
             self._logs.pop(contract_id, None)
 
     def _log(self, contract_id: str) -> ItemLog:
-        """Its log; those that were used longest ago are read anew when they are needed again."""
+        """Return the cached item log; the least recently used ones are evicted."""
         with self._guard:
             log = self._logs.pop(contract_id, None) or ItemLog(contract_id)
             self._logs[contract_id] = log
@@ -330,7 +329,7 @@ class Contracts:
 
 
 class Held:
-    """A contract whose lock is held: look, then change."""
+    """Contract whose lock is held: reads, then changes."""
 
     def __init__(
         self,
@@ -346,7 +345,7 @@ class Held:
         self._log, self.now_ms = log, now_ms
 
     def fall_in(self, summary: Summary) -> None:
-        """Bring the contract in step with its log; what another program wrote is taken over."""
+        """Bring the contract in step with its log, and adopt changes of another program."""
         log, folder, contract = self._log, self._folder, self.contract
         log.catch_up(folder)
         if summary.stands(contract, log.mark):
@@ -359,12 +358,12 @@ class Held:
         self.contract = _counted(contract, map(note_of, words), log.lost)
 
     def preview(self, update: Update) -> Contract:
-        """The contract as `update` would leave it; nothing is written."""
+        """Return the contract as `update` would leave it; writes nothing."""
         changed = recorded(self.contract, update.notes, self._log.was)
         return msgspec.structs.replace(changed, **update.fields)
 
     def take(self, update: Update) -> Contract:
-        """Words on items, and changed fields; the log first, then the file."""
+        """Apply item states and changed fields; writes the log first, then the file."""
         now = self.now_ms()
         changed = self.preview(update)
         if update.notes or "cursor" in update.fields:
@@ -374,14 +373,14 @@ class Held:
         return self._put(changed, now)
 
     def force(self, reason: str, by: str) -> Contract:
-        """Write down who overruled the guard, why and when; flushed."""
+        """Record the override of the guard with user, reason and time; flushed."""
         now = self.now_ms()
         forced = Forced(reason, by, now)
         changed = msgspec.structs.replace(self.contract, forced=forced)
         return self._put(changed, now, durable=True)
 
     def restore(self, contract: Contract) -> None:
-        """Put back what stood before, where what it was changed for did not come about."""
+        """Restore the previous contract after its change failed."""
         self._put(contract, self.now_ms(), durable=True)
 
     def _put(self, contract: Contract, now: int, *, durable: bool = False) -> Contract:
@@ -412,7 +411,7 @@ def _parsed(shelf: Shelf, raw: dict[str, Any], contract_id: str) -> tuple[Contra
 
 
 def _written(raw: dict[str, Any], contract: Contract, mark: Mark) -> dict[str, Any]:
-    """The whole file: fields of others stay, ours that say nothing are left out."""
+    """Build the whole file: unknown fields are kept, None fields omitted."""
     ours = {"log": mark.log, "log_bytes": mark.bytes, "written_at": contract.updated_at}
     fields = {**msgspec.to_builtins(contract), OURS: ours}
     kept = {name: value for name, value in raw.items() if name not in fields}
@@ -420,7 +419,10 @@ def _written(raw: dict[str, Any], contract: Contract, mark: Mark) -> dict[str, A
 
 
 def _listed(contract: Contract) -> tuple[Note, ...]:
-    """The lists as words. A retried success of the other program leaves its old failure there."""
+    """Convert the lists to notes, failures first.
+
+    OpenChrome leaves an old failure in its list after a successful retry.
+    """
     return (
         *(Note("failed", one.item, one.reason, one.retryable) for one in contract.failed),
         *(Note("skipped", one.item, one.reason) for one in contract.skipped),
@@ -429,7 +431,7 @@ def _listed(contract: Contract) -> tuple[Note, ...]:
 
 
 def _dropped(contract: Contract, mark: Mark) -> dict[Word, int]:
-    """What a contract without a log counts beyond its lists: these items nobody can name."""
+    """Count items that a contract without a log no longer lists; their names are unknown."""
     if mark.log:
         return {}
     counts: dict[Word, int] = {
@@ -440,7 +442,7 @@ def _dropped(contract: Contract, mark: Mark) -> dict[Word, int]:
 
 
 def _counted(contract: Contract, words: Iterable[Note], lost: dict[Word, int]) -> Contract:
-    """`contract` with lists and counts from all words that were ever said, in their order."""
+    """Rebuild lists and counts of `contract` from all states, in order."""
     empty = msgspec.structs.replace(
         contract,
         completed=(),

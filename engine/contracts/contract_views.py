@@ -1,4 +1,4 @@
-"""What is answered about contracts and task runs: counts always, items only when asked for."""
+"""Replies about contracts and task runs: counts always, items only on request."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _RUN_NAMES: Final = ("completed_items", "failed_items")
 
 
 class ContractView(msgspec.Struct, frozen=True):
-    """A contract and what its guard says; `items` and `missing` where they were asked for.
+    """Contract with its guard; `items` and `missing` on request.
 
-    `missing` are the first 100 of the items named beforehand that nobody said a word on.
+    `missing` holds the first 100 named items without a state.
     """
 
     contract: Contract
@@ -31,7 +31,7 @@ class ContractView(msgspec.Struct, frozen=True):
 
 
 class RunView(msgspec.Struct, frozen=True):
-    """A task run as it stands on disk (`raw`, every field), with its contract if it has one."""
+    """Task run as stored (`raw`, every field), with its contract if it has one."""
 
     raw: dict[str, Any]
     progress: ContractView | None = None
@@ -52,12 +52,12 @@ View = TypeVar("View", ContractView, RunView)
 
 
 def newest_first(views: Iterable[View | Unreadable]) -> list[View | Unreadable]:
-    """By creation; what cannot be read goes last."""
+    """Sort by creation time, newest first; unreadable entries go last."""
     return sorted(views, key=made_at, reverse=True)
 
 
 def made_at(view: ContractView | RunView | Unreadable) -> float:
-    """When it was made (ms since 1970); 0 where nobody knows."""
+    """Return the creation time (ms since 1970); 0 where it is unknown."""
     if isinstance(view, ContractView):
         return view.contract.created_at
     if isinstance(view, RunView):
@@ -66,7 +66,7 @@ def made_at(view: ContractView | RunView | Unreadable) -> float:
 
 
 def contract_data(view: ContractView, *, include_items: bool = False) -> dict[str, Any]:
-    """A contract for a program; source: seed 001 ("keep output compact")."""
+    """Encode a contract for other programs; source: seed 001 ("keep output compact")."""
     contract = {
         name: value
         for name, value in msgspec.to_builtins(view.contract).items()
@@ -84,7 +84,7 @@ def contract_data(view: ContractView, *, include_items: bool = False) -> dict[st
 
 
 def run_data(view: RunView, *, include_items: bool = False) -> dict[str, Any]:
-    """A task run for a program."""
+    """Encode a task run for other programs."""
     raw = shown(view.raw)
     run = {name: raw[name] for name in raw if include_items or name not in _RUN_NAMES}
     answer: dict[str, Any] = {"task_run": {**run, **task_run_steps.counts(raw)}}

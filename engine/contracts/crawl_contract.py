@@ -1,9 +1,9 @@
-"""A crawl that carries a contract: its pages are the items, recorded as they finish.
+"""Contract of a crawl: its pages are the items, recorded as they finish.
 
-A page that was taken is completed, one that failed is failed, one that robots.txt keeps back
-is skipped. A crawl that has visited all that it found, and was not cut off, says itself that
-its stop condition is met; one that met a page with more links than are kept has not.
-Source: seed 001 ("one representative long-running tool path").
+A fetched page is completed, a failed page is failed, a page blocked by robots.txt is skipped. A
+crawl whose queue is exhausted, and that was not cut off, sets `stop_satisfied` itself; a crawl that
+met a page with more links than the limit does not. Source: seed 001 ("one representative
+long-running tool path").
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from engine.pages.robots import BLOCKED
 log = logging.getLogger(__name__)
 
 KINDS: Final = frozenset({"crawl", "crawl_sitemap"})
-SHORT_S: Final = 0.25  # a crawl that is told to stop has to end within 2 s
-PASSING: Final = (LockTimeout, LedgerWriteFailed)  # in a while it may be possible after all
+SHORT_S: Final = 0.25  # a stopped crawl has to end within 2 s
+PASSING: Final = (LockTimeout, LedgerWriteFailed)  # errors that a later attempt may not meet
 _OVER: Final = "{0} links of pages with too many were not followed."
 NOTHING: Final[Mapping[str, Any]] = {}
 
 
 def contract_problems(kind: str, given: Mapping[str, Any] | None) -> tuple[Problem, ...]:
-    """What is wrong with the contract of a start, each with its path below `contract`."""
+    """Validate the contract of a new task, with paths below `contract`."""
     if given is None:
         return ()
     if kind not in (*KINDS, ENVELOPE):
@@ -59,10 +59,11 @@ def contract_problems(kind: str, given: Mapping[str, Any] | None) -> tuple[Probl
 
 
 def start_for(kind: str, given: Mapping[str, Any]) -> Start:
-    """The terms of a task's contract; what a crawl is to visit is written as the crawl will.
+    """Return the terms of a task's contract; items are normalised as the crawl normalises
+    addresses.
 
     Raises:
-        InvalidArguments: with every mistake.
+    InvalidArguments: with every mistake.
     """
     terms: dict[str, Any] = {"scope": "crawl", "item_key": "url"} if kind in KINDS else {}
     if isinstance(given, Mapping):
@@ -82,18 +83,17 @@ def _levelled(item: object) -> object:
 
 
 class Said(NamedTuple):
-    """A page's word, and the address that it was redirected to, which may be an item as well."""
+    """State of a page, and its redirect target, which may be an item as well."""
 
     note: Note
     landed: str
 
 
 class ContractCompanion:
-    """Goes along with one running crawl; see `run.companion`.
+    """Task observer that records one running crawl in its contract.
 
-    What could not be recorded (a full disk, a lock that is held) is tried again with the next
-    page, so that no crawl waits for its contract. Where the contract names all its items, only
-    these count: the pages on the way to them are none.
+    A failed write (full disk, held lock) is retried with the next page, so that no crawl waits for
+    its contract. Where the contract names all its items, only those are recorded.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class ContractCompanion:
         return ""
 
     def refuses(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
-        """The guard's word, as the error of the task; said once, and kept for a second try."""
+        """Return the guard's refusal as the error of the task; computed once, kept for a retry."""
         if self._refusal is None:
             over = _over_limit(head)
             whole = _visited_all(head) and not over
@@ -134,7 +134,7 @@ class ContractCompanion:
         return self._refusal
 
     def ended(self) -> None:
-        """However it ended: what still waits is recorded now. The guard speaks after this."""
+        """Record the remaining pages before the guard is checked."""
         self._record(SHORT_S)
 
     def _record(self, wait_s: float, fields: Mapping[str, Any] = NOTHING) -> None:
@@ -148,7 +148,7 @@ class ContractCompanion:
             del self._waiting[:told]
 
     def _items(self, pages: Iterable[Said]) -> tuple[Note, ...]:
-        """The items among `pages`, by the contract's names for them, however they are spelled."""
+        """Map `pages` to the contract's spelling of addresses; drop pages that are no items."""
         if self._named is None:
             self._named = {_key(item): item for item in self._contracts.names(self._contract_id)}
         named = self._named
@@ -157,13 +157,13 @@ class ContractCompanion:
         return tuple(
             msgspec.structs.replace(said.note, item=named[key])
             for said in pages
-            for item in (said.landed, said.note.item)  # a crawl does not go where it has landed
+            for item in (said.landed, said.note.item)  # redirect targets are not crawled again
             if (key := _key(item)) in named
         )
 
 
 def _said(unit: Mapping[str, Any]) -> Iterator[Said]:
-    """What became of a page; nothing of a unit that is none."""
+    """Yield the state of a page unit; nothing for other units."""
     url, landed, error = unit.get("url"), unit.get("final_url"), unit.get("error")
     if not isinstance(url, str):
         return
@@ -176,7 +176,7 @@ def _said(unit: Mapping[str, Any]) -> Iterator[Said]:
 
 
 def _key(item: object) -> object:
-    """What two spellings of one address have in common."""
+    """Return the key that two spellings of one address share."""
     address = address_of(item) if isinstance(item, str) else None
     return str(item) if address is None else address.own.key
 
@@ -187,7 +187,7 @@ def _visited_all(head: Mapping[str, Any] | None) -> bool:
 
 
 def _over_limit(head: Mapping[str, Any] | None) -> int:
-    """How many links were not followed because their page has too many."""
+    """Return the number of links that were not followed because their page has too many."""
     summary = (head or {}).get("summary")
     count = summary.get("links_over_limit") if isinstance(summary, Mapping) else 0
     return count if isinstance(count, int) else 0

@@ -1,4 +1,4 @@
-"""What can be wrong with a contract, a task run, or an attempt to call one complete."""
+"""Errors of contracts, task runs and their completion."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.model.errors import EngineError
 
 
 class ContractNotFound(EngineError):
-    """There is no contract with this id."""
+    """No contract has this id."""
 
     code = "bulk_progress_not_found"
     title = "No such contract"
@@ -21,7 +21,7 @@ class ContractNotFound(EngineError):
 
 
 class TaskRunNotFound(EngineError):
-    """There is no task run with this id."""
+    """No task run has this id."""
 
     code = "task_run_not_found"
     title = "No such task run"
@@ -30,7 +30,7 @@ class TaskRunNotFound(EngineError):
 
 
 class InvalidRunStep(EngineError):
-    """A task run cannot take this step from where it stands; nothing was written."""
+    """The state of the task run does not allow this step; nothing was written."""
 
     code = "invalid_task_run_transition"
     title = "That step is not allowed now"
@@ -39,7 +39,7 @@ class InvalidRunStep(EngineError):
 
 
 class CannotComplete(EngineError):
-    """What was to be called complete is nothing that a person may complete now."""
+    """This task or task run cannot be completed by a user now."""
 
     code = "cannot_complete"
     title = "That cannot be completed"
@@ -48,9 +48,9 @@ class CannotComplete(EngineError):
 
 
 class BulkCompletionRefused(EngineError):
-    """The guard of a contract stands against COMPLETED; nothing changed but an event.
+    """The guard of a contract blocks COMPLETED; only an event was written.
 
-    `guard` has the counts and the next action, `hint` the warning for whoever drives the task.
+    `guard` has the counts and the next action, `hint` the warning for the agent.
     """
 
     code = "bulk_completion_guard_failed"
@@ -64,7 +64,7 @@ class BulkCompletionRefused(EngineError):
         super().__init__(reason=guard.reason, suggested_next_action=guard.suggested_next_action)
 
     def data(self) -> dict[str, Any]:
-        """What a program needs to go on."""
+        """Return the guard and the hint for other programs."""
         return {
             "completion_guard": msgspec.to_builtins(self.guard),
             "hint": msgspec.to_builtins(self.hint),

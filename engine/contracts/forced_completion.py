@@ -1,4 +1,4 @@
-"""Overruling a guard: the force is written down, and then what it was for is done, or neither."""
+"""Override of a guard: record the force, then act; undo the record if the act fails."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Act = Callable[[], TaskRecord]
 
 
 class Force(NamedTuple):
-    """Somebody's word against a guard; see `force_of`, which checks it."""
+    """Override of a guard with its reason and user; validated by `force_of`."""
 
     reason: str
     by: str
 
 
 def enforced(held: Held, force: Force, ledger: Ledger, task_id: str, act: Act) -> TaskRecord:
-    """Write down the force, then `act`; if that is refused, nobody has forced anything.
+    """Record the force, then call `act`; remove the record if `act` is refused.
 
-    But for one case: who ended the task at this very moment found the force and passed by it.
+    The record stays if another process completed the task in between by means of this force.
     """
     before = held.contract
     forced = held.force(force.reason, force.by)
@@ -47,7 +47,7 @@ def enforced(held: Held, force: Force, ledger: Ledger, task_id: str, act: Act) -
 
 
 def marked(ledger: Ledger, task_id: str, now_ms: int, finish: Act) -> TaskRecord:
-    """`finish`, with the mark of a force in the task itself: lists show it, for ever."""
+    """Call `finish` with the force marked in the task itself, which lists show permanently."""
 
     def mark(raw: dict[str, Any]) -> None:
         changes.engine_of(raw)["forced_at"] = now_ms
@@ -59,7 +59,7 @@ def marked(ledger: Ledger, task_id: str, now_ms: int, finish: Act) -> TaskRecord
     try:
         return finish()
     except BaseException:
-        with suppress(EngineError):  # ended by somebody else meanwhile: it stays as it ended
+        with suppress(EngineError):  # another process has ended it: its state stays
             ledger.mutate(task_id, take_off)
         raise
 
@@ -72,6 +72,6 @@ def _is_completed(ledger: Ledger, task_id: str) -> bool:
 
 
 def written(contract: Contract) -> dict[str, Any]:
-    """The force of a contract as it stands in events and in task runs."""
+    """Encode the force of a contract for events and task runs."""
     found: dict[str, Any] = msgspec.to_builtins(contract.forced)
     return found

@@ -1,7 +1,7 @@
-"""Calling something complete that may not be yet: what stands against it, before anybody does.
+"""Check before a forced completion: missing items and reasons against it.
 
-The words of a force (who, when and why) are kept for ever; so who forces has to see first
-what is missing. Source: seed 001, its guard and its force.
+User, time and reason of a force are kept permanently, so the user sees the missing items first.
+Source: seed 001, its guard and its force.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ __all__ = ["Bar", "Chance", "Guard", "Prospect", "may_be_completed", "whoami"]
 
 
 class Chance(StrEnum):
-    """What completing it would take."""
+    """Requirement for completing a task or run."""
 
-    FORCE = "force"  # a reason: it is not what its contract asks for, or it still runs
-    ALLOWED = "allowed"  # nothing: no contract stands against it
+    FORCE = "force"  # a reason is required: the guard refuses, or the crawl still runs
+    ALLOWED = "allowed"  # no contract blocks it
     NEVER = "never"
 
 
 class Bar(StrEnum):
-    """Why something can never be completed by a person, or not now."""
+    """Reason why a user cannot complete a task or run."""
 
     ENDED = "ended"
-    WAITING = "waiting"  # it has not begun
-    STOPPING = "stopping"  # it was asked to stop, and ends as CANCELLED
+    WAITING = "waiting"  # it has not started
+    STOPPING = "stopping"  # a cancel was requested; it ends as CANCELLED
     ALONE = "alone"  # without a contract it completes by itself
-    UNREADABLE = "unreadable"  # its contract, or it itself
+    UNREADABLE = "unreadable"  # its contract or its own record
 
 
 class Prospect(msgspec.Struct, frozen=True, kw_only=True):
-    """How one task or task run stands to being called complete; nothing was written.
+    """Result of the completion check of one task or task run; nothing was written.
 
-    `bar` says why not where it is NEVER. `guard` has the counts and the next action, where
-    there is a contract; `missing` names what nobody has said a word on, as far as it is known.
+    `bar` holds the reason where `chance` is NEVER. `guard` has the counts and the next action,
+    where there is a contract; `missing` lists named items without a state.
     """
 
     subject: str
@@ -52,7 +52,7 @@ class Prospect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def may_be_completed(view: TaskView) -> bool:
-    """Is it worth asking for a prospect? Judged by the record alone, for long lists."""
+    """Return whether a completion check is worthwhile, from the record alone, for long lists."""
     entry = view.entry
     if not isinstance(entry, TaskRecord) or entry.status in TERMINAL:
         return False
@@ -63,7 +63,7 @@ def may_be_completed(view: TaskView) -> bool:
 
 
 def whoami() -> str:
-    """Who sits here, for what is kept for ever: `name@machine`."""
+    """Return the current user for permanent records: `name@machine`."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError, ImportError):  # a user id without a name

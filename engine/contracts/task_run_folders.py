@@ -1,8 +1,8 @@
 """Task runs on disk: `task-runs/<id>/` with meta.json, events.jsonl and checkpoints/.
 
-OpenChrome writes the same folders, and locks them by `meta.lock`; so do we, with our own
-kernel lock before it. Fields that we do not know survive, since a change starts from the
-whole dict. Looking writes nothing.
+OpenChrome writes the same folders and locks them by `meta.lock`; this module does the same, and
+acquires its own kernel lock first. Unknown fields survive, because a change starts from the whole
+dict. Reads write nothing.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ log = logging.getLogger(__name__)
 FOLDER: Final = "task-runs"
 CHECKPOINTS: Final = "checkpoints"
 NOUN: Final = "task run"
-CAP: Final = 8 * MIB  # 500 items of 2,048 characters and 500 failures, and all else at its limit
+CAP: Final = 8 * MIB  # 500 items of 2,048 characters, 500 failures, all fields at their limits
 LOCKS: Final = ("lock", "meta.lock", "meta.lock.lock")
 
 
 class HeldRun:
-    """A task run whose lock is held: `raw` is the whole dict, to be changed and then saved."""
+    """Locked task run: change the whole dict `raw`, then save it."""
 
     def __init__(self, folder: Folder, raw: dict[str, Any], lock: TaskLock, now_ms: int) -> None:
         self.raw = raw
@@ -54,7 +54,7 @@ class HeldRun:
         stage(self._folder, META_NAME, data, durable=durable)
 
     def event(self, kind: str, data: Mapping[str, Any], *, durable: bool = False) -> None:
-        """Add one event, redacted. What it tells of stands, whatever happens to it."""
+        """Append one redacted event; a failed write is only logged, since the change is on disk."""
         line = journal.event_line(kind, self.now_ms, redact.value(data))
         try:
             self._folder.append(EVENTS_NAME, line, heal=True, durable=durable)
@@ -62,7 +62,7 @@ class HeldRun:
             log.warning("task run %s: its event could not be written: %s", self._folder.path, error)
 
     def checkpoint(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Put down a checkpoint of its own id, flushed; its record."""
+        """Write a checkpoint under a new id, flushed; return its record."""
         checkpoint_id = secrets.token_hex(8)
         run_id = self.raw.get("run_id")
         made = {"checkpoint_id": checkpoint_id, "run_id": run_id, **fields}
@@ -73,16 +73,16 @@ class HeldRun:
         return made
 
     def refusals(self) -> int:
-        """How often the guard has refused this run before."""
+        """Return how often the guard has refused this run."""
         events = journal.read_events(self._folder, EVENTS_NAME, 0, 64 * MIB, False).events
         return sum(1 for event in events if is_refusal(event))
 
 
 class RunFolders:
-    """The task runs of one home. Safe to share between threads.
+    """Task runs of one home. Thread-safe.
 
-    Every call with an id may raise NotAnId, TaskRunNotFound and RecordUnreadable; those that
-    write also LockTimeout, LedgerReadOnly and LedgerWriteFailed, and then nothing changed.
+    Every call with an id may raise NotAnId, TaskRunNotFound and RecordUnreadable; writing calls
+    also LockTimeout, LedgerReadOnly and LedgerWriteFailed, and then nothing changed.
     """
 
     def __init__(self, home: Path, now_ms: Callable[[], int]) -> None:
@@ -90,7 +90,7 @@ class RunFolders:
         self._now_ms = now_ms
 
     def create(self, run_id: str, raw: dict[str, Any], started: Mapping[str, Any]) -> None:
-        """A new run under a fresh id, with its `started` event; it is on disk when this returns."""
+        """Create a run under a new id with its `started` event; it is on disk on return."""
         make_root(self.root)
         now = self._now_ms()
         whole = {"run_id": run_id, **raw, "created_at": now, "updated_at": now}
@@ -102,11 +102,11 @@ class RunFolders:
             try:
                 with top.enter(run_id) as folder:
                     folder.append(EVENTS_NAME, line, heal=True)
-            except (OSError, Unusable) as error:  # the run is there, and stands without it
+            except (OSError, Unusable) as error:  # the run exists, and is valid without this event
                 log.warning("task run %s: its event could not be written: %s", run_id, error)
 
     def ids(self) -> list[str]:
-        """Every id, in no order; none where there is no folder. Raises LedgerUnusable."""
+        """Return every id, unordered; [] where there is no folder. Raises LedgerUnusable."""
         try:
             with Folder.at(str(self.root)) as top:
                 return [name for name in top.names() if HEX16.fullmatch(name)]
@@ -124,12 +124,12 @@ class RunFolders:
         return True
 
     def read(self, run_id: str) -> dict[str, Any]:
-        """The whole meta.json."""
+        """Read the whole meta.json."""
         with self._open(run_id) as folder:
             return self._whole(folder, run_id)
 
     def events(self, run_id: str) -> tuple[TaskEvent, ...]:
-        """What happened, oldest first."""
+        """Return the events, oldest first."""
         with self._open(run_id) as folder:
             try:
                 return journal.read_events(folder, EVENTS_NAME, 0, 64 * MIB, True).events
@@ -138,7 +138,7 @@ class RunFolders:
 
     @contextmanager
     def hold(self, run_id: str) -> Iterator[HeldRun]:
-        """A run with its lock held; what is not saved is as if it had not been."""
+        """Lock a run; changes that are not saved are discarded."""
         with self._open(run_id) as folder, writing(folder.path):
             self._whole(folder, run_id)  # an unusable folder gets no lock file either
             try:
@@ -168,7 +168,7 @@ class RunFolders:
             raise self._unreadable(run_id, str(error)) from error
         except OSError as error:
             raise self._unreadable(run_id, error.strerror or str(error)) from error
-        raw["run_id"] = run_id  # the folder's name is the id, whatever the file says
+        raw["run_id"] = run_id  # the folder name is the id; the file may hold another one
         return raw
 
     def _unreadable(self, run_id: str, reason: str) -> RecordUnreadable:
@@ -177,6 +177,6 @@ class RunFolders:
 
 
 def is_refusal(event: TaskEvent) -> bool:
-    """Does this event tell that a guard stood against completion?"""
+    """Return whether this event records a refusal by a guard."""
     said = event.data or {}
     return event.kind == "guard" and said.get("allowed") is False and "forced" not in said

@@ -1,4 +1,4 @@
-"""Reading what is asked of task runs: the tables of their requests, with OpenChrome's limits."""
+"""Validation of task run requests: their fields, with OpenChrome's limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EVIDENCE_KINDS: Final = (
 
 
 def evidence(given: object) -> dict[str, Any]:
-    """Where something can be looked up: kind, ref, and a summary if there is one."""
+    """Read an evidence reference: kind, ref, and an optional summary."""
     if not isinstance(given, Mapping):
         raise ValueError("must be an object with kind and ref")
     if given.get("kind") not in EVIDENCE_KINDS:
@@ -85,10 +85,10 @@ RUN_COMPLETE: Final = {
 def run_request(
     given: object, table: Mapping[str, Argument], of: str, needed: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """The fields of a request about a task run.
+    """Read the fields of a request about a task run.
 
     Raises:
-        InvalidArguments: with every mistake, each with its field.
+    InvalidArguments: with every mistake, each with its field.
     """
     fields, problems = fields_of(given, table, of)
     known = {each.path for each in problems}

@@ -1,7 +1,7 @@
-"""The steps of a task run on the whole dict of its meta.json: no file, no lock, no clock.
+"""Steps of a task run on the whole dict of its meta.json: no file, lock or clock.
 
-Each function changes `raw` in place, or raises `InvalidRunStep` and leaves it. The sentences
-are OpenChrome's, whose agents know them. Source: seed 001; the flow of its task runs.
+Each function changes `raw` in place, or raises `InvalidRunStep` and leaves it unchanged. The
+sentences are OpenChrome's, whose agents match them. Source: seed 001; the flow of its task runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LISTS: Final = {"completed": "completed_items", "failed": "failed_items"}
 
 
 def new_run(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A run that is RUNNING (PENDING is declared, and never written)."""
+    """Build a RUNNING run (PENDING is declared and never written)."""
     links = list(fields.get("ledger_task_ids", ()))
     plain = {name: _plain(value) for name, value in fields.items()}
     return {"status": "RUNNING", **plain, "ledger_task_ids": links}
@@ -33,7 +33,7 @@ def check_open(raw: Mapping[str, Any], run_id: str) -> None:
 
 
 def check_target(raw: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
-    """Raise unless an update may ask for this status."""
+    """Raise unless an update may request this status."""
     target = fields.get("status")
     if target is None or target == "RUNNING":
         if target and raw.get("status") == "NEEDS_HELP" and not fields.get("resume_reason"):
@@ -49,7 +49,7 @@ def check_target(raw: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
 
 
 def update(raw: dict[str, Any], fields: Mapping[str, Any]) -> None:
-    """Take what is new; a run that waits for help goes on only when it is told to."""
+    """Apply changed fields; only an explicit status RUNNING ends NEEDS_HELP."""
     if fields.get("status") == "RUNNING":
         raw["status"] = "RUNNING"
         raw.pop("needs_help", None)
@@ -64,13 +64,13 @@ def update(raw: dict[str, Any], fields: Mapping[str, Any]) -> None:
 
 
 def notes_of(fields: Mapping[str, Any]) -> tuple[Note, ...]:
-    """The words on items in a request about a run."""
+    """Return the item states in a request about a run."""
     names = ("completed_items", "failed_items", "skipped_items")
     return tuple(note for name in names for note in fields.get(name, ()))
 
 
 def listed(raw: Mapping[str, Any]) -> tuple[Note, ...]:
-    """The items that a run lists, as words."""
+    """Return a run's listed items as notes."""
     failures = _failures(raw.get("failed_items"))
     return (
         *(Note("failed", one["item"], str(one.get("reason", ""))) for one in failures),
@@ -79,7 +79,7 @@ def listed(raw: Mapping[str, Any]) -> tuple[Note, ...]:
 
 
 def take_items(raw: dict[str, Any], notes: Iterable[Note]) -> None:
-    """Items of a run without a contract: the newest 500 of each list, the latest word wins."""
+    """Record items of a run without a contract: newest 500 of each list, latest state wins."""
     completed = dict.fromkeys(_texts(raw.get("completed_items")))
     failed = {one["item"]: one for one in _failures(raw.get("failed_items"))}
     for note in notes:
@@ -94,7 +94,7 @@ def take_items(raw: dict[str, Any], notes: Iterable[Note]) -> None:
 
 
 def mirror(raw: dict[str, Any], contract: Contract) -> None:
-    """Show in the run what its contract has: lists, counts and cursor."""
+    """Copy lists, counts and cursor of the contract into its run."""
     raw["completed_items"] = list(contract.completed)
     raw["failed_items"] = [{"item": one.item, "reason": one.reason} for one in contract.failed]
     for word, name in LISTS.items():
@@ -107,7 +107,7 @@ def mirror(raw: dict[str, Any], contract: Contract) -> None:
 
 
 def from_checkpoint(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What a checkpoint changes in its run, in the words of an update."""
+    """Convert a checkpoint to the fields of an update."""
     found = {"progress_summary": fields["summary"]}
     for name, source in (("current_cursor", "current_cursor"), ("last_evidence", "evidence")):
         if source in fields:
@@ -116,7 +116,7 @@ def from_checkpoint(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def ask_for_help(raw: dict[str, Any], fields: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
-    """NEEDS_HELP, from any state that is not terminal (again, too); what is asked for."""
+    """Set NEEDS_HELP, from any state that is not terminal, and return the help request."""
     asked = {"reason": fields["reason"], "requested_at": now_ms}
     if "resume_hint" in fields:
         asked["resume_hint"] = fields["resume_hint"]
@@ -129,7 +129,7 @@ def ask_for_help(raw: dict[str, Any], fields: Mapping[str, Any], now_ms: int) ->
 def complete(
     raw: dict[str, Any], status: str, now_ms: int, forced: Mapping[str, Any] | None
 ) -> None:
-    """The last step; `forced` stays for ever."""
+    """Set the terminal status; `forced` is kept permanently."""
     raw["status"] = status
     raw["completed_at"] = now_ms
     raw.pop("needs_help", None)
@@ -138,7 +138,7 @@ def complete(
 
 
 def counts(raw: Mapping[str, Any]) -> dict[str, int]:
-    """How many items a run counts as completed and failed."""
+    """Return how many items a run counts as completed and failed."""
     found = {}
     for word, name in LISTS.items():
         kept = raw.get(name)

@@ -1,6 +1,6 @@
-"""What can be asked of task runs, but for their end: start, look, update, checkpoint, help.
+"""Operations on task runs except their end: start, read, update, checkpoint, help.
 
-Synchronous. A run's items are its contract's where it has one; the run shows them as
+Synchronous. With a contract, the run's items are the contract's items, and the run mirrors them as
 OpenChrome does. Source: seed 001; the limits and sentences are OpenChrome's.
 """
 
@@ -28,8 +28,10 @@ USUAL_RUNS: Final = 50
 
 
 class RunDesk:
-    """See the module. Raises InvalidArguments with every mistake, and nothing is written then;
-    InvalidRunStep for a step that is not allowed; else what `Contracts` and `RunFolders` raise.
+    """Task run operations; see the module.
+
+    Raises InvalidArguments with every mistake, before anything is written; InvalidRunStep for a
+    step that is not allowed; else the errors of `Contracts` and `RunFolders`.
     """
 
     def __init__(self, contracts: Contracts, runs: RunFolders) -> None:
@@ -37,7 +39,7 @@ class RunDesk:
         self._runs = runs
 
     def start(self, given: Mapping[str, Any], contract: Mapping[str, Any] | None = None) -> RunView:
-        """A new task run, RUNNING; with `contract` it has one from the beginning."""
+        """Create a RUNNING task run, with a contract if `contract` is given."""
         fields, start = _request(given, contract)
         run_id = secrets.token_hex(8)
         raw = task_run_steps.new_run(fields)
@@ -53,13 +55,13 @@ class RunDesk:
         return self.get(run_id)
 
     def get(self, run_id: str, *, include_items: bool = False, events: bool = False) -> RunView:
-        """A run as it stands; writes nothing."""
+        """Read a run; writes nothing."""
         raw = self._runs.read(run_id)
         found = self._runs.events(run_id) if events else ()
         return RunView(raw, self._progress(raw, include_items), found)
 
     def view(self, raw: Mapping[str, Any]) -> RunView:
-        """A run that is in hand already, with how its contract stands."""
+        """Build the view of a run that is already loaded, with its contract's guard."""
         return RunView(dict(raw), self._progress(raw))
 
     def list(
@@ -68,9 +70,10 @@ class RunDesk:
         since: float | None = None,
         limit: int | None = USUAL_RUNS,
     ) -> list[RunView | Unreadable]:
-        """The newest `limit` runs (1 to 200; None: all); unreadable ones only without a filter.
+        """List the newest `limit` runs (1 to 200; None: all); unreadable ones only without a
+        filter.
 
-        `since` is in ms since 1970 and includes its own moment.
+        `since` is in ms since 1970, inclusive.
         """
         if limit is not None and not 1 <= limit <= MOST_RUNS:
             said = f"must be between 1 and {MOST_RUNS}"
@@ -81,7 +84,7 @@ class RunDesk:
         return kept[:limit]
 
     def update(self, run_id: str, given: Mapping[str, Any]) -> RunView:
-        """Progress, and the way back from NEEDS_HELP (with a resume_reason)."""
+        """Record progress; with a resume_reason also the return from NEEDS_HELP."""
         fields = task_run_requests.run_request(
             given, task_run_requests.RUN_UPDATE, "a task run's update"
         )
@@ -97,7 +100,7 @@ class RunDesk:
         return self._changed(run_id, change)
 
     def checkpoint(self, run_id: str, given: Mapping[str, Any]) -> RunView:
-        """Put down where the run stands; the summary becomes the run's own."""
+        """Write a checkpoint; its summary becomes the run's summary."""
         fields = task_run_requests.run_request(
             given, task_run_requests.RUN_CHECKPOINT, "a checkpoint", ("summary",)
         )
@@ -115,7 +118,7 @@ class RunDesk:
         return RunView(view.raw, view.progress, checkpoint=made)
 
     def needs_help(self, run_id: str, given: Mapping[str, Any]) -> RunView:
-        """Say that a person must act; the run waits until it is told to go on."""
+        """Request help from a person; the run waits until an update sets RUNNING."""
         fields = task_run_requests.run_request(
             given, task_run_requests.RUN_HELP, "a call for help", ("reason",)
         )
@@ -129,15 +132,15 @@ class RunDesk:
         return self._changed(run_id, change)
 
     def has(self, run_id: str) -> bool:
-        """Is there a task run with this id?"""
+        """Return whether a task run has this id."""
         return self._runs.has(run_id)
 
     def check_open(self, run_id: str) -> None:
-        """Raise unless the run is there and can still be changed."""
+        """Raise unless the run exists and can still be changed."""
         task_run_steps.check_open(self._runs.read(run_id), run_id)
 
     def link_task(self, run_id: str, task_id: str) -> None:
-        """Note that a task of the ledger works for this run."""
+        """Record that a task of the ledger works for this run."""
 
         def change(run: HeldRun) -> None:
             task_run_steps.update(run.raw, {"ledger_task_ids": (task_id,)})
@@ -147,7 +150,7 @@ class RunDesk:
         self._changed(run_id, change)
 
     def take_items(self, run: HeldRun, fields: Mapping[str, Any]) -> None:
-        """The items and the cursor of a request: into the contract, or the run's own lists."""
+        """Apply items and cursor of a request to the contract, or to the run's own lists."""
         notes = task_run_steps.notes_of(fields)
         cursor = _some(fields, "current_cursor")
         link = contract_of(run.raw)
@@ -171,12 +174,12 @@ class RunDesk:
         try:
             contract: Contract = self._contracts.read(link)
             named = self._contracts.items(link) if include_items else ((), ())
-        except EngineError:  # the run is still worth showing; completing it will say why not
+        except EngineError:  # the run is still shown; completing it reports the error
             return None
         return ContractView(contract, guard(contract), *map(tuple, named))
 
     def _looked_at(self, run_id: str) -> RunView | Unreadable | None:
-        """One run for a list; None for what is no folder, or gone by now."""
+        """Read one run for a list; None for entries that are no folder, or were deleted."""
         try:
             return RunView(self._runs.read(run_id))
         except TaskRunNotFound:
@@ -186,7 +189,7 @@ class RunDesk:
 
 
 def contract_of(raw: Mapping[str, Any]) -> str | None:
-    """The id of a run's contract; None where it has none that could be one."""
+    """Return the id of a run's contract; None where there is no valid one."""
     link = raw.get(LINK)
     return link if isinstance(link, str) and HEX16.fullmatch(link) else None
 
@@ -194,7 +197,7 @@ def contract_of(raw: Mapping[str, Any]) -> str | None:
 def _request(
     given: Mapping[str, Any], contract: Mapping[str, Any] | None
 ) -> tuple[dict[str, Any], Start | None]:
-    """Both parts of a start, or the mistakes of both."""
+    """Validate both parts of a start, and raise the mistakes of both."""
     fields: dict[str, Any] = {}
     start: Start | None = None
     problems: list[Problem] = []

@@ -1,11 +1,11 @@
-"""One spelling for one page: how a URL is cleaned, told apart from others, and matched by globs.
+"""Normalise URLs, compare them as pages, and match them by globs.
 
-An `Address` has two faces: `url` is what gets opened (what a browser makes of it, without
-credentials), `key` is what is compared (the same without fragment, without an empty query, and
-with the query's keys in order). A slash at the end counts.
+An `Address` has two forms: `url` is opened (as a browser normalises it, without credentials), `key`
+is compared (without fragment and empty query, the query's keys sorted). A trailing slash is
+significant.
 
-Behind `#` stands a place in a page, or a page of its own: applications that route by fragment
-begin it with `#/` or `#!`, which is called a route here. Servers never see either.
+A fragment names a position in a page, or a page of its own: applications that route by fragment
+begin it with `#/` or `#!`, called a route here. Servers never receive a fragment.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from urllib.parse import quote, unquote
 from engine.model import urls
 from engine.model.credentials import Credentials
 
-MAX_URL_CHARS = 8_192  # longer ones are traps; servers refuse them as well
-_MAX_TYPED_CHARS = 8 * MAX_URL_CHARS  # what is longer (pictures as `data:`) is not even read
-_REMEMBERED_CHARS = 512  # longer links are read again wherever they stand
+MAX_URL_CHARS = 8_192  # longer ones are crawler traps, which servers refuse as well
+_MAX_TYPED_CHARS = 8 * MAX_URL_CHARS  # longer texts (images as `data:`) are not parsed
+_REMEMBERED_CHARS = 512  # longer links are not cached
 _WEB = ("http://", "https://")
 _UP_TO_FILE = re.compile(r"https?://[^/]+/(?:[^?#]*/)?")
 _GLOB_FRONT = re.compile(r"https?://[^/*?#@\\]+(?=/|$)", re.IGNORECASE)
 _WILD_FRONT = re.compile(r"(https?|\*+)://([^/?#@\\{}:\[]*)(?::([0-9]+)(?=[/?]|$))?", re.IGNORECASE)
-_NEVER_ENCODED = "%/:@!$&()*+,;=~-._[]\\#"  # in an address; other signs are, here or there
+_NEVER_ENCODED = "%/:@!$&()*+,;=~-._[]\\#"  # in an address; other characters may be
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ROUTE = re.compile(r"#(?!!?/?(?:#|$))[!/][^#]*")
 
@@ -34,7 +34,7 @@ Fragments = Literal["ignore", "routes"]
 
 
 class Address(NamedTuple):
-    """A web address: open `url`, compare `key`; `origin` is scheme, host and port."""
+    """Web address: open `url`, compare `key`; `origin` is scheme, host and port."""
 
     url: str
     key: str
@@ -42,12 +42,12 @@ class Address(NamedTuple):
 
     @property
     def asked(self) -> str:
-        """What a server is asked for, and robots.txt and globs are: `url` without fragment."""
+        """The `url` without fragment, as sent to servers and matched by robots.txt and globs."""
         return self.url.partition("#")[0]
 
     @property
     def place(self) -> str:
-        """Host and port, without the port that is the scheme's own."""
+        """Host and port, without the scheme's default port."""
         return self.origin.partition("://")[2]
 
     @property
@@ -57,7 +57,7 @@ class Address(NamedTuple):
 
     @property
     def route(self) -> str:
-        """The route in the fragment, without a place in it: `#/a` of `#/a#top`; else nothing."""
+        """The route in the fragment without an anchor: `#/a` of `#/a#top`; else ""."""
         at = self.url.find("#")
         found = (
             _ROUTE.match(self.url, at) if at >= 0 and self.url[at + 1 : at + 2] in "!/" else None
@@ -66,12 +66,12 @@ class Address(NamedTuple):
 
     @property
     def own(self) -> Address:
-        """With a key of its own for its route."""
+        """The address with its route in the key."""
         route = self.route
         return self._replace(key=self.key.partition("#")[0] + route) if route else self
 
     def page(self, fragments: Fragments) -> Address:
-        """The page that a link to this address is taken for."""
+        """Return the page that a link to this address denotes."""
         if "#" not in self.url:
             return self
         route = self.route if fragments == "routes" else ""
@@ -80,24 +80,24 @@ class Address(NamedTuple):
 
 
 def address_of(text: str) -> Address | None:
-    """The address that a browser would open for `text`; None when it is not http(s)."""
+    """Return the address that a browser would open for `text`; None unless http(s)."""
     return _read(text) if len(text) > _REMEMBERED_CHARS else _remembered(text)
 
 
 def link_address(base: str, href: str) -> Address | None:
-    """Where a link leads from the page at `base`; None when that is not http(s)."""
+    """Resolve a link on the page at `base`; None unless http(s)."""
     if len(href) > _REMEMBERED_CHARS:
         return _read(href, base)
     if href.startswith(_WEB):
         return _remembered(href)
     first = href[:1]
     if first == "/" or (first > "#" and first != "?" and ":" not in href):
-        return _remembered(href, _folder(base))  # the same from every page of a folder
+        return _remembered(href, _folder(base))  # equal for all pages of a folder
     return _read(href, base)
 
 
 def in_charset(href: str, charset: str) -> str:
-    """A link as a page in `charset` writes it: its query is sent in that.
+    """Encode a link's query as a page in `charset` does.
 
     Source: the URL standard, percent-encode after encoding.
     """
@@ -123,13 +123,13 @@ def _one_sent_in(charset: str, sign: str) -> str:
 
 
 def _percent(data: bytes) -> str:
-    """What the parser would not encode, or could not tell from a letter of its own."""
+    """Percent-encode bytes that the parser would not encode, or would misread as characters."""
     return "".join(chr(byte) if byte < 0x80 else f"%{byte:02X}" for byte in data)
 
 
 @lru_cache(maxsize=64)
 def _folder(base: str) -> str:
-    """What a link with a path of its own starts from: `base` without its file and query."""
+    """Return the base of links with a path: `base` without file and query."""
     found = _UP_TO_FILE.match(urls.href_of(base) or "")
     return base if found is None else found[0]
 
@@ -144,7 +144,7 @@ def _read(text: str, base: str | None = None) -> Address | None:
         end = href.index("/", len("http://h"))
     asked, sign, fragment = href.partition("#")
     front, mark, query = asked.partition("?")
-    if "|" in front:  # the standard leaves it, but Chromium does not, and a server sees that
+    if "|" in front:  # the standard keeps it, but Chromium encodes it for servers
         front = front.replace("|", "%7C")
     if query:
         key = f"{front}?{_ordered(query)}" if "&" in query else front + mark + query
@@ -153,11 +153,11 @@ def _read(text: str, base: str | None = None) -> Address | None:
     return Address(front + mark + query + sign + fragment, key, href[:end])
 
 
-_remembered = lru_cache(maxsize=65_536)(_read)  # shared links come back on every page
+_remembered = lru_cache(maxsize=65_536)(_read)  # many pages share the same links
 
 
 def credentials_of(text: str) -> Credentials | None:
-    """User and password that stand in a typed URL, if any."""
+    """Return user and password of a typed URL, or None."""
     found = urls.parse(text) if "@" in text else None
     if found is None or not found.is_web or not (found.user or found.password):
         return None
@@ -165,7 +165,7 @@ def credentials_of(text: str) -> Credentials | None:
 
 
 def same_site(start: Address, landed: Address) -> bool:
-    """Is it one site: the same origin, or only https added, or `www.` added or dropped?"""
+    """Return whether both are one site: same origin, https added, or `www.` added or dropped."""
     return start.origin == landed.origin or _is_same_site(start.origin, landed.origin)
 
 
@@ -180,23 +180,23 @@ def _is_same_site(start: str, landed: str) -> bool:
 
 
 def is_blank_in_front(text: str) -> bool:
-    """Does whitespace stand inside a typed URL's scheme, credentials or host?
+    """Return whether whitespace occurs in a typed URL's scheme, credentials or host.
 
-    Browsers overlook it there, so that the text shows another address than they open.
+    Browsers ignore it there, so that the text shows another address than they open.
     """
     return re.search(r"\s", urls.front_of(text)) is not None
 
 
 def _ordered(query: str) -> str:
-    """The query with its keys in order; values of one key keep theirs, which may matter."""
+    """Sort the query by key; values of one key keep their order, which may be significant."""
     return "&".join(sorted(query.split("&"), key=lambda pair: pair.partition("=")[0]))
 
 
 def glob_matcher(globs: Iterable[str]) -> Callable[[Address], bool]:
-    """A test whether any of `globs` fits an address.
+    """Build a test whether any of `globs` matches an address.
 
-    `**` stands for anything, `*` for anything without a slash, `?` for one such character. A
-    glob that begins with a slash is held against path and query, any other against the URL.
+    `**` matches anything, `*` anything without a slash, `?` one such character. A glob that begins
+    with a slash is matched against path and query, any other against the URL.
     """
     of_path: list[str] = []
     of_url: list[str] = []
@@ -215,7 +215,7 @@ def glob_matcher(globs: Iterable[str]) -> Callable[[Address], bool]:
 
 
 def spelled_glob(glob: str) -> str:
-    """`glob` with its scheme and host as addresses have them, but for labels with a wildcard."""
+    """Normalise scheme and host of `glob`, except labels with a wildcard."""
     found = _GLOB_FRONT.match(glob)
     spelled = None if found is None else urls.parse(found[0])
     if found is None or spelled is None:
@@ -236,18 +236,18 @@ def _with_wild_host(glob: str) -> str:
 
 
 def _spelled_label(label: str) -> str:
-    """One part of a host; a wildcard within an international one fits no address."""
+    """Normalise one label of a host; a wildcard in an international label matches no address."""
     if label.isascii() or "*" in label:
         return label.lower()
-    host = urls.host_of(f"{label}.x")  # a number alone would be read as an address
+    host = urls.host_of(f"{label}.x")  # a number alone would be parsed as an address
     return label if host is None else host.removesuffix(".x")
 
 
 def _pattern(glob: str) -> str:
-    """`glob` as a regular expression whose time does not explode.
+    """Convert `glob` to a regular expression without exponential backtracking.
 
-    The leftmost fit of what stands between two wildcards leaves the most for the rest, so
-    every piece but the last may be atomic.
+    The leftmost match of a piece between two wildcards leaves the most for the rest, so every piece
+    but the last may be atomic.
     """
     first, *rest = re.split(r"\*{2,}", glob)
     if not rest:
@@ -257,7 +257,7 @@ def _pattern(glob: str) -> str:
 
 
 def _piece(text: str) -> str:
-    """What has no `*`; what addresses encode may stand in a glob as it is, or encoded."""
+    """Match a piece without `*`; encodable characters match plain or encoded."""
     return "".join(map(_sign, text))
 
 

@@ -1,4 +1,4 @@
-"""What a task's browser was refused, gathered from its events: places, reasons, how often."""
+"""Blocked requests of a task, collected from its events: places, reasons, counts."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import NamedTuple
 from engine.model.display import display
 from engine.model.records import TaskEvent
 
-PHASE = "egress"  # of the `log` events that tell of a refusal
-MOST = 200  # places that are kept: a hostile page can make up addresses without end
+PHASE = "egress"  # phase of the `log` events that report a blocked request
+MOST = 200  # places kept, because a hostile page can invent addresses without end
 _PLACE_CHARS, _REASON_CHARS = 120, 120
 
 
 class Refusal(NamedTuple):
-    """A place (`host:port`, or a scheme with its colon) and why it may not be reached."""
+    """Blocked place (`host:port`, or a scheme with its colon) and the reason."""
 
     place: str
     reason: str
 
 
 def refusal(event: TaskEvent) -> Refusal | None:
-    """What this event says was refused, fit to be shown; None when it says something else."""
+    """Return the blocked request that this event reports, sanitised; None for other events."""
     data = event.data or {}
     place, reason = data.get("place"), data.get("reason")
     if event.kind != "log" or data.get("phase") != PHASE or not isinstance(place, str):
@@ -31,7 +31,7 @@ def refusal(event: TaskEvent) -> Refusal | None:
 
 
 class Refusals:
-    """Every place once, in the order of the first time, with how often it was told."""
+    """Count blocked requests by place, in order of first occurrence."""
 
     def __init__(self) -> None:
         self._times: dict[Refusal, int] = {}
@@ -41,7 +41,7 @@ class Refusals:
         return len(self._times) + self._beyond
 
     def add(self, found: Iterable[Refusal]) -> None:
-        """Count these."""
+        """Add these requests to the counts."""
         for one in found:
             if one in self._times or len(self._times) < MOST:
                 self._times[one] = self._times.get(one, 0) + 1

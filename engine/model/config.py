@@ -1,4 +1,4 @@
-"""`Settings`: what an engine is told. Defaults come from the home folder, not the environment."""
+"""Engine settings. Defaults come from the home folder, not the environment."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from engine.model.errors import LedgerUnusable
 
 
 def default_slots() -> int:
-    """Half the cores, at least two: a browser page keeps about one core busy."""
+    """Return half the cores, at least two: one browser page uses about one core."""
     return max(2, (os.cpu_count() or 2) // 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where things lie and how much may run.
+    """Folders and limits of an engine.
 
     `root` holds the tasks, `home` everything else (`task-runs/`, `audit/`, …).
-    `slots` tasks run at once; `browser_path` overrides the browser look-up; every
-    `reap_s` seconds the tasks of dead processes are ended. A run whose folder is away waits
-    `away_s` seconds for it. `route` is the face (mcp, cli,
-    http; none for the window) and `agent_id` the agent that runs are written down for.
-    `host_pid` is the process that envelopes belong to, where that is not this one.
-    `allow_private` are the `host:port` that are private and that agents' browser tools may
-    open all the same (the operator's list).
+    `slots` tasks run at once; `browser_path` overrides the browser look-up.
+    Every `reap_s` seconds the tasks of dead processes are ended.
+    A run whose folder is missing waits `away_s` seconds for it.
+    `route` is the caller (mcp, cli, http; None for the window) and `agent_id` the agent, both
+    recorded in runs.
+    `host_pid` is the process that owns envelopes, where that is not this one.
+    `allow_private` lists private `host:port` that agents' browser tools may open (the operator's
+    list).
     `allow_files` is the folder whose files command tasks may upload; without it none may.
-    `environ` is where a face lets tasks look up their secrets; it is never written anywhere.
+    `environ` is the environment from which tasks resolve secrets; it is never written.
     """
 
     home: Path = field(default_factory=lambda: Path.home() / ".openchrome")
@@ -46,7 +47,7 @@ class Settings:
 
     @classmethod
     def at(cls, *, home: Path | None = None, root: Path | None = None) -> Settings:
-        """Settings for another home (moves everything) and/or another root (moves the tasks)."""
+        """Return settings for another home (moves everything) and/or root (moves the tasks)."""
         base = home or Path.home() / ".openchrome"
         return cls(home=base, root=root or base / "tasks")
 
@@ -54,14 +55,14 @@ class Settings:
     def chosen(
         cls, environ: Mapping[str, str], *, home: Path | None = None, root: Path | None = None
     ) -> Settings:
-        """What was asked for wins, then what the environment says, then the home folder.
+        """Choose settings: arguments first, then the environment, then the home folder.
 
-        `home` moves everything, whatever `environ` says. OPENCHROME_HOME does not move the
-        tasks: OpenChrome, which shares them, does not either.
+        `home` moves everything, regardless of `environ`. OPENCHROME_HOME does not move the tasks,
+        because OpenChrome, which shares them, does not move them either.
 
         Raises:
-            LedgerUnusable: OPENCHROME_TASK_ROOT is not absolute, no home folder is known, or
-                what was given cannot be a path.
+        LedgerUnusable: OPENCHROME_TASK_ROOT is not absolute, no home folder is known, or
+        an argument is no valid path.
         """
         given_root = environ.get("OPENCHROME_TASK_ROOT")
         if home is None and root is None and given_root:
@@ -86,7 +87,7 @@ class Settings:
 
 
 def _seconds(said: str | None, usual: float) -> float:
-    """A time from the environment, within a day; what is none counts as not given."""
+    """Read seconds from the environment, 0 to a day; the default for other values."""
     try:
         found = float(said or usual)
     except ValueError:
@@ -95,7 +96,7 @@ def _seconds(said: str | None, usual: float) -> float:
 
 
 def _check_paths(*given: Path | str | None) -> None:
-    """Refuse what no system call takes for a path, before anything is done with it."""
+    """Reject paths with NUL, which no system call accepts, before they are used."""
     for path in given:
         if path is not None and "\0" in str(path):
             raise LedgerUnusable(path=str(path), reason="no path holds the character NUL")
@@ -105,8 +106,8 @@ def _home(environ: Mapping[str, str]) -> Path:
     said = environ.get("HOME", "/") if os.name == "posix" else "/"
     try:
         home = Path.home()
-    except RuntimeError as error:  # neither HOME nor an entry for this user
+    except RuntimeError as error:  # no HOME and no entry for this user
         raise LedgerUnusable(path="~", reason="no home folder is known; use --home") from error
-    if not said or not home.is_absolute():  # "" would mean the root of all, "x" wherever we are
+    if not said or not home.is_absolute():  # "" would mean "/", "x" the working folder
         raise LedgerUnusable(path="~", reason="HOME must be an absolute path; or use --home")
     return home / ".openchrome"

@@ -1,4 +1,4 @@
-"""User and password that an address was given with."""
+"""User and password of a start address."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """User and password of a start URL. They answer the HTTP authentication of `origin` only."""
+    """User and password of a start URL, for HTTP authentication at `origin` only."""
 
     origin: str
     username: str

@@ -1,8 +1,8 @@
-"""Text from folders and pages made safe to look at: one function for every face.
+"""Sanitise untrusted text for display, in one function for every user interface.
 
-What a page or a folder says may hold line breaks, terminal escapes, direction overrides
-(which make `gpj.exe` read as `exe.jpg`) and halves of surrogate pairs (which no encoder
-takes). None of that reaches a label, a terminal or the clipboard.
+Text of pages and folders may hold line breaks, terminal escapes, direction overrides (which make
+`gpj.exe` read as `exe.jpg`) and lone surrogates (which no encoder accepts). None of it may reach
+a label, a terminal or the clipboard.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import re
 ELLIPSIS = "…"
 _REPLACEMENT = "\ufffd"
 _BLANKS = re.compile("[\t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]+")
-# Controls, direction marks and overrides, invisible operators, surrogates, interlinear
-# marks, the byte-order mark and tag characters. Joiners (U+200C, U+200D) stay: Persian,
-# Indic scripts and emoji need them.
+# Controls, direction marks and overrides, invisible operators, surrogates, interlinear marks, the
+# byte-order mark and tag characters. Joiners (U+200C, U+200D) stay: Persian, Indic scripts and
+# emoji need them.
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
     "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
@@ -24,18 +24,18 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def display(text: str, limit: int = 0) -> str:
-    """`text` on one line, without anything that could lie or break; cut at `limit` characters.
+    """Return `text` on one line without unsafe characters; cut at `limit` characters.
 
-    Line breaks and tabs become one space, everything unsafe U+FFFD. 0 means no limit.
+    Line breaks and tabs become one space, each unsafe character U+FFFD. 0 means no limit.
     """
     text = _roughly(text, limit)
-    if not text.isprintable():  # true for nearly everything, and far cheaper than a pattern
+    if not text.isprintable():  # true for most texts, and far cheaper than a pattern
         text = _UNSAFE.sub(_REPLACEMENT, _BLANKS.sub(" ", text))
     return elide_right(text, limit) if limit else text
 
 
 def display_lines(text: str, limit: int = 0) -> str:
-    """As `display`, but line feeds stay: for blocks such as pretty-printed JSON."""
+    """As `display`, but keep line feeds, for blocks such as pretty-printed JSON."""
     text = _roughly(text, limit)
     if text.isprintable():
         return elide_right(text, limit) if limit else text
@@ -45,18 +45,18 @@ def display_lines(text: str, limit: int = 0) -> str:
 
 
 def _roughly(text: str, limit: int) -> str:
-    """`text`, but of one that is far too long only the start: a megabyte costs 40 ms to look at."""
+    """Cut a far too long text first, since sanitising a megabyte costs 40 ms."""
     most = 4 * limit + 64
     return text if not limit or len(text) <= most else text[:most] + ELLIPSIS
 
 
 def elide_right(text: str, limit: int) -> str:
-    """At most `limit` characters; what is lost is lost at the end."""
+    """Cut to at most `limit` characters at the end."""
     return text if len(text) <= limit else text[: max(0, limit - 1)] + ELLIPSIS
 
 
 def elide_middle(text: str, limit: int) -> str:
-    """At most `limit` characters; both ends stay readable (addresses, paths, ids)."""
+    """Cut to at most `limit` characters in the middle (addresses, paths, ids)."""
     if len(text) <= limit:
         return text
     keep = max(0, limit - 1)
@@ -65,12 +65,11 @@ def elide_middle(text: str, limit: int) -> str:
 
 
 def clipboard_cell(text: str) -> str:
-    """`text` as one cell of a table on the clipboard: no breaks, and never a formula.
+    """Return `text` as one clipboard cell: no line breaks, and never a formula.
 
-    A cell that a spreadsheet would calculate gets an apostrophe in front (OWASP).
+    A cell that a spreadsheet would evaluate gets an apostrophe in front (OWASP).
     """
-    # Looked at before `display` levels the leading tab and return away; a quote in front is
-    # taken off by a spreadsheet that cells are pasted into.
+    # Checked before `display` replaces a leading tab or return; spreadsheets strip a leading quote.
     bare = text.lstrip().lstrip('"').lstrip()
     risky = text.startswith(_FORMULA_STARTS) or bare.startswith(_FORMULA_STARTS)
     return "'" + display(text) if risky else display(text)

@@ -1,7 +1,7 @@
-"""Every error that a user can meet: a stable code, a title, a sentence, and the way out.
+"""Errors that users meet: each with a stable code, title, sentence and advice.
 
-Faces print `title`, `str(error)` and `advice`; they translate by `code` and fill in
-`fields`. Foreign exceptions become one of these at the module that imports the library.
+User interfaces print `title`, `str(error)` and `advice`; they translate by `code` and fill in
+`fields`. Exceptions of libraries are converted in the module that imports the library.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-MOST_QUOTED: Final = 4_000  # characters of one value: what was given may be a megabyte
+MOST_QUOTED: Final = 4_000  # characters of one quoted value, since input may be a megabyte
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake in a request: where it is, a stable code, and what to do about it.
+    """One mistake in a request: its path, a stable code and the advice.
 
-    Redacted when it is made, as every error is: what is wrong is often quoted, and may be a
-    password that went into the wrong field.
+    Redacted on creation like every error, since a mistake often quotes its input, which may be a
+    password in the wrong field.
     """
 
     path: str
@@ -33,7 +33,7 @@ class Problem:
 
 
 class EngineError(Exception):
-    """The root of the tree; raised only through its subclasses."""
+    """Root of the errors; only its subclasses are raised."""
 
     code: ClassVar[str] = "engine_error"
     title: ClassVar[str] = "Something went wrong"
@@ -46,7 +46,7 @@ class EngineError(Exception):
 
     @property
     def advice(self) -> str:
-        """What the user can do now; empty when there is nothing to do."""
+        """The advice for the user; empty where there is none."""
         return self.advice_text.format(**self.fields)
 
 
@@ -59,7 +59,7 @@ def _redacted(text: str) -> str:
 
 
 def _clean(value: object) -> object:
-    """Redacted; of a text that no message has room for, its beginning; no halves of characters."""
+    """Redact a text, cut it to the limit of a message and replace lone surrogates."""
     if not isinstance(value, str):
         return value
     text = _redacted(value).encode(errors="replace").decode()
@@ -67,7 +67,7 @@ def _clean(value: object) -> object:
 
 
 class InvalidArguments(EngineError):
-    """A request breaks rules; every mistake is in `problems`, and nothing was started."""
+    """The request breaks rules; `problems` has every mistake, and nothing was started."""
 
     code = "invalid_arguments"
     title = "The request has mistakes"
@@ -79,7 +79,7 @@ class InvalidArguments(EngineError):
 
 
 class NotATaskId(EngineError):
-    """Text that should be a task id has another shape; no file was touched."""
+    """The text has not the shape of a task id; no file was accessed."""
 
     code = "not_a_task_id"
     title = "Not a task id"
@@ -88,7 +88,7 @@ class NotATaskId(EngineError):
 
 
 class TaskNotFound(EngineError):
-    """There is no task with this id in this ledger."""
+    """No task in this ledger has this id."""
 
     code = "task_not_found"
     title = "No such task"
@@ -97,7 +97,7 @@ class TaskNotFound(EngineError):
 
 
 class LedgerMissing(TaskNotFound):
-    """The folder of the ledger is not there: it was never made, or is away."""
+    """The ledger's folder does not exist: never created, or unmounted."""
 
     code = "ledger_missing"
     title = "The ledger folder is not there"
@@ -106,7 +106,7 @@ class LedgerMissing(TaskNotFound):
 
 
 class LedgerAway(TaskNotFound):
-    """The folder of a ledger is not there, so nothing can be said or done about its tasks."""
+    """The ledger's folder disappeared, so its tasks can be neither read nor changed."""
 
     code = "ledger_away"
     title = "The ledger folder is away"
@@ -115,7 +115,7 @@ class LedgerAway(TaskNotFound):
 
 
 class UnitsMissing(EngineError):
-    """Another, older folder came back in the place of a running task's."""
+    """An older copy of a running task's folder replaced it."""
 
     code = "units_missing"
     title = "Finished work is missing"
@@ -127,7 +127,7 @@ class UnitsMissing(EngineError):
 
 
 class TaskRemoved(EngineError):
-    """The task's folder went away while it was being waited for."""
+    """The task's folder was removed during a wait."""
 
     code = "task_removed"
     title = "The task was removed"
@@ -136,7 +136,7 @@ class TaskRemoved(EngineError):
 
 
 class TaskUnreadable(EngineError):
-    """The task's meta.json cannot be used, so the task can be neither changed nor waited for."""
+    """The task's meta.json is unusable, so the task cannot be changed or awaited."""
 
     code = "task_unreadable"
     title = "The task cannot be read"
@@ -145,7 +145,7 @@ class TaskUnreadable(EngineError):
 
 
 class ResultMissing(EngineError):
-    """The task has no result.json (yet)."""
+    """The task has no result.json yet."""
 
     code = "result_missing"
     title = "There is no result"
@@ -154,7 +154,7 @@ class ResultMissing(EngineError):
 
 
 class TransitionError(EngineError):
-    """A state change that the table forbids was asked for; nothing was written."""
+    """The state machine forbids this transition; nothing was written."""
 
     code = "illegal_transition"
     title = "That step is not allowed now"
@@ -163,7 +163,7 @@ class TransitionError(EngineError):
 
 
 class LockTimeout(EngineError):
-    """A task's lock stayed taken for the whole time that we wait (15 s)."""
+    """The task's lock was held by another program for the whole wait (15 s)."""
 
     code = "lock_timeout"
     title = "The task is locked"
@@ -172,7 +172,7 @@ class LockTimeout(EngineError):
 
 
 class TaskBusy(LockTimeout):
-    """A task without an owner cannot be ended yet: another program holds its lock, or seems to."""
+    """An orphaned task cannot be ended yet: another program holds its lock, or seems to."""
 
     code = "task_busy"
     title = "The task is busy"
@@ -183,7 +183,7 @@ class TaskBusy(LockTimeout):
 
 
 class WaitTimeout(EngineError):
-    """A task did not end within the time that was given; it goes on."""
+    """The task did not end within the timeout; it continues."""
 
     code = "ETIMEDOUT"
     title = "Still running"
@@ -192,7 +192,7 @@ class WaitTimeout(EngineError):
 
 
 class LedgerUnusable(EngineError):
-    """The ledger's folder cannot be opened, read or made."""
+    """The ledger's folder cannot be opened, read or created."""
 
     code = "ledger_unusable"
     title = "The task ledger cannot be opened"
@@ -201,7 +201,7 @@ class LedgerUnusable(EngineError):
 
 
 class LedgerNotThere(LedgerUnusable):
-    """The folder of a ledger that was used before is missing, or as empty as a mount point."""
+    """The folder of a known ledger is missing, or empty like a mount point."""
 
     code = "ledger_not_there"
     title = "The ledger folder is not there"
@@ -210,7 +210,7 @@ class LedgerNotThere(LedgerUnusable):
 
 
 class LedgerReadOnly(EngineError):
-    """The ledger can be read but not written; nothing new is accepted."""
+    """The ledger can be read but not written; new tasks are refused."""
 
     code = "ledger_read_only"
     title = "The ledger is read-only"
@@ -219,7 +219,7 @@ class LedgerReadOnly(EngineError):
 
 
 class LedgerWriteFailed(EngineError):
-    """A write failed; the old file stands whole."""
+    """A write failed; the old file is unchanged."""
 
     code = "ledger_write_failed"
     title = "Cannot write the task ledger"
@@ -228,7 +228,7 @@ class LedgerWriteFailed(EngineError):
 
 
 class LedgerBlocked(LedgerWriteFailed):
-    """Something else is in the place of a folder that the program makes itself."""
+    """A file occupies the path of a folder that the program creates."""
 
     code = "ledger_blocked"
     sentence = "Cannot write the task ledger: {path} is not a folder."
@@ -236,7 +236,7 @@ class LedgerBlocked(LedgerWriteFailed):
 
 
 class OwnershipLost(EngineError):
-    """A runner found its task ended by someone else; it stops and keeps its pages."""
+    """Another process ended the runner's task; the runner stops and keeps its pages."""
 
     code = "ownership_lost"
     title = "The task was ended by another process"
@@ -245,7 +245,7 @@ class OwnershipLost(EngineError):
 
 
 class BrowserMissing(EngineError):
-    """No Chromium could be found."""
+    """No Chromium was found."""
 
     code = "browser_missing"
     title = "No browser was found"
@@ -257,7 +257,7 @@ class BrowserMissing(EngineError):
 
 
 class BrowserFailed(EngineError):
-    """Chromium was found but does not start or stay."""
+    """Chromium was found but does not start or stay running."""
 
     code = "browser_failed"
     title = "The browser does not start"
@@ -266,7 +266,7 @@ class BrowserFailed(EngineError):
 
 
 class BrowserGone(EngineError):
-    """The browser died while a page was loading; the page may be tried once more."""
+    """The browser died while a page was loading; the page may be retried once."""
 
     code = "browser_gone"
     title = "The browser stopped"
@@ -275,11 +275,11 @@ class BrowserGone(EngineError):
 
 
 class PageError(EngineError):
-    """One page could not be taken; the crawl goes on. `code` tells the reason by `kind`.
+    """One page failed; the crawl continues. `kind` is the reason.
 
-    `status` is the HTTP status where the site answered with one and nothing else. `unproved`
-    says that another page may have caused it: this one has to be taken alone before it is
-    blamed. `proved` says that it was, and failed by itself: it would do so again.
+    `status` is the HTTP status where the site answered with an error status only. `unproved`:
+    another page may have caused the failure, so the page is retried alone first. `proved`: the page
+    failed alone and would fail again.
     """
 
     unproved = False
@@ -295,7 +295,7 @@ class PageError(EngineError):
 
 
 class AddressBlocked(PageError):
-    """An address that this task may not reach: refused before the connection was made."""
+    """The task's egress policy blocked this address before a connection was made."""
 
     code = "address_blocked"
     title = "Address refused"
@@ -307,7 +307,7 @@ class AddressBlocked(PageError):
 
 
 class NothingTaken(EngineError):
-    """A crawl in which not one page could be taken: to call it complete would be a lie."""
+    """Every page of a crawl failed, so the crawl must not end as COMPLETED."""
 
     code = "nothing_taken"
     title = "No page could be taken"
@@ -316,7 +316,7 @@ class NothingTaken(EngineError):
 
 
 class OnlyErrorAnswers(EngineError):
-    """A crawl in which the site answered every page with an error status."""
+    """The site answered every page of a crawl with an error status."""
 
     code = "only_error_answers"
     title = "Every page answered with an error"
@@ -325,7 +325,7 @@ class OnlyErrorAnswers(EngineError):
 
 
 class InjectedFault(EngineError):
-    """`failOnPage` was given and that page came up (a fault for tests)."""
+    """Fault for tests: `failOnPage` named this page."""
 
     code = "injected_fault"
     title = "A planned fault"
@@ -333,7 +333,7 @@ class InjectedFault(EngineError):
 
 
 class ShuttingDown(EngineError):
-    """The engine is closing and takes no new work."""
+    """The engine is closing and accepts no new tasks."""
 
     code = "shutting_down"
     title = "The program is closing"
@@ -342,7 +342,7 @@ class ShuttingDown(EngineError):
 
 
 class WorkerFailed(EngineError):
-    """A background worker could not take the task."""
+    """A background worker could not start the task."""
 
     code = "worker_failed"
     title = "The background worker did not start the task"
@@ -351,7 +351,7 @@ class WorkerFailed(EngineError):
 
 
 class TaskFailed(EngineError):
-    """A body's own failure: the task ends FAILED with this code, and `head` in its result."""
+    """Failure of a task body: the task ends FAILED with this code, and `head` in its result."""
 
     code = "task_failed"
     title = "The task failed"
@@ -364,7 +364,7 @@ class TaskFailed(EngineError):
 
 
 class OwnershipError(EngineError):
-    """An agent asked for something to be done to a tab that is another agent's (seed 003)."""
+    """An agent requested an action on another agent's tab (seed 003)."""
 
     code = "not_the_owner"
     title = "The tab is another agent's"

@@ -1,8 +1,8 @@
-"""Ids of tasks where several ledgers stand side by side: which ledger an id names, and back.
+"""Task ids across several ledgers: an id is qualified by its ledger's label.
 
-An id of the program's own ledger is its folder's name, as ever. One of a ledger beside it
-carries that ledger's label behind an `@`, so that two copies of one folder never collide.
-No id on disk holds that sign.
+The id of a task in the program's own ledger is its folder name. An id of another ledger has that
+ledger's label after an `@`, so that two copies of one folder never collide. No id on disk contains
+`@`.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from typing import Final
 from engine.model.records import TaskId
 
 SIGN: Final = "@"
-HERE: Final = "here"  # what the filter calls the own ledger; no label, so that none is it
+HERE: Final = "here"  # the own ledger in filters; reserved, so no ledger has it as label
 LONGEST: Final = 24
 _LABEL: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,23}", re.ASCII)
-_USELESS: Final = frozenset({"", "tasks", "openchrome", HERE})  # tells no ledger from another
+_USELESS: Final = frozenset({"", "tasks", "openchrome", HERE})  # not distinctive as labels
 _ANY: Final = "ledger"
 
 
 def qualified(plain: str, label: str) -> TaskId:
-    """The id of a task in the ledger called `label`; without a label the plain id."""
+    """Return the id of a task in the ledger `label`; without a label the plain id."""
     return TaskId(f"{plain}{SIGN}{label}" if label else plain)
 
 
 def plain_id(task_id: str) -> str:
-    """The id as it stands on disk: what is shown, copied, and asked of the task's own ledger."""
+    """Return the id without label, as on disk: for display, copying and the task's own ledger."""
     return task_id.partition(SIGN)[0]
 
 
 def ledger_label(task_id: str) -> str:
-    """The label of the ledger that the task is in; empty for the program's own."""
+    """Return the label of the task's ledger; "" for the program's own."""
     return task_id.partition(SIGN)[2]
 
 
 def is_label(text: str) -> bool:
-    """Can a ledger beside be called so? Lower-case letters, digits and `-`; 24 at most."""
+    """Return whether `text` is a valid label: lower-case letters, digits and `-`; 24 at most."""
     return _LABEL.fullmatch(text) is not None and text != HERE
 
 
 def free_label(names: Collection[str], taken: Collection[str]) -> str:
-    """A label made of the first of these names that tells something, and that is not `taken`."""
+    """Return an unused label made of the first distinctive name."""
     found = next((made for made in map(_label_of, names) if made not in _USELESS), _ANY)
     free, number = found, 1
     while free in taken or free == HERE:

@@ -1,7 +1,7 @@
-"""Which state may follow which; terminal is final. One generic machine, tables as data.
+"""State machines of tasks, commands and runs: tables of allowed transitions.
 
-Sources: seed 000 (ledger), seed 002 (command tasks and commands), seed 003 (runs); a task
-run (seed 001) has one state more, in which it waits for a person.
+Sources: seed 000 (ledger), seed 002 (command tasks and commands), seed 003 (runs); a task run (seed
+001) has one more state, in which it waits for a person.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from engine.model.records import Status
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A table of allowed steps; a state without steps is terminal."""
+    """Table of allowed transitions; a state without transitions is terminal."""
 
     name: str
     steps: Mapping[str, frozenset[str]]
 
     def is_terminal(self, state: str) -> bool:
-        """Is this a known state that nothing follows?"""
+        """Return whether `state` is known and terminal."""
         return state in self.steps and not self.steps[state]
 
     def allows(self, source: str, target: str) -> bool:

@@ -1,4 +1,4 @@
-"""How fast a task goes, from the units seen: rate, time left, and when silence is a stall."""
+"""Speed of a task from its finished units: rate, end time and stall limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEPT_UNITS = 15
 
 
 class Pace:
-    """The speed of one live task. Times are ms since 1970, `rate` is units per second."""
+    """Speed of one live task. Times are ms since 1970, `rate` is units per second."""
 
     __slots__ = (
         *("_first_at", "_first_done", "_seen_at", "_done", "_unit_ms"),
@@ -30,7 +30,7 @@ class Pace:
         self._unit_ms: deque[float] = deque(maxlen=_KEPT_UNITS)
 
     def seen(self, done: int, at_ms: float) -> None:
-        """Take note that `done` units were finished at `at_ms`; out-of-order news are dropped."""
+        """Record that `done` units were finished at `at_ms`; out-of-order reports are ignored."""
         if self._seen_at is None or self._first_at is None or done < self._done:
             self._first_at = self._seen_at = at_ms
             self._first_done = self._done = done
@@ -45,9 +45,9 @@ class Pace:
         self._done, self._seen_at = done, at_ms
 
     def _blend(self, latest: float, over_s: float) -> None:
-        """Exponentially weighted by time, so that bursts and gaps count for what they lasted.
+        """Average the rate with exponential weights by time, so bursts and gaps count by duration.
 
-        The weights are added up: a quick first unit counts for no more than its own time.
+        The weights are summed, so a fast first unit counts only for its own time.
         """
         weight = -math.expm1(-over_s / RATE_WINDOW_S)
         self._summed += weight * (latest - self._summed)
@@ -56,17 +56,17 @@ class Pace:
 
     @property
     def rate(self) -> float | None:
-        """Units per second; None until a unit was seen to finish."""
+        """Units per second; None until a unit has finished."""
         return self._rate
 
     @property
     def stall_after_ms(self) -> float:
-        """Silence longer than this is a stall: 30 s, or five times the usual unit."""
+        """Stall limit in ms: 30 s, or five times the median unit."""
         usual = median(self._unit_ms) if self._unit_ms else 0.0
         return max(STALL_MIN_MS, STALL_UNITS * usual)
 
     def ends_at(self, total: int | None) -> float | None:
-        """When the last unit should be done; None while too little is known to say it."""
+        """Estimate the time of the last unit's end; None while there is too little data."""
         if not self._rate or total is None or total <= self._done:
             return None
         if self._seen_at is None or self._first_at is None:

@@ -1,9 +1,8 @@
-"""The records that cross seams, as they stand on disk (the ledger's own names, ms since 1970).
+"""Records that the packages share, in the ledger's names (times in ms since 1970).
 
-Fast reads decode straight into these; a rewrite never starts from them (they drop
-unknown fields) but from the whole dict, see `store.ledger`.
-What holds JSON only is `gc=False`: it cannot hold a cycle, and the collector need not walk
-ten thousand of them.
+Fast reads decode straight into these structs. A rewrite starts from the whole dict, because the
+structs drop unknown fields. Structs that hold only JSON are `gc=False`: they cannot form a cycle,
+and the collector need not traverse ten thousand of them.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ PAGES_NAME = "pages.jsonl"
 RESULT_NAME = "result.json"
 ARTIFACTS_NAME = "artifacts"
 COMMANDS_NAME = "commands.json"
-DOCUMENTS = frozenset({COMMANDS_NAME})  # what a kind may keep beside its units
+DOCUMENTS = frozenset({COMMANDS_NAME})  # files that a kind may keep in addition to its units
 
-ENVELOPE = "browser_task"  # the kind without a body of ours: an agent drives it from outside
-TASK_RUN = "task_run"  # no task of the ledger but a goal that tasks work for, listed beside them
+ENVELOPE = "browser_task"  # the kind that an external agent executes
+TASK_RUN = "task_run"  # no ledger task: a goal of several tasks, listed with them
 
 
 class Status(StrEnum):
-    """The five states on disk. Anything else found there is shown as it is."""
+    """The five states on disk; other values found there are shown unchanged."""
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
@@ -43,14 +42,14 @@ LIVE = frozenset({Status.PENDING, Status.RUNNING})
 
 
 class ErrorInfo(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Why a task FAILED: `message` for people, `code` for programs."""
+    """Error of a FAILED task: `message` for users, `code` for programs."""
 
     message: str
     code: str | None = None
 
 
 class Units(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """How far a task is: `total` is None while nobody knows; `failed` of `done` went wrong."""
+    """Progress of a task: `total` is None while unknown; `failed` is part of `done`."""
 
     done: int = 0
     total: int | None = None
@@ -59,7 +58,7 @@ class Units(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Our own additions to meta.json, all under its key `engine`."""
+    """This program's fields in meta.json, under its key `engine`."""
 
     host: str | None = None
     boot_id: str | None = None
@@ -85,10 +84,10 @@ class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One meta.json, read-only. No status, kind or number in it is to be trusted.
+    """One meta.json, read-only; its status, kind and numbers are untrusted.
 
-    `odd` names fields whose value had an unusable shape (a pid that is a text, say); they
-    read as their default here and stand untouched on disk.
+    `odd` names fields whose value had an unusable type (a pid that is a text, say); they read as
+    their default here and stay unchanged on disk.
     """
 
     task_id: str
@@ -125,7 +124,7 @@ class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def units(self) -> Units | None:
-        """How far it says itself that it is; a `browser_task` counts the calls of its tools."""
+        """The progress that the record holds; a `browser_task` counts its tool calls."""
         ours = self.engine
         if ours is not None and (told := ours.units) is not None:
             return told
@@ -139,13 +138,13 @@ class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def url(self) -> str:
-        """The address it is about, or nothing. Redacted already."""
+        """The redacted address of the task, or ""."""
         given = self.args_summary.get("url")
         return given if isinstance(given, str) else ""
 
 
 class Unreadable(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A task folder whose meta.json cannot be used: shown with the reason, never written."""
+    """Task folder with an unusable meta.json: shown with the reason, never written."""
 
     task_id: str
     reason: str
@@ -154,12 +153,12 @@ class Unreadable(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def created_at(self) -> int | float:
-        """Its place among the others: nothing better is known than when it was last written."""
+        """The time of the last write, since no creation time is known."""
         return self.seen_at
 
 
 class Stamp(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What one stat of a meta.json tells; a changed stamp means: read it again."""
+    """File identity of a meta.json from one stat; the file is read again when it changes."""
 
     inode: int
     mtime_ns: int
@@ -167,15 +166,15 @@ class Stamp(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class TaskView(msgspec.Struct, frozen=True, gc=False):
-    """One task as every face shows it: the record, how far it is, and who owns it.
+    """One task as shown by window, command line and tools: record, progress and ownership.
 
-    `orphaned` means that its owner is proved dead and nobody has reaped it yet.
-    `ours` means that this very process runs it; `foreign` that another living one does.
-    `locked` means that it is orphaned, and cannot be ended yet: another program has its lock.
-    `stale` means that its file is being rewritten, and this is what it last said.
+    `orphaned`: its owner is proved dead and it has not been reaped.
+    `ours`: this process runs it; `foreign`: another live process does.
+    `locked`: it is orphaned but cannot be ended, because another program holds its lock.
+    `stale`: its file is being rewritten; this is the previous content.
     `last_event_at` is the newest event's time in ms, where the tail was read.
-    `away` means that it runs here, and waits for its folder, which is away.
-    `ledger` is the label of the ledger beside the own one that it is in; empty for the own.
+    `away`: it runs here and waits for its folder, which is missing.
+    `ledger` is the label of an additional ledger; "" for the program's own.
     """
 
     entry: TaskRecord | Unreadable
@@ -195,7 +194,7 @@ class TaskView(msgspec.Struct, frozen=True, gc=False):
 
 
 class TaskEvent(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One line of events.jsonl. Unknown kinds are kept and shown."""
+    """One line of events.jsonl; unknown kinds are kept and shown."""
 
     ts: int | float
     kind: str
@@ -203,9 +202,9 @@ class TaskEvent(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class EventSlice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Events from one byte offset on: ask for `next_offset` to go on.
+    """Events from one byte offset on; continue at `next_offset`.
 
-    `skipped` counts lines that are not events (torn, over 1 MiB, not an object).
+    `skipped` counts lines that are no events (torn, over 1 MiB, not an object).
     """
 
     events: tuple[TaskEvent, ...]
@@ -214,10 +213,10 @@ class EventSlice(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class History(msgspec.Struct, Generic[T], frozen=True):
-    """A part of events.jsonl from byte `start` to `next_offset`, its events made into T.
+    """Part of events.jsonl from byte `start` to `next_offset`, its events converted to T.
 
-    `skipped` counts lines that are no events; `earlier` the lines before `start`, None where
-    nobody counted them.
+    `skipped` counts lines that are no events; `earlier` the lines before `start`, None if they were
+    not counted.
     """
 
     events: tuple[T, ...]
@@ -228,8 +227,10 @@ class History(msgspec.Struct, Generic[T], frozen=True):
 
 
 class UnitTime(msgspec.Struct, frozen=True, gc=False):
-    """A finished unit's time: a page by its address (`began` is then not known), or a command
-    by its tool; `about` is what the command was for."""
+    """Duration of a finished unit: a page by address, or a command by tool.
+
+    `began` is None for pages; `about` is the command's target.
+    """
 
     label: str
     took_ms: float
@@ -239,21 +240,21 @@ class UnitTime(msgspec.Struct, frozen=True, gc=False):
 
 
 class UnitTimes(msgspec.Struct, frozen=True):
-    """Units in the order in which they were finished; go on at `next_offset`."""
+    """Durations in order of completion; continue at `next_offset`."""
 
     units: tuple[UnitTime, ...]
     next_offset: int
 
 
 class Health(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the status bar says. Every text is for people and already plain.
+    """Health as shown in the status bar. Texts are plain sentences for users.
 
     `browser`/`engine` are one of: idle, starting, ready, missing, failed.
-    `watcher` is one of: live, polling, gone (the ledger's folder is not there), silent (it does
-    not answer); `deaf` says why it will go on polling. `warnings` keep work from being done;
-    `concerns` do not, they tell what makes the ledger less safe than it should be. `away`: runs
-    wait for their folder.
-    `no_room`: it is read-only until the disk has room.
+    `watcher` is one of: live, polling, gone (the ledger's folder is missing), silent (it does not
+    answer); `deaf` is the reason for permanent polling.
+    `warnings` prevent work; `concerns` only reduce the ledger's safety.
+    `away`: runs wait for their folder.
+    `no_room`: the ledger is read-only until the disk has space.
     """
 
     root: str

@@ -1,14 +1,13 @@
-"""The one redactor, for every sink: what is stored, logged, shown or exported passes here.
+"""Redaction of secrets in everything that is stored, logged, shown or exported.
 
-It has two rules. `text`, `value` and `url` are for our own words: arguments, events, errors,
-logs, addresses. They know secrets by their key (`password`, `Authorization`, …), by their
-place in an address (`user:pass@`, `?token=…`), also when the address stands inside a longer
-text, and by the look of keys that services give out. `content` and `page` are for what a site
-published: it stays as it is but for strict key shapes and for the exact values that a task was
-given (`work.given_secrets`), and what is taken out is counted.
+There are two rules. `text`, `value` and `url` are for the program's own texts: arguments, events,
+errors, logs, addresses. They detect secrets by key (`password`, `Authorization`, …), by position in
+an address (`user:pass@`, `?token=…`), also inside a longer text, and by the form of service keys.
+`content` and `page` are for text that a site published: only strict key forms and the exact secret
+values given to the task (`work.given_secrets`) are removed, and counted.
 
-A secret given by reference, `{"secret": "env:NAME"}`, holds nothing and is kept. Redacting
-twice changes nothing.
+A reference to a secret, `{"secret": "env:NAME"}`, holds no secret and is kept. Redaction is
+idempotent.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _QUERY_WORDS: Final = (*WORDS, "accesskey", "privatekey", "signature", "sessid")
 _QUERY_NAMES: Final = frozenset({"auth", "bearer", "jwt", "pass", "pwd", "sid", "sig"})
 _MAYBE_NAMES: Final = frozenset(
     {"code", "key"}
-)  # a product's as often as a secret: the value tells
+)  # also common names of harmless values: decided by the value
 _MAX_DEPTH: Final = 64
 _SHORT_KEY: Final = 64  # characters
 _NUMBERS: Final = frozenset({int, float, bool, type(None)})
@@ -47,12 +46,11 @@ _NUMBERS: Final = frozenset({int, float, bool, type(None)})
 _NOT_WORD = re.compile(r"[\W_]+")
 _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
 _RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.~%+/=-]{20,}")
-# Browsers take one slash, two, or none after these schemes, and either kind.
+# Browsers accept no, one or two slashes after these schemes, of either kind.
 _USER = re.compile(
     r"(?P<scheme>\b(?:https?|wss?|ftps?):[/\\]*|\b[a-z][a-z0-9+.-]{0,30}://|^//)[^/\\?#\s]*@", re.I
 )
-# What somebody typed as an address: browsers drop these signs from it wherever they stand,
-# and take spaces for a part of the password.
+# Typed addresses: browsers drop these characters anywhere, and accept spaces in the password.
 _EDGE: Final = "".join(map(chr, range(33)))
 _DROPPED = re.compile(r"[\t\n\r]")
 _TYPED_USER = re.compile(
@@ -74,7 +72,7 @@ _ASSIGNED = re.compile(
     re.I,
 )
 
-# Keys that tell what they are by their first signs, whatever stands before them.
+# Keys with a distinctive prefix, wherever they occur.
 _KEY = re.compile(
     r"\b(?:(?:AKIA|ASIA)[A-Z0-9]{16}\b|gh[oprsu]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
     r"|xox[abeoprs]-[\w-]{10,}|xapp-[\w-]{10,}|[sr]k_(?:live|test)_\w{16,}|sk-(?=[\w-]*\d)[\w-]{24,}"
@@ -102,23 +100,23 @@ _KEY_SIGNS: Final = (
 )
 _BEGIN = re.compile(r"-----BEGIN[ A-Z0-9]{0,40} PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END[ A-Z0-9]{0,40} PRIVATE KEY(?: BLOCK)?-----")
-_KEY_LINES = re.compile(r"[\w+/=\\\s:,.-]*")  # what of a block stands there whose end was cut off
+_KEY_LINES = re.compile(r"[\w+/=\\\s:,.-]*")  # the rest of a block whose end was cut off
 
-_RESTS: Final = (" x", '" x')  # how a sentence goes on behind what it quotes
+_RESTS: Final = (" x", '" x')  # continuations of a sentence after a quotation
 
-# Without one of these the pattern cannot match: a page's text is 15 times as quick that way.
-# They hold no "i", of which letter-blind patterns take more forms than casefold() levels.
+# Without one of the words the pattern cannot match; this check is 15 times as fast on the text of
+# a page. They contain no "i", which casefold() does not cover as re.IGNORECASE does.
 _HEADER_WORDS: Final = ("author", "cook", "bearer", "bas")
 _ASSIGNED_WORDS: Final = ("passw", "secret", "token", "key", "credent")
-# Nor without one of these: "base" and "key" stand in half of all pages, "key:" in few.
+# A second check: "base" and "key" occur in half of all pages, "key:" in few.
 _LIKE_HEADER = re.compile(r"(?:authorization[\"']?|cookie[\"']?)\s*[:=]|(?:bearer|basic)\s", re.I)
 _LIKE_ASSIGNED = re.compile(
     r"(?:password|passwd|secret|token|api[_-]?key|credential)[\w-]{0,40}[\"']?\s*[=:]", re.I
 )
 
 
-# Of page content only what is a key beyond doubt is taken out: each form as its service
-# documents it. A key may stand behind an escape (`%3D`, `\n`), where no word begins.
+# Page content loses only unmistakable keys, each in the form that its service documents. A key may
+# follow an escape (`%3D`, `\n`), where there is no word boundary.
 _STRICT_KEY = re.compile(
     r"(?:\b|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))(?:(?:AKIA|ASIA)[A-Z0-9]{16}\b"
     r"|gh[oprsu]_(?=[A-Za-z_]*\d)\w{30,}|github_pat_(?=[A-Za-z_]*\d)\w{30,}"
@@ -128,38 +126,38 @@ _STRICT_KEY = re.compile(
     r"|AIza[\w-]{35}|npm_(?=[A-Za-z]*\d)[A-Za-z0-9]{36}\b)"
 )
 _STRICT_JWT = re.compile(r"eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*){1,3}")
-# A line of a key block, between white space, marks of a program, or tags of markup.
+# A line of a key block, between white space, marks of a program, or markup.
 _KEY_DATA = re.compile(r"(?<![\w+/])[A-Za-z0-9+/]{16,}={0,2}(?![\w+/])")
 _CUT_BLOCK = re.compile(
     r"(?:(?:\s|\\[nr])*(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash):[^\n\\]*"
     r"|[A-Za-z0-9+/]{16,}={0,2}))*(?:(?:\s|\\[nr])*[A-Za-z0-9+/]{1,15}={1,2}|\n[A-Za-z0-9+/]{1,15}\Z)?"
 )
-_BLOCK_CHARS: Final = 32 * 1024  # what two lines enclose that stand further apart is no key
-# Where the destination of a Markdown link begins, and its address.
+_BLOCK_CHARS: Final = 32 * 1024  # a block longer than this is no key
+# The destination of a Markdown link, with its address.
 _LINK_TO = re.compile(r"(?<=\]\()<?(?P<address>[^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*)")
-# What has an address with a sign that only such with a secret must have. It finds one sooner than
-# the pattern above, as each place of a text is looked at once.
+# Links with a character that every address with a secret has. Faster than the pattern above,
+# because it examines each position once.
 _DOUBTFUL_LINK = re.compile(r"\]\(<?(?:[^\s<>\]=@]|\](?!\())*+[=@]")
-# Where an element of markup leads, as a browser writes it down.
+# Address attributes of elements in serialised markup.
 _LEADS_TO = re.compile(r'(?<=\s)(?:href|src|action|formaction|cite|poster)="(?P<address>[^"]*)"')
-# What of a record (a page, an action, a command, a tab) the page itself said; in it, what leads
-# somewhere. All else in a record is ours.
+# Fields of a record (page, action, command, tab) with page content, and fields with addresses. All
+# other fields are the program's own.
 CONTENT: Final = frozenset(
     {"title", "description", "content", "links", "result"}
     | {"name", "text", "values", "selector", "alternatives", "frame", "landmark"}
     | {"target", "target_alternatives"}
 )
-_PUBLISHED_IN_HEAD: Final = frozenset({"title", "variables"})  # these bear labels of fields
+_PUBLISHED_IN_HEAD: Final = frozenset({"title", "variables"})  # both hold labels of fields
 ADDRESSES: Final = frozenset({"url", "final_url", "href", "src"})
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Arguments as they may be stored.
+    """Arguments in the form in which they may be stored.
 
-    `stored` is what `args_summary` holds (at most 2,048 UTF-8 bytes, else
-    `{_truncated, _bytes}`); `whole` is the same before it was cut. `was_redacted` tells
-    that something was taken out, so that these arguments cannot start the task again.
+    `stored` is the value of `args_summary` (at most 2,048 UTF-8 bytes, else `{_truncated,
+    _bytes}`); `whole` is the same before truncation. `was_redacted`: a secret was removed, so these
+    arguments cannot start the task again.
     """
 
     stored: dict[str, Any]
@@ -172,7 +170,7 @@ class Summary:
 
 
 def summarise(args: Mapping[str, Any]) -> Summary:
-    """What may be kept of a request's arguments (seed 000: redacted, 2 KiB)."""
+    """Redact and truncate a request's arguments (seed 000: redacted, 2 KiB)."""
     given = dict(args)
     whole = value(given)
     size = len(_utf8(whole))
@@ -181,7 +179,7 @@ def summarise(args: Mapping[str, Any]) -> Summary:
 
 
 def value(given: Any, key: str = "", depth: int = 0) -> Any:
-    """`given` with every secret in it replaced, however deep; other values are the same."""
+    """Replace every secret in `given` at any depth; other values are unchanged."""
     if key and is_secret_key(key) and not _holds_nothing(given):
         return MARK
     if isinstance(given, str):
@@ -189,14 +187,14 @@ def value(given: Any, key: str = "", depth: int = 0) -> Any:
     if not isinstance(given, Mapping | list | tuple):
         return given
     if depth > _MAX_DEPTH:
-        return MARK  # nothing that deep is read again, and it could hide anything
+        return MARK  # deeper values are never read again and could hide a secret
     if isinstance(given, Mapping):
         return {text(str(name)): value(item, str(name), depth + 1) for name, item in given.items()}
     return [value(item, "", depth + 1) for item in given]
 
 
 def is_secret_key(key: str) -> bool:
-    """Does a value under this key have to be hidden?"""
+    """Return whether values under this key are secret."""
     return _is_known_key(key) if len(key) <= _SHORT_KEY else _is_secret_key(key)
 
 
@@ -205,18 +203,18 @@ def _is_secret_key(key: str) -> bool:
     return any(word in plain for word in WORDS)
 
 
-_is_known_key = lru_cache(maxsize=256)(_is_secret_key)  # each record has the same twenty keys
+_is_known_key = lru_cache(maxsize=256)(_is_secret_key)  # records share the same twenty keys
 
 
 def url(address: str) -> str:
-    """An address without user, password and token-like query values."""
+    """Return an address without user, password and token-like query values."""
     if "@" in address:
         address = _USER.sub(r"\g<scheme>", _without_typed_user(address))
     return _PAIR.sub(_pair, address) if "=" in address else address
 
 
 def text(given: str) -> str:
-    """Any text (a log line, an error, a note) without what a secret looks like in it."""
+    """Return a text (log line, error, note) with everything that looks like a secret removed."""
     clean = url(given)
     if "eyJ" in clean:
         clean = _JWT.sub(MARK, clean)
@@ -234,9 +232,9 @@ def text(given: str) -> str:
 
 
 def quoted(given: str) -> str:
-    """`given` as a part of a sentence of ours, of which `text` then takes no word.
+    """Quote `given` in a sentence so that `text` removes no word after it.
 
-    What follows "Password:" counts as one, so such an end becomes an ellipsis.
+    A word after "Password:" would count as a secret, so such an end becomes an ellipsis.
     """
     clean = text(given)
     if all(text(clean + rest) == clean + rest for rest in _RESTS):
@@ -259,7 +257,7 @@ def _has_key_sign(given: str) -> bool:
 
 
 def content(given: str) -> tuple[str, int]:
-    """A page's own text without strict key shapes, and how many were taken out of it."""
+    """Remove strict key forms from page content; return the text and their count."""
     count = 0
     if _has_key_sign(given):
         given, count = _STRICT_KEY.subn(MARK, given)
@@ -273,9 +271,9 @@ def content(given: str) -> tuple[str, int]:
 
 
 def page(given: Mapping[str, Any], clean: Clean = content) -> tuple[dict[str, Any], int]:
-    """The record of a page (an action, a command, …), and how much of its content was taken out.
+    """Redact the record of a page, action or command; return the count of removed content secrets.
 
-    Content passes `clean`. All else is judged by the stricter rule as well, which is not counted.
+    Content fields pass `clean`. Other fields also pass the stricter rule, without counting.
     """
     walk, ours, kept = _Published(clean), _Published(clean), {}
     for name, item in given.items():
@@ -293,22 +291,22 @@ def page(given: Mapping[str, Any], clean: Clean = content) -> tuple[dict[str, An
 
 
 def published(given: Any, clean: Clean = content) -> tuple[Any, int]:
-    """Any JSON value that a page gave, and how much was taken out of it; else as `page`."""
+    """Redact any JSON value of a page, as `page` does; return it and the count."""
     walk = _Published(clean)
     return walk.value(given), walk.count
 
 
 class _Published:
-    """One walk through what a page gave; `count` is what was taken out of it so far."""
+    """Traversal of a page's value; `count` is the number of secrets removed so far."""
 
     def __init__(self, clean: Clean) -> None:
         self.count = 0
         self._clean = clean
-        self._names: dict[str, str] = {}  # a list of links has the same two 20,000 times
+        self._names: dict[str, str] = {}  # a list of links repeats two names 20,000 times
 
     def value(self, given: Any, key: str = "", depth: int = 0) -> Any:
         if key and is_secret_key(key) and not _holds_nothing(given):
-            return MARK  # the name that a script gave to a value, never a text of the page
+            return MARK  # a key set by a script, never text of the page
         if isinstance(given, str):
             if key in ADDRESSES:
                 return self._clean(text(given))[0]
@@ -329,9 +327,9 @@ class _Published:
         return [self.value(item, key, depth + 1) for item in given]
 
     def _are_clean_links(self, given: Sequence[Any]) -> bool:
-        """Are these links as a crawl keeps them, and is there nothing to take out of them?
+        """Return whether these are a crawl's links without any secret.
 
-        They are looked through all at once, a line each: one by one they cost five times as much.
+        All links are checked at once, one line each: one by one takes five times as long.
         """
         if not given or not all(
             type(link) is dict
@@ -362,7 +360,7 @@ class _Published:
 
 
 def head(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The head of a result: ours, but for what of a page passed its rule before."""
+    """Redact the head of a result, except fields that were redacted as page content."""
     return {
         name: item if name in _PUBLISHED_IN_HEAD else value(item, name)
         for name, item in given.items()
@@ -370,17 +368,17 @@ def head(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stored(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A page's record whose content passed its rule before: only the rest is judged."""
+    """Redact a page record whose content was redacted before."""
     return page(given, lambda text: (text, 0))[0]
 
 
 def link_targets(given: str) -> tuple[str, int]:
-    """Markdown whose links lead to addresses without secrets, and how many had one."""
+    """Remove secrets from link addresses in Markdown; return the text and their count."""
     return _strict_addresses(_LINK_TO, given) if _DOUBTFUL_LINK.search(given) else (given, 0)
 
 
 def markup_targets(given: str) -> tuple[str, int]:
-    """Markup whose elements lead to addresses without secrets, and how many had one."""
+    """Remove secrets from element addresses in markup; return the text and their count."""
     return _strict_addresses(_LEADS_TO, given) if "<" in given else (given, 0)
 
 
@@ -398,7 +396,7 @@ def _strict_addresses(pattern: re.Pattern[str], given: str) -> tuple[str, int]:
 
 
 def secret_values(address: str) -> list[str]:
-    """What stands under secret names in an address' query and fragment, as it stands there."""
+    """Return the values of secret names in an address' query and fragment, as written."""
     return [found["value"] for found in _PAIR.finditer(address) if _is_secret_pair(found)]
 
 
@@ -418,7 +416,7 @@ def _without(
 
 
 def _is_jwt(given: str) -> bool:
-    """Does its header say how it is signed or encrypted?"""
+    """Return whether the token's header names its algorithm or type."""
     header = given.partition(".")[0]
     try:
         told = json.loads(urlsafe_b64decode(header + "=" * (-len(header) % 4)))
@@ -428,7 +426,7 @@ def _is_jwt(given: str) -> bool:
 
 
 def _without_published_blocks(given: str) -> tuple[str, int]:
-    """`given` without private keys, and their number; a mere mention of the lines stays."""
+    """Remove private keys and count them; mere BEGIN or END lines stay."""
     parts: list[str] = []
     at = count = 0
     for begin in _BEGIN.finditer(given):
@@ -442,7 +440,7 @@ def _without_published_blocks(given: str) -> tuple[str, int]:
 
 
 def _block_end(given: str, at: int) -> int:
-    """Where the key ends that begins at `at`; 0 where there is none."""
+    """Return the end of the key block that begins at `at`; 0 where there is none."""
     end = _END.search(given, at, at + _BLOCK_CHARS)
     again = _BEGIN.search(given, at, at + _BLOCK_CHARS)
     if end is not None and (again is None or end.start() < again.start()):
@@ -454,7 +452,7 @@ def _block_end(given: str, at: int) -> int:
 
 
 def _without_key_blocks(given: str) -> str:
-    """`given` without private keys, each from its first line to its last or as far as it goes."""
+    """Remove private keys, each to its END line or to the end of its key data."""
     parts: list[str] = []
     at, ends = 0, [end.end() for end in _END.finditer(given)][::-1]
     while begin := _BEGIN.search(given, at):
@@ -471,7 +469,7 @@ def _key_lines(given: str, at: int) -> int:
 
 
 def _holds_nothing(given: Any) -> bool:
-    """Nothing, a switch, or the name of a place where the secret is."""
+    """Return whether the value is empty, a boolean, or a reference to a secret."""
     if given is None or isinstance(given, bool) or given in ("", MARK):
         return True
     if isinstance(given, Mapping):
@@ -484,7 +482,7 @@ def _is_reference(given: object) -> bool:
 
 
 def _without_typed_user(given: str) -> str:
-    """`given` without what a browser that opened it would send as user and password."""
+    """Remove the part that a browser would send as user and password."""
     typed = given.lstrip(_EDGE)
     found = _TYPED_USER.match(_DROPPED.sub("", typed))
     if found is None:

@@ -1,4 +1,4 @@
-"""What a task's state really is to an operator, and whether it needs one. One place for both."""
+"""State of a task as shown to users, and reasons why it needs attention."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from engine.model.records import ENVELOPE, LIVE, TASK_RUN, Status, TaskRecord, T
 FAILED_RECENTLY_MS = 24 * 3600 * 1000
 ORPHANED_CODE = "orphaned"
 NEEDS_HELP: Final = "NEEDS_HELP"  # the state of a task run that waits for a person
-REFUSED_CODE: Final = "bulk_incomplete"  # what a crawl fails with when its contract refused
-# What a person or an agent leads: silence means that they think, and a speed means nothing.
+REFUSED_CODE: Final = "bulk_incomplete"  # error code of a crawl whose contract's guard refused
+# Kinds driven by a person or an agent: silence is no stall, and they have no rate.
 LED = frozenset({ENVELOPE, TASK_RUN, "recording"})
-# ms of the year 9999: what lies beyond is not a time but damage.
+# ms of the year 9999; later times are damaged data.
 LAST_MS = 253_402_300_799_000.0
 
 
 class Standing(StrEnum):
-    """The state as shown: the five of the ledger, what follows from them, and the unknown."""
+    """Displayed state: the five of the ledger, derived ones, and unknown."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -36,7 +36,7 @@ class Standing(StrEnum):
 
 
 class Facet(StrEnum):
-    """What the list can be narrowed to; a task may be in several."""
+    """Facet by which the list is filtered; a task may be in several."""
 
     ALL = "all"
     ATTENTION = "attention"
@@ -51,7 +51,7 @@ class Facet(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a task needs attention, most pressing first."""
+    """Reason for attention, most urgent first."""
 
     HELP = "help"
     UNREADABLE = "unreadable"
@@ -72,14 +72,14 @@ _STANDING = {
 
 
 def moment(value: object) -> float | None:
-    """A time in ms, or None: what a folder says about time is not to be trusted."""
+    """Return a time in ms, or None for untrusted values out of range."""
     if type(value) is float or type(value) is int:
-        return float(value) if 0 < value < LAST_MS else None  # what is no number fails both
+        return float(value) if 0 < value < LAST_MS else None  # NaN fails both comparisons
     return None
 
 
 def standing(view: TaskView) -> Standing:
-    """The state as an operator should read it."""
+    """Return the displayed state of a task."""
     entry = view.entry
     if isinstance(entry, Unreadable):
         return Standing.UNREADABLE
@@ -91,8 +91,10 @@ def standing(view: TaskView) -> Standing:
 
 
 def look(view: TaskView) -> str:
-    """The name of the sign and the colour that go with its state: what asks for a person must
-    not look like a state that nobody knows."""
+    """Return the icon and colour name of a task's state.
+
+    A task run that needs help gets "attention", not the look of an unknown state.
+    """
     state = standing(view)
     if state is Standing.UNKNOWN and getattr(view.entry, "status", "") == NEEDS_HELP:
         return "attention"
@@ -100,7 +102,7 @@ def look(view: TaskView) -> str:
 
 
 def updated_at(view: TaskView) -> float | None:
-    """The newest of ended, started, last activity and the last event; else when it was made."""
+    """Return the newest of end, start, last activity and last event; else the creation time."""
     entry = view.entry
     if isinstance(entry, Unreadable):
         return moment(entry.seen_at)
@@ -119,10 +121,10 @@ def updated_at(view: TaskView) -> float | None:
 
 
 def stalls_at(view: TaskView, after_ms: float = STALL_MIN_MS) -> float | None:
-    """When silence becomes a stall; None for a task that is not running.
+    """Return the time when silence becomes a stall; None for a task that is not running.
 
-    `after_ms` is `Pace.stall_after_ms` where the pace is known. A `browser_task` waits for
-    its host agent by nature, a recording for a person: they stall only in stopping.
+    `after_ms` is `Pace.stall_after_ms` where the pace is known. A `browser_task` waits for its
+    agent and a recording for a person, so they stall only while cancelling.
     """
     entry = view.entry
     if isinstance(entry, Unreadable):
@@ -137,7 +139,7 @@ def stalls_at(view: TaskView, after_ms: float = STALL_MIN_MS) -> float | None:
 def reasons(
     view: TaskView, now_ms: float, stall_after_ms: float = STALL_MIN_MS
 ) -> tuple[Reason, ...]:
-    """Why this task needs a person, most pressing first; empty when it does not."""
+    """Return why this task needs attention, most urgent first; empty if it does not."""
     entry = view.entry
     if isinstance(entry, Unreadable):
         return (Reason.UNREADABLE,)
@@ -158,7 +160,7 @@ def reasons(
 
 
 def changes_at(view: TaskView, now_ms: float, stall_after_ms: float = STALL_MIN_MS) -> float | None:
-    """When (ms, after `now_ms`) time alone will change what `reasons` finds; None: never."""
+    """Return the next time (ms, after `now_ms`) at which `reasons` changes; None: never."""
     entry = view.entry
     if isinstance(entry, Unreadable):
         return None
@@ -174,10 +176,9 @@ def changes_at(view: TaskView, now_ms: float, stall_after_ms: float = STALL_MIN_
 
 
 def seen(view: TaskView, reason: Reason) -> str:
-    """What a person sees who acknowledges `reason` of this task.
+    """Return a fingerprint of `reason` for acknowledgements.
 
-    Another text later means that it is not the same any more: a second stall, say, or one
-    budget more that is exceeded.
+    It changes with the cause: after a second stall, say, or when one more budget is exceeded.
     """
     entry = view.entry
     if isinstance(entry, Unreadable):
@@ -195,7 +196,7 @@ def seen(view: TaskView, reason: Reason) -> str:
 def unseen(
     view: TaskView, found: tuple[Reason, ...], acknowledged: Collection[str]
 ) -> tuple[Reason, ...]:
-    """Those of `found` that nobody has acknowledged as they are now."""
+    """Return the reasons in `found` that are not acknowledged in their current form."""
     return tuple(reason for reason in found if seen(view, reason) not in acknowledged)
 
 
@@ -205,12 +206,12 @@ def _ended_at(record: TaskRecord) -> float | None:
 
 def _is_recent(record: TaskRecord, now_ms: float) -> bool:
     ended = _ended_at(record)
-    # Without a usable time it stays in sight: a failure nobody can date is still one.
+    # A failure without a usable time stays visible.
     return ended is None or now_ms - ended < FAILED_RECENTLY_MS
 
 
 def _is_over_budget(record: TaskRecord, now_ms: float) -> bool:
-    """Also by the clock alone, while nothing is called. What has ended is history after a day."""
+    """Return whether a budget is exceeded, also by time alone; for an ended task only for a day."""
     if record.is_terminal:
         return record.budget_status == "exceeded" and _is_recent(record, now_ms)
     if record.budget_status == "exceeded":
@@ -235,11 +236,10 @@ def _budget_ends(record: TaskRecord) -> float | None:
 
 
 def counted_as(view: TaskView, state: Standing) -> tuple[Standing, ...]:
-    """Every state this task counts in, its own first: what was orphaned and then reaped has
-    failed, and counts as orphaned, too.
+    """Return every state this task counts in, its own first; a reaped orphan counts in both.
 
-    The one definition behind every number of tasks in a state: at the side of a list, by a
-    query, of a selection. `state` is its `standing`.
+    The only definition of the number of tasks in a state, for sidebar, queries and selections.
+    `state` is its `standing`.
     """
     entry = view.entry
     error = entry.error if isinstance(entry, TaskRecord) else None
@@ -252,7 +252,7 @@ _BOTH: Final = {state: tuple(dict.fromkeys((state, Standing.ORPHANED))) for stat
 
 
 def facets(view: TaskView, state: Standing, needs: tuple[Reason, ...]) -> frozenset[Facet]:
-    """Every facet this task counts in."""
+    """Return every facet this task counts in."""
     return _facets(counted_as(view, state), bool(needs))
 
 
@@ -263,8 +263,11 @@ def _facets(states: tuple[Standing, ...], needy: bool) -> frozenset[Facet]:
 
 
 def state_words(found: Iterable[Facet], status: str | None) -> frozenset[str]:
-    """The words a query may call it by: its facets, live or ended, and a status that is none
-    of the ledger's five as it stands on disk; None: it cannot be read."""
+    """Return the query words for a task: its facets, live or ended, and an unknown status as on
+    disk.
+
+    `status` is None for an unreadable task.
+    """
     words = {facet.value for facet in found}
     if status is None:
         return frozenset(words)

@@ -1,7 +1,7 @@
-"""What a task came to: a crawl's summary, counted page by page so that pages can stay on disk.
+"""Page counts of a crawl's summary, and result heads of killed tasks.
 
-Also under which name each kind's units stand in its result.json, and what can be said of a
-task whose process was killed.
+Also the key of each kind's units in its result.json. Pages are counted one by one, so that they can
+stay on disk.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UNITS_KEY: Final[Mapping[str, str]] = {
     "oc_session_snapshot": "tabs",
     "commands": "commands",
 }
-OTHER_UNITS: Final = "pages"  # of a kind that is not ours
+OTHER_UNITS: Final = "pages"  # for kinds of other programs
 
 
 _SELDOM: Final = (
@@ -36,8 +36,10 @@ _SELDOM: Final = (
 
 
 class CrawlOutcome(msgspec.Struct, frozen=True):
-    """The `summary` of result.json. `left_out` counts links that were not followed, by reason;
-    `redacted` what was taken out of pages' content.
+    """The `summary` of result.json.
+
+    `left_out` counts links that were not followed, by reason; `redacted` the secrets removed from
+    page contents.
     """
 
     total_pages: int
@@ -59,14 +61,14 @@ class CrawlOutcome(msgspec.Struct, frozen=True):
 
     def summary(self) -> dict[str, Any]:
         told = msgspec.structs.asdict(self)
-        del told["first_error"]  # it stands with its page
+        del told["first_error"]  # it is stored with its page
         left_out = told.pop("left_out")
         counts = {name: told.pop(name) for name in _SELDOM}
         return {**told, **{name: count for name, count in counts.items() if count}, **left_out}
 
 
 class Tally:
-    """Counts pages as they are kept; also reads a killed crawl's pages.jsonl again."""
+    """Count pages as they are stored; also recounts the pages.jsonl of a killed crawl."""
 
     def __init__(self, pages: Iterable[Mapping[str, Any]] = ()) -> None:
         self.total = 0
@@ -120,7 +122,7 @@ class Tally:
 def killed_head(
     kind: str, task_id: str, units: Iterable[Mapping[str, Any]], scope: str, lasted_ms: int
 ) -> dict[str, Any]:
-    """The head of result.json for a task whose process died: what its units on disk tell."""
+    """Build the head of result.json for a task whose process died, from its units on disk."""
     if kind == "commands":
         return {}
     if kind == "recording":
@@ -140,7 +142,7 @@ _OWN_IDS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def own_id(kind: str, task_id: str) -> dict[str, Any]:
-    """The id by which the results of some kinds are known, made from the task's."""
+    """Build the result id that some kinds have, from the task's id."""
     if kind not in _OWN_IDS:
         return {}
     name, prefix = _OWN_IDS[kind]

@@ -1,8 +1,7 @@
 """Match an address against a glob, as Playwright's `wait_for_url` does.
 
-`*` stands for anything but a slash, `**` for anything, `{a,b}` for one of several; everything
-else, `?` as well, for itself. A pattern that begins with `/` is matched against what follows
-the host.
+`*` matches anything but a slash, `**` anything, `{a,b}` one alternative; every other character, `?`
+too, matches itself. A pattern that begins with `/` is matched against the part after the host.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
 
 
 class Glob:
-    """One pattern, compiled."""
+    """One compiled pattern."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -26,7 +25,7 @@ class Glob:
         self._expression = re.compile("".join(parts), re.DOTALL)
 
     def matches(self, url: str) -> bool:
-        """Does the whole of the address match?"""
+        """Return whether the whole address matches."""
         whole = _ORIGIN.sub("", url, count=1) if self.pattern.startswith("/") else url
         return self._expression.fullmatch(whole) is not None
 

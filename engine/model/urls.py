@@ -1,7 +1,7 @@
-"""The one parser of addresses: the URL standard's, as browsers and Node have it.
+"""URL parser as in browsers and Node, the only one in the program.
 
-Whatever is opened, judged or compared is read here, so that no two parts of the program take
-one text for two places. Source: url.spec.whatwg.org; the parser is Ada.
+Every address that is opened, checked or compared is parsed here, so that no two parts of the
+program read one text as two places. Source: url.spec.whatwg.org; the parser is Ada.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 from ada_url import join_url, parse_url
 
-PORTS: Final = {"http": 80, "https": 443}  # of what can be opened; they are never written out
+PORTS: Final = {"http": 80, "https": 443}  # schemes that can be opened, with default ports
 _HREF: Final = ("href",)
-# Of an address that the parser wrote: nothing but the part itself can stand in any of these.
+# Parts of a normalised address; no part can contain the next part's delimiter.
 _PARTS = re.compile(
     r"([a-z][a-z0-9+.-]*):"
     r"(?://(?:([^/?#@:]*)(?::([^/?#@]*))?@)?(\[[^\]]*\]|[^/?#:]*)(?::([0-9]+))?)?"
@@ -21,16 +21,16 @@ _PARTS = re.compile(
     re.DOTALL,
 )
 _TRIMMED: Final = "".join(map(chr, range(33)))  # control characters and the space, as browsers trim
-_DROPPED = re.compile(r"[\t\n\r]")  # wherever they stand
+_DROPPED = re.compile(r"[\t\n\r]")  # at any position
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _FRONT = re.compile(r"[^:]*:[\s/\\]*[^/\\?#]*")
 _NOT_IN_HOST = re.compile(r"[\x00-\x20/\\?#@]")
 
 
 class Url(NamedTuple):
-    """An address in the spelling that a browser gives it, and its parts as they stand in that.
+    """Address in normalised spelling, with its parts.
 
-    `port` is None where it is the scheme's own. `query` and `fragment` begin with their sign.
+    `port` is None where it is the scheme's default. `query` and `fragment` include `?` and `#`.
     """
 
     href: str
@@ -45,12 +45,12 @@ class Url(NamedTuple):
 
     @property
     def is_web(self) -> bool:
-        """Can it be opened: http or https?"""
+        """Whether the scheme is http or https."""
         return self.scheme in PORTS
 
     @property
     def place(self) -> str:
-        """The host, and the port where it is not the scheme's own."""
+        """The host, with the port unless it is the scheme's default."""
         return self.host if self.port is None else f"{self.host}:{self.port}"
 
     @property
@@ -67,7 +67,7 @@ class Url(NamedTuple):
 
 
 def href_of(text: str, base: str | None = None) -> str | None:
-    """What a browser opens for `text` on the page at `base`; None for what is no address."""
+    """Return the address that a browser opens for `text` on the page at `base`, or None."""
     try:
         return parse_url(text, _HREF)["href"] if base is None else join_url(base, text)
     except ValueError:
@@ -76,7 +76,7 @@ def href_of(text: str, base: str | None = None) -> str | None:
 
 
 def parse(text: str, base: str | None = None) -> Url | None:
-    """The same with its parts."""
+    """Parse as `href_of`, and return the parts."""
     href = href_of(text, base)
     found = None if href is None else _PARTS.fullmatch(href)
     if href is None or found is None:
@@ -87,7 +87,7 @@ def parse(text: str, base: str | None = None) -> Url | None:
 
 
 def host_of(text: str) -> str | None:
-    """The host that a browser reads in `text`, which is a host alone; None for what is none."""
+    """Return the host as a browser reads it in `text`, a host alone; None for other texts."""
     if _NOT_IN_HOST.search(text) or (":" in text and not text.startswith("[")):
         return None
     found = parse(f"http://{text}/")
@@ -95,13 +95,13 @@ def host_of(text: str) -> str | None:
 
 
 def scheme_of(text: str) -> str:
-    """The scheme that a typed text begins with, whatever follows; empty where it has none."""
+    """Return the scheme of a typed text; "" where it has none."""
     found = _SCHEME.match(_DROPPED.sub("", text.strip(_TRIMMED)))
     return "" if found is None else found[1].lower()
 
 
 def front_of(text: str) -> str:
-    """Of a typed text what stands before its path, as it was typed: scheme, user, host and port."""
+    """Return the part of a typed text before its path: scheme, user, host and port, unchanged."""
     found = _FRONT.match(text.strip(_TRIMMED))
     return "" if found is None else found[0]
 

@@ -1,7 +1,7 @@
-"""The program's version, in the one place that both faces read.
+"""The program's version.
 
-Written down here as well as in `pyproject.toml`: asking the installed package for it takes
-longer than painting a window, and a tree that was never installed has nobody to ask.
+Repeated from `pyproject.toml`: reading the metadata of the installed package takes longer than
+painting a window, and an uninstalled tree has none.
 """
 
 VERSION = "0.1.0"

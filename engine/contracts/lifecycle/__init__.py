@@ -1,7 +1,7 @@
-"""The lifecycle of runs (seed 003): thirteen fields, five states, six operations.
+"""Lifecycle of runs (seed 003): thirteen fields, five states, six operations.
 
-Every task that this engine executes has one run, which follows it; a host may also keep
-runs of its own. Records lie in `<home>/comet-runs/`, transitions in `<home>/audit/`.
+Every task that this engine executes has one run, which follows it; a host may also have runs of its
+own. Records are in `<home>/comet-runs/`, transitions in `<home>/audit/`.
 """
 
 from engine.contracts.lifecycle.errors import LifecycleTransitionError, RunNotRunning, RunOfTask

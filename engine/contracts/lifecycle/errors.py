@@ -1,4 +1,4 @@
-"""What the lifecycle of runs refuses. Source: seed 003."""
+"""Errors of the lifecycle of runs. Source: seed 003."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from engine.model.errors import EngineError
 
 
 class LifecycleTransitionError(EngineError):
-    """A step that the table of states forbids was asked of a run; nothing was written."""
+    """The state table forbids this transition of a run; nothing was written."""
 
     code = "lifecycle_transition"
     title = "The run cannot take that step"
     sentence = "Invalid lifecycle transition for run {runId}: {from} → {to}"
     advice_text = "Look at the run's state first; a run that has ended stays as it is."
 
-    name = "LifecycleTransitionError"  # the seed's own word, for programs that look for it
+    name = "LifecycleTransitionError"  # the seed's name, which programs match
 
     def __init__(self, run_id: str, source: str, target: str) -> None:
         self.run_id, self.source, self.target = run_id, source, target
@@ -21,7 +21,7 @@ class LifecycleTransitionError(EngineError):
 
 
 class RunNotRunning(EngineError):
-    """An update was asked of a run that is not running; nothing was written."""
+    """Only a running run can be updated; nothing was written."""
 
     code = "run_not_running"
     title = "The run is not running"
@@ -30,7 +30,7 @@ class RunNotRunning(EngineError):
 
 
 class RunOfTask(EngineError):
-    """A run that follows a task was to be ended by hand; nothing was written."""
+    """A run that follows a task cannot be ended directly; nothing was written."""
 
     code = "run_of_task"
     title = "The run follows a task"

@@ -1,8 +1,8 @@
-"""Runs that follow tasks: wherever a task's state is written, its run is brought to the same.
+"""Runs that follow tasks: each change of a task's state is copied to its run.
 
-A task names its run in `meta.json`. While the run is open a small file in
-`comet-runs/open/` names the task, so that after a sudden death the next program finds the
-runs that lag behind without reading thousands that do not.
+A task names its run in `meta.json`. While the run is open, a small file in `comet-runs/open/` names
+the task, so that after a crash the next process finds the runs that lag behind without reading
+thousands of others.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _MARK_BYTES: Final = 8_192
 
 
 class _Mark(msgspec.Struct, frozen=True, rename="camel"):
-    """Which task an open run follows, and in which ledger."""
+    """Task and ledger that an open run follows."""
 
     task_id: str
     root: str
 
 
 class LinkedRuns:
-    """Keeps each task's run where the task is. Synchronous, and safe to repeat."""
+    """Keep each task's run in the task's state. Synchronous and idempotent."""
 
     def __init__(self, runs: Runs, home: Path, root: Path) -> None:
         self._runs = runs
@@ -52,10 +52,10 @@ class LinkedRuns:
         self.runs_here: Callable[[str], bool] = lambda task_id: False
 
     def accept(self, record: TaskRecord, facts: Mapping[str, Any]) -> None:
-        """Register the run that a new task names: pending, or running if the task is.
+        """Register the run of a new task: pending, or running if the task runs.
 
-        `facts` are checked already (see `problems`), with a `task_thread_id` where it is not
-        the task's own. Should the run not be written, it is when the task goes on.
+        `facts` are validated (see `problems`), with a `task_thread_id` where it is not the task's
+        own. A failed write is repeated when the task continues.
         """
         run_id = _run_id(record)
         if run_id is None:
@@ -67,10 +67,10 @@ class LinkedRuns:
             log.warning("task %s: its run was not written yet: %s", record.task_id, error)
 
     def follow(self, record: TaskRecord) -> None:
-        """Bring the run of a task to where the task is; a task without one is passed over.
+        """Update a task's run to the task's state; a task without a run is ignored.
 
         Raises:
-            LockTimeout, RecordUnreadable: it lags behind until the next `heal`.
+        LockTimeout, RecordUnreadable: the run lags behind until the next `heal`.
         """
         run_id = _run_id(record)
         if run_id is None or not RUN_ID.fullmatch(run_id):
@@ -82,15 +82,15 @@ class LinkedRuns:
             self._unmark(run_id)
 
     def heal(self, ledger: LedgerLook) -> int:
-        """Bring every open run of this ledger to where its task is; how many had lagged behind.
+        """Update every open run of this ledger to its task; return how many lagged behind.
 
-        Records that could not be written, on a full disk, say, are written down first.
+        Records that could not be written before (full disk, say) are written first.
         """
         self._runs.settle()
         return sum(self._healed(run_id, ledger) for run_id in self._marked())
 
     def by_hand(self, run_id: str) -> None:
-        """Raise RunOfTask for a run that is open and follows a task: it ends with that."""
+        """Raise RunOfTask for an open run that follows a task, which ends with it."""
         mark = self._mark_of(run_id) if RUN_ID.fullmatch(run_id) else None
         if mark is not None:
             raise RunOfTask(run_id=run_id, task_id=mark.task_id)
@@ -103,7 +103,7 @@ class LinkedRuns:
             self._register(run_id, record)
 
     def _register(self, run_id: str, record: TaskRecord, facts: Mapping[str, Any] = NONE) -> Run:
-        """Bring the run to pending, or on to running where the task does run."""
+        """Set the run to pending, or to running if the task runs."""
         said = {name: value for name, value in facts.items() if value is not None}
         thread_id = said.pop("task_thread_id", record.task_id)
         return self._runs.start_run(
@@ -111,18 +111,18 @@ class LinkedRuns:
             run_id=run_id,
             deferred=record.status != Status.RUNNING,
             at_ms=moment(record.created_at) or 0,
-            **cast(RunFacts, said),  # `accept` has them checked
+            **cast(RunFacts, said),  # validated by `accept`
         )
 
     def _found(self, run_id: str) -> Run | None:
-        """A record that a loss of power left empty counts as none: the task knows enough."""
+        """Read a run; a record emptied by a power loss counts as missing and is rebuilt."""
         try:
             return self._runs.get_run(run_id)
         except RecordUnreadable:
             return None
 
     def _end(self, run_id: str, record: TaskRecord) -> None:
-        """Register it first if need be: a task may have died before its run was written."""
+        """End the run; register it first if the process died before its run was written."""
         runs, at_ms = self._runs, moment(record.ended_at)
         run = self._found(run_id) or self._register(run_id, record)
         if run.is_terminal:
@@ -138,7 +138,7 @@ class LinkedRuns:
     def _healed(self, run_id: str, ledger: LedgerLook) -> bool:
         mark = self._mark_of(run_id)
         if mark is None or mark.root != self._root:
-            return False  # another ledger's: whoever opens that one sees to it
+            return False  # belongs to another ledger, whose process updates it
         try:
             record = ledger.read(mark.task_id)
             if isinstance(record, Unreadable) or not self._lags(run_id, record):
@@ -154,7 +154,7 @@ class LinkedRuns:
         return True
 
     def _is_removed(self, task_id: str, ledger: LedgerLook) -> bool:
-        """A task whose folder (or whole ledger) is away for now goes on when that is back."""
+        """Return whether a task was removed; one in a missing folder or ledger may return."""
         if self.runs_here(task_id):
             return False
         held = HeldFolder(ledger.root, task_id)
@@ -164,14 +164,16 @@ class LinkedRuns:
             held.close()
 
     def _lags(self, run_id: str, record: TaskRecord) -> bool:
-        """Must something be written? A task that begins just now may be about to do it itself."""
+        """Return whether the run must be updated; a process that starts the task now may do so
+        itself.
+        """
         if not record.is_live:
             return True
         run = self._found(run_id)
         return run is not None and run.status == "pending" and record.status == Status.RUNNING
 
     def _forget(self, run_id: str) -> bool:
-        """The task's folder is gone, so nothing will end this run any more."""
+        """Abort a run whose task folder is gone, since no process would end it."""
         try:
             run = self._runs.get_run(run_id)
             if run is not None:
@@ -183,7 +185,7 @@ class LinkedRuns:
         return True
 
     def _mark(self, run_id: str, task_id: str) -> None:
-        """Without it a sudden death can leave the run behind; the run itself is not at stake."""
+        """Mark a run as open, so that a crash does not leave it behind; failure is only logged."""
         data = msgspec.json.encode(_Mark(task_id, self._root))
         try:
             make_root(self._folder.parent)
@@ -194,7 +196,7 @@ class LinkedRuns:
             log.info("run %s is not marked as open: %s", run_id, error)
 
     def _unmark(self, run_id: str) -> None:
-        """Harmless when repeated; what stands in memory only keeps its mark: it may yet be lost."""
+        """Remove the mark. A run that is only in memory keeps it, since it may be lost."""
         if not self._runs.is_on_disk(run_id):
             return
         with suppress(OSError), Folder.at(str(self._folder)) as folder:
@@ -220,7 +222,7 @@ def _run_id(record: TaskRecord) -> str | None:
 
 
 def _reason(record: TaskRecord) -> str | None:
-    """Why a task ended as it did, in its own words."""
+    """Return the reason why a task ended."""
     note: Any = record.args_summary.get("final_note")
     if record.error is not None:
         return record.error.message

@@ -33,7 +33,7 @@ from engine.model import redact
 from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.model.lifecycle import RUN
 
-# `lifecycle.jsonl`: every transition of a run, in the audit session that the run is linked to.
+# `lifecycle.jsonl` holds every transition of a run, in the run's audit session.
 
 log = logging.getLogger(__name__)
 
@@ -42,9 +42,9 @@ FILE: Final = "lifecycle.jsonl"
 
 
 class Audit:
-    """The audit sessions below `<home>/audit/`; `session_id` is this process' own.
+    """Audit sessions below `<home>/audit/`; `session_id` is this process' own.
 
-    Its folder is made with its first line, so that a process that only looks leaves none.
+    A session folder is created with its first line, so that a read-only process leaves none.
     """
 
     def __init__(self, home: Path, session_id: str | None = None) -> None:
@@ -52,7 +52,9 @@ class Audit:
         self.session_id = session_id or f"session-{uuid4()}"
 
     def write(self, session_id: str, line: dict[str, Any]) -> None:
-        """Add one line by one write. What cannot be written is logged: the run itself counts."""
+        """Append one line by one write; failure is only logged, since the run record is
+        authoritative.
+        """
         if not RUN_ID.fullmatch(session_id):
             session_id = self.session_id
         try:
@@ -67,10 +69,10 @@ class Audit:
 
 
 class Runs:
-    """Runs of one home. Synchronous: every call may wait for a lock or a disk, so use a thread.
+    """Runs of one home. Synchronous: calls may wait for a lock or the disk, so use a thread.
 
-    `route` and `agent_id` stand in every run that does not say otherwise. Every call raises
-    NotAnId for an id that no run can have (no path is made of it), and LockTimeout.
+    `route` and `agent_id` are the defaults of new runs. Every call raises LockTimeout, and NotAnId
+    for an invalid id, of which no path is built.
     """
 
     def __init__(
@@ -91,15 +93,15 @@ class Runs:
 
     @property
     def notice(self) -> str:
-        """Why records are in memory only; empty while they are on disk."""
+        """The reason why records are in memory only; "" while they are on disk."""
         return self._kept.notice
 
     def settle(self) -> None:
-        """Write down the records that are in memory only, as far as that goes by now."""
+        """Write the records that are in memory only, as far as possible."""
         self._kept.settle()
 
     def is_on_disk(self, run_id: str) -> bool:
-        """False while its newest state is in memory only."""
+        """Return False while the newest state is in memory only."""
         return not self._kept.is_in_memory(run_id)
 
     def start_run(
@@ -111,14 +113,14 @@ class Runs:
         at_ms: float | None = None,
         **facts: Unpack[RunFacts],
     ) -> Run:
-        """Register a run and start it, or start one that is pending; `deferred` leaves it pending.
+        """Register and start a run, or start a pending one; `deferred` leaves it pending.
 
-        A run that is there already keeps its facts: started again, a running one is returned
-        as it is. `at_ms` is when it was created, by default now.
+        An existing run keeps its facts, and a running one is returned unchanged. `at_ms` is the
+        creation time, by default now.
 
         Raises:
-            InvalidArguments: with every mistake.
-            LifecycleTransitionError: it has ended.
+        InvalidArguments: with every mistake.
+        LifecycleTransitionError: the run has ended.
         """
         said = {name: value for name, value in facts.items() if value is not None}
         fields = clean({**self._defaults, **said, "task_thread_id": task_thread_id})
@@ -136,12 +138,12 @@ class Runs:
         return self._change(run_id, start, mend=at_ms is not None)
 
     def update_run(self, run_id: str, **facts: Unpack[RunUpdate]) -> Run:
-        """Add to a running run: audit session, tab group, workflow, metadata; never its state.
+        """Add audit session, tab group, workflow or metadata to a running run.
 
-        `metadata` is laid over what is there, key by key.
+        `metadata` is merged key by key.
 
         Raises:
-            InvalidArguments, RunNotRunning, NotOnShelf.
+        InvalidArguments, RunNotRunning, NotOnShelf.
         """
         fields = clean(facts)
         if not fields:
@@ -158,56 +160,56 @@ class Runs:
         return self._change(run_id, update)
 
     def complete_run(self, run_id: str, *, at_ms: float | None = None) -> Run:
-        """End a running run well; one that is completed already stays as it is.
+        """Complete a running run; a completed one is unchanged.
 
         Raises:
-            LifecycleTransitionError: it never ran, or it ended otherwise.
-            NotOnShelf: there is no such run.
+        LifecycleTransitionError: the run never ran, or ended otherwise.
+        NotOnShelf: there is no such run.
         """
         return self._end(run_id, "completed", None, at_ms)
 
     def abort_run(
         self, run_id: str, reason: str | None = None, *, at_ms: float | None = None
     ) -> Run:
-        """End a run on purpose, for an optional reason; one that has ended stays as it is.
+        """Abort a run with an optional reason; an ended one is unchanged.
 
         Raises:
-            NotOnShelf: there is no such run.
+        NotOnShelf: there is no such run.
         """
         return self._end(run_id, "aborted", reason, at_ms)
 
     def fail_run(self, run_id: str, reason: str, *, at_ms: float | None = None) -> Run:
-        """End a run with what went wrong; one that has ended stays as it is.
+        """Fail a run with a reason; an ended one is unchanged.
 
         Raises:
-            InvalidArguments: the reason is blank.
-            NotOnShelf: there is no such run.
+        InvalidArguments: the reason is blank.
+        NotOnShelf: there is no such run.
         """
         if not reason.strip():
             raise InvalidArguments((Problem("reason", "required", "must say what went wrong"),))
         return self._end(run_id, "failed", reason, at_ms)
 
     def get_run(self, run_id: str) -> Run | None:
-        """The whole record, or None where there is none. Looking writes nothing.
+        """Return the whole record, or None. Writes nothing.
 
         Raises:
-            RecordUnreadable: its file cannot be used, and is left alone.
+        RecordUnreadable: its file is unusable; it is not changed.
         """
         raw = self._kept.find(run_id)
         return None if raw is None else decoded(raw)
 
     def known_run(self, run_id: str) -> Run:
-        """As `get_run`; raises NotOnShelf where there is none."""
+        """Return the record as `get_run`; raise NotOnShelf where there is none."""
         run = self.get_run(run_id)
         if run is None:
             raise self._kept.shelf.missing(run_id)
         return run
 
     def list_runs(self, *, status: Collection[str] = (), limit: int | None = 50) -> list[Run]:
-        """Runs, newest first; without `limit` all of them. What cannot be read is left out.
+        """List runs, newest first, all of them if `limit` is None; unreadable ones are omitted.
 
         Raises:
-            LedgerUnusable: their folder cannot be read.
+        LedgerUnusable: their folder cannot be read.
         """
         found = (run for run in self._kept.every() if not status or run.status in status)
         if limit is None:
@@ -275,6 +277,6 @@ def _age(run: Run) -> tuple[str, str]:
 
 
 def _camel(fields: dict[str, Any]) -> dict[str, Any]:
-    """Field names as they are stored."""
+    """Rename fields to their stored names."""
     stored = {field.name: field.encode_name for field in msgspec.structs.fields(Run)}
     return {stored[name]: value for name, value in fields.items()}

@@ -1,4 +1,4 @@
-"""One run as it is stored and handed out: the seed's thirteen fields, under its own names."""
+"""Record of one run: the seed's thirteen fields, under its names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.model import redact
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.lifecycle import RUN
 
-# What may stand in a path on every system; a device of Windows (`con`) may not.
+# Safe as a file name on every system; device names of Windows (`con`) are not.
 RUN_ID: Final = re.compile(
     r"(?!(?i:con|prn|aux|nul|com\d|lpt\d)\Z)[A-Za-z0-9][A-Za-z0-9_-]{0,127}", re.ASCII
 )
@@ -45,7 +45,7 @@ class Run(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class RunUpdate(TypedDict, total=False):
-    """What may be added to a run while it is running."""
+    """Facts that may be added to a running run."""
 
     audit_session_id: str | None
     tab_group_id: str | None
@@ -54,7 +54,7 @@ class RunUpdate(TypedDict, total=False):
 
 
 class RunFacts(RunUpdate, total=False):
-    """What may be said of a run at its start."""
+    """Facts that may be given at a run's start."""
 
     route: str | None
     fallback_used: bool
@@ -62,13 +62,13 @@ class RunFacts(RunUpdate, total=False):
 
 
 def envelope(run: Run) -> dict[str, Any]:
-    """The record as data: the seed's names; what is not known is left out."""
+    """Encode the record under the seed's names, without None fields."""
     found: dict[str, Any] = msgspec.to_builtins(run)
     return {name: value for name, value in found.items() if value is not None}
 
 
 def decoded(raw: Mapping[str, Any]) -> Run:
-    """The record in a dict. Raises ValueError with the reason."""
+    """Decode a record. Raises ValueError with the reason."""
     try:
         run = msgspec.convert(dict(raw), Run)
     except msgspec.MsgspecError as error:
@@ -79,7 +79,7 @@ def decoded(raw: Mapping[str, Any]) -> Run:
 
 
 def iso(moment_ms: float) -> str:
-    """`2026-11-22T04:10:00.123Z`; a moment that no calendar has reads as the first one."""
+    """Format `2026-11-22T04:10:00.123Z`; times outside the calendar become 1970."""
     try:
         moment = datetime.fromtimestamp(moment_ms / 1000, UTC)
     except (OverflowError, OSError, ValueError):
@@ -88,10 +88,10 @@ def iso(moment_ms: float) -> str:
 
 
 def clean(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """`facts` as they may be stored: redacted, bounded, without those that are not given.
+    """Validate, redact and bound `facts` for storage; None values are dropped.
 
     Raises:
-        InvalidArguments: with every mistake.
+    InvalidArguments: with every mistake.
     """
     found = problems(facts)
     if found:
@@ -104,7 +104,7 @@ def clean(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def problems(facts: Mapping[str, Any]) -> list[Problem]:
-    """Every mistake in what is said of a run; what is None is not said."""
+    """Return every mistake in the facts of a run; None values are ignored."""
     return [problem for name, value in facts.items() if (problem := _problem(name, value))]
 
 

@@ -1,4 +1,4 @@
-"""Where runs are kept: `<home>/comet-runs/`, or in memory while nothing can be written there."""
+"""Storage of runs: `<home>/comet-runs/`, or memory while the folder is unwritable."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _UNWRITABLE: Final = (LedgerReadOnly, LedgerWriteFailed, LedgerUnusable)
 
 
 class KeptRuns:
-    """Records by run id; a change is made under the lock of its id, by one process at a time.
+    """Records by run id; one process at a time changes a record, under its lock.
 
-    `notice` is a sentence for the user while records are in memory only: then they are
-    gone with this process, and no other one sees them. Source: seed 003, persistence.
+    `notice` is a sentence for the user while records are in memory only: they are lost with this
+    process, and other processes do not see them. Source: seed 003, persistence.
     """
 
     def __init__(self, home: Path) -> None:
@@ -39,11 +39,11 @@ class KeptRuns:
         self._guard = threading.RLock()
 
     def find(self, run_id: str) -> Raw | None:
-        """The record, or None.
+        """Return the record, or None.
 
         Raises:
-            NotAnId: no run can have this id.
-            RecordUnreadable: its file cannot be used.
+        NotAnId: the id is invalid.
+        RecordUnreadable: its file is unusable.
         """
         self.shelf.check(run_id)
         with self._guard:
@@ -55,10 +55,9 @@ class KeptRuns:
             return None
 
     def change(self, run_id: str, change: Change, *, mend: bool = False) -> tuple[Raw | None, Raw]:
-        """Give `change` the record (None: there is none) and keep what it returns; both of them.
+        """Replace the record (None: missing) by the result of `change`; return old and new record.
 
-        What `change` raises leaves everything as it was. With `mend` a file that cannot be
-        used counts as none.
+        If `change` raises, nothing changes. With `mend` an unusable file counts as missing.
         """
         with self._guard:
             held = self._memory.get(run_id)
@@ -78,7 +77,7 @@ class KeptRuns:
         return run_id in self._memory
 
     def settle(self) -> None:
-        """Write down what is in memory only, now that there may be room again."""
+        """Write the records that are in memory only, after the disk has space again."""
         for run_id in tuple(self._memory):
             try:
                 self.change(run_id, _as_it_is)
@@ -86,10 +85,10 @@ class KeptRuns:
                 log.info("run %s cannot be written down yet: %s", run_id, error)
 
     def every(self) -> Iterator[Run]:
-        """All runs that can be read, in no order: one pass over the folder, nothing is held.
+        """Yield all readable runs, unordered, in one pass over the folder.
 
         Raises:
-            LedgerUnusable: their folder cannot be read, and none are in memory.
+        LedgerUnusable: their folder cannot be read, and none are in memory.
         """
         with self._guard:
             memory = deepcopy(self._memory)
@@ -114,7 +113,7 @@ class KeptRuns:
         except LedgerUnusable:
             if not self._memory:
                 raise
-            return []  # the notice tells why
+            return []  # the notice has the reason
 
     def _on_disk(
         self, run_id: str, change: Change, held: Raw | None, mend: bool
@@ -137,14 +136,14 @@ class KeptRuns:
             raise
 
     def _readable(self, run_id: str) -> Raw | None:
-        """What stands in a folder that cannot be written."""
+        """Read the record from a folder that cannot be written."""
         try:
             return self._checked(self.shelf.read(run_id), run_id)
         except (NotOnShelf, RecordUnreadable, LedgerUnusable):
             return None
 
     def _checked(self, raw: Raw, run_id: str) -> Raw:
-        """A file system may find `A.json` when asked for `a.json`; that is another run."""
+        """Validate a record; a case-insensitive file system may return run `A` for `a`."""
         try:
             run = decoded(raw)
             if run.run_id == run_id:
