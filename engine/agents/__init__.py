@@ -1,7 +1,7 @@
-"""The browser tools of host agents (seed 004): each agent has a browser, and tabs, of its own.
+"""Browser tools of host agents (seed 004): each agent has its own browser and tabs.
 
-`Agents.call` is the one way in. With a task's id a call is counted in that task's envelope
-and held to its `allowedDomains`; without one it leaves nothing behind.
+`Agents.call` is the only entry point. With a task id, a call is counted in that task's envelope and
+restricted to its `allowedDomains`; without one nothing is recorded.
 """
 
 from engine.agents.calls import Agents

@@ -1,4 +1,4 @@
-"""One way in for every browser tool: whose browser, which tab, in what order, counted where."""
+"""Entry point of the browser tools: browser, tab, order and accounting of a call."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from engine.budgets.envelopes import Envelopes, ToolCall
 from engine.model.errors import EngineError
 from engine.model.records import TaskId
 
-# Counting a call in the envelope that it names; a call that names none is never told here.
+# Accounting of calls that name an envelope.
 #
-# An envelope that cannot be written to stops no call: the reply then says that it was not
-# counted (OpenChrome, which shares the folder, says nothing at all).
+# A failed write to the envelope does not stop the call: the reply has a warning (OpenChrome, which
+# shares the folder, reports nothing).
 
 Told = Callable[[TaskId], None]
 MOST_SUMMARY = 160
 
 
 class Bound:
-    """One call, and the envelope that counts it (None: there is none, or none that can)."""
+    """One call and the envelope that counts it (None: unavailable)."""
 
     def __init__(self, envelopes: Envelopes | None, task_id: str, told: Told) -> None:
         self._envelopes = envelopes
@@ -41,7 +41,7 @@ class Bound:
         self.warning: str | None = None
 
     async def open(self) -> None:
-        """Look at the envelope: its `allowedDomains` hold for this call."""
+        """Read the envelope, whose `allowedDomains` restrict this call."""
         if self._envelopes is None:
             self._ignore("this program keeps no ledger")
             return
@@ -54,11 +54,11 @@ class Bound:
         self.policy = policy if isinstance(policy, Mapping) else {}
 
     async def record(self, call: ToolCall) -> dict[str, Any] | None:
-        """Count `call`; the envelope's state after it."""
+        """Count `call`; return the envelope's state after it."""
         if self._envelopes is None or self.policy is None:
             return None
         try:
-            # Shielded: a host that goes away does not undo what its call has done.
+            # Shielded: a disconnecting host must not undo the accounting of a finished call.
             writing = asyncio.to_thread(self._envelopes.record, self._task_id, call)
             state = await asyncio.shield(writing)
         except EngineError as error:
@@ -72,9 +72,9 @@ class Bound:
 
 
 def storable(tool: str, given: Mapping[str, Any], url: str | None = None) -> dict[str, Any]:
-    """The arguments of a call as an envelope may keep them: nothing that was typed.
+    """Return the arguments of a call for storage, without typed texts.
 
-    `url` is the address that was refused, where one was.
+    `url` is the blocked address, if there is one.
     """
     kept = {name: value for name, value in given.items() if value is not None}
     for name in ("value", "code", "text"):
@@ -99,14 +99,14 @@ def _instruction(said: str) -> dict[str, Any]:
     return {"instruction": " ".join(filter(None, told))}
 
 
-ANYONE: Final = "default"  # the agent of calls that name none
+ANYONE: Final = "default"  # agent id of calls without one
 
 
 class Agents:
-    """The browser tools for host agents; see the package. Loop-bound; `close` ends the browsers.
+    """Browser tools for host agents; see the package. Bound to the event loop.
 
-    `allow_private` are the `host:port` that are private and may be opened all the same: the
-    operator's list, empty unless the face hands one in.
+    `close` ends the browsers. `allow_private` are private `host:port` that may be opened (the
+    operator's list, empty by default).
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Agents:
         self.sessions = Sessions(browser, policy, idle_s=idle_s, most=most_agents)
 
     def count_in(self, envelopes: Envelopes, told: Told) -> None:
-        """Count calls that name a task in these envelopes; `told` hears which has changed."""
+        """Count calls in `envelopes`; call `told` with the id of each changed task."""
         self._envelopes, self._told = envelopes, told
 
     async def call(
@@ -134,18 +134,18 @@ class Agents:
         task_id: str | None = None,
         agent_id: str | None = None,
     ) -> ToolReply:
-        """Do what a tool is for, and count it in `task_id`'s envelope if one is named.
+        """Run a tool, and count the call in the envelope of `task_id`.
 
         Args:
-            tool: one of `TOOLS`.
-            args: by name, see `TOOLS`; `tabId` and `tab_id` mean the same.
-            agent_id: whose browser and tabs; calls that name nobody share one.
+            tool: a key of `TOOLS`.
+            args: by name, see `TOOLS`; `tabId` and `tab_id` are equivalent.
+            agent_id: the agent whose browser is used; calls without one share a browser.
 
         Raises:
             UnknownTool, InvalidArguments: nothing was done.
             OwnershipError: the tab is another agent's.
-            EngineError: refused, or it failed; the error's `fields` have the envelope's state
-                under `task`, when the call named one.
+            EngineError: refused or failed; with a task id, the error's `fields` have the
+                envelope's state under `task`.
         """
         known = TOOLS.get(tool)
         if known is None:
@@ -165,14 +165,14 @@ class Agents:
         task_id: str | None = None,
         agent_id: str | None = None,
     ) -> ToolReply:
-        """As `call`; a refusal or a failure is an answer, too, with `ok` false."""
+        """As `call`, but return errors as a reply with `ok` false."""
         try:
             return await self.call(tool, args, task_id=task_id, agent_id=agent_id)
         except EngineError as error:
             return refusal(error)
 
     async def close(self) -> None:
-        """End every agent's browser; bounded; harmless when called twice."""
+        """End every agent's browser within a time limit. Idempotent."""
         await self.sessions.close()
 
     async def _counted(self, bound: Bound, tool: Tool, args: object, agent: str) -> ToolReply:
@@ -204,13 +204,13 @@ class Agents:
         self, tool: Tool, args: object, agent: str, budgets: Mapping[str, Any] | None
     ) -> ToolReply:
         given = tool.read(args)
-        from engine.agents.tools import run  # brings Playwright along: not before it is needed
+        from engine.agents.tools import run  # loads Playwright, so only on first use
 
         return await run(self.sessions, agent, tool.name, given, budgets)
 
 
 def _summary(tool: Tool, reply: ToolReply) -> str:
-    """What came of a call, in a line that may be stored: what a script gave may be anything."""
+    """Summarise a reply in one line for storage; script results are omitted."""
     if tool.name == "javascript_tool":
         return f"It gave {len(reply.text)} characters."
     return reply.text.partition("\n")[0]

@@ -1,4 +1,4 @@
-"""What a host agent can ask wrongly: tabs that are not there, too many of them, unclear words."""
+"""Errors of agents' tool calls: missing tabs, limits, unclear instructions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from engine.model.errors import EngineError
 
 
 class UnknownTool(EngineError):
-    """There is no browser tool of this name."""
+    """No browser tool has this name."""
 
     code = "unknown_tool"
     title = "There is no such tool"
@@ -14,7 +14,7 @@ class UnknownTool(EngineError):
 
 
 class TabNotFound(EngineError):
-    """The tab was closed, or never was."""
+    """The tab is closed, or never existed."""
 
     code = "tab_not_found"
     title = "There is no such tab"
@@ -23,7 +23,7 @@ class TabNotFound(EngineError):
 
 
 class NoTabOpen(EngineError):
-    """The agent has opened nothing yet."""
+    """The agent has no open tab."""
 
     code = "no_tab_open"
     title = "No tab is open"
@@ -32,7 +32,7 @@ class NoTabOpen(EngineError):
 
 
 class TooManyTabs(EngineError):
-    """An agent may not have more tabs."""
+    """The agent has the maximum number of tabs."""
 
     code = "too_many_tabs"
     title = "Too many tabs"
@@ -41,7 +41,7 @@ class TooManyTabs(EngineError):
 
 
 class TooManyAgents(EngineError):
-    """More agents have a browser open than may."""
+    """The maximum number of agents have an open browser."""
 
     code = "too_many_agents"
     title = "Too many agents"
@@ -50,7 +50,7 @@ class TooManyAgents(EngineError):
 
 
 class InstructionRefused(EngineError):
-    """Words that are not in the grammar of `act`; nothing was done."""
+    """The instruction is not in the grammar of `act`; nothing was done."""
 
     code = "instruction_refused"
     title = "The instruction is not understood"
@@ -62,7 +62,7 @@ class InstructionRefused(EngineError):
 
 
 class TargetUnclear(EngineError):
-    """More than one element is meant, or none; nothing was done."""
+    """The target matches several elements, or none; nothing was done."""
 
     code = "target_unclear"
     title = "It is not clear which element is meant"
@@ -71,7 +71,7 @@ class TargetUnclear(EngineError):
 
 
 class WindowTooShort(EngineError):
-    """A call waited for its turn on a tab longer than it may last."""
+    """A call waited for its tab's lock until its timeout."""
 
     code = "tab_busy"
     title = "The tab is busy"

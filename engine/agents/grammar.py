@@ -1,4 +1,4 @@
-"""The grammar of `act`: one step in plain words, read without guessing. Pure.
+"""Grammar of `act`: one step in plain words, parsed without guessing. Pure.
 
     click|open TARGET                    double-click TARGET        right-click TARGET
     type|enter|write TEXT into|in TARGET fill TARGET with TEXT      clear TARGET
@@ -9,10 +9,10 @@
     scroll up|down [N pixels]            scroll to top|bottom       scroll to TARGET
     go back|forward                      reload|refresh             go to|visit ADDRESS
 
-TEXT stands in quotes ('…', "…", “…”), or without them when it holds neither quotes nor the
-word that follows it. TARGET is a reference (ref_1_7), a name in quotes or without, and may
-say the role: the Save button, link "Home". Words like "the" do not count. A second step
-("… then …") is refused: one call is one step.
+TEXT is in quotes ('…', "…", “…”), or unquoted if it contains neither quotes nor the keyword after
+it. TARGET is a reference (ref_1_7) or a name, quoted or not, optionally with a role: the Save
+button, link "Home". Articles are ignored. A second step ("… then …") is rejected: one call is one
+step.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ MOST_PIXELS = 100_000
 
 
 class Goal(NamedTuple):
-    """The element that is meant: a reference, or a name and perhaps a role.
+    """Target element: a reference, or a name with an optional role.
 
-    `words` is the whole as it was said: an element may be called "Save button".
+    `words` is the whole target text, since an element may be named "Save button".
     """
 
     words: str
@@ -41,7 +41,7 @@ class Goal(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One step: an action, on an element or on the page, with a text, a key or a direction."""
+    """One step: an action, on an element or the page, with a text, key or direction."""
 
     action: str
     goal: Goal | None = None
@@ -53,7 +53,7 @@ _QUOTES: Final = {"'": "'", '"': '"', "“": "”", "‘": "’", "„": "“", 
 _TEXT = r"""(?P<text>'[^']*'|"[^"]*"|“[^”]*”|‘[^’]*’|„[^“]*“|«[^»]*»|.+?)"""
 _QUOTED = re.compile(r"""'[^']*'|"[^"]*"|“[^”]*”|‘[^’]*’|„[^“]*“|«[^»]*»""")
 _SECOND = re.compile(r"\bthen\b|;\s*\S|[\r\n]", re.I)
-# What people call a role -> the roles that it stands for.
+# Everyday name of a role -> ARIA roles.
 ROLES: Final[dict[str, tuple[str, ...]]] = {
     "button": ("button", "clickable"),
     "link": ("link",),
@@ -95,10 +95,10 @@ _KEYS_PLAIN: Final = {name.lower(): name for name in NAMED}
 
 
 def parse(instruction: str) -> Step:
-    """The step that `instruction` asks for.
+    """Parse `instruction` to a step.
 
     Raises:
-        InstructionRefused: it is not in the grammar; what it says is in the reason.
+        InstructionRefused: it is not in the grammar; the reason says why.
     """
     said = instruction.strip().rstrip(".!").strip()
     if not said:
@@ -114,7 +114,7 @@ def parse(instruction: str) -> Step:
 
 
 def goal(said: str) -> Goal:
-    """The element that these words mean.
+    """Parse the words of a target.
 
     Raises:
         InstructionRefused: there are no words.
@@ -129,7 +129,7 @@ def goal(said: str) -> Goal:
 
 
 def unquoted(text: str) -> str:
-    """`text` without the quotes around it."""
+    """Strip the quotes around `text`."""
     text = text.strip()
     closing = _QUOTES.get(text[:1])
     if closing and len(text) >= 2 and text.endswith(closing):

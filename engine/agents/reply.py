@@ -1,4 +1,4 @@
-"""What a browser tool answers: words, the same as data, perhaps a picture. Bounded, JSON-safe."""
+"""Reply of a browser tool: text, the same as data, and an optional image. Bounded, JSON-safe."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ CUT = "\n… cut: the reply was longer than 256 KiB"
 
 
 class Image(msgspec.Struct, frozen=True):
-    """A picture as bytes of its type."""
+    """An image with its media type."""
 
     data: bytes
     mime_type: str = "image/png"
 
 
 class ToolReply(msgspec.Struct, frozen=True):
-    """One answer. `task` is the envelope's state, when the call named one; `warning` says why
-    a call that named one was not counted. Neither is there without a task's id.
+    """One reply of a tool.
+
+    With a task id, `task` is the envelope's state, and `warning` the reason why the call was not
+    counted.
     """
 
     text: str
@@ -33,17 +35,17 @@ class ToolReply(msgspec.Struct, frozen=True):
 
 
 def reply(text: str, data: dict[str, Any], image: Image | None = None) -> ToolReply:
-    """An answer whose text is at most 256 KiB."""
+    """Build a reply whose text is at most 256 KiB."""
     encoded = text.encode("utf-8", "replace")
     if len(encoded) > MOST_TEXT_BYTES:
         kept = encoded[: MOST_TEXT_BYTES - len(CUT.encode())]
         text = kept.decode("utf-8", "ignore") + CUT
-    # There and back: what a face hands on as JSON is the same for every caller.
+    # Encode and decode, so that every caller gets plain JSON types.
     return ToolReply(text, msgspec.json.decode(msgspec.json.encode(data)), image)
 
 
 def refusal(error: EngineError) -> ToolReply:
-    """An error as an answer, for hosts that know no exceptions."""
+    """Convert an error to a reply, for hosts without exceptions."""
     advice = f" {error.advice}" if error.advice else ""
     told: dict[str, Any] = {"code": error.code, "title": error.title, "message": str(error)}
     if error.advice:

@@ -1,4 +1,4 @@
-"""Looking for elements of a page by words: `find`'s list, and the one that `act` means."""
+"""Search for elements of a page by words: the list of `find`, the target of `act`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from engine.agents.grammar import ROLES, Goal
 from engine.browser.interact.agent_tab import AgentTab
 from engine.browser.interact.page_outline import Element, element
 
-# Which elements do these words mean? By words over role, name and text; the same each time.
-#
-# No guessing: the order of equal ones is the order of the page.
+# Ranking of elements by words in role, name and text. Deterministic: equal ranks keep page order.
 
 _WORD = re.compile(r"\w+")
 _EMPTY: Final = frozenset({"the", "a", "an", "of", "in", "on", "to", "for", "and"})
-# Where a word stands -> its weight: whole, at the beginning of a word, or inside of one.
+# Field -> weights of a word: whole word, word prefix, substring.
 _WEIGHTS: Final[Mapping[str, tuple[int, int, int]]] = {
     "name": (12, 7, 4),
     "role": (6, 0, 0),
@@ -25,13 +23,13 @@ _WEIGHTS: Final[Mapping[str, tuple[int, int, int]]] = {
     "value": (3, 2, 1),
     "hint": (2, 1, 1),
 }
-EXACT: Final = 20  # the whole name is what was looked for
+EXACT: Final = 20  # weight if the name equals the query
 
-Found = Mapping[str, Any]  # an element as `looking.js` collects it
+Found = Mapping[str, Any]  # element as collected by `looking.js`
 
 
 class Match(NamedTuple):
-    """An element that holds some of the words: how many, how well, and its place in the page."""
+    """Element that contains query words: their number, the score, its index in the page."""
 
     words: int
     score: int
@@ -39,18 +37,18 @@ class Match(NamedTuple):
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text as they are compared; those that say nothing only where all do."""
+    """Return the casefolded words; stop words only if there are no others."""
     found = _WORD.findall(text.casefold())
     return [word for word in found if word not in _EMPTY] or found
 
 
 def plain(text: str) -> str:
-    """A name as it is compared: without case, and without how it is spaced."""
+    """Normalise a name: casefolded, single spaces."""
     return " ".join(text.casefold().split())
 
 
 def rank(query: str, elements: Sequence[Found]) -> list[Match]:
-    """The elements that hold at least one word of `query`, the best first."""
+    """Return the elements that contain a word of `query`, best first."""
     words = list(dict.fromkeys(words_of(query)))
     found = (_match(query, words, at, element) for at, element in enumerate(elements))
     kept = [match for match in found if match.words]
@@ -74,12 +72,12 @@ def _weight(word: str, key: str, text: str, split: frozenset[str]) -> int:
         return whole
     if start and any(one.startswith(word) for one in split):
         return start
-    # A letter or two stand inside of everything.
+    # One or two letters occur in almost any text.
     return inside if inside and len(word) > 2 and word in text else 0
 
 
 def _role_words(role: str) -> Iterable[str]:
-    """A role's own name, and what people call it."""
+    """Return a role's name and its everyday names."""
     return [role, *(said for said, roles in ROLES.items() if role in roles and said != "box")]
 
 
@@ -88,7 +86,7 @@ ACTIVE: Final = frozenset(
     | {"slider", "combobox", "listbox", "option", "tab", "menuitem", "menuitemcheckbox"}
     | {"menuitemradio", "treeitem", "file", "color"}
 )
-# What an action can be done to; others take any element.
+# Roles that an action requires; other actions accept any element.
 _FOR: Final[Mapping[str, frozenset[str]]] = {
     "type": frozenset({"textbox", "searchbox", "spinbutton", "combobox", "slider", "color"}),
     "clear": frozenset({"textbox", "searchbox", "spinbutton", "combobox"}),
@@ -99,11 +97,11 @@ _FOR: Final[Mapping[str, frozenset[str]]] = {
 
 
 def aim(goal: Goal, action: str, elements: Sequence[Found]) -> list[int]:
-    """The places of the elements that `goal` names best: one when it is clear, else several.
+    """Return the indexes of the elements that best match `goal`: one if it is clear.
 
-    First those whose name it is, then those with the same words, then those that hold all of
-    its words in the name, then anywhere; at each step what is made to be used comes before
-    what only looks so, and before plain text. None: it names nothing.
+    The rules in order: equal name, same words, all words in the name, all words anywhere. Within a
+    rule, interactive roles precede clickable elements, and those precede plain text. An empty list:
+    no match.
     """
     able = [at for at, one in enumerate(elements) if _can(action, one)]
     readings = [(goal.words, ""), *([(goal.name, goal.role)] if goal.role else [])]
@@ -126,7 +124,7 @@ def _made(role: str) -> int:
 
 
 def _innermost(fits: list[int], elements: Sequence[Found]) -> list[int]:
-    """Without those that only have the name because another of them stands inside."""
+    """Drop elements that have the name only because they contain another match."""
     around: set[int] = set()
     for at in fits:
         above = int(elements[at].get("above", -1))
@@ -162,29 +160,29 @@ def _tells_words(name: str, element: Found) -> bool:
     return bool(words_of(name)) and set(words_of(name)) <= set(_WORD.findall(told.casefold()))
 
 
-MOST = 5_000  # elements of one page that are compared
-SHOWN = 8  # candidates that an unclear instruction is answered with
+MOST = 5_000  # elements of one page that are searched
+SHOWN = 8  # candidates listed for an unclear instruction
 
 
 class Hit(NamedTuple):
-    """An element that was found, and its text where that says more than its name."""
+    """Found element, with its text where it differs from the name."""
 
     element: Element
     text: str
 
 
 async def found_elements(tab: AgentTab, query: str, limit: int) -> tuple[list[Hit], int]:
-    """The best `limit` elements for these words, and how many there are."""
+    """Return the best `limit` elements for the query, and the number of all matches."""
     items = await _collect(tab)
     matches = rank(query, items)
     return await _hits(tab, items, [match.at for match in matches[:limit]]), len(matches)
 
 
 async def meant(tab: AgentTab, goal: Goal, action: str) -> str:
-    """The reference of the one element that `goal` names.
+    """Return the reference of the only element that matches `goal`.
 
     Raises:
-        TargetUnclear: several, or none; the error lists what comes near.
+        TargetUnclear: several match, or none; the error lists near matches.
     """
     if goal.ref:
         return goal.ref
@@ -210,7 +208,7 @@ async def _collect(tab: AgentTab) -> list[dict[str, Any]]:
 
 
 async def _hits(tab: AgentTab, items: Sequence[dict[str, Any]], at: list[int]) -> list[Hit]:
-    """Give these elements their references."""
+    """Assign references to these elements."""
     numbers = (await tab.world.ask("number", at=at))["refs"]
     hits = []
     for place, number in zip(at, numbers, strict=True):

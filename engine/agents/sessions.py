@@ -1,7 +1,7 @@
-"""The browsers of agents: one for each, with its tabs; closed when they are idle, or all at once.
+"""Browsers of agents: one per agent, with its tabs; closed when idle.
 
-A tab belongs to the agent that opened it. Calls on one tab take turns in the order in which
-they came; calls of different agents, and on different tabs, run beside each other.
+A tab belongs to the agent that opened it. Calls on one tab run in order of arrival; calls of
+different agents, and on different tabs, run concurrently.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOST_TABS = 20
 
 
 class Held:
-    """A tab, and whose turn it is."""
+    """A tab with the lock that serialises its calls."""
 
     def __init__(self, tab: AgentTab) -> None:
         self.tab = tab
@@ -41,10 +41,10 @@ class Held:
 
     @asynccontextmanager
     async def taken(self, limit_s: float) -> AsyncIterator[AgentTab]:
-        """The tab for one call, once those that came before are over.
+        """Lock the tab for one call, after the calls before it.
 
         Raises:
-            WindowTooShort: that took longer than `limit_s`.
+            WindowTooShort: the lock was not acquired within `limit_s`.
         """
         try:
             async with asyncio.timeout(limit_s):
@@ -58,7 +58,7 @@ class Held:
 
 
 class Session:
-    """One agent's browser. `current` is the tab that a call without a tab's id is about."""
+    """One agent's browser. `current` is the tab of calls without a tab id."""
 
     def __init__(self, agent_id: str, instance: Instance) -> None:
         self.agent_id = agent_id
@@ -69,14 +69,14 @@ class Session:
         self.used_at = 0.0
 
     def drop_closed(self) -> None:
-        """Forget the tabs that are no more."""
+        """Remove closed tabs."""
         self.tabs = {name: held for name, held in self.tabs.items() if not held.tab.closed}
         if self.current not in self.tabs:
             self.current = next(reversed(self.tabs), None)
 
 
 class Sessions:
-    """Every agent's browser. Loop-bound; `close` ends them all."""
+    """Browsers of all agents. Bound to the event loop; `close` ends them all."""
 
     def __init__(
         self,
@@ -100,16 +100,16 @@ class Sessions:
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """Who has a browser open now."""
+        """The agents with an open browser."""
         return tuple(self._sessions)
 
     def living(self) -> list[tuple[str, list[Held]]]:
-        """Each agent with the tabs that it has open, for who looks at them in turn."""
+        """Return each agent with its open tabs."""
         found = [(agent_id, self.find(agent_id)) for agent_id in self._sessions]
         return [(agent_id, [*one.tabs.values()]) for agent_id, one in found if one is not None]
 
     def find(self, agent_id: str) -> Session | None:
-        """The agent's browser, if it has one that lives."""
+        """Return the agent's running browser, or None."""
         session = self._sessions.get(agent_id)
         if session is None or not session.instance.alive:
             return None
@@ -118,7 +118,7 @@ class Sessions:
 
     @asynccontextmanager
     async def using(self, agent_id: str) -> AsyncIterator[Session]:
-        """The agent's browser, opened if it has none, and not closed as idle meanwhile.
+        """Yield the agent's browser, opened if necessary, and protected from the idle timeout.
 
         Raises:
             TooManyAgents, ShuttingDown, BrowserMissing, BrowserFailed, BrowserGone.
@@ -135,7 +135,7 @@ class Sessions:
             session.used_at = self._now()
 
     def held(self, session: Session, tab_id: str | None, action: str) -> Held:
-        """The tab that is meant, if it is the agent's own.
+        """Return the tab of a call, if it is the agent's own.
 
         Raises:
             OwnershipError: it is another agent's. TabNotFound, NoTabOpen.
@@ -153,7 +153,7 @@ class Sessions:
         )
 
     async def open_tab(self, session: Session) -> Held:
-        """A new tab of the agent's own.
+        """Open a new tab of the agent.
 
         Raises:
             TooManyTabs, BrowserGone.
@@ -169,7 +169,7 @@ class Sessions:
         return held
 
     async def close(self) -> None:
-        """End every agent's browser; bounded; no call is taken any more."""
+        """End every agent's browser within a time limit; later calls are refused."""
         self._closed = True
         if self._watching is not None:
             self._watching.cancel()
@@ -191,7 +191,7 @@ class Sessions:
         instance = await self._browser.open_instance(InstanceOptions(policy=self._policy))
         try:
             self._expect_open()
-        except ShuttingDown:  # the engine was closed while the browser started
+        except ShuttingDown:  # the engine was closed during the browser's start
             await instance.close()
             raise
         session = self._sessions[agent_id] = Session(agent_id, instance)
@@ -205,7 +205,7 @@ class Sessions:
             raise ShuttingDown()
 
     async def _bury(self) -> None:
-        """Give the places of browsers that died to others."""
+        """Remove the sessions of dead browsers."""
         for agent_id, session in list(self._sessions.items()):
             if not session.instance.alive:
                 del self._sessions[agent_id]
@@ -218,7 +218,7 @@ class Sessions:
                 await self._close_idle()
 
     def _next_idle_s(self) -> float:
-        """Seconds until the next one could have been idle for long enough."""
+        """Return the seconds until the next session can time out."""
         now = self._now()
         waits = [
             self._idle_s if session.busy else session.used_at + self._idle_s - now

@@ -1,4 +1,4 @@
-"""The eight browser tools: what each is for, and what it asks for. Faces render this table.
+"""Table of the eight browser tools with their arguments; verbs are generated from it.
 
 Source: seed 004 (the tools that record to an envelope).
 """
@@ -26,10 +26,10 @@ from engine.model.errors import InvalidArguments, Problem
 
 TIMEOUT_MS: Final = 30_000
 MOST_MS: Final = 120_000
-MOST_READ: Final = 256 * 1024  # characters of one page's text in one reply
+MOST_READ: Final = 256 * 1024  # characters of page text in one reply
 READ_CHARS: Final = 50_000
 MOST_FOUND: Final = 50
-MOST_CHARS: Final = 100_000  # that are typed in one call
+MOST_CHARS: Final = 100_000  # typed in one call
 MOST_CODE: Final = 100_000  # characters of one script
 ACTIONS: Final = (
     *("click", "double_click", "right_click", "hover", "focus", "scroll_into_view"),
@@ -43,7 +43,7 @@ Given = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Arg:
-    """One argument of a tool; `default` is what it is when it is left out."""
+    """One argument of a tool; `default` is its value if it is omitted."""
 
     name: str
     help: str
@@ -56,7 +56,7 @@ class Arg:
 
 @dataclass(frozen=True)
 class Tool:
-    """One browser tool. `check` finds what is wrong with the arguments together."""
+    """One browser tool. `check` validates arguments against each other."""
 
     name: str
     help: str
@@ -65,12 +65,12 @@ class Tool:
 
     @cached_property
     def table(self) -> Table:
-        """Its arguments by name; the names that MCP hosts use (tabId) mean the same."""
+        """The arguments by name, also by the names that MCP hosts use (tabId)."""
         rows = {arg.name: Argument(arg.name, arg.read) for arg in self.args}
         return {**rows, **{camel(name): row for name, row in rows.items()}}
 
     def read(self, given: object) -> dict[str, Any]:
-        """The arguments, defaults filled in.
+        """Validate the arguments and fill in defaults.
 
         Raises:
             InvalidArguments: with every mistake; nothing was done.
@@ -92,13 +92,13 @@ class Tool:
 
 
 def camel(name: str) -> str:
-    """`tab_id` as MCP hosts write it: `tabId`."""
+    """Convert `tab_id` to the form of MCP hosts: `tabId`."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
 
 def _typed(given: object) -> str:
-    """What is to be typed: any text, spaces at its ends included."""
+    """Read a text to type; leading and trailing spaces are kept."""
     if not isinstance(given, str):
         raise ValueError("must be a text")
     if len(given) > MOST_CHARS:

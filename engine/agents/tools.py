@@ -1,4 +1,4 @@
-"""What each of the eight tools does, on a tab whose turn it is. Loaded with the first call."""
+"""The eight tools on a locked tab. Loaded with the first call."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from engine.browser.interact.page_outline import REFERENCE, Element, page
 from engine.browser.page.screenshot import picture
 from engine.kinds.arguments import web_address
 
-# `act`: one step in words, done. The grammar is in `grammar`, the search in `searching`.
+# `act`: parsed by `grammar`, target found by `searching`.
 
 
 async def act(tab: AgentTab, instruction: str, limit_ms: int) -> Deed:
-    """Do what `instruction` says.
+    """Execute one step in words.
 
     Raises:
-        InstructionRefused: it is not in the grammar. TargetUnclear: which element is open.
+        InstructionRefused: it is not in the grammar. TargetUnclear: the element is ambiguous.
         ElementNotReady, WrongElement, NoSuchOption, PageError: see `interact`.
     """
     step = parse(instruction)
@@ -62,15 +62,15 @@ def _address(said: str) -> str:
         raise InstructionRefused(reason=f"The address {wrong}.") from wrong
 
 
-MOST_ITEMS = 5_000  # elements of one page that are told
-MOST_PAGE = 2 * 1024 * 1024  # characters of one page that are looked at
+MOST_ITEMS = 5_000  # elements of one page in a reply
+MOST_PAGE = 2 * 1024 * 1024  # characters of one page that are examined
 TITLE_S = 1.0
-_MAY_LEAVE: Final = frozenset({"navigate", "act"})  # what helps where a tab shows no page
+_MAY_LEAVE: Final = frozenset({"navigate", "act"})  # tools that also work while a tab shows no page
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call on its tab. `limit_ms` bounds everything that it waits for."""
+    """One call on its tab. `limit_ms` bounds all its waits."""
 
     tab: AgentTab
     given: Mapping[str, Any]
@@ -87,7 +87,7 @@ async def run(
     given: Mapping[str, Any],
     budgets: Mapping[str, Any] | None,
 ) -> ToolReply:
-    """One tool call of an agent, in its turn.
+    """Run one tool call of an agent on its locked tab.
 
     Raises:
         OwnershipError, TabNotFound, NoTabOpen, … : see `Agents.call`.
@@ -105,7 +105,7 @@ async def run(
                     tab.check_shown()
                 answer = await _TOOLS[tool](Call(tab, given))
         except BaseException:
-            if is_new:  # a tab that shows nothing is of no use to anybody
+            if is_new:  # a new tab whose first call failed is empty
                 await held.tab.close()
             raise
         finally:
@@ -116,7 +116,7 @@ async def run(
 async def _held(
     sessions: Sessions, session: Session, tool: str, given: Mapping[str, Any]
 ) -> tuple[Held, bool]:
-    """The tab that a call is about, and whether it was opened for it."""
+    """Return the tab of a call, and whether it was opened for it."""
     action = str(given.get("action") or tool)
     wanted = given["tab_id"] or _tab_of(given.get("ref"))
     opens = tool == "navigate" and given["action"] == "goto"
@@ -224,7 +224,7 @@ async def _act(call: Call) -> ToolReply:
 
 
 async def _done(call: Call, sentence: str, element: Element | None) -> ToolReply:
-    """What was done, the element as it is now, and where the tab is after it."""
+    """Build the reply of an action: the element and the tab after it."""
     tab = call.tab
     visit = await tab.where()
     text = f"{sentence}\n{element}" if element is not None else sentence

@@ -28,7 +28,7 @@ def detach(settings: Settings, request: dict[str, Any]) -> dict[str, Any]:
     """Start the task in a worker and return its record.
 
     Raises:
-    WorkerFailed: the worker refused the request, or ended before it owned the task.
+        WorkerFailed: the worker refused the request, or ended before it owned the task.
     """
     place = {
         "home": str(settings.home),

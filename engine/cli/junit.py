@@ -48,7 +48,7 @@ def write_report(path: Path, data: bytes) -> None:
     """Write the report atomically.
 
     Raises:
-    ReportNotWritten: it cannot be written there.
+        ReportNotWritten: it cannot be written there.
     """
     try:
         with Folder.at(str(path.absolute().parent)) as place:

@@ -61,8 +61,8 @@ def settings_from(home: Path | None, root: Path | None) -> Settings:
     Warns once per command on standard error if other users could change the tasks.
 
     Raises:
-    LedgerUnusable: OPENCHROME_TASK_ROOT is not an absolute path, no home is known, or the
-    folder does not answer.
+        LedgerUnusable: OPENCHROME_TASK_ROOT is not an absolute path, no home is known, or the
+            folder does not answer.
     """
     settings = bare_settings(home, root)
     await_answer(settings)
@@ -75,7 +75,7 @@ def await_answer(settings: Settings) -> None:
     """Wait for a folder on a slow drive with a message; a dead drive would block every access.
 
     Raises:
-    LedgerUnusable: it does not answer.
+        LedgerUnusable: it does not answer.
     """
     answer = Answer(settings.root, settings.home)
     if answer.came(ANSWER_S):
@@ -91,7 +91,7 @@ def check_there(settings: Settings) -> None:
     Without earlier runs nothing is missing, and an empty list is correct.
 
     Raises:
-    LedgerNotThere: the folder is unmounted or removed.
+        LedgerNotThere: the folder is unmounted or removed.
     """
     if is_missing(settings.root) and (settings.home / RUNS_FOLDER).is_dir():
         raise LedgerNotThere(path=str(settings.root))

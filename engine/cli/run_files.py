@@ -45,7 +45,7 @@ def read_task_files(
     A variable in the file `variables` overrides one of the same name in the task.
 
     Raises:
-    InvalidArguments: with the mistakes of all files, prefixed by file name if there are several.
+        InvalidArguments: with the mistakes of all files, prefixed by name if there are several.
     """
     problems: list[Problem] = []
     given: dict[str, Any] = {}

@@ -78,7 +78,7 @@ def gather_terms(given: dict[str, Any]) -> Terms:
     """Move the options of `terms_options` from `given` to a `Terms`.
 
     Raises:
-    InvalidArguments: an option that must be JSON is not.
+        InvalidArguments: an option that must be JSON is not.
     """
     found: dict[str, Any] = {
         name: given.pop(name)
@@ -349,7 +349,7 @@ def gather(
     """Merge the arguments of a start: JSON, then options, then the URL.
 
     Raises:
-    InvalidArguments: `--args` is not a JSON object, or its file cannot be read.
+        InvalidArguments: `--args` is not a JSON object, or its file cannot be read.
     """
     args: dict[str, Any] = {}
     if args_json is not None:

@@ -35,7 +35,7 @@ def force_of(reason: str | None, by: str) -> Force:
     """Validate a force reason of at least 10 characters.
 
     Raises:
-    InvalidArguments: the reason is blank or too short.
+        InvalidArguments: the reason is blank or too short.
     """
     return Force(force_reason(reason), by)
 
@@ -68,9 +68,9 @@ class Completing:
         `reason` explains why the run ends and is kept in its event.
 
         Raises:
-        BulkCompletionRefused: the contract's guard blocks COMPLETED and no force is given;
-        only an event was written.
-        InvalidRunStep: the run has ended already.
+            BulkCompletionRefused: the contract's guard blocks COMPLETED and no force is given;
+                only an event was written.
+            InvalidRunStep: the run has ended already.
         """
         fields = task_run_requests.run_request(
             given, task_run_requests.RUN_COMPLETE, "a completion"
@@ -111,10 +111,10 @@ class Completing:
         """End an envelope by `finish`, or request COMPLETED for a RUNNING crawl with a contract.
 
         Raises:
-        BulkCompletionRefused: the guard refuses and no force is given.
-        CannotComplete: a user may not complete this task, or not now.
-        TransitionError: the task is not RUNNING.
-        Any error of `finish`.
+            BulkCompletionRefused: the guard refuses and no force is given.
+            CannotComplete: a user may not complete this task, or not now.
+            TransitionError: the task is not RUNNING.
+            Any error of `finish`.
         """
         # The folder name is the id; the file may hold another one.
         raw = {**self._ledger().read_raw(task_id), "task_id": task_id}

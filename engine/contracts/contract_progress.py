@@ -38,7 +38,7 @@ class ContractDesk:
         """Create a contract; with `run_id` it is linked to that task run and adopts its items.
 
         Raises:
-        InvalidRunStep: the task run has ended.
+            InvalidRunStep: the task run has ended.
         """
         start = contract_requests.start_of(given)
         run_id = start.fields.get("run_id")
@@ -55,7 +55,7 @@ class ContractDesk:
         """Apply item states, cursor and stop condition; concurrent updates all count.
 
         Raises:
-        InvalidRunStep: the contract's task run has ended.
+            InvalidRunStep: the contract's task run has ended.
         """
         update = contract_requests.update_of(given)
         with self._held(contract_id) as (run, held):

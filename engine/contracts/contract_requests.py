@@ -146,7 +146,7 @@ def start_of(given: object) -> Start:
     """Validate the terms of a new contract.
 
     Raises:
-    InvalidArguments: with every mistake, each with its field.
+        InvalidArguments: with every mistake, each with its field.
     """
     fields, problems = fields_of(given, _START, "a contract")
     items = fields.pop("items", None)
@@ -169,7 +169,7 @@ def update_of(given: object) -> Update:
     """Validate item states and changed fields; an item may have one state in a request.
 
     Raises:
-    InvalidArguments: with every mistake, each with its field.
+        InvalidArguments: with every mistake, each with its field.
     """
     fields, problems = fields_of(given, _UPDATE, "a contract's update")
     notes = tuple(note for word in _WORDS for note in fields.pop(word, ()))
@@ -189,7 +189,7 @@ def check_not_weaker(contract: Contract, update: Update) -> None:
     """Reject an update that weakens the contract, which would make the guard a formality.
 
     Raises:
-    InvalidArguments: a total or minimum would be lowered, or the policy "block" dropped.
+        InvalidArguments: a total or minimum would be lowered, or the policy "block" dropped.
     """
     problems = []
     for name in ("expected_total", "min_completed"):
@@ -214,7 +214,7 @@ def force_reason(given: str | None) -> str:
     """Validate the reason of a force.
 
     Raises:
-    InvalidArguments: it is blank, or shorter than 10 characters.
+        InvalidArguments: it is blank, or shorter than 10 characters.
     """
     try:
         found: str = text(TEXT, FORCE_REASON)(given or "")

@@ -30,7 +30,7 @@ def of_run(runs: RunDesk, contracts: Contracts, run_id: str, *, named: bool) -> 
     """Check whether a task run may be completed; `named` also lists the missing items.
 
     Raises:
-    NotAnId, TaskRunNotFound, RecordUnreadable.
+        NotAnId, TaskRunNotFound, RecordUnreadable.
     """
     raw = runs.get(run_id).raw
     status = raw.get("status")
@@ -47,7 +47,7 @@ def of_task(ledger: Ledger, contracts: Contracts, task_id: str, *, named: bool) 
     """Check whether a task may be completed: an envelope, or a running crawl with a contract.
 
     Raises:
-    NotATaskId, TaskNotFound.
+        NotATaskId, TaskNotFound.
     """
     try:
         raw = ledger.read_raw(task_id)
@@ -134,7 +134,7 @@ class Goals:
         Without either this is `create` alone. The contract is removed if its task is refused.
 
         Raises:
-        TaskRunNotFound, InvalidRunStep: the task run does not exist, or has ended.
+            TaskRunNotFound, InvalidRunStep: the task run does not exist, or has ended.
         """
         if task_run_id is not None:
             self.runs.check_open(task_run_id)
@@ -150,7 +150,7 @@ class Goals:
         """Return the terms of a contract without its progress, to start an equal one.
 
         Raises:
-        ContractNotFound, ContractUnreadable.
+            ContractNotFound, ContractUnreadable.
         """
         contract = self._shelf.read(contract_id)
         named, _ = self._shelf.items(contract_id)

@@ -63,7 +63,7 @@ def start_for(kind: str, given: Mapping[str, Any]) -> Start:
     addresses.
 
     Raises:
-    InvalidArguments: with every mistake.
+        InvalidArguments: with every mistake.
     """
     terms: dict[str, Any] = {"scope": "crawl", "item_key": "url"} if kind in KINDS else {}
     if isinstance(given, Mapping):

@@ -88,7 +88,7 @@ def run_request(
     """Read the fields of a request about a task run.
 
     Raises:
-    InvalidArguments: with every mistake, each with its field.
+        InvalidArguments: with every mistake, each with its field.
     """
     fields, problems = fields_of(given, table, of)
     known = {each.path for each in problems}

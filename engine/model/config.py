@@ -61,8 +61,8 @@ class Settings:
         because OpenChrome, which shares them, does not move them either.
 
         Raises:
-        LedgerUnusable: OPENCHROME_TASK_ROOT is not absolute, no home folder is known, or
-        an argument is no valid path.
+            LedgerUnusable: OPENCHROME_TASK_ROOT is not absolute, no home folder is known, or
+                an argument is no valid path.
         """
         given_root = environ.get("OPENCHROME_TASK_ROOT")
         if home is None and root is None and given_root:

@@ -1,4 +1,4 @@
-"""What only the command line says, by message id; what all faces say is in `words`."""
+"""Messages of the command line only, by id; shared phrases are in `words`."""
 
 from __future__ import annotations
 
@@ -120,7 +120,9 @@ ENGLISH: Final[Mapping[str, str]] = {
 
 
 def say(message_id: str, /, **fields: object) -> str:
-    """The message with its fields filled in, each fit for a terminal: paths and names come from
-    outside, too. An unknown id raises `KeyError` (a bug)."""
+    """Fill in a message's fields, each sanitised for a terminal.
+
+    An unknown id raises `KeyError` (a bug).
+    """
     safe = {name: display(text) if isinstance(text, str) else text for name, text in fields.items()}
     return ENGLISH[message_id].format(**safe)

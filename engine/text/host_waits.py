@@ -1,4 +1,4 @@
-"""What a crawl tells of its waits: which host asked for it, for how long, and in which way."""
+"""Waits of a crawl that a host requested: host, duration and reason."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from engine.model.display import display
 from engine.model.records import TaskEvent
 from engine.text.catalogue import decimal, say
 
-PHASE: Final = "wait"  # of the `log` events that tell of one
+PHASE: Final = "wait"  # phase of the `log` events that report a wait
 RETRY_AFTER: Final = "retry_after"
 CRAWL_DELAY: Final = "crawl_delay"
 _MESSAGES: Final = {RETRY_AFTER: "wait.retry_after", CRAWL_DELAY: "wait.crawl_delay"}
 _HOST_CHARS: Final = 120
-_WHOLE_FROM_S: Final = 10  # of a longer wait nobody wants to read tenths
+_WHOLE_FROM_S: Final = 10  # longer waits are shown without tenths
 _LONGEST_S: Final = 86_400.0
 
 
 class Wait(NamedTuple):
-    """`seconds` from `ts` (ms since 1970) on; of a Crawl-delay before each request."""
+    """A wait of `seconds` from `ts` (ms since 1970); with Crawl-delay before each request."""
 
     host: str
     seconds: float
@@ -27,12 +27,12 @@ class Wait(NamedTuple):
     ts: float = 0.0
 
     def holds(self, now_ms: float) -> bool:
-        """Is the crawl still waiting? A Crawl-delay holds until the end."""
+        """Return whether the wait is in effect; a Crawl-delay is, to the crawl's end."""
         return self.reason == CRAWL_DELAY or self.ts <= now_ms < self.ts + self.seconds * 1000
 
 
 def wait_of(event: TaskEvent) -> Wait | None:
-    """What this event says of a wait, fit to be shown; None when it says something else."""
+    """Return the wait that this event reports, sanitised; None for other events."""
     data = event.data or {}
     host, seconds, reason = data.get("host"), data.get("seconds"), data.get("reason")
     if event.kind != "log" or data.get("phase") != PHASE or not isinstance(host, str):
@@ -46,7 +46,7 @@ def wait_of(event: TaskEvent) -> Wait | None:
 
 
 def wait_words(wait: Wait) -> str:
-    """`The answer of site.test asked to wait 30 s (Retry-After)`."""
+    """Format `The answer of site.test asked to wait 30 s (Retry-After)`."""
     is_whole = wait.seconds >= _WHOLE_FROM_S or wait.seconds == int(wait.seconds)
     seconds = decimal(wait.seconds, 0 if is_whole else 1)
     return say(_MESSAGES[wait.reason], host=wait.host, seconds=seconds)

@@ -1,6 +1,6 @@
-"""Every sentence and word a user reads, in English, by message id; a face translates by id.
+"""Messages in English by message id; the window translates them by id.
 
-The part before the first dot is the place it is read in. Fields stand in braces.
+The part of an id before the first dot is its context. Fields are in braces.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-# What is told of one task, in English: its fields, budgets, events, exports and disk.
+# Messages about one task: fields, budgets, events, exports and disk.
 
 DETAILS: Final[dict[str, str]] = {
     "details.name": "Details of the selected task",

@@ -1,4 +1,4 @@
-"""Sizes of files in words."""
+"""File sizes in words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _STEP, _UNITS = 1_000, ("B", "kB", "MB", "GB", "TB")
 
 
 def size_words(size_bytes: float) -> str:
-    """`512 B`, `3.4 MB`: in steps of 1,000, as `--max-size` counts."""
+    """Format `512 B`, `3.4 MB`: in steps of 1,000, as `--max-size` counts."""
     step = 0
     while size_bytes >= _STEP and step < len(_UNITS) - 1:
         size_bytes /= _STEP

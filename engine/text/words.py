@@ -1,6 +1,6 @@
-"""What a user reads: messages by id, and the small phrases that every face shows alike.
+"""Shared phrases: ages, counts, rates, progress and reasons in words.
 
-The sentences stand in `messages`; here ages, counts, rates and progress are put into words.
+The messages are in `messages`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from engine.text.catalogue import decimal as decimal
 from engine.text.catalogue import retold as retold
 from engine.text.catalogue import say as say
 
-# Why an open task run stands where it stands, in a sentence.
+# The state of an open task run in a sentence.
 
 
 def why_open(record: TaskRecord) -> str:
-    """What it waits for, or what whoever works for it says."""
+    """Return the help request of a task run, or its progress summary."""
     asked = record.args_summary.get("needs_help")
     if record.status == NEEDS_HELP and isinstance(asked, dict):
         told = (display(str(asked.get(name) or ""), 300) for name in ("reason", "resume_hint"))
@@ -33,7 +33,7 @@ def why_open(record: TaskRecord) -> str:
     return say("why.run.doing", summary=summary) if summary else say("why.run")
 
 
-# How far a task has come, in words: its units by the noun of its kind.
+# Progress in words, with the noun of the kind's units.
 
 UNIT_NOUNS: Final = {
     "crawl": "pages",
@@ -45,14 +45,15 @@ UNIT_NOUNS: Final = {
     ENVELOPE: "calls",
     TASK_RUN: "items",
 }
-REMARKS: Final = ("empty", "unsettled")  # of pages that were kept
-SITEMAP_LIMITS: Final = ("files", "bytes", "addresses")  # of all sitemaps that a task reads
+REMARKS: Final = ("empty", "unsettled")  # remarks on stored pages
+SITEMAP_LIMITS: Final = ("files", "bytes", "addresses")  # limits of all sitemaps of a task
 LEFT_OUT: Final = ("redacted", "links_over_limit", "links_fragments", "windows_refused")
 
 
 def remarks(summary: Mapping[str, Any]) -> list[str]:
-    """What a crawl's summary says of pages that were kept and may not be what they should, and of
-    what was taken out of them or not followed; of a recording, which windows never opened.
+    """Return remarks of a result's summary: doubtful pages, redactions, unfollowed links.
+
+    For a recording: windows that did not open.
     """
     counted = {f"pages.{kind}": f"{kind}_pages" for kind in REMARKS}
     counted |= {f"left_out.{name}": name for name in LEFT_OUT}
@@ -69,13 +70,13 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
 
 
 def unit_word(kind: str, number: int) -> str:
-    """What one unit of this kind is called, for `number` of them."""
+    """Return the noun of `number` units of this kind."""
     noun = UNIT_NOUNS.get(kind, "units")
     return say(f"unit.{noun}.{'one' if number == 1 else 'many'}")
 
 
 def progress(kind: str, units: Units | None) -> str:
-    """`41/120`, `137 pages` while the total is not known; nothing before the first word."""
+    """Format `41/120`, or `137 pages` while the total is unknown; "" without units."""
     if units is None:
         return ""
     if units.total is not None and units.total > 0:
@@ -88,7 +89,7 @@ def progress(kind: str, units: Units | None) -> str:
 
 
 def progress_spoken(kind: str, units: Units) -> str:
-    """`41 of 120 pages`, `137 pages, 2 failed`."""
+    """Format `41 of 120 pages`, `137 pages, 2 failed`."""
     if units.total is None or units.total <= 0:
         said = say("progress.open", done=count(units.done), unit=unit_word(kind, units.done))
     else:
@@ -101,7 +102,7 @@ def progress_spoken(kind: str, units: Units) -> str:
 
 
 def failures_text(summary: Mapping[str, Any]) -> str:
-    """`3 answered with an error, 2 not loaded` of a crawl's summary; empty without any."""
+    """Format `3 answered with an error, 2 not loaded` of a crawl's summary; "" without failures."""
     parts = (("http_errors", "failures.http"), ("not_loaded", "failures.not_loaded"))
     found = [(summary.get(name), message) for name, message in parts]
     told = (say(message, count=count(n)) for n, message in found if isinstance(n, int) and n > 0)
@@ -115,7 +116,7 @@ _SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
 
 
 def status_word(view: TaskView) -> str:
-    """The state in a word; a status that we do not know is shown as it is on disk."""
+    """Return the state in a word; an unknown status is shown as on disk."""
     state = standing(view)
     if state is not Standing.UNKNOWN or isinstance(view.entry, Unreadable):
         return say(f"status.{state.value}")
@@ -125,7 +126,7 @@ def status_word(view: TaskView) -> str:
 
 
 def span(ms: float) -> str:
-    """A length of time, coarse and short: `8 s`, `4 min`, `2 h`, `3 d`."""
+    """Format a duration coarsely: `8 s`, `4 min`, `2 h`, `3 d`."""
     if ms < _MINUTE:
         return f"{max(0, int(ms // _SECOND))} s"
     if ms < _HOUR:
@@ -136,9 +137,9 @@ def span(ms: float) -> str:
 
 
 def took(ms: float) -> str:
-    """A length of time, the one way to say it: `240 ms`, `1.3 s`, `4 min 05 s`, `2 h 10 min`.
+    """Format a duration: `240 ms`, `1.3 s`, `4 min 05 s`, `2 h 10 min`.
 
-    Nothing takes no time at all: below what a clock tells apart it says so.
+    A duration that rounds to 0 ms reads "under 1 ms".
     """
     if round(ms) < 1:
         return say("took.under")
@@ -156,23 +157,23 @@ def took(ms: float) -> str:
 
 
 def ago(at_ms: float | None, now_ms: float) -> str:
-    """How long ago, as `span`; a clock that runs ahead of ours reads as now."""
+    """Format the time since `at_ms` as `span`; a future time reads as now."""
     return NONE if at_ms is None else span(max(0.0, now_ms - at_ms))
 
 
 def age(at_ms: float | None, now_ms: float) -> str:
-    """`ago` for a list, where a time that is still to come says so: `in 3 h`."""
+    """Format `ago` for a list; a future time reads `in 3 h`."""
     ahead = ahead_of(at_ms, now_ms)
     return say("age.ahead", span=ahead) if ahead else ago(at_ms, now_ms)
 
 
 def ahead_of(at_ms: float | None, now_ms: float) -> str:
-    """How far a time is ahead of this clock; empty below a minute, as two clocks may differ."""
+    """Format how far a time is in the future; "" below a minute, as two clocks may differ."""
     return "" if at_ms is None or at_ms - now_ms <= _MINUTE else span(at_ms - now_ms)
 
 
 def time_left(ms: float) -> str:
-    """An estimate, rounded so that it does not flicker: `~10 s`, `~4 min`, `~2 h`."""
+    """Format an estimate, rounded so that it does not flicker: `~10 s`, `~4 min`, `~2 h`."""
     if ms < _MINUTE:
         return f"~{max(5, round(ms / 5000) * 5)} s" if ms < 57_500 else "~1 min"
     if ms < 90 * _MINUTE:
@@ -181,7 +182,7 @@ def time_left(ms: float) -> str:
 
 
 def clock(at_ms: float | None, now_ms: float | None = None) -> str:
-    """Local time; the date is left out when it is the day of `now_ms`."""
+    """Format local time; the date is omitted on the day of `now_ms`."""
     if at_ms is None:
         return NONE
     try:
@@ -191,13 +192,13 @@ def clock(at_ms: float | None, now_ms: float | None = None) -> str:
         OverflowError,
         OSError,
         ValueError,
-    ):  # beyond what the platform's clock knows
+    ):  # out of the platform's range
         return NONE
     return time.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S", at)
 
 
 def rate(per_second: float | None) -> str:
-    """`1.3/s`, `24/s`, `12/min`; nothing while it is unknown."""
+    """Format `1.3/s`, `24/s`, `12/min`; "" while unknown."""
     if per_second is None or per_second <= 0:
         return ""
     if per_second < 0.1:
@@ -207,12 +208,12 @@ def rate(per_second: float | None) -> str:
 
 
 def attention(reason: Reason, silence_ms: float = 0) -> str:
-    """Why a task needs a person, in a sentence without its stop."""
+    """Return a reason for attention as a sentence without full stop."""
     return say(f"attention.{reason.value}", silence=span(silence_ms))
 
 
 def showing(shown: int, total: int, selected: int = 0) -> str:
-    """`Showing 214 of 12,480 · 3 selected`."""
+    """Format `Showing 214 of 12,480 · 3 selected`."""
     if total == 0:
         return say("filter.none")
     if shown == total:
@@ -223,7 +224,7 @@ def showing(shown: int, total: int, selected: int = 0) -> str:
 
 
 def task_name(view: TaskView) -> str:
-    """What a task is about, in one line: its name, address or objective; else kind and id."""
+    """Return a task's name in one line: name, address or objective; else kind and id."""
     entry = view.entry
     if isinstance(entry, Unreadable):
         return say("task.unreadable", task_id=plain_id(entry.task_id))
@@ -241,13 +242,13 @@ def _given(record: TaskRecord, name: str) -> str:
 
 
 def bare_address(url: str) -> str:
-    """An address as people say it: `https://example.com/` → `example.com`; without tokens."""
+    """Shorten an address: `https://example.com/` → `example.com`; without tokens."""
     bare = redact.url(url).removeprefix("https://")
     return bare.removesuffix("/") if bare.count("/") == 1 else bare
 
 
 def row_sentence(view: TaskView, status: str) -> str:
-    """One task for ears: `crawl example.com, running, 41 of 120 pages`."""
+    """Describe a task for screen readers: `crawl example.com, running, 41 of 120 pages`."""
     entry = view.entry
     if isinstance(entry, Unreadable):
         return f"{task_name(view)}, {status}"
@@ -263,13 +264,13 @@ def row_sentence(view: TaskView, status: str) -> str:
 
 
 def marks(view: TaskView) -> list[str]:
-    """What is said beside a task's state for now: it is locked, or its file is being rewritten."""
+    """Return temporary marks of a task: locked, or its file is being rewritten."""
     found = [say("badge.locked")] if view.locked else []
     return [*found, say("badge.stale")] if view.stale else found
 
 
 def why(view: TaskView, now_ms: float, stalled: bool = False) -> str:
-    """One sentence on why the task stands where it stands right now."""
+    """Explain a task's current state in one sentence."""
     entry = view.entry
     if isinstance(entry, Unreadable):
         return say("why.unreadable", reason=display(retold(entry.reason), 500))
@@ -335,7 +336,7 @@ def _why_ended(view: TaskView, record: TaskRecord, state: Standing) -> str:
 
 
 def _why_forced(kind: str, units: Units | None, lasted: str) -> str:
-    """Where it stood when a person called it complete, if that was before its end."""
+    """Explain a forced completion, with the progress at that time if it was incomplete."""
     if units is None or units.total is None or units.done >= units.total:
         return say("why.completed.forced", took=lasted)
     at = progress_spoken(kind, Units(done=units.done, total=units.total))
@@ -344,12 +345,12 @@ def _why_forced(kind: str, units: Units | None, lasted: str) -> str:
 
 def _why_partly(kind: str, units: Units, lasted: str) -> str:
     failed, done = count(units.failed), count(max(units.done, units.failed))
-    unit = unit_word(kind, 2)  # `1 of 1 pages`: some of a number of them
+    unit = unit_word(kind, 2)  # plural: `1 of 1 pages` names a part of a set
     return say("why.completed.partly", took=lasted, failed=failed, done=done, unit=unit)
 
 
 def error_text(record: TaskRecord) -> str:
-    """The error with its code; empty when the task has none."""
+    """Return the error with its code; "" without an error."""
     if record.error is None:
         return ""
     message = display(retold(record.error.message), 2000)
@@ -359,7 +360,7 @@ def error_text(record: TaskRecord) -> str:
 
 
 def owner(view: TaskView) -> str:
-    """Who runs it: `process 4312 on crawler-1`."""
+    """Describe the owner: `process 4312 on crawler-1`."""
     entry = view.entry
     if isinstance(entry, Unreadable):
         return say("owner.unknown")

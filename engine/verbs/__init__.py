@@ -1,7 +1,7 @@
-"""The verbs that every face offers: name, what it asks for, and the call. Faces only render.
+"""Verbs: the operations that command line, MCP and HTTP offer, which only render them.
 
-A verb's `call` gets an open engine and the request's values by name, and returns records;
-`accepts` says whether the engine has to be one that takes tasks.
+A verb's `call` gets an open engine and the values by name, and returns records; `accepts` requires
+an engine that accepts tasks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from engine.verbs.model import Param, Shape, Verb
 ROOMS = (tasks, results, recordings, envelopes, runs, goals, task_runs)
 VERBS: dict[str, Verb] = {
     **{verb.name: checked(verb) for room in ROOMS for verb in room.VERBS},
-    **{verb.name: verb for verb in tools.VERBS},  # a refused call is an answer of theirs
+    **{verb.name: verb for verb in tools.VERBS},  # they return errors as a reply
 }
 
 __all__ = ["VERBS", "Param", "Shape", "Verb"]

@@ -1,6 +1,6 @@
-"""What a verb was given, held against what it asks for: every mistake, before anything is done.
+"""Validation of a verb's arguments: every mistake, before anything is done.
 
-A command line knows its types; over MCP and HTTP a value may be anything that JSON can hold.
+A command line has typed values; over MCP and HTTP a value may be any JSON.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from engine.model.errors import InvalidArguments, Problem
 from engine.service.engine import Engine
 from engine.verbs.model import Param, Shape, Verb
 
-MOST_CHARS: Final = 1024 * 1024  # of one text: the cap of everything that is parsed
-MOST_NUMBER: Final = 2**53 - 1  # what every JSON reader keeps whole
+MOST_CHARS: Final = 1024 * 1024  # of one text: the limit of all parsed input
+MOST_NUMBER: Final = 2**53 - 1  # exact in every JSON reader
 
-Found = tuple[str, str] | None  # the code of a mistake, and what to do about it
+Found = tuple[str, str] | None  # code of a mistake, and the advice
 
 
 def checked(verb: Verb) -> Verb:
-    """The verb, whose call refuses what it cannot work with and fills in what was left out."""
+    """Wrap the verb's call: validate the arguments and fill in defaults."""
 
     async def call(engine: Engine, given: Mapping[str, Any]) -> Any:
         return await verb.call(engine, read(verb, given))
@@ -30,7 +30,7 @@ def checked(verb: Verb) -> Verb:
 
 
 def read(verb: Verb, given: object) -> dict[str, Any]:
-    """Every parameter of the verb by name; null and nothing are the default.
+    """Return every parameter by name; null and missing values become the default.
 
     Raises:
         InvalidArguments: with every mistake.
@@ -79,7 +79,7 @@ def _text(value: object) -> Found:
 
 
 def _path(value: object) -> Found:
-    """A file's name; on POSIX it may hold bytes that are no text, which Python writes so."""
+    """Check a file name; on POSIX it may hold surrogate escapes for undecodable bytes."""
     if not isinstance(value, str | Path):
         return "wrong_type", "must be the name of a file"
     return ("not_a_path", "holds a NUL, which no file's name can") if "\0" in str(value) else None

@@ -1,4 +1,4 @@
-"""The verbs of envelopes: update and finish. They are started as every task is."""
+"""Verbs of envelopes: update and finish. They are started like other tasks."""
 
 from __future__ import annotations
 

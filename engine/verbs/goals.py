@@ -1,4 +1,4 @@
-"""The verbs of contracts, and `complete`, which ends what may be ended (seed 001)."""
+"""Verbs of contracts, and `complete` for tasks and task runs (seed 001)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Given = Mapping[str, Any]
 
 
 def asked(given: Given, whole: str, names: tuple[str, ...]) -> dict[str, Any]:
-    """The fields that were given: those of the JSON in `whole`, then those given by name.
+    """Merge the fields of the JSON in `whole` and the fields given by name, which override.
 
     Raises:
         InvalidArguments: `whole` is no JSON object.
@@ -38,7 +38,7 @@ def asked(given: Given, whole: str, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def object_of(name: str, given: object) -> dict[str, Any]:
-    """A JSON object that came as text, or as what it is. Raises InvalidArguments."""
+    """Return a JSON object given as text or object. Raises InvalidArguments."""
     try:
         found = json.loads(given) if isinstance(given, str) else given
     except (ValueError, RecursionError):
@@ -60,7 +60,7 @@ def _example(name: str) -> str:
 
 
 def with_reasons(fields: dict[str, Any], given: Given) -> dict[str, Any]:
-    """Items that were named alone get the reason that was given beside them."""
+    """Add the common reason to items without their own."""
     for name in ("failed", "skipped", "failed_items", "skipped_items"):
         items = fields.get(name)
         if isinstance(items, list):
@@ -147,7 +147,7 @@ UPDATE_FIELDS = (*(each.name for each in TERMS), "completed", "failed", "skipped
 
 
 def item_params(suffix: str = "") -> tuple[Param, ...]:
-    """Words on items as parameters, under the names of contracts or of task runs."""
+    """Return the parameters of item states, named as for contracts or task runs."""
     return (
         Param(f"completed{suffix}", "an item that is done (again for more)", "many"),
         Param(f"failed{suffix}", "an item that failed (again for more; with a reason)", "items"),

@@ -1,4 +1,4 @@
-"""What a verb is: its name, what it asks for, and the call."""
+"""Verb: its name, parameters and call."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from engine.service.engine import Engine
 
-# A `json` is an object or its text, `many` are texts, `items` texts or objects.
+# `json`: an object or its text; `many`: texts; `items`: texts or objects.
 Shape = Literal["text", "path", "number", "flag", "json", "many", "items"]
 
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One value that a verb asks for. `positional` ones come without a name on a command line."""
+    """One parameter of a verb. `positional` ones have no option name on a command line."""
 
     name: str
     help: str
@@ -22,13 +22,13 @@ class Param:
     positional: bool = False
     required: bool = False
     default: Any = None
-    short: str = ""  # one letter for a command line
-    bare: bool = False  # on a command line it may stand without its name, too
+    short: str = ""  # one-letter option
+    bare: bool = False  # also accepted as a positional argument
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One thing that can be asked of the engine; a name of two words belongs to a group."""
+    """One operation of the engine; a name of two words belongs to a group."""
 
     name: str
     help: str

@@ -1,4 +1,4 @@
-"""The verbs of recordings: stop one in good order, export one."""
+"""Verbs of recordings: stop and export."""
 
 from __future__ import annotations
 

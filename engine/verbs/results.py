@@ -1,4 +1,4 @@
-"""The verbs of results: exporting them, and letting go of ended tasks."""
+"""Verbs of results: export, and deletion of ended tasks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _FORMATS = ", ".join(FORMATS)
 
 
 def order_of(given: Mapping[str, Any]) -> Order:
-    """What is to be exported as what; the format may stand in the file's name.
+    """Build the export order; the format may be the file's suffix.
 
     Raises:
-        InvalidArguments: neither says it.
+        InvalidArguments: no format is given.
     """
     form = given["format"] or Path(given["output"] or "").suffix.lower().lstrip(".")
     if not form:
@@ -47,7 +47,7 @@ async def _export(engine: Engine, given: Mapping[str, Any]) -> Any:
 async def prune(
     engine: Engine, given: Mapping[str, Any], stop: threading.Event | None = None
 ) -> Preview | Pruned:
-    """The preview, or what came of it when that was confirmed; `stop` ends it between two."""
+    """Return the preview, or the result if confirmed; `stop` ends it between two tasks."""
     rules = rules_of(given["older_than"], given["keep"], given["max_size"], given["status"])
     shown = await engine.retention.preview(rules)
     if given["dry_run"] or not given["yes"]:

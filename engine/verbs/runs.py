@@ -1,4 +1,4 @@
-"""The verbs of runs: the six operations of seed 003, and a list. Answers have its field names."""
+"""Verbs of runs: the six operations of seed 003, and a list. Replies have its field names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs of task runs (seed 001)."""
+"""Verbs of task runs (seed 001)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def _list_runs(engine: Engine, given: Given) -> Any:
 
 
 def _changing(change: str, *names: str) -> Callable[[Engine, Given], Any]:
-    """A call of the run's method `change` with the fields of these names."""
+    """Build a call of the run method `change` with these fields."""
 
     async def call(engine: Engine, given: Given) -> Any:
         fields = with_reasons(asked(given, "update", names), given)

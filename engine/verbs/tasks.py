@@ -1,4 +1,4 @@
-"""The verbs of tasks: list, get, cancel, wait, rerun, retry, reap."""
+"""Verbs of tasks: list, get, cancel, wait, rerun, retry, reap."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUERY_HELP = "in the filter language, as in 'status:failed host:example.com age:
 
 
 async def _list(engine: Engine, given: Mapping[str, Any]) -> Any:
-    status = [word.upper() for word in given["status"]]  # as the list shows them, too
+    status = [word.upper() for word in given["status"]]  # in the spelling of the list, too
     return await engine.list(
         status=status,
         kind=given["kind"],
@@ -33,7 +33,7 @@ async def _get(engine: Engine, given: Mapping[str, Any]) -> Any:
 
 
 async def _cancel(engine: Engine, given: Mapping[str, Any]) -> Plan | Stopped:
-    """What would happen (`dry_run`), or what came of asking."""
+    """Return the plan (`dry_run`), or the result of the cancel requests."""
     task_ids, query = given["task_ids"], given["all_matching"]
     problem = _choice_problem(task_ids, query)
     if problem is not None:
@@ -53,7 +53,7 @@ async def _cancel(engine: Engine, given: Mapping[str, Any]) -> Plan | Stopped:
 
 
 def _choice_problem(task_ids: Sequence[str], query: str | None) -> Problem | None:
-    """Ids or a query, and no query that a slip of the hand makes mean everything."""
+    """Require either ids or a non-empty query, which by mistake would match every task."""
     if query is not None and task_ids:
         return Problem("all_matching", "one_of_two", "give either ids or a query, not both")
     if query is None and not task_ids:
@@ -83,7 +83,7 @@ async def _retry(engine: Engine, given: Mapping[str, Any]) -> Any:
 
 
 async def _reap(engine: Engine, given: Mapping[str, Any]) -> Any:
-    # Opening an accepting engine reaps already.
+    # Opening an accepting engine already reaps.
     return [*engine.reaped, *await engine.reap(), *await engine.settled()]
 
 

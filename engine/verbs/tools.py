@@ -1,7 +1,7 @@
-"""The browser tools of host agents as verbs, made from their own table; not for a command line.
+"""Browser tools of host agents as verbs, generated from their table; not for the command line.
 
-Each takes a task's id, whose envelope counts the call, and whose browser is meant. The
-answer is a `ToolReply`; what is refused is an answer as well.
+Each takes the id of the task whose envelope counts the call, and the agent id. The reply is a
+`ToolReply`, also for errors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _calling(tool: Tool) -> Callable[[Engine, Mapping[str, Any]], Awaitable[Any]
 
 
 async def _folder(engine: Engine, task_id: str | None) -> str | None:
-    """The id of the task's folder; one that is nowhere passes: the answer says so."""
+    """Return the id of the task's folder; an unknown id passes, and the reply reports it."""
     if task_id is None:
         return None
     with suppress(TaskNotFound):

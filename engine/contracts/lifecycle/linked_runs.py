@@ -70,7 +70,7 @@ class LinkedRuns:
         """Update a task's run to the task's state; a task without a run is ignored.
 
         Raises:
-        LockTimeout, RecordUnreadable: the run lags behind until the next `heal`.
+            LockTimeout, RecordUnreadable: the run lags behind until the next `heal`.
         """
         run_id = _run_id(record)
         if run_id is None or not RUN_ID.fullmatch(run_id):

@@ -119,8 +119,8 @@ class Runs:
         creation time, by default now.
 
         Raises:
-        InvalidArguments: with every mistake.
-        LifecycleTransitionError: the run has ended.
+            InvalidArguments: with every mistake.
+            LifecycleTransitionError: the run has ended.
         """
         said = {name: value for name, value in facts.items() if value is not None}
         fields = clean({**self._defaults, **said, "task_thread_id": task_thread_id})
@@ -143,7 +143,7 @@ class Runs:
         `metadata` is merged key by key.
 
         Raises:
-        InvalidArguments, RunNotRunning, NotOnShelf.
+            InvalidArguments, RunNotRunning, NotOnShelf.
         """
         fields = clean(facts)
         if not fields:
@@ -163,8 +163,8 @@ class Runs:
         """Complete a running run; a completed one is unchanged.
 
         Raises:
-        LifecycleTransitionError: the run never ran, or ended otherwise.
-        NotOnShelf: there is no such run.
+            LifecycleTransitionError: the run never ran, or ended otherwise.
+            NotOnShelf: there is no such run.
         """
         return self._end(run_id, "completed", None, at_ms)
 
@@ -174,7 +174,7 @@ class Runs:
         """Abort a run with an optional reason; an ended one is unchanged.
 
         Raises:
-        NotOnShelf: there is no such run.
+            NotOnShelf: there is no such run.
         """
         return self._end(run_id, "aborted", reason, at_ms)
 
@@ -182,8 +182,8 @@ class Runs:
         """Fail a run with a reason; an ended one is unchanged.
 
         Raises:
-        InvalidArguments: the reason is blank.
-        NotOnShelf: there is no such run.
+            InvalidArguments: the reason is blank.
+            NotOnShelf: there is no such run.
         """
         if not reason.strip():
             raise InvalidArguments((Problem("reason", "required", "must say what went wrong"),))
@@ -193,7 +193,7 @@ class Runs:
         """Return the whole record, or None. Writes nothing.
 
         Raises:
-        RecordUnreadable: its file is unusable; it is not changed.
+            RecordUnreadable: its file is unusable; it is not changed.
         """
         raw = self._kept.find(run_id)
         return None if raw is None else decoded(raw)
@@ -209,7 +209,7 @@ class Runs:
         """List runs, newest first, all of them if `limit` is None; unreadable ones are omitted.
 
         Raises:
-        LedgerUnusable: their folder cannot be read.
+            LedgerUnusable: their folder cannot be read.
         """
         found = (run for run in self._kept.every() if not status or run.status in status)
         if limit is None:

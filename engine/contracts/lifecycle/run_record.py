@@ -91,7 +91,7 @@ def clean(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Validate, redact and bound `facts` for storage; None values are dropped.
 
     Raises:
-    InvalidArguments: with every mistake.
+        InvalidArguments: with every mistake.
     """
     found = problems(facts)
     if found:

@@ -42,8 +42,8 @@ class KeptRuns:
         """Return the record, or None.
 
         Raises:
-        NotAnId: the id is invalid.
-        RecordUnreadable: its file is unusable.
+            NotAnId: the id is invalid.
+            RecordUnreadable: its file is unusable.
         """
         self.shelf.check(run_id)
         with self._guard:
@@ -88,7 +88,7 @@ class KeptRuns:
         """Yield all readable runs, unordered, in one pass over the folder.
 
         Raises:
-        LedgerUnusable: their folder cannot be read, and none are in memory.
+            LedgerUnusable: their folder cannot be read, and none are in memory.
         """
         with self._guard:
             memory = deepcopy(self._memory)
